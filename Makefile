@@ -1,0 +1,3 @@
+.PHONY: test
+test: ## Run all tests.
+	go test ./...
