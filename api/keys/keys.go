@@ -1,0 +1,77 @@
+// Package keys names every label, annotation and finalizer of the suite, with who writes it and who reads it.
+//
+// Wire: these strings are stored in users' clusters and never change.
+package keys
+
+// Labels and annotations of lifecycle hooks. The workload controllers write them, users' controllers read them.
+const (
+	// LifecycleState is the Pod label whose value is the Pod's lifecycle state.
+	LifecycleState = "lifecycle.apps.kruise.io/state"
+	// LifecycleTimestamp is the Pod annotation that says, in RFC 3339, when the lifecycle state last changed.
+	LifecycleTimestamp = "lifecycle.apps.kruise.io/timestamp"
+)
+
+// Labels that tie a Pod or a claim to its CloneSet. The CloneSet controller writes and reads them.
+const (
+	// InstanceID is the label shared by a Pod and its claims; it is also the end of their names.
+	InstanceID = "apps.kruise.io/cloneset-instance-id"
+	// PodTemplateHash is the Pod label with the short hash of the Pod's revision.
+	PodTemplateHash = "pod-template-hash"
+	// ScalingExcludePreparingDelete is the v1alpha1 CloneSet label that, with the value "true", stands for
+	// scaleStrategy.excludePreparingDelete. Users write it.
+	ScalingExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
+)
+
+// SpecifiedDelete is the Pod label by which a user asks the owner to delete that Pod under the owner's own rules. Its value is ignored.
+const SpecifiedDelete = "apps.kruise.io/specified-delete"
+
+// Annotations of the in-place update. The workload controllers write and read them.
+const (
+	// InPlaceUpdateState is the Pod annotation with the record of the last in-place update, as JSON.
+	InPlaceUpdateState = "apps.kruise.io/inplace-update-state"
+	// InPlaceUpdateGrace is the Pod annotation with a planned in-place update that has not touched the Pod's spec yet, as JSON.
+	InPlaceUpdateGrace = "apps.kruise.io/inplace-update-grace"
+	// InPlaceUpdateStateOld is the first spelling of InPlaceUpdateState: read where the new one is absent, removed at the next write.
+	InPlaceUpdateStateOld = "inplace-update-state"
+	// InPlaceUpdateGraceOld is the first spelling of InPlaceUpdateGrace.
+	InPlaceUpdateGraceOld = "inplace-update-grace"
+	// RuntimeContainersMeta is the Pod annotation with what the node daemon knows of the running containers. The node daemon writes it.
+	RuntimeContainersMeta = "apps.kruise.io/runtime-containers-meta"
+)
+
+// Environment variables of the container launch order. Users write the first, the Pod webhook the second.
+const (
+	// ContainerPriorityEnv holds the launch priority that the user gave to a container.
+	ContainerPriorityEnv = "KRUISE_CONTAINER_PRIORITY"
+	// ContainerBarrierEnv refers to the ConfigMap key, "p_" and the priority, that holds the container back.
+	ContainerBarrierEnv = "KRUISE_CONTAINER_BARRIER"
+)
+
+// Labels and annotations of a workload's revisions. The workload controllers write and read them.
+const (
+	// RevisionHash is the ControllerRevision label with the short hash of the revision.
+	RevisionHash = "controller.kubernetes.io/hash"
+	// RevisionPreDownloadCreated marks a revision whose image pull jobs have been created.
+	RevisionPreDownloadCreated = "apps.kruise.io/pre-predownload-created"
+	// RevisionPreDownloadIgnored marks a revision that needs no image pull jobs.
+	RevisionPreDownloadIgnored = "apps.kruise.io/image-predownload-ignored"
+	// RevisionClaimTemplatesHash is the annotation with the hash of the claim templates that a CloneSet revision was made with.
+	RevisionClaimTemplatesHash = "kruise.io/cloneset-volumeclaimtemplate-hash"
+	// RevisionClaimTemplates is the annotation with the claim templates themselves, as JSON, so that Pods of an old revision get the
+	// claims that their template mounts.
+	RevisionClaimTemplates = "kruise.io/cloneset-volumeclaimtemplates"
+)
+
+// Annotations of a v1alpha1 CloneSet that stand for fields of v1beta1. Users write them, conversion reads them.
+const (
+	ImagePreDownloadParallelism         = "apps.kruise.io/image-predownload-parallelism"
+	ImagePreDownloadTimeoutSeconds      = "apps.kruise.io/image-predownload-timeout-seconds"
+	ImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
+)
+
+// DeleteProtection is the label by which a user protects an object from deletion: DeleteProtectionAlways or DeleteProtectionCascading.
+const (
+	DeleteProtection          = "policy.kruise.io/delete-protection"
+	DeleteProtectionAlways    = "Always"
+	DeleteProtectionCascading = "Cascading"
+)
