@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Verb is the kind of write that an Action asks for.
+type Verb string
+
+const (
+	// Create makes After.
+	Create Verb = "create"
+	// Update patches the object with the differences of Before and After outside its status.
+	Update Verb = "update"
+	// UpdateStatus patches the object's status with the differences of Before and After in status, labels and annotations. Of Pods the API
+	// server stores all three in one write.
+	UpdateStatus Verb = "update status"
+	// Resize patches the Pod's resize subresource with the differences of Before and After in the containers' resources.
+	Resize Verb = "resize"
+	// Delete deletes Before.
+	Delete Verb = "delete"
+)
+
+// Object is what a plan speaks of: any API object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Concern is the part of a controller's duty that an Action serves; a failure is reported under it.
+type Concern string
+
+const (
+	// Settle finishes what is in flight: hooks, grace periods, the next batch of containers.
+	Settle Concern = "settle"
+	// Scale creates and deletes to keep the number of replicas.
+	Scale Concern = "scale"
+	// Rollout moves Pods to another revision.
+	Rollout Concern = "update"
+	// Tidy keeps records: revisions, references, lists of names.
+	Tidy Concern = "tidy"
+)
+
+// Action is one write.
+type Action struct {
+	Verb Verb
+	// Concern says under which heading a failure is reported.
+	Concern Concern
+	// Before is the object as it was judged: its UID and, unless AnyVersion, its resourceVersion are the precondition of the write. Nil for Create.
+	Before Object
+	// After is the object as it is wanted. Nil for Delete.
+	After Object
+	// AnyVersion leaves the resourceVersion out of the precondition: for a write that is right whatever else has changed meanwhile.
+	AnyVersion bool
+	// What says what is done, and Why what makes it due, both in words for people; empty on a write that merely follows another one.
+	What, Why string
+	// Event is the reason of the event to emit on the owner once the write has succeeded; empty for none.
+	Event string
+	// EventMessage is that event's message.
+	EventMessage string
+	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none.
+	FailedEvent string
+}
+
+// Object returns the object that the action writes.
+func (a Action) Object() Object {
+	if a.After != nil {
+		return a.After
+	}
+	return a.Before
+}
+
+// Chain is a sequence of writes that depend on each other, mostly on one object: each starts from the result of the one before, and a
+// failure ends the chain.
+type Chain []Action
+
+// Stage is a set of chains that do not depend on each other: they run in parallel, and the failure of one does not stop the others.
+// Chains that create are started in batches of 1, 2, 4 and so on, of which a failed one is the last, so that a quota is not hammered.
+type Stage []Chain
+
+// Hold is something that was wanted and not done, and the rule that said no.
+type Hold struct {
+	// Name is the object held back, often a Pod; empty when it is the owner itself.
+	Name string
+	// Why names the rule and the numbers or objects behind it.
+	Why string
+	// Event is the reason of the event to emit on the owner; empty for none.
+	Event string
+}
+
+// Plan is the next step of one owner.
+type Plan struct {
+	// Summary describes the owner and its limits in a line.
+	Summary string
+	// Stages run in order. A stage starts only when the one before has had no failure.
+	Stages []Stage
+	// Holds lists what has to wait.
+	Holds []Hold
+	// Recheck is the time until the answer can change without an event; zero for never.
+	Recheck time.Duration
+	// RecheckWhy says what changes then.
+	RecheckWhy string
+	// Problem is what is wrong with the owner's spec such that no step can be planned; nil mostly.
+	Problem error
+}
+
+// Empty reports whether the plan writes nothing.
+func (p Plan) Empty() bool {
+	for _, stage := range p.Stages {
+		if len(stage) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Actions returns all writes in the order of their stages and chains.
+func (p Plan) Actions() []Action {
+	var all []Action
+	for _, stage := range p.Stages {
+		for _, chain := range stage {
+			all = append(all, chain...)
+		}
+	}
+	return all
+}
