@@ -1,0 +1,162 @@
+package pod
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+// IsActive reports whether the Pod counts as a replica: it is neither finished nor being deleted.
+func IsActive(pod *corev1.Pod) bool {
+	return !IsFinished(pod) && pod.DeletionTimestamp == nil
+}
+
+// IsFinished reports whether the Pod has ended, well or badly.
+func IsFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// IsScheduled reports whether the Pod has a node.
+func IsScheduled(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != ""
+}
+
+// IsReady reports whether the Pod runs, is ready, and is not held out of service by an in-place update. Lifecycle states do not matter.
+func IsReady(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodRunning || !isTrue(Condition(pod, corev1.PodReady)) {
+		return false
+	}
+	inPlace := Condition(pod, pub.InPlaceUpdateReady)
+	return inPlace == nil || isTrue(inPlace)
+}
+
+// Available reports whether the Pod has been ready for minReadySeconds and is in service by its lifecycle state. When only time is
+// missing, wait says how long until it becomes available; else wait is zero.
+func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (available bool, wait time.Duration) {
+	if state := State(pod); state != pub.LifecycleStateNormal || !IsReady(pod) {
+		return false, 0
+	}
+	if minReadySeconds <= 0 {
+		return true, 0
+	}
+	since := ReadySince(pod)
+	if since.IsZero() {
+		return false, 0
+	}
+	if missing := since.Add(time.Duration(minReadySeconds) * time.Second).Sub(now); missing > 0 {
+		return false, missing
+	}
+	return true, 0
+}
+
+// ReadySince returns when the Pod last turned ready; zero when it is not ready or does not say.
+func ReadySince(pod *corev1.Pod) time.Time {
+	if c := Condition(pod, corev1.PodReady); isTrue(c) {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// State returns the Pod's lifecycle state; a Pod that carries none is in Normal.
+func State(pod *corev1.Pod) pub.LifecycleStateType {
+	if state := pod.Labels[keys.LifecycleState]; state != "" {
+		return pub.LifecycleStateType(state)
+	}
+	return pub.LifecycleStateNormal
+}
+
+// IsSpecifiedDelete reports whether the user asked, by a label on the Pod, that its owner delete it.
+func IsSpecifiedDelete(pod *corev1.Pod) bool {
+	_, ok := pod.Labels[keys.SpecifiedDelete]
+	return ok
+}
+
+// MaxRestarts returns the highest restart count among the Pod's containers.
+func MaxRestarts(pod *corev1.Pod) int32 {
+	var most int32
+	for i := range pod.Status.ContainerStatuses {
+		most = max(most, pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	return most
+}
+
+// HasReadinessGate reports whether the Pod's readiness depends on the condition.
+func HasReadinessGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
+	for _, gate := range pod.Spec.ReadinessGates {
+		if gate.ConditionType == condition {
+			return true
+		}
+	}
+	return false
+}
+
+// Container returns the container of that name in the Pod's spec, or nil.
+func Container(pod *corev1.Pod, name string) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == name {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	return nil
+}
+
+// ContainerStatus returns the status of the container of that name, or nil.
+func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == name {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+func isTrue(c *corev1.PodCondition) bool {
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// Condition returns the Pod's condition of that type, or nil.
+func Condition(pod *corev1.Pod, condition corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == condition {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// SetCondition puts the condition on the Pod. The transition time becomes now only when the status changes.
+func SetCondition(pod *corev1.Pod, want corev1.PodCondition, now time.Time) {
+	want.LastTransitionTime = metav1.NewTime(now)
+	old := Condition(pod, want.Type)
+	if old == nil {
+		pod.Status.Conditions = append(pod.Status.Conditions, want)
+		return
+	}
+	if old.Status == want.Status {
+		want.LastTransitionTime = old.LastTransitionTime
+	}
+	*old = want
+}
+
+// SetGate puts the condition of a readiness gate on the Pod. When it is not True, Ready turns False along with it, as the kubelet would
+// do a moment later, so that endpoints are withdrawn at once; Ready is left to the kubelet in the other direction.
+func SetGate(pod *corev1.Pod, gate corev1.PodCondition, now time.Time) {
+	SetCondition(pod, gate, now)
+	if gate.Status == corev1.ConditionTrue || !isTrue(Condition(pod, corev1.ContainersReady)) {
+		return
+	}
+	ready := corev1.PodCondition{
+		Type:    corev1.PodReady,
+		Status:  corev1.ConditionFalse,
+		Reason:  "ReadinessGatesNotReady",
+		Message: `the status of pod readiness gate "` + string(gate.Type) + `" is not "True", but ` + string(gate.Status),
+	}
+	if old := Condition(pod, corev1.PodReady); old != nil {
+		ready.ObservedGeneration = old.ObservedGeneration
+	}
+	SetCondition(pod, ready, now)
+}
