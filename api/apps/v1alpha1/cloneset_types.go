@@ -65,7 +65,6 @@ type CloneSetSpec struct {
 	// volumeClaimTemplates are claims that every Pod gets of its own. A volume of the template with the name of a claim template is replaced
 	// by the claim. A change is used for new Pods only and starts no rollout by itself.
 	// +optional
-	// +listType=atomic
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
@@ -162,7 +161,6 @@ type CloneSetUpdateStrategy struct {
 
 	// scatterStrategy spreads Pods with certain labels over the whole update.
 	// +optional
-	// +listType=atomic
 	ScatterStrategy pub.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
 
 	// inPlaceUpdateStrategy sets the details of an in-place update.
