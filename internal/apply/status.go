@@ -2,10 +2,12 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,8 +37,7 @@ func NewStatuses(e *Executor, now func() time.Time) *Statuses {
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
 // status that speaks of a newer spec is never too early.
 func (s *Statuses) Write(ctx context.Context, before, after plan.Object, urgent Urgency) (wait time.Duration, err error) {
-	condition := precondition{uid: before.GetUID()}
-	patchType, patch, err := diff(before, after, status, condition)
+	patch, err := statusPatch(before, after)
 	if err != nil || patch == nil {
 		return 0, err
 	}
@@ -44,7 +45,7 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object, urgent 
 		return wait, nil
 	}
 	object := copyOf(after)
-	err = s.executor.Writer.Patch(ctx, object, string(status), patchType, patch)
+	err = s.executor.Writer.Patch(ctx, object, string(status), types.MergePatchType, patch)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return 0, nil // gone, or recreated under the same name
@@ -52,6 +53,42 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object, urgent 
 		return 0, fmt.Errorf("writing the status of %s: %w", before.GetName(), err)
 	}
 	return 0, s.executor.wrote(before, object)
+}
+
+// statusPatch returns the merge patch that makes the status that of after, or nil when it is that already. It names every field, because those
+// that are required must be in the first status even where they are zero.
+func statusPatch(before, after plan.Object) ([]byte, error) {
+	was, err := statusOf(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := statusOf(after)
+	if err != nil {
+		return nil, err
+	}
+	if equality.Semantic.DeepEqual(was, is) {
+		return nil, nil
+	}
+	for field := range was {
+		if _, kept := is[field]; !kept {
+			is[field] = nil
+		}
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": before.GetUID()}, "status": is})
+}
+
+func statusOf(object plan.Object) (map[string]any, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", object, err)
+	}
+	var fields struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(encoded, &fields); err != nil {
+		return nil, fmt.Errorf("decoding %T: %w", object, err)
+	}
+	return fields.Status, nil
 }
 
 // Urgency says whether a status can wait.
