@@ -38,7 +38,7 @@ func Begin(p *corev1.Pod, c Change, t Target) {
 	dropPlan(p)
 	state := &pub.InPlaceUpdateState{
 		Revision:              t.Revision,
-		UpdateTimestamp:       ceilSecond(t.Now),
+		UpdateTimestamp:       startOf(t),
 		UpdateEnvFromMetadata: len(c.RefMetadata) > 0,
 		UpdateResources:       len(c.Resources) > 0,
 		UpdateImages:          len(c.Images) > 0,
@@ -63,10 +63,11 @@ func Begin(p *corev1.Pod, c Change, t Target) {
 	})
 }
 
-// ceilSecond rounds up to the precision of stored times, so that a period that is counted from it is never short.
-func ceilSecond(t time.Time) metav1.Time {
-	whole := t.Truncate(time.Second)
-	if whole.Before(t) {
+// startOf returns when the update began, in the precision of stored times: rounded up where a grace period is counted from it, so that the
+// period is never short.
+func startOf(t Target) metav1.Time {
+	whole := t.Now.Truncate(time.Second)
+	if t.GraceSeconds > 0 && whole.Before(t.Now) {
 		whole = whole.Add(time.Second)
 	}
 	return metav1.NewTime(whole)
