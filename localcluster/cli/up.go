@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-69ecc383/kruise/localcluster/cluster"
+	"github.com/seed-69ecc383/kruise/localcluster/component"
+	"github.com/seed-69ecc383/kruise/localcluster/simnode"
+)
+
+// defaultNodes is how many simulated nodes a new cluster has if nothing is said.
+const defaultNodes = 3
+
+// upFlags are what `up` can be told.
+type upFlags struct {
+	config cluster.Config
+	audit  bool
+	args   []string
+	rules  simnode.Rules
+}
+
+func (r *root) up() *cobra.Command {
+	f := &upFlags{rules: simnode.DefaultRules()}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring the cluster up, or change the one that runs",
+		Long: `Bring the cluster up, and return when it can be used.
+
+Called again, it repairs and changes what differs from what is asked: components that died are started, nodes that are
+missing are added. What is not said stays as it was. The path of the kubeconfig is printed on standard output.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := r.folder()
+			if err != nil {
+				return err
+			}
+			begin := time.Now()
+			progress := progressOn(cmd.ErrOrStderr(), begin)
+			c, err := cluster.Up(cmd.Context(), dir, func(config *cluster.Config) error {
+				return f.change(cmd.Flags(), config)
+			}, progress)
+			if err != nil {
+				return err
+			}
+			progress("Ready")
+			fmt.Fprintln(cmd.OutOrStdout(), c.Kubeconfig())
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.config.Nodes, "nodes", defaultNodes, "simulated nodes, at least")
+	flags.IntVar(&f.config.RealNodes, "real-nodes", 0, "real nodes, at least: kubelet and containerd, as root on Linux")
+	flags.BoolVar(&f.config.Bare, "bare", false, "only etcd and the API server: no controllers, no scheduler, no nodes")
+	flags.BoolVar(&f.audit, "audit", true, "log who did what, in logs/audit.log")
+	flags.IntVar(&f.config.Owner, "owner", 0, "process id whose end is also the cluster's, as for tests; the folder stays")
+	flags.StringArrayVar(&f.args, "k8s-args", nil, "a further flag of a component, as in kube-apiserver:--v=4; may be repeated")
+	simnode.AddFlags(flags, &f.rules)
+	return cmd
+}
+
+// change lays what the flags say over what was asked before.
+func (f *upFlags) change(flags *pflag.FlagSet, config *cluster.Config) error {
+	said := flags.Changed
+	isNew := config.Nodes == cluster.Unset
+	config.Nodes = max(config.Nodes, 0)
+	if said("bare") || isNew {
+		config.Bare = f.config.Bare
+	}
+	if config.Bare && (said("nodes") && f.config.Nodes > 0 || f.config.RealNodes > 0) {
+		return errors.New("--bare leaves out the nodes: it does not go with --nodes or --real-nodes")
+	}
+	if said("nodes") || isNew && !said("real-nodes") && !config.Bare {
+		config.Nodes = max(config.Nodes, f.config.Nodes)
+	}
+	if said("real-nodes") {
+		config.RealNodes = max(config.RealNodes, f.config.RealNodes)
+	}
+	if said("audit") {
+		config.NoAudit = !f.audit
+	}
+	if said("owner") {
+		config.Owner = f.config.Owner
+	}
+	if said("k8s-args") {
+		args, err := parseArgs(f.args)
+		if err != nil {
+			return err
+		}
+		config.Args = args
+	}
+	simulation := simulationFlags(flags)
+	if len(simulation) > 0 {
+		config.Simulation = simulation
+	}
+	return nil
+}
+
+// parseArgs sorts "component:--flag=value" by component.
+func parseArgs(args []string) (map[string][]string, error) {
+	known := []string{component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler}
+	byComponent := map[string][]string{}
+	for _, arg := range args {
+		name, flag, ok := strings.Cut(arg, ":")
+		if !ok || !strings.HasPrefix(flag, "--") || !slices.Contains(known, name) {
+			return nil, fmt.Errorf("reading --k8s-args %q: want COMPONENT:--FLAG=VALUE, where COMPONENT is one of %s", arg, strings.Join(known, ", "))
+		}
+		byComponent[name] = append(byComponent[name], flag)
+	}
+	return byComponent, nil
+}
+
+// simulationFlags are the flags of the simulator that were said, as it takes them.
+func simulationFlags(flags *pflag.FlagSet) []string {
+	var said []string
+	flags.Visit(func(flag *pflag.Flag) {
+		if strings.HasPrefix(flag.Name, "sim-") {
+			said = append(said, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
+	return said
+}
+
+// progressOn prints steps with the time that has passed.
+func progressOn(w io.Writer, begin time.Time) cluster.Progress {
+	return func(step string) {
+		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(begin).Seconds(), step)
+	}
+}

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Down ends every process of the cluster in dir and removes all it left. No cluster there is fine: found is then false.
+//
+// It works from the folder alone, whatever state the processes are in.
+func Down(ctx context.Context, dir string, progress Progress) (found bool, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if c, err := Open(dir); errors.Is(err, ErrNotFound) {
+		return false, nil
+	} else if err == nil {
+		dir = c.Dir
+	}
+	unlock, err := Lock(dir)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	c, err := Open(dir)
+	if err != nil {
+		// Half a cluster.json must not keep its processes alive.
+		c = &Cluster{Dir: dir}
+	}
+	if err := c.removeRealNodes(ctx, progress); err != nil {
+		return true, err
+	}
+	progress("Stopping all processes")
+	if err := c.stopAll(); err != nil {
+		return true, err
+	}
+	progress("Removing " + c.Dir)
+	return true, c.remove()
+}
+
+// remove deletes what a cluster may have left in its folder, and the folder if nothing else is in it.
+func (c *Cluster) remove() error {
+	for _, entry := range entries {
+		if err := os.RemoveAll(c.path(entry)); err != nil {
+			return fmt.Errorf("removing the cluster's files: %w", err)
+		}
+	}
+	rest, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return fmt.Errorf("removing the cluster's folder: %w", err)
+	}
+	if len(rest) > 0 {
+		return nil // somebody else's: theirs to keep
+	}
+	if err := os.Remove(c.Dir); err != nil {
+		return fmt.Errorf("removing the cluster's folder: %w", err)
+	}
+	return nil
+}
