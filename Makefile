@@ -3,8 +3,6 @@ SHELL := /bin/bash -o pipefail
 export CGO_ENABLED := 0
 export PATH := $(CURDIR)/bin:$(PATH)
 
-CONTROLLER_GEN := go tool -modfile=tools/go.mod controller-gen
-
 .PHONY: help
 help: ## Show what make can do.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +14,7 @@ build: ## Build bin/kruise-local (the control plane of this machine) and, beside
 
 .PHONY: gen
 gen: ## Write what is generated from the API types: deep copies and CRDs.
-	$(CONTROLLER_GEN) object paths=./api/...
-	$(CONTROLLER_GEN) crd paths=./api/apps/... output:crd:dir=config/crd/bases
+	hack/gen.sh
 
 .PHONY: test
 test: build ## Run all tests.
