@@ -55,10 +55,12 @@ func deployment(namespace string) workload {
 		},
 	}
 	return workload{
-		object:      d,
-		replicas:    func(n int32) { d.Spec.Replicas = &n },
-		image:       func(image string) { d.Spec.Template.Spec.Containers[0].Image = image },
-		environment: func(value string) { d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}} },
+		object:   d,
+		replicas: func(n int32) { d.Spec.Replicas = &n },
+		image:    func(image string) { d.Spec.Template.Spec.Containers[0].Image = image },
+		environment: func(value string) {
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
+		},
 		done: func(want int32) bool {
 			s := d.Status
 			return s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want

@@ -3,8 +3,6 @@ package inplace
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,30 +26,56 @@ type Step struct {
 }
 
 // Advance takes an update on the Pod one step further, if it can: the first batch of containers once the grace period is over, and each
-// further one once the batch before it is complete and ready.
+// further one once the batch before it is complete and ready. It changes the Pod it is given.
 func Advance(p *corev1.Pod, o Options, now time.Time) Step {
-	state, err := State(p)
-	if err != nil {
-		return startAgain(p, err)
-	}
 	planned, err := Plan(p)
 	if err != nil {
 		return startAgain(p, err)
 	}
+	state, err := State(p)
 	switch {
-	case planned == nil:
+	case planned != nil:
+		step := advancePlanned(p, state, planned, now)
+		if err != nil && step.Problem == nil {
+			step.Problem = fmt.Errorf("pod %s: %w; it is written anew", p.Name, err)
+		}
+		return step
+	case err != nil && isHeldOut(p):
+		return startAgain(p, err)
+	case err != nil:
+		dropState(p)
+		return Step{Changed: true, Problem: fmt.Errorf("pod %s: %w; it is removed", p.Name, err)}
+	default:
 		return advanceBatch(p, state, o, now)
-	case state == nil || !revision.IsOf(p.Labels[appsv1.ControllerRevisionHashLabelKey], planned.Revision):
+	}
+}
+
+// advancePlanned starts the first batch of a planned update when its time has come. The plan holds all that a lost state said.
+func advancePlanned(p *corev1.Pod, state *pub.InPlaceUpdateState, planned *Planned, now time.Time) Step {
+	if !revision.IsOf(p.Labels[appsv1.ControllerRevisionHashLabelKey], planned.Revision) {
 		// The Pod was given another revision meanwhile: this plan is void, and another one follows.
 		dropPlan(p)
 		return Step{Changed: true}
 	}
-	if left := state.UpdateTimestamp.Add(time.Duration(planned.GraceSeconds) * time.Second).Sub(now); left > 0 && planned.GraceSeconds > 0 {
-		return Step{Wait: (left + time.Second - 1).Truncate(time.Second)}
-	}
 	patch, err := decodeMetadataPatch(planned.MetaDataPatch)
 	if err != nil {
 		return startAgain(p, err)
+	}
+	lost := state == nil
+	if lost {
+		state = &pub.InPlaceUpdateState{
+			Revision:              planned.Revision,
+			UpdateTimestamp:       ceilSecond(now),
+			UpdateEnvFromMetadata: len(planned.ContainerRefMetadata) > 0,
+			UpdateResources:       len(planned.ContainerResources) > 0,
+			UpdateImages:          len(planned.ContainerImages) > 0,
+		}
+	}
+	if left := planned.wait(state, now); left > 0 {
+		if lost {
+			writeState(p, state)
+		}
+		return Step{Changed: lost, Wait: left}
 	}
 	dropPlan(p)
 	patch.apply(p)
@@ -61,15 +85,25 @@ func Advance(p *corev1.Pod, o Options, now time.Time) Step {
 	return Step{Changed: true}
 }
 
-// startAgain removes records that can't be read, and with them the claim to be at the new revision, so that the Pod is updated anew.
+// wait returns the rest of the grace period in whole seconds.
+func (g *Planned) wait(state *pub.InPlaceUpdateState, now time.Time) time.Duration {
+	if g.GraceSeconds <= 0 {
+		return 0
+	}
+	left := state.UpdateTimestamp.Add(time.Duration(g.GraceSeconds) * time.Second).Sub(now)
+	if left <= 0 {
+		return 0
+	}
+	return (left + time.Second - 1).Truncate(time.Second)
+}
+
+// startAgain removes the records of an update of which one can't be read, and with them the claim to be at the new revision: whoever owns the
+// Pod then updates it anew.
 func startAgain(p *corev1.Pod, problem error) Step {
-	lost := Pending(p)
 	dropPlan(p)
 	dropState(p)
-	if lost {
-		delete(p.Labels, appsv1.ControllerRevisionHashLabelKey)
-		delete(p.Labels, keys.PodTemplateHash)
-	}
+	delete(p.Labels, appsv1.ControllerRevisionHashLabelKey)
+	delete(p.Labels, keys.PodTemplateHash)
 	return Step{Changed: true, Problem: fmt.Errorf("pod %s: %w; its update starts again", p.Name, problem)}
 }
 
@@ -79,7 +113,8 @@ func advanceBatch(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options, now t
 	}
 	if state.PreCheckBeforeNext != nil {
 		for _, name := range state.PreCheckBeforeNext.ContainersRequiredReady {
-			if status := pod.ContainerStatus(p, name); status == nil || !status.Ready {
+			status := pod.ContainerStatus(p, name)
+			if pod.Container(p, name) != nil && (status == nil || !status.Ready) {
 				return Step{}
 			}
 		}
@@ -111,31 +146,35 @@ func startBatch(p *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) {
 func startContainer(p *corev1.Pod, state *pub.InPlaceUpdateState, name string) {
 	container := pod.Container(p, name)
 	if image, ok := state.NextContainerImages[name]; ok && container != nil {
-		container.Image = image
 		if state.LastContainerStatuses == nil {
 			state.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
 		}
-		var last pub.InPlaceUpdateContainerStatus
+		last := pub.InPlaceUpdateContainerStatus{Image: container.Image}
 		if status := pod.ContainerStatus(p, name); status != nil {
-			last = pub.InPlaceUpdateContainerStatus{ImageID: status.ImageID, ContainerID: status.ContainerID}
+			last.ImageID, last.ContainerID = status.ImageID, status.ContainerID
 		}
 		state.LastContainerStatuses[name] = last
+		container.Image = image
 	}
 	if resources, ok := state.NextContainerResources[name]; ok && container != nil {
 		container.Resources.Limits = mergeList(container.Resources.Limits, resources.Limits)
 		container.Resources.Requests = mergeList(container.Resources.Requests, resources.Requests)
 	}
 	if meta, ok := state.NextContainerRefMetadata[name]; ok {
-		if len(meta.Labels) > 0 {
-			maps.Copy(p.Labels, meta.Labels)
-		}
-		if len(meta.Annotations) > 0 {
-			maps.Copy(p.Annotations, meta.Annotations)
-		}
+		p.Labels = withAll(p.Labels, meta.Labels)
+		p.Annotations = withAll(p.Annotations, meta.Annotations)
 	}
 	state.NextContainerImages = without(state.NextContainerImages, name)
 	state.NextContainerResources = without(state.NextContainerResources, name)
 	state.NextContainerRefMetadata = without(state.NextContainerRefMetadata, name)
+}
+
+func withAll(on, changes map[string]string) map[string]string {
+	if on == nil && len(changes) > 0 {
+		on = map[string]string{}
+	}
+	maps.Copy(on, changes)
+	return on
 }
 
 func mergeList(on, changes corev1.ResourceList) corev1.ResourceList {
@@ -157,86 +196,4 @@ func without[V any](m map[string]V, key string) map[string]V {
 		return nil
 	}
 	return m
-}
-
-// nextBatch returns, sorted, the containers that change together next: those without a launch priority, those of the highest priority, and
-// whichever take a label or annotation that one of these takes as well.
-func nextBatch(p *corev1.Pod, state *pub.InPlaceUpdateState) []string {
-	touched := touchedNext(state)
-	var highest *string
-	priorities := map[string]string{}
-	for _, name := range touched {
-		if priority, ok := launchPriority(pod.Container(p, name)); ok {
-			priorities[name] = priority
-			if highest == nil || comparePriority(priority, *highest) > 0 {
-				highest = &priority
-			}
-		}
-	}
-	chosen := map[string]bool{}
-	for _, name := range touched {
-		priority, has := priorities[name]
-		chosen[name] = !has || priority == *highest
-	}
-	for grown := true; grown; {
-		grown = false
-		for _, name := range touched {
-			if !chosen[name] && sharesKey(state.NextContainerRefMetadata, name, chosen) {
-				chosen[name], grown = true, true
-			}
-		}
-	}
-	return slices.DeleteFunc(touched, func(name string) bool { return !chosen[name] })
-}
-
-func touchedNext(state *pub.InPlaceUpdateState) []string {
-	all := map[string]bool{}
-	for name := range state.NextContainerImages {
-		all[name] = true
-	}
-	for name := range state.NextContainerResources {
-		all[name] = true
-	}
-	for name := range state.NextContainerRefMetadata {
-		all[name] = true
-	}
-	return slices.Sorted(maps.Keys(all))
-}
-
-func sharesKey(meta map[string]metav1.ObjectMeta, name string, chosen map[string]bool) bool {
-	mine, ok := meta[name]
-	if !ok {
-		return false
-	}
-	shared := func(a, b map[string]string) bool {
-		for key := range a {
-			if _, ok := b[key]; ok {
-				return true
-			}
-		}
-		return false
-	}
-	for other, isChosen := range chosen {
-		if theirs, ok := meta[other]; isChosen && ok && (shared(mine.Labels, theirs.Labels) || shared(mine.Annotations, theirs.Annotations)) {
-			return true
-		}
-	}
-	return false
-}
-
-// launchPriority returns the decimal integer that the container's launch barrier holds, and whether there is one.
-func launchPriority(container *corev1.Container) (string, bool) {
-	if container == nil {
-		return "", false
-	}
-	for i := range container.Env {
-		env := &container.Env[i]
-		if env.Name != keys.ContainerBarrierEnv || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
-			continue
-		}
-		if priority, ok := strings.CutPrefix(env.ValueFrom.ConfigMapKeyRef.Key, "p_"); ok {
-			return priority, true
-		}
-	}
-	return "", false
 }

@@ -29,12 +29,12 @@ type Change struct {
 	Images, OldImages map[string]string
 	// Resources are the requests and limits that change, by container; only CPU and memory do.
 	Resources map[string]corev1.ResourceRequirements
-	// RefMetadata are the labels and annotations that a container's environment takes, by container. They are written when it restarts.
-	RefMetadata map[string]metav1.ObjectMeta
-	// Labels and Annotations are what else changes; it is written at once.
-	Labels, Annotations map[string]Value
-	// AddFinalizers and RemoveFinalizers likewise.
+	// Labels and Annotations change along with it, and so do finalizers.
+	Labels, Annotations             map[string]Value
 	AddFinalizers, RemoveFinalizers []string
+	// RefMetadata are those new labels and annotations that a container's environment takes, by container: they are written when the container
+	// restarts, all others at once.
+	RefMetadata map[string]metav1.ObjectMeta
 }
 
 // TouchesContainers reports whether the change does more than to write labels, annotations and finalizers.
@@ -54,13 +54,28 @@ func (c Change) String() string {
 	for _, name := range slices.Sorted(maps.Keys(c.RefMetadata)) {
 		parts = append(parts, name+" environment from metadata")
 	}
-	if len(c.Labels)+len(c.Annotations)+len(c.AddFinalizers)+len(c.RemoveFinalizers) > 0 {
+	if c.touchesMore() {
 		parts = append(parts, "metadata")
 	}
 	if len(parts) == 0 {
 		return "nothing but the revision"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// touchesMore reports whether metadata changes besides what containers take into their environment.
+func (c Change) touchesMore() bool {
+	changed := len(c.Labels) + len(c.Annotations)
+	labels, annotations := map[string]bool{}, map[string]bool{}
+	for _, meta := range c.RefMetadata {
+		for key := range meta.Labels {
+			labels[key] = true
+		}
+		for key := range meta.Annotations {
+			annotations[key] = true
+		}
+	}
+	return changed > len(labels)+len(annotations) || len(c.AddFinalizers)+len(c.RemoveFinalizers) > 0
 }
 
 // Refusal says why a change can't go in place: the first field that stands against it.

@@ -40,7 +40,11 @@ func Diff(old, new *appsv1.ControllerRevision, o Options) (Change, *Refusal) {
 // DiffTemplates returns the way from one template to another in place, or why there is none. Containers are compared by name, but their order
 // is part of a Pod that can't be changed.
 func DiffTemplates(old, new *corev1.PodTemplateSpec, o Options) (Change, *Refusal) {
-	c := Change{Images: map[string]string{}, OldImages: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}
+	c := Change{
+		Images: map[string]string{}, OldImages: map[string]string{},
+		Resources:   map[string]corev1.ResourceRequirements{},
+		RefMetadata: map[string]metav1.ObjectMeta{},
+	}
 	if refusal := c.diffContainers(old, new, o); refusal != nil {
 		return Change{}, refusal
 	}
@@ -72,8 +76,10 @@ func (c *Change) diffContainers(old, new *corev1.PodTemplateSpec, o Options) *Re
 			if refusal != nil {
 				return refusal
 			}
-			c.Resources[from.Name] = changed
-			from.Resources = to.Resources
+			if len(changed.Limits)+len(changed.Requests) > 0 {
+				c.Resources[from.Name] = changed
+			}
+			from.Resources.Limits, from.Resources.Requests = to.Resources.Limits, to.Resources.Requests
 		}
 		if !equality.Semantic.DeepEqual(from, to) {
 			return firstDifference(path, from, to)
@@ -139,30 +145,19 @@ func (c *Change) diffMetadata(old, new *corev1.PodTemplateSpec, o Options) {
 		}
 	}
 	if o.EnvFromMetadata {
-		c.RefMetadata = map[string]metav1.ObjectMeta{}
-		c.takeReferenced(new.Spec.Containers)
+		c.findReferenced(new.Spec.Containers)
 	}
 }
 
-// takeReferenced moves the keys that containers take into their environment from the changes written at once to those of the containers.
-func (c *Change) takeReferenced(containers []corev1.Container) {
-	taken := []map[string]Value{{}, {}}
+// findReferenced notes the changed keys that containers take into their environment.
+func (c *Change) findReferenced(containers []corev1.Container) {
 	for i := range containers {
 		labels, annotations := environmentKeys(&containers[i])
 		meta := metav1.ObjectMeta{Labels: referenced(c.Labels, labels), Annotations: referenced(c.Annotations, annotations)}
-		if len(meta.Labels)+len(meta.Annotations) == 0 {
-			continue
-		}
-		c.RefMetadata[containers[i].Name] = meta
-		for key := range meta.Labels {
-			taken[0][key] = c.Labels[key]
-		}
-		for key := range meta.Annotations {
-			taken[1][key] = c.Annotations[key]
+		if len(meta.Labels)+len(meta.Annotations) > 0 {
+			c.RefMetadata[containers[i].Name] = meta
 		}
 	}
-	maps.DeleteFunc(c.Labels, func(key string, _ Value) bool { _, ok := taken[0][key]; return ok })
-	maps.DeleteFunc(c.Annotations, func(key string, _ Value) bool { _, ok := taken[1][key]; return ok })
 }
 
 // referenced returns the new values of those changed keys that are among the given ones; removed keys have none.
@@ -179,15 +174,10 @@ func referenced(changes map[string]Value, among []string) map[string]string {
 	return out
 }
 
-// environmentKeys returns the keys of the labels and annotations that a container takes into its environment. The versions that a sidecar
-// injector notes there change by themselves and restart nothing.
+// environmentKeys returns the keys of the labels and annotations that a container takes into its environment.
 func environmentKeys(container *corev1.Container) (labels, annotations []string) {
 	for i := range container.Env {
-		env := &container.Env[i]
-		if env.Name == "SIDECARSET_VERSION" || env.Name == "SIDECARSET_VERSION_ALT" {
-			continue
-		}
-		switch kind, key := metadataKey(env); kind {
+		switch kind, key := metadataKey(&container.Env[i]); kind {
 		case "labels":
 			labels = append(labels, key)
 		case "annotations":
@@ -197,8 +187,12 @@ func environmentKeys(container *corev1.Container) (labels, annotations []string)
 	return labels, annotations
 }
 
-// metadataKey returns "labels" or "annotations" and the key that an environment variable takes; nothing when it takes none.
+// metadataKey returns "labels" or "annotations" and the key that an environment variable takes; nothing when it takes none. The versions that
+// a sidecar injector notes there change by themselves and restart nothing.
 func metadataKey(env *corev1.EnvVar) (kind, key string) {
+	if env.Name == "SIDECARSET_VERSION" || env.Name == "SIDECARSET_VERSION_ALT" {
+		return "", ""
+	}
 	if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
 		return "", ""
 	}

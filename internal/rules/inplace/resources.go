@@ -1,10 +1,13 @@
 package inplace
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // scalable are the resources that can change in place.
@@ -61,18 +64,25 @@ func diffList(path string, old, new corev1.ResourceList) (corev1.ResourceList, *
 	return changed, nil
 }
 
-// qosClass returns the quality of service class of a Pod with this spec.
+// qosClass returns the quality of service class of a Pod with this spec. Resources of the Pod as a whole, where it has any, decide alone; a
+// value of zero counts as none.
 func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
-	guaranteed, anything := true, false
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			r := effective(containers[i].Resources)
-			for _, name := range scalable {
-				limit, limited := r.Limits[name]
-				request, requested := r.Requests[name]
-				anything = anything || limited || requested
-				guaranteed = guaranteed && limited && requested && limit.Cmp(request) == 0
+	all := []corev1.ResourceRequirements{}
+	if spec.Resources != nil {
+		all = append(all, effective(*spec.Resources))
+	} else {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				all = append(all, effective(containers[i].Resources))
 			}
+		}
+	}
+	guaranteed, anything := true, false
+	for _, r := range all {
+		for _, name := range scalable {
+			limit, request := r.Limits[name], r.Requests[name]
+			anything = anything || !limit.IsZero() || !request.IsZero()
+			guaranteed = guaranteed && !limit.IsZero() && limit.Cmp(request) == 0
 		}
 	}
 	switch {
@@ -92,4 +102,42 @@ func restartsForResize(container *corev1.Container, changed corev1.ResourceRequi
 		_, request := changed.Requests[p.ResourceName]
 		return p.RestartPolicy == corev1.RestartContainer && (limit || request)
 	})
+}
+
+// resizeProgress judges whether a container has the CPU and memory of its spec.
+func resizeProgress(p *corev1.Pod, name string) Verdict {
+	container, status := pod.Container(p, name), pod.ContainerStatus(p, name)
+	if container == nil {
+		return Verdict{Done: true}
+	}
+	var actual corev1.ResourceRequirements
+	if status != nil && status.Resources != nil {
+		actual = *status.Resources
+	}
+	if !sameScalable(container.Resources.Limits, actual.Limits) || !sameScalable(container.Resources.Requests, actual.Requests) {
+		return Verdict{Why: fmt.Sprintf("container %s is being resized%s", name, resizeTrouble(p))}
+	}
+	return Verdict{Done: true}
+}
+
+// sameScalable compares those of the wanted values that can be resized.
+func sameScalable(want, got corev1.ResourceList) bool {
+	for _, name := range scalable {
+		value, ok := want[name]
+		actual := got[name]
+		if ok && value.Cmp(actual) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// resizeTrouble says what stands in the way of a resize, by the conditions that the kubelet keeps.
+func resizeTrouble(p *corev1.Pod) string {
+	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		if c := pod.Condition(p, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {
+			return fmt.Sprintf(": %s (%s)", c.Reason, c.Message)
+		}
+	}
+	return ""
 }

@@ -46,24 +46,21 @@ func runsAsSpecified(p *corev1.Pod) bool {
 	return true
 }
 
-// environmentProgress judges whether the containers changed so far run with the labels and annotations that their environment takes. Only the
-// node daemon knows.
-func environmentProgress(p *corev1.Pod, state *pub.InPlaceUpdateState) Verdict {
-	metas := runtimeMeta(p)
-	for _, batch := range state.ContainerBatchesRecord {
-		for _, name := range batch.Containers {
-			container := pod.Container(p, name)
-			if container == nil {
-				continue
-			}
-			meta, known := metas[name]
-			if !known {
-				return Verdict{Why: fmt.Sprintf("no node daemon tells whether container %s runs with its new environment", name)}
-			}
-			if meta.Hashes.ExtractedEnvFromMetadataHash != environmentHash(p, container) {
-				return Verdict{Why: fmt.Sprintf("container %s does not run with its new environment yet", name)}
-			}
-		}
+// environmentProgress judges whether a container runs with the labels and annotations that its environment takes. Only the node daemon knows.
+func environmentProgress(p *corev1.Pod, metas map[string]pub.RuntimeContainerMeta, name string) Verdict {
+	container := pod.Container(p, name)
+	if container == nil {
+		return Verdict{Done: true}
+	}
+	if labels, annotations := environmentKeys(container); len(labels)+len(annotations) == 0 {
+		return Verdict{Done: true}
+	}
+	meta, known := metas[name]
+	if !known {
+		return Verdict{Why: fmt.Sprintf("no node daemon tells whether container %s runs with its new environment", name)}
+	}
+	if meta.Hashes.ExtractedEnvFromMetadataHash != environmentHash(p, container) {
+		return Verdict{Why: fmt.Sprintf("container %s does not run with its new environment yet", name)}
 	}
 	return Verdict{Done: true}
 }

@@ -55,6 +55,8 @@ type Facts struct {
 }
 
 // Next returns the state that the Pod moves to by itself, and whether it moves. Updates and deletions are begun by others.
+//
+// Wire: a Pod without a hook for updates may pass through Updated in other software; here it goes straight to Normal.
 func Next(p *corev1.Pod, f Facts) (pub.LifecycleStateType, bool) {
 	lc := hooks(f.Lifecycle)
 	inService := pub.LifecycleStateUpdated
@@ -64,7 +66,10 @@ func Next(p *corev1.Pod, f Facts) (pub.LifecycleStateType, bool) {
 	state := pod.State(p)
 	switch state {
 	case pub.LifecycleStatePreparingNormal:
-		return pub.LifecycleStateNormal, lc.PreNormal == nil || AllHooked(p, lc.PreNormal)
+		if lc.PreNormal == nil {
+			return pub.LifecycleStateNormal, pod.IsScheduled(p)
+		}
+		return pub.LifecycleStateNormal, AllHooked(p, lc.PreNormal)
 	case pub.LifecycleStatePreparingUpdate:
 		return inService, f.AtTarget && f.UpdateDone
 	case pub.LifecycleStateUpdating:
@@ -76,10 +81,14 @@ func Next(p *corev1.Pod, f Facts) (pub.LifecycleStateType, bool) {
 	}
 }
 
-// BeforeUpdate returns the state that a Pod to be updated in place moves to, and whether its update may start in it.
+// BeforeUpdate returns the state that a Pod to be updated in place moves to, and whether its update may start in it. A Pod that is in that
+// state already stays as it is.
 func BeforeUpdate(p *corev1.Pod, lifecycle *pub.Lifecycle) (state pub.LifecycleStateType, mayStart bool) {
 	hook := hooks(lifecycle).InPlaceUpdate
 	switch pod.State(p) {
+	case pub.LifecycleStatePreparingDelete:
+		// It is to go, not to be updated.
+		return pub.LifecycleStatePreparingDelete, false
 	case pub.LifecycleStateUpdating:
 		// Out of service already: the newer update takes over.
 		return pub.LifecycleStateUpdating, true
@@ -116,8 +125,10 @@ func Enter(p *corev1.Pod, state pub.LifecycleStateType, lifecycle *pub.Lifecycle
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
-	p.Labels[keys.LifecycleState] = string(state)
-	p.Annotations[keys.LifecycleTimestamp] = now.Format(time.RFC3339)
+	if p.Labels[keys.LifecycleState] != string(state) || p.Annotations[keys.LifecycleTimestamp] == "" {
+		p.Labels[keys.LifecycleState] = string(state)
+		p.Annotations[keys.LifecycleTimestamp] = now.Format(time.RFC3339)
+	}
 	switch state {
 	case pub.LifecycleStatePreparingDelete:
 		markIf(p, lc.PreDelete, preDeleteKey, now)
