@@ -6,28 +6,28 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 )
 
 // CloneSet returns the handler that fills in the defaults of CloneSets of both versions.
 func CloneSet(o defaults.Options) admission.Handler {
-	return admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
+	return admission.HandlerFunc(func(_ context.Context, from admission.Request) admission.Response {
 		switch {
-		case request.SubResource != "" || request.Operation == admissionv1.Delete:
+		case from.SubResource != "" || from.Operation == admissionv1.Delete:
 			return admission.Allowed("")
-		case request.Kind.Version == v1beta1.GroupVersion.Version:
-			return respond(request, func(set, old *v1beta1.CloneSet) { defaults.CloneSet(set, old, o) })
-		case request.Kind.Version == v1alpha1.GroupVersion.Version:
-			return respond(request, func(set, old *v1alpha1.CloneSet) { defaults.CloneSetV1alpha1(set, old, o) })
+		case from.Kind.Version == v1beta1.GroupVersion.Version:
+			return respond(from, func(set, old *v1beta1.CloneSet) { defaults.CloneSet(set, old, o) })
+		case from.Kind.Version == v1alpha1.GroupVersion.Version:
+			return respond(from, func(set, old *v1alpha1.CloneSet) { defaults.CloneSetV1alpha1(set, old, o) })
 		}
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("there is no version %s of CloneSet here", request.Kind.Version))
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("there is no version %s of CloneSet here", from.Kind.Version))
 	})
 }
 
@@ -38,8 +38,8 @@ type object[T any] interface {
 }
 
 // respond answers with what fill changes.
-func respond[T any, P object[T]](request admission.Request, fill func(set, old P)) admission.Response {
-	raw, set, err := decode[T](request.Object)
+func respond[T any, P object[T]](from admission.Request, fill func(set, old P)) admission.Response {
+	raw, set, err := decode[T](from.Object)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
 	}
@@ -47,8 +47,8 @@ func respond[T any, P object[T]](request admission.Request, fill func(set, old P
 		return admission.Allowed("") // nothing may stand in the way of its finalizers
 	}
 	var old P
-	if request.Operation == admissionv1.Update {
-		_, was, err := decode[T](request.OldObject)
+	if from.Operation == admissionv1.Update {
+		_, was, err := decode[T](from.OldObject)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
 		}
@@ -67,13 +67,10 @@ func respond[T any, P object[T]](request admission.Request, fill func(set, old P
 }
 
 func decode[T any](from runtime.RawExtension) (map[string]any, *T, error) {
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(from.Raw); err != nil {
+	u, err := request.Parse(from)
+	if err != nil {
 		return nil, nil, err
 	}
-	into := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
-		return nil, nil, err
-	}
-	return u.Object, into, nil
+	into, err := request.Decode[T](u)
+	return u.Object, into, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
@@ -35,26 +36,26 @@ type CloneSetOptions struct {
 
 // CloneSet returns the handler that validates CloneSets of both versions.
 func CloneSet(o CloneSetOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		if request.SubResource != "" {
+	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
+		if asked.SubResource != "" {
 			return admission.Allowed("")
 		}
-		switch request.Operation {
+		switch asked.Operation {
 		case admissionv1.Delete:
-			return o.deleted(request)
+			return o.deleted(asked)
 		case admissionv1.Create, admissionv1.Update:
-			return o.written(ctx, request)
+			return o.written(ctx, asked)
 		}
 		return admission.Allowed("")
 	})
 }
 
 // deleted refuses to delete a protected object.
-func (o CloneSetOptions) deleted(request admission.Request) admission.Response {
+func (o CloneSetOptions) deleted(asked admission.Request) admission.Response {
 	if !o.DeletionProtection {
 		return admission.Allowed("")
 	}
-	doomed, err := decode(request.OldObject)
+	doomed, err := decode(asked.OldObject)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
 	}
@@ -68,17 +69,17 @@ func (o CloneSetOptions) deleted(request admission.Request) admission.Response {
 	return admission.Allowed("")
 }
 
-func (o CloneSetOptions) written(ctx context.Context, request admission.Request) admission.Response {
-	now, err := decode(request.Object)
+func (o CloneSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {
+	now, err := decode(asked.Object)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
 	}
 	if now.hub.Namespace == "" {
-		now.hub.Namespace = request.Namespace
+		now.hub.Namespace = asked.Namespace
 	}
 	var before *decoded
-	if request.Operation == admissionv1.Update {
-		if before, err = decode(request.OldObject); err != nil {
+	if asked.Operation == admissionv1.Update {
+		if before, err = decode(asked.OldObject); err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
 		}
 		// What is on its way out rolls nothing out any more, and its finalizers must come off. What was stored before a rule was
@@ -97,7 +98,7 @@ func (o CloneSetOptions) written(ctx context.Context, request admission.Request)
 	}
 	found.errors = append(now.typeErrors, found.errors...)
 	if len(found.errors) > 0 {
-		return invalid(request, now.userErrors(found.errors)).WithWarnings(found.warnings...)
+		return invalid(asked, now.userErrors(found.errors)).WithWarnings(found.warnings...)
 	}
 	warnings := append(found.warnings, change.warnings()...)
 	return admission.Allowed("").WithWarnings(append(warnings, now.spellingWarnings()...)...)
@@ -116,21 +117,22 @@ type decoded struct {
 }
 
 func decode(from runtime.RawExtension) (*decoded, error) {
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(from.Raw); err != nil {
+	u, err := request.Parse(from)
+	if err != nil {
 		return nil, err
 	}
-	out := &decoded{hub: &v1beta1.CloneSet{}}
+	out := &decoded{}
 	out.template, _, _ = unstructured.NestedMap(u.Object, "spec", "template")
 	switch u.GetAPIVersion() {
 	case v1beta1.GroupVersion.String():
-		return out, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out.hub)
+		out.hub, err = request.Decode[v1beta1.CloneSet](u)
+		return out, err
 	case v1alpha1.GroupVersion.String():
-		out.older = &v1alpha1.CloneSet{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out.older); err != nil {
+		if out.older, err = request.Decode[v1alpha1.CloneSet](u); err != nil {
 			return nil, err
 		}
 		out.typeErrors = olderType(out.older.Spec.UpdateStrategy.Type)
+		out.hub = &v1beta1.CloneSet{}
 		convert.CloneSetToHub(out.older, out.hub)
 		return out, nil
 	}
