@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,32 +125,45 @@ func (c change) selector(path *field.Path) field.ErrorList {
 
 // podsToDelete checks names that are new on the list: a name on it before may well be gone by now.
 func (c change) podsToDelete(ctx context.Context, path *field.Path) (field.ErrorList, error) {
-	known := sets.New[string]()
+	names := c.new.Spec.ScaleStrategy.PodsToDelete
+	known, seen := sets.New[string](), sets.New[string]()
 	if c.old != nil {
 		known.Insert(c.old.Spec.ScaleStrategy.PodsToDelete...)
 	}
-	var errs field.ErrorList
-	seen := sets.New[string]()
-	for i, name := range c.new.Spec.ScaleStrategy.PodsToDelete {
-		at := path.Index(i)
-		if seen.Has(name) {
-			errs = append(errs, field.Invalid(at, name, "is on the list twice: name each Pod once"))
-			continue
+	problems := make([]string, len(names))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(parallelReads)
+	for i, name := range names {
+		switch {
+		case seen.Has(name):
+			problems[i] = "is on the list twice: name each Pod once"
+		case !known.Has(name):
+			reads.Go(func() (err error) {
+				defer func() { // the webhook server recovers on its own goroutine alone
+					if cause := recover(); cause != nil {
+						err = fmt.Errorf("reading pod %s of podsToDelete: %v", name, cause)
+					}
+				}()
+				problems[i], err = c.unfitToDelete(ctx, name)
+				return err
+			})
 		}
 		seen.Insert(name)
-		if known.Has(name) {
-			continue
-		}
-		problem, err := c.unfitToDelete(ctx, name)
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	var errs field.ErrorList
+	for i, problem := range problems {
 		if problem != "" {
-			errs = append(errs, field.Invalid(at, name, problem))
+			errs = append(errs, field.Invalid(path.Index(i), names[i], problem))
 		}
 	}
 	return errs, nil
 }
+
+// parallelReads keeps a list of a thousand Pods within the time that the API server gives to a webhook.
+const parallelReads = 16
 
 // unfitToDelete says why this CloneSet can't delete a Pod of that name; nothing if it can.
 func (c change) unfitToDelete(ctx context.Context, name string) (string, error) {

@@ -60,9 +60,9 @@ func (d dryRun) Check(ctx context.Context, namespace string, template map[string
 		for _, cause := range status.Status().Details.Causes {
 			verdict.Errors = append(verdict.Errors, fieldError(cause))
 		}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err):
 		verdict.Errors = field.ErrorList{{Type: field.ErrorTypeInvalid, Field: "template", BadValue: field.OmitValueType{}, Detail: err.Error()}}
-	default:
+	default: // such as a webhook of the cluster that can't be asked without storing
 		verdict.Warnings = append(verdict.Warnings, fmt.Sprintf("spec.template was not checked: %v", err))
 	}
 	return verdict
@@ -70,13 +70,10 @@ func (d dryRun) Check(ctx context.Context, namespace string, template map[string
 
 // fieldError turns a cause in an answer back into the error it was made of. The value is part of the text already.
 func fieldError(cause metav1.StatusCause) *field.Error {
-	kind := field.ErrorType(cause.Type)
-	detail := cause.Message
+	err := &field.Error{Type: field.ErrorType(cause.Type), Field: cause.Field, BadValue: field.OmitValueType{}}
 	// The text of an error begins with its type, which it will be given again.
-	if prefix := (&field.Error{Type: kind, BadValue: field.OmitValueType{}}).ErrorBody() + ": "; strings.HasPrefix(detail, prefix) {
-		detail = detail[len(prefix):]
-	}
-	return &field.Error{Type: kind, Field: cause.Field, BadValue: field.OmitValueType{}, Detail: detail}
+	err.Detail = strings.TrimPrefix(strings.TrimPrefix(cause.Message, err.ErrorBody()), ": ")
+	return err
 }
 
 // miscellaneous is the code of every warning that an API server sends.

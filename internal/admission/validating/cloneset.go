@@ -52,7 +52,7 @@ func CloneSet(o CloneSetOptions) admission.Handler {
 
 // deleted refuses to delete a protected object.
 func (o CloneSetOptions) deleted(asked admission.Request) admission.Response {
-	if !o.DeletionProtection {
+	if !o.DeletionProtection || len(asked.OldObject.Raw) == 0 { // a request to delete a collection is followed by one for each object
 		return admission.Allowed("")
 	}
 	doomed, err := decode(asked.OldObject)
