@@ -177,6 +177,8 @@ func (c *Cluster) controllerManagerFlags() []string {
 		"--controllers=*",
 		"--kube-api-qps=5000",
 		"--kube-api-burst=10000",
+		// A machine that is busy with tests must not lose its nodes; `node stop` does not wait for this.
+		"--node-monitor-grace-period=2m",
 		"--profiling=false",
 	)
 }

@@ -84,7 +84,7 @@ func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
 // eventually waits for a condition, and fails the test with what is missing if it does not come true.
 func eventually(t *testing.T, check func() string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		missing := check()
 		if missing == "" {
