@@ -89,6 +89,8 @@ type Hold struct {
 	Why string
 	// Event is the reason of the event to emit on the owner; empty for none.
 	Event string
+	// Failure is the heading under which the hold is reported as a failure, because only a person can end it; empty for an ordinary wait.
+	Failure Concern
 }
 
 // Plan is the next step of one owner.

@@ -58,6 +58,11 @@ type InPlaceUpdateContainerBatch struct {
 type InPlaceUpdateContainerStatus struct {
 	// ImageID is the image that the container ran.
 	ImageID string `json:"imageID,omitempty"`
+	// ContainerID is the container itself: another one tells a restart apart from an image that merely has another tag as well. Records of
+	// other software do not have it.
+	ContainerID string `json:"containerID,omitempty"`
+	// Image is the image that was replaced in the container's spec. Records of other software do not have it.
+	Image string `json:"image,omitempty"`
 }
 
 // RuntimeContainerMetaSet is what the node daemon knows of the containers that really run, kept as JSON in the annotation

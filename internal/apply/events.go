@@ -1,0 +1,64 @@
+package apply
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// Events tells users what was done, after it was done, and what is held back, once.
+type Events struct {
+	recorder record.EventRecorder
+	mu       sync.Mutex
+	held     map[types.UID]map[plan.Hold]bool
+}
+
+// NewEvents returns Events that go to the recorder.
+func NewEvents(recorder record.EventRecorder) *Events {
+	return &Events{recorder: recorder, held: map[types.UID]map[plan.Hold]bool{}}
+}
+
+// after tells of an action's outcome.
+func (e *Events) after(owner plan.Object, a plan.Action, err error) {
+	switch {
+	case err == nil && a.Event != "":
+		e.recorder.Event(owner, corev1.EventTypeNormal, a.Event, a.EventMessage)
+	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err):
+		e.recorder.Event(owner, corev1.EventTypeWarning, a.FailedEvent, err.Error())
+	}
+}
+
+// Held tells of what a plan holds back, and only of what its owner's plan before did not hold back in the same words.
+func (e *Events) Held(owner plan.Object, p plan.Plan) {
+	now := map[plan.Hold]bool{}
+	for _, h := range p.Holds {
+		if h.Event != "" {
+			now[h] = true
+		}
+	}
+	e.mu.Lock()
+	before := e.held[owner.GetUID()]
+	if len(now) == 0 {
+		delete(e.held, owner.GetUID())
+	} else {
+		e.held[owner.GetUID()] = now
+	}
+	e.mu.Unlock()
+	for h := range now {
+		if !before[h] {
+			e.recorder.Event(owner, corev1.EventTypeWarning, h.Event, h.Why)
+		}
+	}
+}
+
+// Forget drops what is known of an owner that is gone.
+func (e *Events) Forget(owner types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.held, owner)
+}

@@ -1,0 +1,318 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// writeTimeout bounds one write; its outcome is unknown after that.
+const writeTimeout = 30 * time.Second
+
+// Config is what an Executor works with.
+type Config struct {
+	Writer      Writer
+	Scheme      *runtime.Scheme
+	Consistency *Consistency
+	Events      *Events
+	// Parallel is the number of writes under way at the same time for one owner.
+	Parallel int
+}
+
+// Executor carries plans out.
+type Executor struct{ Config }
+
+// Result is what became of an action.
+type Result struct {
+	Action plan.Action
+	// Object is what the server stored; nil after a failure or a deletion.
+	Object plan.Object
+	Err    error
+}
+
+// Outcome is what became of a plan. Actions that were not tried have no result.
+type Outcome struct {
+	Results []Result
+}
+
+// Conflict reports whether a write found its object changed: the plan was made from an older state and has to be made anew.
+func (o Outcome) Conflict() bool {
+	for _, r := range o.Results {
+		if apierrors.IsConflict(r.Err) {
+			return true
+		}
+	}
+	return false
+}
+
+// Err joins the failures other than conflicts; nil when there are none.
+func (o Outcome) Err() error {
+	var failures []error
+	for _, r := range o.Results {
+		if r.Err != nil && !apierrors.IsConflict(r.Err) {
+			failures = append(failures, r.Err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// Run carries a plan out for its owner.
+func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outcome {
+	var out Outcome
+	for _, stage := range p.Stages {
+		results := e.runStage(ctx, owner, stage)
+		out.Results = append(out.Results, results...)
+		for _, r := range results {
+			if r.Err != nil {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.Stage) []Result {
+	var creates, others plan.Stage
+	for _, chain := range stage {
+		if chain[0].Verb == plan.Create {
+			creates = append(creates, chain)
+		} else {
+			others = append(others, chain)
+		}
+	}
+	results := e.runAll(ctx, owner, others)
+	// Batches of 1, 2, 4 and so on: when a quota or an admission rule stands against the Pods, one request finds out instead of thousands.
+	for size := 1; len(creates) > 0; size *= 2 {
+		size = min(size, len(creates))
+		batch := e.runAll(ctx, owner, creates[:size])
+		results = append(results, batch...)
+		creates = creates[size:]
+		for _, r := range batch {
+			if r.Err != nil {
+				return results
+			}
+		}
+	}
+	return results
+}
+
+// runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
+func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
+	perChain := make([][]Result, len(chains))
+	var running sync.WaitGroup
+	var panicked atomic.Pointer[any]
+	slots := make(chan struct{}, max(1, e.Parallel))
+	for i, chain := range chains {
+		if e.Parallel <= 1 {
+			perChain[i] = e.runChain(ctx, owner, chain)
+			continue
+		}
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() {
+				if cause := recover(); cause != nil {
+					panicked.Store(&cause)
+				}
+				<-slots
+			}()
+			perChain[i] = e.runChain(ctx, owner, chain)
+		})
+	}
+	running.Wait()
+	if cause := panicked.Load(); cause != nil {
+		// In the goroutine of the pass it costs this pass only: the controller recovers it.
+		panic(*cause)
+	}
+	var results []Result
+	for _, r := range perChain {
+		results = append(results, r...)
+	}
+	return results
+}
+
+// runChain runs writes one after the other, each from the version that the one before left of the same object.
+func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.Chain) []Result {
+	var results []Result
+	versions := map[types.UID]string{}
+	for _, action := range chain {
+		condition := precondition{}
+		if before := action.Before; before != nil {
+			condition.uid = before.GetUID()
+			if !action.AnyVersion {
+				condition.resourceVersion = before.GetResourceVersion()
+			}
+			if version, ok := versions[condition.uid]; ok && !action.AnyVersion {
+				condition.resourceVersion = version
+			}
+		}
+		object, err := e.write(ctx, owner, action, condition)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", describe(action), err)
+			if isAmbiguous(err) {
+				e.Consistency.Doubt(owner.GetUID())
+			}
+		} else if object != nil {
+			versions[object.GetUID()] = object.GetResourceVersion()
+		}
+		countWrite(action, err)
+		e.Events.after(owner, action, err)
+		results = append(results, Result{Action: action, Object: object, Err: err})
+		if err != nil {
+			break
+		}
+	}
+	return results
+}
+
+func describe(a plan.Action) string {
+	doing := map[plan.Verb]string{
+		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing", plan.Delete: "deleting",
+	}[a.Verb]
+	return fmt.Sprintf("%s %s", doing, a.Object().GetName())
+}
+
+// isAmbiguous reports whether a write may have happened although it failed.
+func isAmbiguous(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true // no answer: a broken connection, a timeout
+	}
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err) ||
+		apierrors.IsUnexpectedServerError(err) || utilnet.IsConnectionReset(err) || status.Status().Code >= 500
+}
+
+func (e *Executor) write(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) (plan.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	switch a.Verb {
+	case plan.Create:
+		return e.create(ctx, owner, a)
+	case plan.Delete:
+		return nil, e.delete(ctx, owner, a, condition)
+	case plan.Update:
+		return e.patch(ctx, owner, a.Before, a.After, main, condition)
+	case plan.Resize:
+		return e.patch(ctx, owner, a.Before, a.After, resize, condition)
+	case plan.UpdateStatus:
+		return e.updateStatus(ctx, owner, a, condition)
+	default:
+		return nil, fmt.Errorf("unknown verb %q", a.Verb)
+	}
+}
+
+// create makes an object. One of that name that the owner already controls is the one that an earlier try made without our knowledge.
+func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action) (plan.Object, error) {
+	object := copyOf(a.After)
+	err := e.Writer.Create(ctx, object)
+	if apierrors.IsAlreadyExists(err) {
+		existing := copyOf(a.After)
+		if readErr := e.Writer.Read(ctx, existing); readErr != nil {
+			return nil, errors.Join(err, fmt.Errorf("reading what has the name: %w", readErr))
+		}
+		if existing.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(existing, owner) {
+			return nil, err
+		}
+		object, err = existing, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object, e.wrote(owner, object)
+}
+
+func (e *Executor) delete(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) error {
+	conditions := metav1.Preconditions{UID: &condition.uid}
+	if condition.resourceVersion != "" {
+		conditions.ResourceVersion = &condition.resourceVersion
+	}
+	version, err := e.Writer.Delete(ctx, a.Before, conditions)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return e.note(owner, a.Before, version)
+}
+
+func (e *Executor) patch(ctx context.Context, owner, before, after plan.Object, p part, condition precondition) (plan.Object, error) {
+	patchType, patch, err := diff(before, after, p, condition)
+	if err != nil || patch == nil {
+		return nil, err
+	}
+	object := copyOf(after)
+	if err := e.Writer.Patch(ctx, object, string(p), patchType, patch); err != nil {
+		return nil, err
+	}
+	return object, e.wrote(owner, object)
+}
+
+// updateStatus patches the status, with labels and annotations. Should a server not take those along, they get a write of their own.
+func (e *Executor) updateStatus(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) (plan.Object, error) {
+	object, err := e.patch(ctx, owner, a.Before, a.After, status, condition)
+	if err != nil || object == nil || !lacksMetadata(object, a.Before, a.After) {
+		return object, err
+	}
+	before := copyOf(a.After)
+	before.SetLabels(a.Before.GetLabels())
+	before.SetAnnotations(a.Before.GetAnnotations())
+	before.SetFinalizers(a.Before.GetFinalizers())
+	return e.patch(ctx, owner, before, a.After, main, precondition{uid: condition.uid, resourceVersion: object.GetResourceVersion()})
+}
+
+// lacksMetadata reports whether metadata that the plan changes did not arrive.
+func lacksMetadata(stored, before, after plan.Object) bool {
+	if _, isPod := stored.(*corev1.Pod); !isPod {
+		return false
+	}
+	arrived := func(was, want, is map[string]string) bool {
+		for key, value := range want {
+			if was[key] != value && is[key] != value {
+				return false
+			}
+		}
+		for key := range was {
+			if _, kept := want[key]; !kept {
+				if _, still := is[key]; still {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return !arrived(before.GetLabels(), after.GetLabels(), stored.GetLabels()) ||
+		!arrived(before.GetAnnotations(), after.GetAnnotations(), stored.GetAnnotations()) ||
+		(!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) &&
+			!equality.Semantic.DeepEqual(after.GetFinalizers(), stored.GetFinalizers()))
+}
+
+func (e *Executor) wrote(owner, object plan.Object) error {
+	return e.note(owner, object, object.GetResourceVersion())
+}
+
+func (e *Executor) note(owner, object plan.Object, version string) error {
+	kind, err := apiutil.GVKForObject(object, e.Scheme)
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", object, err)
+	}
+	e.Consistency.Wrote(owner.GetUID(), kind, version)
+	return nil
+}
+
+func copyOf(object plan.Object) plan.Object {
+	return object.DeepCopyObject().(plan.Object)
+}

@@ -1,0 +1,85 @@
+package cloneset
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+)
+
+// Plan decides the next step. It reads only the survey and changes nothing.
+//
+// What is in flight is settled first, Pod by Pod, so that one odd Pod delays no other and a new Pod gets its first readiness even while the
+// update is paused. Then Pods are added or taken away; only when nothing is to be scaled, Pods are updated, so that both never spend the
+// same budget.
+func Plan(v Survey) plan.Plan {
+	b := plan.For(summary(&v))
+	switch {
+	case v.Set.DeletionTimestamp != nil:
+		// The garbage collector takes the Pods, claims and revisions along.
+		return b.Plan()
+	case v.problem != nil:
+		return b.Stop(v.problem)
+	}
+	planHistory(&v, b)
+	settle(&v, b)
+	if !scale(&v, b) {
+		update(&v, b)
+	}
+	tidy(&v, b)
+	recheck(&v, b)
+	return b.Plan()
+}
+
+func recheck(v *Survey, b *plan.Builder) {
+	if wait := v.fleet.nextAvailable; wait > 0 {
+		b.Recheck(wait, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.fleet.nextAvailablePod, v.Set.Spec.MinReadySeconds))
+	}
+	if wait := progressOf(v).deadlineIn; wait > 0 {
+		b.Recheck(wait, fmt.Sprintf("progressDeadlineSeconds %d are over", *v.Set.Spec.ProgressDeadlineSeconds))
+	}
+}
+
+// summary describes the CloneSet and its limits in a line.
+func summary(v *Survey) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "CloneSet %s/%s   replicas %d", v.Set.Namespace, v.Set.Name, v.replicas())
+	if v.problem != nil {
+		return out.String()
+	}
+	fmt.Fprintf(&out, ", pods %d", len(v.fleet.members))
+	if v.onDelete() {
+		out.WriteString(", updates on delete")
+	}
+	if v.strategy.Paused {
+		out.WriteString(", paused")
+	}
+	limit := func(name string, value *intstr.IntOrString, number int) {
+		if number == 0 && value == nil {
+			return
+		}
+		fmt.Fprintf(&out, ", %s %d", name, number)
+		if value != nil && value.Type == intstr.String {
+			fmt.Fprintf(&out, " (%s)", value.StrVal)
+		}
+	}
+	limit("partition", v.strategy.Partition, v.limits.Partition)
+	limit("maxUnavailable", v.strategy.MaxUnavailable, v.limits.MaxUnavailable)
+	limit("maxSurge", v.strategy.MaxSurge, v.limits.MaxSurge)
+	return out.String()
+}
+
+// moves asks the budget what may be done. asUpdated says which Pods count as updated.
+func (v *Survey) moves(asUpdated func(*member) bool) budget.Moves {
+	return budget.Plan(v.limits, v.fleet.counts(asUpdated), budget.Rules{
+		Rollback:               v.Options.PartitionRollback && v.history.current.Name != v.history.update.Name,
+		ExcludePreparingDelete: v.excludePreparingDelete(),
+	})
+}
+
+func (v *Survey) excludePreparingDelete() bool {
+	return v.Options.ExcludePreparingDelete || v.Set.Spec.ScaleStrategy.ExcludePreparingDelete
+}

@@ -1,0 +1,118 @@
+package cloneset
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/claim"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+const defaultRevisionHistoryLimit = 10
+
+// tidy keeps the records: who owns what, which names and revisions are still of use.
+func tidy(v *Survey, b *plan.Builder) {
+	releaseStrays(v, b)
+	trimPodsToDelete(v, b)
+	trimHistory(v, b)
+	if !v.Set.Spec.ScaleStrategy.EnablePVCReuse {
+		tidyClaims(v, b)
+	}
+}
+
+// releaseStrays lets go of Pods whose labels were changed such that the selector does not match them any more.
+func releaseStrays(v *Survey, b *plan.Builder) {
+	for _, p := range v.release {
+		after := p.DeepCopy()
+		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
+		b.Do(plan.Action{
+			Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after,
+			What: "release", Why: "its labels do not match the selector any more",
+		})
+	}
+}
+
+// trimPodsToDelete takes names off the list whose Pods are gone.
+func trimPodsToDelete(v *Survey, b *plan.Builder) {
+	names := v.Set.Spec.ScaleStrategy.PodsToDelete
+	kept := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !slices.ContainsFunc(v.fleet.members, func(m *member) bool { return m.pod.Name == name })
+	})
+	if len(kept) == len(names) {
+		return
+	}
+	after := v.Set.DeepCopy()
+	after.Spec.ScaleStrategy.PodsToDelete = kept
+	b.Do(plan.Action{
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Set, After: after,
+		What: fmt.Sprintf("%d names less in podsToDelete", len(names)-len(kept)), Why: "their Pods are gone",
+	})
+}
+
+// trimHistory deletes the oldest revisions that no Pod uses.
+func trimHistory(v *Survey, b *plan.Builder) {
+	limit := int32(defaultRevisionHistoryLimit)
+	if v.Set.Spec.RevisionHistoryLimit != nil {
+		limit = *v.Set.Spec.RevisionHistoryLimit
+	}
+	isLive := func(rev *appsv1.ControllerRevision) bool {
+		if rev.Name == v.history.update.Name || rev.Name == v.history.current.Name {
+			return true
+		}
+		at := func(p *corev1.Pod) bool {
+			return revision.IsOf(p.Labels[appsv1.ControllerRevisionHashLabelKey], rev.Name)
+		}
+		return slices.ContainsFunc(v.fleet.members, func(m *member) bool { return at(m.pod) }) || slices.ContainsFunc(v.fleet.leaving, at)
+	}
+	if len(v.history.all) <= int(limit) {
+		return
+	}
+	for _, rev := range revision.Stale(v.history.all, isLive, limit) {
+		b.Do(plan.Action{
+			Verb: plan.Delete, Concern: plan.Tidy, Before: rev,
+			What: "delete revision", Why: fmt.Sprintf("revisionHistoryLimit is %d", limit),
+		})
+	}
+}
+
+// tidyClaims sees to the claims of Pods that do not count any more, where claims are not taken over: each goes with its Pod.
+func tidyClaims(v *Survey, b *plan.Builder) {
+	orphans := claim.Orphans(v.Claims, v.fleet.pods(), v.fleet.leaving, v.Set.Name)
+	for _, c := range orphans.Delete {
+		b.Do(plan.Action{
+			Verb: plan.Delete, Concern: plan.Scale, Before: c, FailedEvent: eventFailedDelete,
+			What: "delete claim", Why: "its Pod is gone and claims are not reused",
+		})
+	}
+	for _, pair := range orphans.ToPod {
+		after := pair.Claim.DeepCopy()
+		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
+		if !isOwnedBy(after, pair.Pod.UID) {
+			after.OwnerReferences = append(after.OwnerReferences, metav1.OwnerReference{
+				APIVersion: "v1", Kind: "Pod", Name: pair.Pod.Name, UID: pair.Pod.UID,
+			})
+		}
+		b.Do(plan.Action{
+			Verb: plan.Update, Concern: plan.Scale, Before: pair.Claim, After: after, FailedEvent: eventFailedUpdate,
+			What: "claim goes with its Pod", Why: endOf(pair.Pod),
+		})
+	}
+}
+
+func isOwnedBy(object metav1.Object, uid types.UID) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
+}
+
+func endOf(p *corev1.Pod) string {
+	if pod.IsFinished(p) {
+		return "the Pod has ended"
+	}
+	return "the Pod is being deleted"
+}

@@ -1,0 +1,219 @@
+package cloneset
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
+	"github.com/seed-69ecc383/kruise/internal/rules/order"
+)
+
+// update moves Pods to the revision they are wanted at, in order, within maxUnavailable.
+func update(v *Survey, b *plan.Builder) {
+	moves := v.moves(isUpdated)
+	target, number := v.history.update, moves.Update
+	if number < 0 {
+		target, number = v.history.current, -number
+	}
+	if number == 0 {
+		return
+	}
+	if v.onDelete() || v.strategy.Paused {
+		why := "the update is paused"
+		if v.onDelete() {
+			why = "type OnDelete updates a Pod when the user deletes it"
+		}
+		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, number, target.Name)})
+		return
+	}
+	candidates, err := v.candidates(target)
+	if err != nil {
+		b.Hold(plan.Hold{Why: err.Error(), Event: eventFailedUpdate, Failure: plan.Rollout})
+		return
+	}
+	chosen := v.choose(candidates, target, number, moves.UpdateLimit)
+	why := fmt.Sprintf("%s is wanted on %d Pods, %d have it", target.Name, v.limits.Expected(), v.fleet.counts(isUpdated).New.Total)
+	step := updateStep{Survey: v, target: target, why: why, changes: map[string]changeOrRefusal{}}
+	for _, m := range candidates[:chosen] {
+		step.update(m, b)
+	}
+	if wanted := min(number, len(candidates)); chosen < wanted {
+		b.Hold(plan.Hold{
+			Name: candidates[chosen].pod.Name,
+			Why:  fmt.Sprintf("%d Pods wait: maxUnavailable %d is used up", wanted-chosen, v.limits.MaxUnavailable),
+		})
+	}
+}
+
+// candidates returns the Pods that could be brought to the target, the first to update first.
+func (v *Survey) candidates(target *appsv1.ControllerRevision) ([]*member, error) {
+	forward := target.Name == v.history.update.Name
+	byPod := map[*corev1.Pod]*member{}
+	var pods []*corev1.Pod
+	for _, m := range v.fleet.members {
+		if m.updated != forward && m.isReplaceable() && !inplace.Pending(m.pod) {
+			byPod[m.pod] = m
+			pods = append(pods, m.pod)
+		}
+	}
+	sorted, err := order.Sort(pods, v.fleet.pods(), order.Strategy{
+		Priority: v.strategy.PriorityStrategy,
+		Scatter:  v.strategy.ScatterStrategy,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ordering the update: %w", err)
+	}
+	members := make([]*member, 0, len(sorted))
+	for _, p := range sorted {
+		members = append(members, byPod[p])
+	}
+	return members, nil
+}
+
+// choose returns how many of the first candidates can be updated now.
+func (v *Survey) choose(candidates []*member, target *appsv1.ControllerRevision, number, limit int) int {
+	forward := target.Name == v.history.update.Name
+	c := budget.Candidates{}
+	for _, m := range v.fleet.members {
+		if !m.available {
+			c.Unavailable++
+			if m.updated == forward {
+				c.UnavailableAtTarget++
+			}
+		}
+	}
+	for _, m := range candidates {
+		c.Available = append(c.Available, m.available)
+	}
+	return budget.Take(c, number, limit)
+}
+
+// updateStep updates one Pod after another to the same target.
+type updateStep struct {
+	*Survey
+	target  *appsv1.ControllerRevision
+	why     string
+	changes map[string]changeOrRefusal
+	refused bool
+}
+
+// changeOrRefusal is the way from one revision to the target in place, or why there is none.
+type changeOrRefusal struct {
+	change  inplace.Change
+	refusal string
+}
+
+func (s *updateStep) update(m *member, b *plan.Builder) {
+	if !s.inPlace() {
+		s.recreate(m, "recreate", b)
+		return
+	}
+	way := s.way(m.pod)
+	switch {
+	case way.refusal == "":
+		s.inPlaceUpdate(m, way.change, b)
+	case !s.inPlaceOnly():
+		s.recreate(m, "recreate: "+way.refusal, b)
+	case !s.refused:
+		s.refused = true
+		b.Hold(plan.Hold{
+			Why:     fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", m.pod.Name, s.target.Name, way.refusal),
+			Event:   eventFailedUpdatePodInPlace,
+			Failure: plan.Rollout,
+		})
+	}
+}
+
+// way compares the Pod's revision with the target, once for each revision.
+func (s *updateStep) way(p *corev1.Pod) changeOrRefusal {
+	from := s.revisionOf(p)
+	if from == nil {
+		return changeOrRefusal{refusal: "its revision " + p.Labels[appsv1.ControllerRevisionHashLabelKey] + " is not stored any more"}
+	}
+	way, known := s.changes[from.Name]
+	if !known {
+		options := s.Options.InPlace
+		options.IgnoreClaims = s.inPlaceOnly() || !s.Options.RecreateOnClaimChange
+		change, refusal := inplace.Diff(from, s.target, options)
+		way.change = change
+		if refusal != nil {
+			way.refusal = refusal.Error()
+		}
+		s.changes[from.Name] = way
+	}
+	return way
+}
+
+func (s *updateStep) inPlaceUpdate(m *member, change inplace.Change, b *plan.Builder) {
+	lc := s.Set.Spec.Lifecycle
+	state, mayStart := lifecycle.BeforeUpdate(m.pod, lc)
+	begun := m.pod.DeepCopy()
+	if !mayStart {
+		if state == m.state {
+			b.Hold(plan.Hold{Name: m.pod.Name, Why: "its inPlaceUpdate hook holds it"})
+			return
+		}
+		lifecycle.Enter(begun, state, lc, s.Now)
+		chain := podWrites(plan.Rollout, m.pod, begun)
+		chain[0].What, chain[0].Why = "waits for its inPlaceUpdate hook", s.why
+		b.Do(chain...)
+		return
+	}
+	if change.TouchesContainers() || lc != nil && lc.InPlaceUpdate != nil {
+		lifecycle.Enter(begun, state, lc, s.Now)
+	}
+	inplace.Begin(begun, change, inplace.Target{
+		Revision: s.target.Name, Labels: s.revisionLabels(s.target), GraceSeconds: s.graceSeconds(change), Now: s.Now,
+	})
+	advanced := begun.DeepCopy()
+	step := inplace.Advance(advanced, s.Options.InPlace, s.Now)
+	if step.Wait > 0 {
+		b.Recheck(step.Wait, fmt.Sprintf("the grace period of %s is over", m.pod.Name))
+	}
+	chain := podWrites(plan.Rollout, m.pod, begun, advanced)
+	if len(chain) == 0 {
+		return
+	}
+	chain[0].What, chain[0].Why = "in place: "+change.String(), s.why
+	for i := range chain {
+		chain[i].FailedEvent = eventFailedUpdatePodInPlace
+	}
+	last := &chain[len(chain)-1]
+	last.Event = eventSuccessfulUpdatePodInPlace
+	last.EventMessage = fmt.Sprintf("successfully update pod %s in-place(revision %s)", m.pod.Name, s.target.Name)
+	b.Do(chain...)
+}
+
+// graceSeconds is how long the Pod is out of service before it changes; a change that restarts nothing need not wait.
+func (s *updateStep) graceSeconds(change inplace.Change) int32 {
+	if s.strategy.InPlaceUpdateStrategy == nil || !change.TouchesContainers() {
+		return 0
+	}
+	return s.strategy.InPlaceUpdateStrategy.GracePeriodSeconds
+}
+
+// recreate deletes the Pod, whose place is then filled at the target revision. A Pod that its preDelete hook holds is marked for deletion and
+// waits.
+func (s *updateStep) recreate(m *member, what string, b *plan.Builder) {
+	event := fmt.Sprintf("successfully delete pod %s for update(revision %s)", m.pod.Name, s.target.Name)
+	if chain := prepareDelete(s.Survey, m, plan.Rollout); chain != nil {
+		for _, version := range chain {
+			version.After.GetLabels()[keys.SpecifiedDelete] = "true"
+		}
+		chain[0].Why = s.why
+		chain[0].Event, chain[0].EventMessage = eventSuccessfulUpdatePodReCreate, event
+		chain[0].FailedEvent = eventFailedUpdatePodReCreate
+		b.Do(chain...)
+		return
+	}
+	b.Do(deletion(s.Survey, m, plan.Action{
+		Concern: plan.Rollout, What: what, Why: s.why,
+		Event: eventSuccessfulUpdatePodReCreate, EventMessage: event, FailedEvent: eventFailedUpdatePodReCreate,
+	})...)
+}

@@ -1,0 +1,129 @@
+// Package loop is the one reconcile that every controller fills in: look, decide, act, report.
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// shortly is when to look again although no event has come: for a cache that lags behind our own writes, and after a conflict, both of which
+// an event normally ends much sooner.
+const shortly = 200 * time.Millisecond
+
+// Loop reconciles owners of the kind O, about which everything that matters is in an S.
+type Loop[O plan.Object, S any] struct {
+	// New returns an empty owner.
+	New func() O
+	// Cache is read on the hot path, Live when the cache can't be trusted.
+	Cache, Live observe.Reader
+	// Observe makes every read of a pass.
+	Observe func(ctx context.Context, reader observe.Reader, owner O) (S, error)
+	// Plan decides. It must be pure.
+	Plan func(S) plan.Plan
+	// Report returns a copy of the owner with the status that it should have. It must be pure.
+	Report func(S, plan.Plan, apply.Outcome) O
+
+	Executor *apply.Executor
+	Statuses *apply.Statuses
+}
+
+// Reconcile takes one owner one step further.
+func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	owner := l.New()
+	if err := l.Cache.Get(ctx, request.NamespacedName, owner); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	reader, err := l.reader(ctx, owner)
+	if err != nil || reader == nil {
+		return reconcile.Result{RequeueAfter: shortly}, err
+	}
+	if !reader.Indexed {
+		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	seen, err := l.Observe(ctx, *reader, owner)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
+	}
+	decided := l.Plan(seen)
+	logPlan(ctx, decided)
+	outcome := l.Executor.Run(ctx, owner, decided)
+	l.Executor.Events.Held(owner, decided)
+	return l.report(ctx, owner, seen, decided, outcome)
+}
+
+// reader says what to look at the owner with; nil means that it is too early.
+func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
+	sight, err := l.Executor.Consistency.Sight(ctx, owner)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("asking how far the cache has come: %w", err)
+	case sight == apply.Wait:
+		return nil, nil
+	case sight == apply.Live:
+		log.FromContext(ctx).Info("Looking live: the cache is late, or the outcome of a write is unknown")
+		live := l.Live
+		live.Reader = l.Executor.Consistency.LookingLive(owner.GetUID(), live.Reader, l.Executor.Scheme)
+		return &live, nil
+	default:
+		return &l.Cache, nil
+	}
+}
+
+func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.Plan, outcome apply.Outcome) (reconcile.Result, error) {
+	after := l.Report(seen, decided, outcome)
+	urgency := apply.Soon
+	if decided.Problem != nil {
+		urgency = apply.Urgent
+	}
+	wait, err := l.Statuses.Write(ctx, owner, after, urgency)
+	if err = errors.Join(outcome.Err(), err); err != nil {
+		return reconcile.Result{}, err
+	}
+	if decided.Problem != nil {
+		return reconcile.Result{}, reconcile.TerminalError(decided.Problem)
+	}
+	result := reconcile.Result{RequeueAfter: decided.Recheck}
+	if outcome.Conflict() {
+		wait = shortly
+	}
+	if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
+		result.RequeueAfter = wait
+	}
+	return result, nil
+}
+
+// Forget drops what is kept in memory of an owner that is gone.
+func (l *Loop[O, S]) Forget(owner types.UID) {
+	l.Executor.Consistency.Forget(owner)
+	l.Executor.Events.Forget(owner)
+	l.Statuses.Forget(owner)
+}
+
+// logPlan writes a line for a plan that changes something, and at a higher level the plan itself.
+func logPlan(ctx context.Context, p plan.Plan) {
+	logger := log.FromContext(ctx)
+	if !p.Empty() {
+		counts := map[plan.Verb]int{}
+		for _, a := range p.Actions() {
+			counts[a.Verb]++
+		}
+		logger.Info("Plan", "writes", counts, "holds", len(p.Holds), "recheck", p.Recheck)
+	}
+	if p.Problem != nil {
+		logger.Info("Nothing can be planned", "problem", p.Problem.Error())
+	}
+	logger.V(1).Info("Plan in full", "plan", p.String())
+}

@@ -1,0 +1,39 @@
+package observe
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Slim takes out of an object, before a cache stores it, what nothing reads: the record of field managers, which can be a third of a Pod.
+func Slim(object any) (any, error) {
+	if accessor, ok := object.(metav1.Object); ok && accessor.GetManagedFields() != nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only what identifies it.
+func SlimPod(groups ...string) func(any) (any, error) {
+	return func(object any) (any, error) {
+		p, ok := object.(*corev1.Pod)
+		if !ok {
+			return Slim(object)
+		}
+		p.ManagedFields = nil
+		controller := metav1.GetControllerOfNoCopy(p)
+		if controller != nil {
+			version, err := schema.ParseGroupVersion(controller.APIVersion)
+			for _, group := range groups {
+				if err == nil && version.Group == group {
+					return p, nil
+				}
+			}
+		}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
+			Labels: p.Labels, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
+		}}, nil
+	}
+}

@@ -1,0 +1,141 @@
+// Package observe holds the reads that controllers share. A reader is a cache, or, where the cache can't be trusted, the API server itself;
+// what a cache returns must not be changed.
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ByController is the index of objects by the UID of their controller; objects that nobody controls are under NoController.
+const (
+	ByController = "kruise.controllerUID"
+	NoController = "none"
+)
+
+// AddIndexes adds the indexes that the reads of this package use to a cache.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+		if err := indexer.IndexField(ctx, kind, ByController, ControllerKey); err != nil {
+			return fmt.Errorf("indexing %T by controller: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// ControllerKey returns the key of an object in the index ByController.
+func ControllerKey(object client.Object) []string {
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		return []string{string(controller.UID)}
+	}
+	return []string{NoController}
+}
+
+// Reader reads what belongs to one owner.
+type Reader struct {
+	client.Reader
+	// Indexed means that the reader is a cache with the indexes of AddIndexes; without them everything in the namespace is read and sorted out.
+	Indexed bool
+}
+
+func (r Reader) list(ctx context.Context, list client.ObjectList, namespace, controller string) error {
+	options := []client.ListOption{client.InNamespace(namespace)}
+	if r.Indexed {
+		options = append(options, client.MatchingFields{ByController: controller}, client.UnsafeDisableDeepCopy)
+	}
+	return r.List(ctx, list, options...)
+}
+
+// Pods returns the Pods that the owner controls.
+func (r Reader) Pods(ctx context.Context, namespace string, owner types.UID) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.list(ctx, &list, namespace, string(owner)); err != nil {
+		return nil, fmt.Errorf("listing Pods: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if isControlledBy(&list.Items[i], owner) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
+}
+
+// Claims returns the claims that match the selector and that the owner controls, or that one of the Pods owns.
+func (r Reader) Claims(ctx context.Context, namespace string, selector labels.Selector, owner types.UID, pods []*corev1.Pod) ([]*corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}}
+	if r.Indexed {
+		options = append(options, client.UnsafeDisableDeepCopy)
+	}
+	if err := r.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("listing claims: %w", err)
+	}
+	owners := map[types.UID]bool{owner: true}
+	for _, p := range pods {
+		owners[p.UID] = true
+	}
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range list.Items {
+		for _, reference := range list.Items[i].OwnerReferences {
+			if owners[reference.UID] {
+				claims = append(claims, &list.Items[i])
+				break
+			}
+		}
+	}
+	return claims, nil
+}
+
+// Revisions returns the revisions that the owner controls, and those that the selector matches and nobody controls.
+func (r Reader) Revisions(ctx context.Context, namespace string, selector labels.Selector, owner types.UID) ([]*appsv1.ControllerRevision, error) {
+	var revisions []*appsv1.ControllerRevision
+	take := func(controller string) error {
+		var list appsv1.ControllerRevisionList
+		if err := r.list(ctx, &list, namespace, controller); err != nil {
+			return fmt.Errorf("listing revisions: %w", err)
+		}
+		for i := range list.Items {
+			rev := &list.Items[i]
+			orphan := metav1.GetControllerOfNoCopy(rev) == nil && selector.Matches(labels.Set(rev.Labels))
+			if rev.DeletionTimestamp == nil && (isControlledBy(rev, owner) || orphan) {
+				revisions = append(revisions, rev)
+			}
+		}
+		return nil
+	}
+	err := take(string(owner))
+	if err == nil && r.Indexed {
+		err = take(NoController)
+	}
+	return revisions, err
+}
+
+// NodeLabels returns the labels of the nodes that the Pods are on. A node that is gone has none.
+func (r Reader) NodeLabels(ctx context.Context, pods []*corev1.Pod) (map[string]map[string]string, error) {
+	out := map[string]map[string]string{}
+	for _, p := range pods {
+		name := p.Spec.NodeName
+		if _, known := out[name]; known || name == "" {
+			continue
+		}
+		var node corev1.Node
+		if err := r.Get(ctx, client.ObjectKey{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading node %s: %w", name, err)
+		}
+		out[name] = node.Labels
+	}
+	return out, nil
+}
+
+func isControlledBy(object metav1.Object, owner types.UID) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == owner
+}

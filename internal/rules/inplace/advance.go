@@ -1,0 +1,199 @@
+package inplace
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+// Step is what Advance did.
+type Step struct {
+	// Changed means that the Pod was changed and has to be written.
+	Changed bool
+	// Wait is the rest of the grace period, in whole seconds; zero when none runs.
+	Wait time.Duration
+	// Problem is a record on the Pod that can't be read; it has been removed, so that the update starts again.
+	Problem error
+}
+
+// Advance takes an update on the Pod one step further, if it can: the first batch of containers once the grace period is over, and each
+// further one once the batch before it is complete and ready. It changes the Pod it is given.
+func Advance(p *corev1.Pod, o Options, now time.Time) Step {
+	planned, err := Plan(p)
+	if err != nil {
+		return startAgain(p, err)
+	}
+	state, err := State(p)
+	switch {
+	case planned != nil:
+		step := advancePlanned(p, state, planned, now)
+		if err != nil && step.Problem == nil {
+			step.Problem = fmt.Errorf("pod %s: %w; it is written anew", p.Name, err)
+		}
+		return step
+	case err != nil && isHeldOut(p):
+		return startAgain(p, err)
+	case err != nil:
+		dropState(p)
+		return Step{Changed: true, Problem: fmt.Errorf("pod %s: %w; it is removed", p.Name, err)}
+	default:
+		return advanceBatch(p, state, o, now)
+	}
+}
+
+// advancePlanned starts the first batch of a planned update when its time has come. The plan holds all that a lost state said.
+func advancePlanned(p *corev1.Pod, state *pub.InPlaceUpdateState, planned *Planned, now time.Time) Step {
+	if !revision.IsOf(p.Labels[appsv1.ControllerRevisionHashLabelKey], planned.Revision) {
+		// The Pod was given another revision meanwhile: this plan is void, and another one follows.
+		dropPlan(p)
+		return Step{Changed: true}
+	}
+	patch, err := decodeMetadataPatch(planned.MetaDataPatch)
+	if err != nil {
+		return startAgain(p, err)
+	}
+	lost := state == nil
+	if lost {
+		state = &pub.InPlaceUpdateState{
+			Revision:              planned.Revision,
+			UpdateTimestamp:       ceilSecond(now),
+			UpdateEnvFromMetadata: len(planned.ContainerRefMetadata) > 0,
+			UpdateResources:       len(planned.ContainerResources) > 0,
+			UpdateImages:          len(planned.ContainerImages) > 0,
+		}
+	}
+	if left := planned.wait(state, now); left > 0 {
+		if lost {
+			writeState(p, state)
+		}
+		return Step{Changed: lost, Wait: left}
+	}
+	dropPlan(p)
+	patch.apply(p)
+	state.NextContainerImages, state.NextContainerResources = planned.ContainerImages, planned.ContainerResources
+	state.NextContainerRefMetadata = planned.ContainerRefMetadata
+	startBatch(p, state, now)
+	return Step{Changed: true}
+}
+
+// wait returns the rest of the grace period in whole seconds.
+func (g *Planned) wait(state *pub.InPlaceUpdateState, now time.Time) time.Duration {
+	if g.GraceSeconds <= 0 {
+		return 0
+	}
+	left := state.UpdateTimestamp.Add(time.Duration(g.GraceSeconds) * time.Second).Sub(now)
+	if left <= 0 {
+		return 0
+	}
+	return (left + time.Second - 1).Truncate(time.Second)
+}
+
+// startAgain removes the records of an update of which one can't be read, and with them the claim to be at the new revision: whoever owns the
+// Pod then updates it anew.
+func startAgain(p *corev1.Pod, problem error) Step {
+	dropPlan(p)
+	dropState(p)
+	delete(p.Labels, appsv1.ControllerRevisionHashLabelKey)
+	delete(p.Labels, keys.PodTemplateHash)
+	return Step{Changed: true, Problem: fmt.Errorf("pod %s: %w; its update starts again", p.Name, problem)}
+}
+
+func advanceBatch(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options, now time.Time) Step {
+	if state == nil || !hasNext(state) || !batchProgress(p, state, o).Done {
+		return Step{}
+	}
+	if state.PreCheckBeforeNext != nil {
+		for _, name := range state.PreCheckBeforeNext.ContainersRequiredReady {
+			status := pod.ContainerStatus(p, name)
+			if pod.Container(p, name) != nil && (status == nil || !status.Ready) {
+				return Step{}
+			}
+		}
+	}
+	startBatch(p, state, now)
+	return Step{Changed: true}
+}
+
+func hasNext(state *pub.InPlaceUpdateState) bool {
+	return len(state.NextContainerImages)+len(state.NextContainerResources)+len(state.NextContainerRefMetadata) > 0
+}
+
+// startBatch changes the containers of the next batch in the Pod, and leaves the rest in the state.
+func startBatch(p *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) {
+	batch := nextBatch(p, state)
+	for _, name := range batch {
+		startContainer(p, state, name)
+	}
+	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, pub.InPlaceUpdateContainerBatch{
+		Timestamp: metav1.NewTime(now.Truncate(time.Second)), Containers: batch,
+	})
+	state.PreCheckBeforeNext = nil
+	if hasNext(state) {
+		state.PreCheckBeforeNext = &pub.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
+	}
+	writeState(p, state)
+}
+
+func startContainer(p *corev1.Pod, state *pub.InPlaceUpdateState, name string) {
+	container := pod.Container(p, name)
+	if image, ok := state.NextContainerImages[name]; ok && container != nil {
+		if state.LastContainerStatuses == nil {
+			state.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+		}
+		last := pub.InPlaceUpdateContainerStatus{Image: container.Image}
+		if status := pod.ContainerStatus(p, name); status != nil {
+			last.ImageID, last.ContainerID = status.ImageID, status.ContainerID
+		}
+		state.LastContainerStatuses[name] = last
+		container.Image = image
+	}
+	if resources, ok := state.NextContainerResources[name]; ok && container != nil {
+		container.Resources.Limits = mergeList(container.Resources.Limits, resources.Limits)
+		container.Resources.Requests = mergeList(container.Resources.Requests, resources.Requests)
+	}
+	if meta, ok := state.NextContainerRefMetadata[name]; ok {
+		p.Labels = withAll(p.Labels, meta.Labels)
+		p.Annotations = withAll(p.Annotations, meta.Annotations)
+	}
+	state.NextContainerImages = without(state.NextContainerImages, name)
+	state.NextContainerResources = without(state.NextContainerResources, name)
+	state.NextContainerRefMetadata = without(state.NextContainerRefMetadata, name)
+}
+
+func withAll(on, changes map[string]string) map[string]string {
+	if on == nil && len(changes) > 0 {
+		on = map[string]string{}
+	}
+	maps.Copy(on, changes)
+	return on
+}
+
+func mergeList(on, changes corev1.ResourceList) corev1.ResourceList {
+	if on == nil && len(changes) > 0 {
+		on = corev1.ResourceList{}
+	}
+	maps.Copy(on, changes)
+	return on
+}
+
+// without returns m less one key, and nil when nothing is left.
+func without[V any](m map[string]V, key string) map[string]V {
+	if _, ok := m[key]; !ok {
+		return m
+	}
+	m = maps.Clone(m)
+	delete(m, key)
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}

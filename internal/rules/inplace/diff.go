@@ -1,0 +1,225 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+const onlyThese = "only images, labels, annotations and, where enabled, cpu and memory can change in place"
+
+// Diff returns the way from one revision to another in place, or why there is none.
+func Diff(old, new *appsv1.ControllerRevision, o Options) (Change, *Refusal) {
+	from, err := revision.Template(old)
+	if err != nil {
+		return Change{}, &Refusal{Op: "read", Path: "/", Why: err.Error()}
+	}
+	to, err := revision.Template(new)
+	if err != nil {
+		return Change{}, &Refusal{Op: "read", Path: "/", Why: err.Error()}
+	}
+	was, hadClaims := old.Annotations[keys.RevisionClaimTemplatesHash]
+	is, hasClaims := new.Annotations[keys.RevisionClaimTemplatesHash]
+	if !o.IgnoreClaims && hadClaims && hasClaims && was != is {
+		return Change{}, &Refusal{Op: "replace", Path: "/volumeClaimTemplates", Why: "a Pod keeps its claims when it is updated in place"}
+	}
+	return DiffTemplates(from, to, o)
+}
+
+// DiffTemplates returns the way from one template to another in place, or why there is none. Containers are compared by name, but their order
+// is part of a Pod that can't be changed.
+func DiffTemplates(old, new *corev1.PodTemplateSpec, o Options) (Change, *Refusal) {
+	c := Change{
+		Images: map[string]string{}, OldImages: map[string]string{},
+		Resources:   map[string]corev1.ResourceRequirements{},
+		RefMetadata: map[string]metav1.ObjectMeta{},
+	}
+	if refusal := c.diffContainers(old, new, o); refusal != nil {
+		return Change{}, refusal
+	}
+	from, to := old.Spec.DeepCopy(), new.Spec.DeepCopy()
+	from.Containers, to.Containers = nil, nil
+	if !equality.Semantic.DeepEqual(from, to) {
+		return Change{}, firstDifference("/spec", from, to)
+	}
+	c.diffMetadata(old, new, o)
+	return c, nil
+}
+
+func (c *Change) diffContainers(old, new *corev1.PodTemplateSpec, o Options) *Refusal {
+	if !slices.EqualFunc(old.Spec.Containers, new.Spec.Containers, func(a, b corev1.Container) bool { return a.Name == b.Name }) {
+		return &Refusal{Op: "replace", Path: "/spec/containers", Why: "containers can't be added, removed, renamed or put in another order in place"}
+	}
+	for i := range old.Spec.Containers {
+		from, to := old.Spec.Containers[i].DeepCopy(), &new.Spec.Containers[i]
+		path := fmt.Sprintf("/spec/containers/%d", i)
+		if from.Image != to.Image {
+			if from.Image == "" || to.Image == "" {
+				return &Refusal{Op: "replace", Path: path + "/image", Why: "an image can't be added or removed in place"}
+			}
+			c.Images[from.Name], c.OldImages[from.Name] = to.Image, from.Image
+			from.Image = to.Image
+		}
+		if o.VerticalScaling && !equality.Semantic.DeepEqual(from.Resources, to.Resources) {
+			changed, refusal := diffResources(path+"/resources", from.Resources, to.Resources)
+			if refusal != nil {
+				return refusal
+			}
+			if len(changed.Limits)+len(changed.Requests) > 0 {
+				c.Resources[from.Name] = changed
+			}
+			from.Resources.Limits, from.Resources.Requests = to.Resources.Limits, to.Resources.Requests
+		}
+		if !equality.Semantic.DeepEqual(from, to) {
+			return firstDifference(path, from, to)
+		}
+	}
+	if len(c.Resources) > 0 && qosClass(&old.Spec) != qosClass(&new.Spec) {
+		return &Refusal{
+			Op: "replace", Path: "/spec/containers",
+			Why: fmt.Sprintf("the QoS class would change from %s to %s", qosClass(&old.Spec), qosClass(&new.Spec)),
+		}
+	}
+	return nil
+}
+
+// firstDifference names the first field, in the order of names, in which two values differ.
+func firstDifference(path string, from, to any) *Refusal {
+	a, b := fieldsOf(from), fieldsOf(to)
+	names := slices.Sorted(maps.Keys(a))
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		was, had := a[name]
+		is, has := b[name]
+		switch {
+		case had && !has:
+			return &Refusal{Op: "remove", Path: path + "/" + name, Why: onlyThese}
+		case !had && has:
+			return &Refusal{Op: "add", Path: path + "/" + name, Why: onlyThese}
+		case !reflect.DeepEqual(was, is):
+			return &Refusal{Op: "replace", Path: path + "/" + name, Why: onlyThese}
+		}
+	}
+	return &Refusal{Op: "replace", Path: path, Why: onlyThese}
+}
+
+func fieldsOf(value any) map[string]any {
+	fields := map[string]any{}
+	encoded, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(encoded, &fields)
+	}
+	if err != nil {
+		return nil // no field can be named then
+	}
+	return fields
+}
+
+func (c *Change) diffMetadata(old, new *corev1.PodTemplateSpec, o Options) {
+	c.Labels = diffMap(old.Labels, new.Labels)
+	c.Annotations = diffMap(old.Annotations, new.Annotations)
+	for _, f := range new.Finalizers {
+		if !slices.Contains(old.Finalizers, f) {
+			c.AddFinalizers = append(c.AddFinalizers, f)
+		}
+	}
+	for _, f := range old.Finalizers {
+		if !slices.Contains(new.Finalizers, f) {
+			c.RemoveFinalizers = append(c.RemoveFinalizers, f)
+		}
+	}
+	if o.EnvFromMetadata {
+		c.findReferenced(new.Spec.Containers)
+	}
+}
+
+// findReferenced notes the changed keys that containers take into their environment.
+func (c *Change) findReferenced(containers []corev1.Container) {
+	for i := range containers {
+		labels, annotations := environmentKeys(&containers[i])
+		meta := metav1.ObjectMeta{Labels: referenced(c.Labels, labels), Annotations: referenced(c.Annotations, annotations)}
+		if len(meta.Labels)+len(meta.Annotations) > 0 {
+			c.RefMetadata[containers[i].Name] = meta
+		}
+	}
+}
+
+// referenced returns the new values of those changed keys that are among the given ones; removed keys have none.
+func referenced(changes map[string]Value, among []string) map[string]string {
+	var out map[string]string
+	for _, key := range among {
+		if change, ok := changes[key]; ok && change.New != nil {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = *change.New
+		}
+	}
+	return out
+}
+
+// environmentKeys returns the keys of the labels and annotations that a container takes into its environment.
+func environmentKeys(container *corev1.Container) (labels, annotations []string) {
+	for i := range container.Env {
+		switch kind, key := metadataKey(&container.Env[i]); kind {
+		case "labels":
+			labels = append(labels, key)
+		case "annotations":
+			annotations = append(annotations, key)
+		}
+	}
+	return labels, annotations
+}
+
+// metadataKey returns "labels" or "annotations" and the key that an environment variable takes; nothing when it takes none. The versions that
+// a sidecar injector notes there change by themselves and restart nothing.
+func metadataKey(env *corev1.EnvVar) (kind, key string) {
+	if env.Name == "SIDECARSET_VERSION" || env.Name == "SIDECARSET_VERSION_ALT" {
+		return "", ""
+	}
+	if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
+		return "", ""
+	}
+	rest, ok := strings.CutPrefix(env.ValueFrom.FieldRef.FieldPath, "metadata.")
+	if !ok {
+		return "", ""
+	}
+	kind, quoted, ok := strings.Cut(rest, "['")
+	if !ok || !strings.HasSuffix(quoted, "']") {
+		return "", ""
+	}
+	return kind, strings.TrimSuffix(quoted, "']")
+}
+
+func diffMap(old, new map[string]string) map[string]Value {
+	out := map[string]Value{}
+	for key, value := range new {
+		if was, ok := old[key]; !ok {
+			out[key] = Value{New: &value}
+		} else if was != value {
+			out[key] = Value{Old: &was, New: &value}
+		}
+	}
+	for key, was := range old {
+		if _, ok := new[key]; !ok {
+			out[key] = Value{Old: &was}
+		}
+	}
+	return out
+}

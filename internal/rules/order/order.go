@@ -1,0 +1,153 @@
+// Package order decides which Pod of an update comes first: those that serve least, then as the user's priorities say, then spread so that
+// Pods of one label are not updated in one run, and before all those whose update has begun.
+package order
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+// Strategy is what the user says of the order.
+type Strategy struct {
+	Priority *pub.UpdatePriorityStrategy
+	Scatter  pub.UpdateScatterStrategy
+}
+
+// Sort returns the candidates in the order of their update; all are the active Pods of the workload, candidates included. It fails on a
+// selector that can't be read.
+func Sort(candidates, all []*corev1.Pod, s Strategy) ([]*corev1.Pod, error) {
+	sorted := slices.Clone(candidates)
+	slices.SortStableFunc(sorted, ByWorth)
+	if err := prioritise(sorted, s.Priority); err != nil {
+		return nil, err
+	}
+	sorted = scatter(sorted, all, s.Scatter)
+	slices.SortStableFunc(sorted, func(a, b *corev1.Pod) int {
+		return compareBool(!isBegun(a), !isBegun(b))
+	})
+	return sorted, nil
+}
+
+// isBegun reports whether the Pod waits for the hook of its update.
+func isBegun(p *corev1.Pod) bool {
+	return pod.State(p) == pub.LifecycleStatePreparingUpdate
+}
+
+// ByWorth orders Pods by what their loss would cost, the least first: no node before a node, pending before unknown before running, not
+// ready before ready, ready for a shorter time first, then more restarts, then younger.
+func ByWorth(a, b *corev1.Pod) int {
+	return cmp.Or(ByPhase(a, b), compareBool(pod.IsReady(a), pod.IsReady(b)), ByAge(a, b))
+}
+
+// ByPhase orders Pods without a node before Pods with one, and then by phase.
+func ByPhase(a, b *corev1.Pod) int {
+	return cmp.Or(
+		compareBool(pod.IsScheduled(a), pod.IsScheduled(b)),
+		cmp.Compare(phaseRank(a), phaseRank(b)),
+	)
+}
+
+func phaseRank(p *corev1.Pod) int {
+	switch p.Status.Phase {
+	case corev1.PodRunning:
+		return 2
+	case corev1.PodUnknown:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// ByAge orders Pods that are ready for a shorter time first, then those with more restarts, then the younger ones, and at last by name.
+func ByAge(a, b *corev1.Pod) int {
+	return cmp.Or(
+		laterFirst(pod.ReadySince(a), pod.ReadySince(b)),
+		cmp.Compare(pod.MaxRestarts(b), pod.MaxRestarts(a)),
+		laterFirst(a.CreationTimestamp.Time, b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// laterFirst orders times, the latest first; none at all counts as the latest.
+func laterFirst(a, b time.Time) int {
+	return cmp.Or(compareBool(!a.IsZero(), !b.IsZero()), b.Compare(a))
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// prioritise sorts, stably, by the user's priorities.
+func prioritise(pods []*corev1.Pod, s *pub.UpdatePriorityStrategy) error {
+	switch {
+	case s == nil:
+		return nil
+	case len(s.WeightPriority) > 0:
+		return byWeight(pods, s.WeightPriority)
+	case len(s.OrderPriority) > 0:
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+			levelA, placeA := level(a, s.OrderPriority)
+			levelB, placeB := level(b, s.OrderPriority)
+			return cmp.Or(cmp.Compare(levelA, levelB), cmp.Compare(placeB, placeA))
+		})
+	}
+	return nil
+}
+
+func byWeight(pods []*corev1.Pod, terms []pub.UpdatePriorityWeightTerm) error {
+	weights := make(map[*corev1.Pod]int64, len(pods))
+	for i := range terms {
+		selector, err := metav1.LabelSelectorAsSelector(&terms[i].MatchSelector)
+		if err != nil {
+			return fmt.Errorf("reading matchSelector %d of weightPriority: %w", i, err)
+		}
+		for _, p := range pods {
+			if selector.Matches(labels.Set(p.Labels)) {
+				weights[p] += int64(terms[i].Weight)
+			}
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(weights[b], weights[a]) })
+	return nil
+}
+
+// level returns the index of the first key that the Pod carries, and the integer at the end of its value.
+//
+// Wire: a Pod with none of the keys is at level -1 and so goes before all others.
+func level(p *corev1.Pod, terms []pub.UpdatePriorityOrderTerm) (int, int64) {
+	for i, term := range terms {
+		if value, ok := p.Labels[term.OrderedKey]; ok {
+			return i, trailingInteger(value)
+		}
+	}
+	return -1, 0
+}
+
+// trailingInteger returns 10 for "sts-10", and 0 for a text that does not end in digits. Label values have at most 63 characters; a number
+// too large counts as the largest.
+func trailingInteger(text string) int64 {
+	start := len(text)
+	for start > 0 && text[start-1] >= '0' && text[start-1] <= '9' {
+		start--
+	}
+	n, _ := strconv.ParseInt(text[start:], 10, 64) // on overflow this is the largest number, on no digits 0
+	return n
+}

@@ -1,0 +1,109 @@
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// alphabet has no vowels, so that no hash spells a word, and no digits that look like letters.
+const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// Data returns the bytes of the revision of a template: a strategic merge patch that replaces the template, its keys sorted, without white space.
+//
+// Wire: the metadata of the template, and of the claim template of an ephemeral volume, hold "creationTimestamp":null, which the Kubernetes
+// types stopped writing in 1.34. Leaving it out would change the hash of every template there is.
+func Data(template *corev1.PodTemplateSpec) ([]byte, error) {
+	encoded, err := json.Marshal(template)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the template: %w", err)
+	}
+	fields := map[string]any{}
+	if err := decodeNumbers(encoded, &fields); err != nil {
+		return nil, fmt.Errorf("decoding the template: %w", err)
+	}
+	nullCreationTimestamps(fields)
+	fields["$patch"] = "replace"
+	return json.Marshal(map[string]any{"spec": map[string]any{"template": fields}})
+}
+
+// decodeNumbers decodes JSON without turning integers into floating point.
+func decodeNumbers(data []byte, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+func nullCreationTimestamps(template map[string]any) {
+	metadata(template)["creationTimestamp"] = nil
+	spec, _ := template["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		ephemeral, _ := volume["ephemeral"].(map[string]any)
+		if claim, ok := ephemeral["volumeClaimTemplate"].(map[string]any); ok {
+			metadata(claim)["creationTimestamp"] = nil
+		}
+	}
+}
+
+func metadata(object map[string]any) map[string]any {
+	m, ok := object["metadata"].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		object["metadata"] = m
+	}
+	return m
+}
+
+// Hash returns the short hash of a revision's bytes at a collision count.
+func Hash(data []byte, collisionCount int32) string {
+	h := fnv.New32()
+	_, _ = h.Write(data) // a hash does not fail
+	_, _ = h.Write([]byte(strconv.Itoa(int(collisionCount))))
+	return encode(strconv.FormatUint(uint64(h.Sum32()), 10))
+}
+
+// encode maps each digit to a letter or digit of the alphabet.
+func encode(digits string) string {
+	out := make([]byte, len(digits))
+	for i := range len(digits) {
+		out[i] = alphabet[int(digits[i])%len(alphabet)]
+	}
+	return string(out)
+}
+
+// ShortHash returns the hash at the end of a revision's name.
+func ShortHash(revisionName string) string {
+	return revisionName[strings.LastIndexByte(revisionName, '-')+1:]
+}
+
+// IsOf reports whether a Pod's revision label, which is a revision's name or only its hash, means the revision of that name.
+func IsOf(podRevisionLabel, revisionName string) bool {
+	return podRevisionLabel != "" && (podRevisionLabel == revisionName || ShortHash(podRevisionLabel) == ShortHash(revisionName))
+}
+
+// stored is the shape of a revision's bytes.
+type stored struct {
+	Spec struct {
+		Template *corev1.PodTemplateSpec `json:"template"`
+	} `json:"spec"`
+}
+
+// decode returns the template in a revision's bytes, without the creation timestamps that say nothing.
+func decode(data []byte) (*corev1.PodTemplateSpec, error) {
+	var s stored
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("decoding the template: %w", err)
+	}
+	if s.Spec.Template == nil {
+		return nil, fmt.Errorf("decoding the template: there is none at spec.template")
+	}
+	s.Spec.Template.CreationTimestamp = metav1.Time{}
+	return s.Spec.Template, nil
+}

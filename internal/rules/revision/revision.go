@@ -1,0 +1,146 @@
+package revision
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+// maxOwnerName leaves room for a dash and a hash in the 253 characters of an object's name, and some to spare.
+const maxOwnerName = 223
+
+// lastApplied is what kubectl apply notes on the workload: large, and of no meaning on a revision.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Owner is what a new revision takes from its workload.
+type Owner struct {
+	Name, Namespace string
+	Reference       metav1.OwnerReference
+	// Annotations of the workload are copied, but for what kubectl notes there for itself.
+	Annotations map[string]string
+}
+
+// New returns the revision of a template, with no number yet.
+func New(owner Owner, template *corev1.PodTemplateSpec, collisionCount int32) (*appsv1.ControllerRevision, error) {
+	data, err := Data(template)
+	if err != nil {
+		return nil, err
+	}
+	hash := Hash(data, collisionCount)
+	rev := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            owner.Name[:min(len(owner.Name), maxOwnerName)] + "-" + hash,
+			Namespace:       owner.Namespace,
+			Labels:          map[string]string{},
+			Annotations:     map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{owner.Reference},
+		},
+		Data: runtime.RawExtension{Raw: data},
+	}
+	maps.Copy(rev.Labels, template.Labels)
+	rev.Labels[keys.RevisionHash] = hash
+	maps.Copy(rev.Annotations, owner.Annotations)
+	delete(rev.Annotations, lastApplied)
+	return rev, nil
+}
+
+// Template returns the template that a revision holds.
+func Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	template, err := decode(rev.Data.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %s: %w", rev.Name, err)
+	}
+	return template, nil
+}
+
+// Sort orders revisions by number, then age, then name, the oldest first.
+func Sort(history []*appsv1.ControllerRevision) {
+	slices.SortStableFunc(history, compare)
+}
+
+func compare(a, b *appsv1.ControllerRevision) int {
+	return cmp.Or(
+		cmp.Compare(a.Revision, b.Revision),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// Verb says what has to be written so that the update revision is stored.
+type Verb string
+
+const (
+	// Reuse means that the newest stored revision is the one wanted.
+	Reuse Verb = "reuse"
+	// Raise means that an older revision is wanted again: it keeps its name and gets the next number.
+	Raise Verb = "raise"
+	// Create means that the template is new.
+	Create Verb = "create"
+)
+
+// Resolution is the revision that a workload wants, as it is to be stored.
+type Resolution struct {
+	Update *appsv1.ControllerRevision
+	Verb   Verb
+}
+
+// Resolve looks for a candidate among the stored revisions. Neither is changed.
+func Resolve(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerRevision) Resolution {
+	sorted := slices.Clone(history)
+	Sort(sorted)
+	next := int64(1)
+	if len(sorted) > 0 {
+		next = sorted[len(sorted)-1].Revision + 1
+	}
+	for i := len(sorted) - 1; i >= 0; i-- {
+		switch {
+		case !equal(sorted[i], candidate):
+		case i == len(sorted)-1:
+			return Resolution{Update: sorted[i], Verb: Reuse}
+		default:
+			raised := sorted[i].DeepCopy()
+			raised.Revision = next
+			return Resolution{Update: raised, Verb: Raise}
+		}
+	}
+	created := candidate.DeepCopy()
+	created.Revision = next
+	return Resolution{Update: created, Verb: Create}
+}
+
+// equal reports whether two revisions hold the same template: the same bytes, or bytes that mean the same.
+func equal(a, b *appsv1.ControllerRevision) bool {
+	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
+		return true
+	}
+	left, err := decode(a.Data.Raw)
+	if err != nil {
+		return false
+	}
+	right, err := decode(b.Data.Raw)
+	return err == nil && equality.Semantic.DeepEqual(left, right)
+}
+
+// Collides reports whether another template has the candidate's name, so that it needs a higher collision count.
+func Collides(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerRevision) bool {
+	return slices.ContainsFunc(history, func(rev *appsv1.ControllerRevision) bool {
+		return rev.Name == candidate.Name && !equal(rev, candidate)
+	})
+}
+
+// Stale returns the revisions beyond the limit that are not live, the oldest first.
+func Stale(history []*appsv1.ControllerRevision, live func(*appsv1.ControllerRevision) bool, limit int32) []*appsv1.ControllerRevision {
+	unused := slices.DeleteFunc(slices.Clone(history), live)
+	Sort(unused)
+	return unused[:max(0, len(unused)-int(max(limit, 0)))]
+}

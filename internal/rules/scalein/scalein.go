@@ -1,0 +1,126 @@
+// Package scalein decides which Pod goes first when a workload shrinks: those that serve least, then those that the user values least, then
+// those of which a node or a zone has the most.
+package scalein
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/order"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+// Facts are what the ranking needs besides the Pods.
+type Facts struct {
+	Now             time.Time
+	MinReadySeconds int32
+	// NodeLabels returns the labels of a node, or nil when it is not known.
+	NodeLabels func(node string) map[string]string
+	// Constraints are the topology spread constraints of the template; without any, Pods are spread over nodes.
+	Constraints []corev1.TopologySpreadConstraint
+}
+
+// Rank returns the candidates, the one to delete first at the front. all are the active Pods of the workload, candidates included: crowding is
+// judged over all of them.
+func Rank(candidates, all []*corev1.Pod, f Facts) []*corev1.Pod {
+	crowding := f.crowding(all)
+	ranked := slices.Clone(candidates)
+	slices.SortStableFunc(ranked, func(a, b *corev1.Pod) int {
+		return f.compare(a, b, crowding)
+	})
+	return ranked
+}
+
+// compare orders by worth, with the crowding of each Pod's place between the deletion cost and the age.
+func (f Facts) compare(a, b *corev1.Pod, crowding map[*corev1.Pod]float64) int {
+	return cmp.Or(
+		order.ByPhase(a, b),
+		cmp.Compare(f.readiness(a), f.readiness(b)),
+		cmp.Compare(deletionCost(a), deletionCost(b)),
+		cmp.Compare(crowding[b], crowding[a]),
+		order.ByAge(a, b),
+	)
+}
+
+// readiness ranks Pods that are not ready before those that are not available yet, and these before the others.
+func (f Facts) readiness(p *corev1.Pod) int {
+	if available, _ := pod.Available(p, f.MinReadySeconds, f.Now); available {
+		return 2
+	}
+	if pod.IsReady(p) {
+		return 1
+	}
+	return 0
+}
+
+// deletionCost returns what the user wrote on the Pod; anything that is not a plain integer of 32 bits counts as 0.
+func deletionCost(p *corev1.Pod) int32 {
+	text := p.Annotations[corev1.PodDeletionCost]
+	digits := strings.TrimPrefix(text, "-")
+	if strings.HasPrefix(text, "+") || (len(digits) > 1 && digits[0] == '0') {
+		return 0
+	}
+	cost, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(cost)
+}
+
+// crowding rates how much the place of each Pod would be relieved by its deletion.
+func (f Facts) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
+	sameNode := f.sameNode(pods)
+	if len(f.Constraints) == 0 {
+		return sameNode
+	}
+	crowding := map[*corev1.Pod]float64{}
+	for _, constraint := range f.Constraints {
+		within := sameNode
+		if constraint.TopologyKey == corev1.LabelHostname {
+			within = nil
+		}
+		domains := f.group(pods, func(p *corev1.Pod) (string, bool) {
+			domain, ok := f.NodeLabels(p.Spec.NodeName)[constraint.TopologyKey]
+			return domain, ok
+		}, within)
+		// A domain counts for more among many, where an uneven one stands out more.
+		weight := math.Log(float64(len(domains) + 2))
+		for _, members := range domains {
+			for i, p := range members {
+				crowding[p] += float64(len(members)-i) * weight
+			}
+		}
+	}
+	return crowding
+}
+
+// sameNode rates the Pods of each node with several: the first to go gets the number of the others, the last one 0.
+func (f Facts) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
+	crowding := map[*corev1.Pod]float64{}
+	for _, members := range f.group(pods, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, p.Spec.NodeName != "" }, nil) {
+		for i, p := range members {
+			crowding[p] = float64(len(members) - 1 - i)
+		}
+	}
+	return crowding
+}
+
+// group sorts Pods into places and ranks those of each.
+func (f Facts) group(pods []*corev1.Pod, place func(*corev1.Pod) (string, bool), crowding map[*corev1.Pod]float64) map[string][]*corev1.Pod {
+	groups := map[string][]*corev1.Pod{}
+	for _, p := range pods {
+		if at, ok := place(p); ok {
+			groups[at] = append(groups[at], p)
+		}
+	}
+	for _, members := range groups {
+		slices.SortStableFunc(members, func(a, b *corev1.Pod) int { return f.compare(a, b, crowding) })
+	}
+	return groups
+}

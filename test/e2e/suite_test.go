@@ -1,0 +1,323 @@
+// Package e2e runs the whole product, as a user would have it, on a real control plane with simulated nodes: one cluster and one manager for
+// all tests, a namespace for each.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+// shared is the cluster that TestMain brings up; tests only read it.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "kruise-e2e-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 5})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if downErr := shared.Down(context.Background()); downErr != nil && err == nil {
+			code, err = 1, downErr
+		}
+	}()
+	manager, err := shared.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
+	if err != nil {
+		return 1, err
+	}
+	defer manager.Stop()
+	code = m.Run()
+	if code != 0 {
+		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(60))
+	}
+	return code, nil
+}
+
+// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
+const patience = 90 * time.Second
+
+// env is a namespace of the shared cluster, for one test.
+type env struct {
+	*testing.T
+	ctx       context.Context
+	namespace string
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	t.Parallel()
+	e := &env{T: t, ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	e.must(shared.Client.Create(e.ctx, namespace))
+	e.namespace = namespace.Name
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := shared.Client.Delete(context.Background(), namespace); err != nil {
+			t.Logf("deleting namespace %s: %v", namespace.Name, err)
+		}
+	})
+	return e
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// eventually waits until check has nothing to complain about.
+func (e *env) eventually(what string, check func() error) {
+	e.Helper()
+	e.within(patience, what, check)
+}
+
+func (e *env) within(limit time.Duration, what string, check func() error) {
+	e.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// always checks again and again for a while that there is nothing to complain about.
+func (e *env) always(duration time.Duration, what string, check func() error) {
+	e.Helper()
+	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err := check(); err != nil {
+			e.Fatalf("%s: %v\n%s", what, err, e.describe())
+		}
+	}
+}
+
+// describe prints what is in the namespace, for the reader of a failure.
+func (e *env) describe() string {
+	var out strings.Builder
+	var sets v1beta1.CloneSetList
+	if err := shared.Client.List(context.Background(), &sets, client.InNamespace(e.namespace)); err != nil {
+		return err.Error()
+	}
+	for i := range sets.Items {
+		status, err := yaml.Marshal(sets.Items[i].Status)
+		fmt.Fprintf(&out, "CloneSet %s, generation %d: %s %v\n", sets.Items[i].Name, sets.Items[i].Generation, status, err)
+	}
+	var pods corev1.PodList
+	if err := shared.Client.List(context.Background(), &pods, client.InNamespace(e.namespace)); err != nil {
+		return err.Error()
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		fmt.Fprintf(&out, "Pod %s %s %s deleted=%v labels=%v\n", p.Name, p.Status.Phase, p.Spec.Containers[0].Image, p.DeletionTimestamp, p.Labels)
+		for _, c := range p.Status.Conditions {
+			fmt.Fprintf(&out, "    %s=%s %s", c.Type, c.Status, c.Reason)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// manifest reads one of the examples.
+func (e *env) manifest(name string) string {
+	e.Helper()
+	root, err := cluster.Root()
+	e.must(err)
+	text, err := os.ReadFile(filepath.Join(root, "examples", name))
+	e.must(err)
+	return string(text)
+}
+
+// object reads YAML into an object of this test's namespace.
+func (e *env) object(text string) *unstructured.Unstructured {
+	e.Helper()
+	o := &unstructured.Unstructured{}
+	e.must(yaml.Unmarshal([]byte(text), &o.Object))
+	o.SetNamespace(e.namespace)
+	return o
+}
+
+func (e *env) create(text string) *unstructured.Unstructured {
+	e.Helper()
+	o := e.object(text)
+	e.must(shared.Client.Create(e.ctx, o))
+	return o
+}
+
+// refused creates an object that must not be accepted, and checks that the answer says every one of the words.
+func (e *env) refused(err error, words ...string) {
+	e.Helper()
+	if err == nil {
+		e.Fatalf("accepted, want a refusal that says %q", words)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			e.Errorf("refused with %q, want it to say %q", err, word)
+		}
+	}
+	if !apierrors.IsInvalid(err) {
+		e.Errorf("refused with %v, want an error of the kind Invalid", err)
+	}
+}
+
+func (e *env) get(name string, o client.Object) {
+	e.Helper()
+	e.must(shared.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, o))
+}
+
+func (e *env) cloneSet(name string) *v1beta1.CloneSet {
+	e.Helper()
+	set := &v1beta1.CloneSet{}
+	e.get(name, set)
+	return set
+}
+
+// edit changes a CloneSet as a user would, in v1beta1.
+func (e *env) edit(name string, change func(*v1beta1.CloneSet)) {
+	e.Helper()
+	e.must(e.tryEdit(name, change))
+}
+
+func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
+	e.Helper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := e.cloneSet(name)
+		change(set)
+		return shared.Client.Update(e.ctx, set)
+	})
+}
+
+func image(image string) func(*v1beta1.CloneSet) {
+	return func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = image }
+}
+
+func replicas(n int32) func(*v1beta1.CloneSet) {
+	return func(set *v1beta1.CloneSet) { set.Spec.Replicas = &n }
+}
+
+func partition(n int32) func(*v1beta1.CloneSet) {
+	return func(set *v1beta1.CloneSet) {
+		value := intstr.FromInt32(n)
+		set.Spec.UpdateStrategy.RollingUpdate.Partition = &value
+	}
+}
+
+// pods returns the Pods that a CloneSet controls, those being deleted left out, by name.
+func (e *env) pods(name string) []corev1.Pod {
+	e.Helper()
+	return slices.DeleteFunc(e.allPods(name), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+}
+
+func (e *env) allPods(name string) []corev1.Pod {
+	e.Helper()
+	set := e.cloneSet(name)
+	var list corev1.PodList
+	e.must(shared.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods
+}
+
+func (e *env) claims(name string) []corev1.PersistentVolumeClaim {
+	e.Helper()
+	set := e.cloneSet(name)
+	var list corev1.PersistentVolumeClaimList
+	e.must(shared.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	return slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool {
+		return c.DeletionTimestamp != nil || !metav1.IsControlledBy(&c, set)
+	})
+}
+
+// patchPod changes a Pod's metadata as a user's own controller would.
+func (e *env) patchPod(name string, change func(*corev1.Pod)) {
+	e.Helper()
+	p := &corev1.Pod{}
+	e.get(name, p)
+	before := p.DeepCopy()
+	change(p)
+	e.must(shared.Client.Patch(e.ctx, p, client.MergeFrom(before)))
+}
+
+// settled waits until the CloneSet has seen its spec and all of replicas Pods are available, updated of them at the update revision, and no
+// Pod is on its way out.
+func (e *env) settled(name string, replicas, updated int32) *v1beta1.CloneSet {
+	e.Helper()
+	var set *v1beta1.CloneSet
+	e.eventually(fmt.Sprintf("%s has %d Pods, %d of them updated, all available", name, replicas, updated), func() error {
+		set = e.cloneSet(name)
+		s := set.Status
+		got := []int32{s.Replicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedAvailableReplicas}
+		if s.ObservedGeneration != set.Generation || !slices.Equal(got, []int32{replicas, replicas, updated, updated}) {
+			return fmt.Errorf("replicas, available, updated, updated available are %v, observed generation %d of %d", got, s.ObservedGeneration, set.Generation)
+		}
+		if all := len(e.allPods(name)); all != int(replicas) {
+			return fmt.Errorf("%d Pods are there", all)
+		}
+		return nil
+	})
+	return set
+}
+
+func names(pods []corev1.Pod) []string {
+	out := make([]string, 0, len(pods))
+	for i := range pods {
+		out = append(out, pods[i].Name)
+	}
+	return out
+}
+
+func uids(pods []corev1.Pod) []string {
+	out := make([]string, 0, len(pods))
+	for i := range pods {
+		out = append(out, string(pods[i].UID))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// convert reads an unstructured object as a typed one.
+func convert[T any](e *env, o *unstructured.Unstructured) *T {
+	e.Helper()
+	out := new(T)
+	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out))
+	return out
+}
