@@ -349,3 +349,17 @@ func TestTheFirstSpellingOfTheAnnotationsIsReadAndReplaced(t *testing.T) {
 		}
 	}
 }
+
+func TestAClockThatWasSetBackStartsTheGracePeriodAgain(t *testing.T) {
+	p := podOf(base())
+	write(p, &pub.InPlaceUpdateState{Revision: "web-1", UpdateTimestamp: ceilSecond(at(1e9))}, keys.InPlaceUpdateState)
+	write(p, &Planned{Revision: "web-1", ContainerImages: map[string]string{"app": "app:v2"}, GraceSeconds: 5}, keys.InPlaceUpdateGrace)
+	for i, want := range []Step{{Changed: true, Wait: 5 * time.Second}, {Wait: 4 * time.Second}} {
+		if diff := cmp.Diff(want, step(t, p, float64(i))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if !step(t, p, 5).Changed || pod.Container(p, "app").Image != "app:v2" {
+		t.Error("the update does not go on")
+	}
+}
