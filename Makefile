@@ -21,5 +21,5 @@ gen: ## Write what is generated from the API types: deep copies and CRDs.
 
 .PHONY: test
 test: build ## Run all tests.
-	go test $$(go list ./... | grep -v /test/e2e)
+	go test $$(go list ./... | grep -v -e /test/e2e -e /test/takeover)
 	cd localcluster && go test ./...

@@ -69,6 +69,10 @@ const (
 	ImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
 )
 
+// OnDeletePodUpdatePolicy is the v1alpha1 CloneSet annotation that keeps the podUpdatePolicy of v1beta1 while the update strategy is OnDelete:
+// v1alpha1 has one field for both. Conversion writes and reads it.
+const OnDeletePodUpdatePolicy = "kruise.io/cloneset-ondelete-pod-update-policy"
+
 // DeleteProtection is the label by which a user protects an object from deletion: DeleteProtectionAlways or DeleteProtectionCascading.
 const (
 	DeleteProtection          = "policy.kruise.io/delete-protection"

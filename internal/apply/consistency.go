@@ -6,11 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
 // lateAfter is how long the cache may lag behind our own writes before the world is read live instead.
@@ -67,7 +73,7 @@ func SeenBy(informers cache.Cache) Seen {
 	}
 }
 
-// Wrote notes that a write on behalf of the owner resulted in this version.
+// Wrote notes that a write on behalf of the owner resulted in this version, or that a live read showed it.
 func (c *Consistency) Wrote(owner types.UID, kind schema.GroupVersionKind, version string) {
 	if version == "" {
 		return
@@ -105,10 +111,10 @@ func (c *Consistency) Forget(owner types.UID) {
 }
 
 // Sight says how the owner may be looked at now. Once it says Live, the caller must read live, and the memory starts anew.
-func (c *Consistency) Sight(ctx context.Context, owner types.UID) (Sight, error) {
+func (c *Consistency) Sight(ctx context.Context, owner plan.Object) (Sight, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.written[owner]
+	w := c.written[owner.GetUID()]
 	if w == nil {
 		return Cached, nil
 	}
@@ -125,16 +131,49 @@ func (c *Consistency) Sight(ctx context.Context, owner types.UID) (Sight, error)
 	switch {
 	case w.inDoubt || late:
 		if late {
-			staleCaches.Inc()
+			countLate(owner)
 		}
-		delete(c.written, owner)
+		delete(c.written, owner.GetUID())
 		return Live, nil
 	case len(w.versions) > 0:
 		return Wait, nil
 	default:
-		delete(c.written, owner)
+		delete(c.written, owner.GetUID())
 		return Cached, nil
 	}
+}
+
+// LookingLive returns a reader that notes the newest versions that it lists, so that a cache which is older than what was seen live is not
+// believed afterwards: a decision that went back in time could spend a budget twice.
+func (c *Consistency) LookingLive(owner types.UID, live client.Reader, scheme *runtime.Scheme) client.Reader {
+	return &notingReader{Reader: live, consistency: c, owner: owner, scheme: scheme}
+}
+
+type notingReader struct {
+	client.Reader
+	consistency *Consistency
+	owner       types.UID
+	scheme      *runtime.Scheme
+}
+
+// List notes the version of the newest object rather than that of the list, which a cache of a quiet kind would reach only with the next
+// bookmark.
+func (r *notingReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := r.Reader.List(ctx, list, options...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		kind, err := apiutil.GVKForObject(item, r.scheme)
+		if err != nil {
+			return fmt.Errorf("finding the kind of %T: %w", item, err)
+		}
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return fmt.Errorf("reading the version of %T: %w", item, err)
+		}
+		r.consistency.Wrote(r.owner, kind, object.GetResourceVersion())
+		return nil
+	})
 }
 
 // isOlder reports whether version a is older than b. A version that can't be read is older than any.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,20 +114,29 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
 	perChain := make([][]Result, len(chains))
 	var running sync.WaitGroup
+	var panicked atomic.Pointer[any]
 	slots := make(chan struct{}, max(1, e.Parallel))
 	for i, chain := range chains {
-		slots <- struct{}{}
 		if e.Parallel <= 1 {
 			perChain[i] = e.runChain(ctx, owner, chain)
-			<-slots
 			continue
 		}
+		slots <- struct{}{}
 		running.Go(func() {
-			defer func() { <-slots }()
+			defer func() {
+				if cause := recover(); cause != nil {
+					panicked.Store(&cause)
+				}
+				<-slots
+			}()
 			perChain[i] = e.runChain(ctx, owner, chain)
 		})
 	}
 	running.Wait()
+	if cause := panicked.Load(); cause != nil {
+		// In the goroutine of the pass it costs this pass only: the controller recovers it.
+		panic(*cause)
+	}
 	var results []Result
 	for _, r := range perChain {
 		results = append(results, r...)
@@ -145,7 +155,7 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 			if !action.AnyVersion {
 				condition.resourceVersion = before.GetResourceVersion()
 			}
-			if version, ok := versions[condition.uid]; ok {
+			if version, ok := versions[condition.uid]; ok && !action.AnyVersion {
 				condition.resourceVersion = version
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,11 +35,14 @@ type server struct {
 	client.Client
 	config *rest.Config
 	http   *http.Client
+	codecs serializer.CodecFactory
+	// deleters holds the REST client of each kind that was deleted so far, by schema.GroupVersionKind.
+	deleters sync.Map
 }
 
 // NewWriter returns the Writer to the API server that the client and the configuration are for. The client's own reads must not be cached.
 func NewWriter(c client.Client, config *rest.Config, httpClient *http.Client) Writer {
-	return &server{Client: c, config: config, http: httpClient}
+	return &server{Client: c, config: config, http: httpClient, codecs: serializer.NewCodecFactory(c.Scheme())}
 }
 
 func (s *server) Create(ctx context.Context, object plan.Object) error {
@@ -88,9 +92,13 @@ func (s *server) Delete(ctx context.Context, object plan.Object, conditions meta
 }
 
 func (s *server) restClient(gvk schema.GroupVersionKind) (rest.Interface, error) {
-	group, err := apiutil.RESTClientForGVK(gvk, false, false, s.config, serializer.NewCodecFactory(s.Scheme()), s.http)
+	if known, ok := s.deleters.Load(gvk); ok {
+		return known.(rest.Interface), nil
+	}
+	group, err := apiutil.RESTClientForGVK(gvk, false, false, s.config, s.codecs, s.http)
 	if err != nil {
 		return nil, fmt.Errorf("connecting for %s: %w", gvk.Kind, err)
 	}
+	s.deleters.Store(gvk, group)
 	return group, nil
 }

@@ -66,7 +66,7 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // reader says what to look at the owner with; nil means that it is too early.
 func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
-	sight, err := l.Executor.Consistency.Sight(ctx, owner.GetUID())
+	sight, err := l.Executor.Consistency.Sight(ctx, owner)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("asking how far the cache has come: %w", err)
@@ -74,7 +74,9 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 		return nil, nil
 	case sight == apply.Live:
 		log.FromContext(ctx).Info("Looking live: the cache is late, or the outcome of a write is unknown")
-		return &l.Live, nil
+		live := l.Live
+		live.Reader = l.Executor.Consistency.LookingLive(owner.GetUID(), live.Reader, l.Executor.Scheme)
+		return &live, nil
 	default:
 		return &l.Cache, nil
 	}

@@ -28,7 +28,7 @@ type upFlags struct {
 }
 
 func (r *root) up() *cobra.Command {
-	f := &upFlags{rules: simnode.DefaultRules()}
+	f := newUpFlags()
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring the cluster up, or change the one that runs",
@@ -55,7 +55,13 @@ missing are added. What is not said stays as it was. The path of the kubeconfig 
 			return nil
 		},
 	}
-	flags := cmd.Flags()
+	f.bind(cmd.Flags())
+	return cmd
+}
+
+func newUpFlags() *upFlags { return &upFlags{rules: simnode.DefaultRules()} }
+
+func (f *upFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.config.Nodes, "nodes", defaultNodes, "simulated nodes, at least")
 	flags.IntVar(&f.config.RealNodes, "real-nodes", 0, "real nodes, at least: kubelet and containerd, as root on Linux")
 	flags.BoolVar(&f.config.Bare, "bare", false, "only etcd and the API server: no controllers, no scheduler, no nodes")
@@ -63,7 +69,6 @@ missing are added. What is not said stays as it was. The path of the kubeconfig 
 	flags.IntVar(&f.config.Owner, "owner", 0, "process id whose end is also the cluster's, as for tests; the folder stays")
 	flags.StringArrayVar(&f.args, "k8s-args", nil, "a further flag of a component, as in kube-apiserver:--v=4; may be repeated")
 	simnode.AddFlags(flags, &f.rules)
-	return cmd
 }
 
 // change lays what the flags say over what was asked before.
@@ -96,10 +101,14 @@ func (f *upFlags) change(flags *pflag.FlagSet, config *cluster.Config) error {
 		}
 		config.Args = args
 	}
-	simulation := simulationFlags(flags)
-	if len(simulation) > 0 {
-		config.Simulation = simulation
-	}
+	flags.Visit(func(flag *pflag.Flag) {
+		if strings.HasPrefix(flag.Name, "sim-") {
+			if config.Simulation == nil {
+				config.Simulation = map[string]string{}
+			}
+			config.Simulation[flag.Name] = flag.Value.String()
+		}
+	})
 	return nil
 }
 
@@ -115,17 +124,6 @@ func parseArgs(args []string) (map[string][]string, error) {
 		byComponent[name] = append(byComponent[name], flag)
 	}
 	return byComponent, nil
-}
-
-// simulationFlags are the flags of the simulator that were said, as it takes them.
-func simulationFlags(flags *pflag.FlagSet) []string {
-	var said []string
-	flags.Visit(func(flag *pflag.Flag) {
-		if strings.HasPrefix(flag.Name, "sim-") {
-			said = append(said, "--"+flag.Name+"="+flag.Value.String())
-		}
-	})
-	return said
 }
 
 // progressOn prints steps with the time that has passed.

@@ -31,8 +31,8 @@ type Config struct {
 	NoAudit bool `json:"noAudit,omitempty"`
 	// Args are further flags of components, by component, such as "kube-apiserver": ["--v=4"].
 	Args map[string][]string `json:"args,omitempty"`
-	// Simulation are the flags of the simulator.
-	Simulation []string `json:"simulation,omitempty"`
+	// Simulation are the values of the simulator's flags, by flag, such as "sim-start": "1s".
+	Simulation map[string]string `json:"simulation,omitempty"`
 	// Owner is a process whose end is also the cluster's; 0 for none.
 	Owner int `json:"owner,omitempty"`
 }

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -189,10 +191,14 @@ func (c *Cluster) servingFlags(name string, port int) []string {
 }
 
 func (c *Cluster) simulatorFlags() []string {
-	return append([]string{
+	flags := []string{
 		"--kubeconfig=" + c.kubeconfigOf(component.Simulator),
 		"--volumes=" + c.Volumes(),
-	}, c.state.Config.Simulation...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.state.Config.Simulation)) {
+		flags = append(flags, "--"+name+"="+c.state.Config.Simulation[name])
+	}
+	return flags
 }
 
 // fingerprint identifies how a component is run, so that Up notices what must be restarted.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"k8s.io/kubernetes/pkg/util/taints"
+
 	"github.com/seed-69ecc383/kruise/localcluster/simnode"
 )
 
@@ -50,7 +52,7 @@ func serviceAccountReady(ctx context.Context, client kubernetes.Interface) (bool
 	return true, ""
 }
 
-// nodesReady wants every simulated node Ready but those that were stopped on purpose.
+// nodesReady wants every simulated node Ready and open to Pods, but those that were stopped on purpose.
 func nodesReady(ctx context.Context, client kubernetes.Interface) (bool, string) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: simnode.Selector})
 	if err != nil {
@@ -58,7 +60,11 @@ func nodesReady(ctx context.Context, client kubernetes.Interface) (bool, string)
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if !NodeReady(node) && !simnode.Stopped(node) {
+		if simnode.Stopped(node) {
+			continue
+		}
+		// The taint goes a little later than the node becomes Ready; until then all Pods would crowd on the other nodes.
+		if !NodeReady(node) || taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeNotReady) {
 			return false, "node " + node.Name + " is not Ready"
 		}
 	}

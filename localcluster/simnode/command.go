@@ -27,6 +27,7 @@ func AddFlags(flags *pflag.FlagSet, r *Rules) {
 	flags.DurationVar(&r.Backoff, "sim-backoff", r.Backoff, "first pause of a crash loop; it doubles up to five minutes")
 	flags.Float64Var(&r.Jitter, "sim-jitter", r.Jitter, "share by which delays vary, 0 to 1")
 	flags.Uint64Var(&r.Seed, "sim-seed", r.Seed, "seed of the variation")
+	flags.BoolVar(&r.Terse, "sim-terse", r.Terse, "report Pods when they run and not when they arrive or end, for measurements at scale")
 }
 
 // NewCommand is the simulator as a program: all simulated kubelets, and the provisioner of claims.

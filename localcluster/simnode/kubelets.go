@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -263,38 +262,4 @@ func newer(cached, answer *corev1.Pod) *corev1.Pod {
 		return answer
 	}
 	return cached
-}
-
-// report writes the Pod's status if it changed, and ends the Pod if it has stopped.
-func (k *Kubelets) report(ctx context.Context, r *kept, s Situation) error {
-	pod := s.Pod
-	want := Status(r.box, s)
-	patch, err := patchOf(pod, &want)
-	if err != nil {
-		return err
-	}
-	pods := k.client.CoreV1().Pods(pod.Namespace)
-	if patch != nil {
-		answer, err := pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // gone, or another Pod of the same name: the watch will tell
-		}
-		if err != nil {
-			return fmt.Errorf("writing status of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
-		answer.ManagedFields = nil
-		r.answer = answer
-	}
-	if !r.box.Stopped {
-		return nil
-	}
-	now := int64(0)
-	err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("deleting stopped pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	r.gone = true
-	return nil
 }

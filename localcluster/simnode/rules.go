@@ -52,6 +52,9 @@ type Rules struct {
 	Backoff time.Duration // first pause after a second crash; doubles up to five minutes
 	Jitter  float64       // each delay is stretched or shrunk by up to this share of it: 0.2 means 80 % to 120 %
 	Seed    uint64        // of the jitter: the same seed and Pod UID give the same delays
+	// Terse leaves out the two reports that controllers do not act on: that a Pod has arrived, and how its containers
+	// ended when it was deleted. It is for measuring controllers at a scale where the API server is the limit.
+	Terse bool
 }
 
 // DefaultRules are quick, so that tests are; a real node is some three times slower.

@@ -36,17 +36,19 @@ func (st *step) run(c *Container, spec *corev1.Container, kind life) {
 	}
 }
 
-// changeImage takes note of a new image: a running container is ended for it, a waiting one tries it at once.
+// changeImage takes note of a new image: a running container is ended for it, one that waits because of the old image
+// tries the new one at once, one that is about to restart does so as planned, and one that has ended for good stays so.
 func (st *step) changeImage(c *Container, spec *corev1.Container) {
 	c.Image = spec.Image
 	c.Crashes = 0 // back-off is counted per image
-	if c.Does == running {
+	switch {
+	case c.Does == running:
 		c.exit(st.Now, 0)
 		c.Reason, c.Message = "", ""
 		c.Next = st.in(st.rules.Restart)
-		return
+	case c.Does == waiting || c.Reason == reasonCrashLoop:
+		c.Next = st.Now
 	}
-	c.Next = st.Now
 }
 
 // start tries to start a container: it runs then, or waits for a reason.

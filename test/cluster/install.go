@@ -42,6 +42,11 @@ func (c *Cluster) Install(ctx context.Context) error {
 
 // ApplyFile applies every object of a YAML file, server-side.
 func (c *Cluster) ApplyFile(ctx context.Context, file string) error {
+	return c.ApplyFileIn(ctx, file, "")
+}
+
+// ApplyFileIn does the same, for objects of a namespace that the file does not name; empty for objects of the whole cluster.
+func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -56,6 +61,9 @@ func (c *Cluster) ApplyFile(ctx context.Context, file string) error {
 		}
 		if len(o.Object) == 0 {
 			continue
+		}
+		if namespace != "" {
+			o.SetNamespace(namespace)
 		}
 		apply := client.ApplyConfigurationFromUnstructured(o)
 		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {

@@ -3,7 +3,9 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +23,9 @@ type ManagerOptions struct {
 	Dir string
 	// Args are further arguments.
 	Args []string
+	// Detached lets the manager live on when the process that started it ends. One that was started so before, for the same folder, is
+	// replaced. It ends by itself when the cluster does.
+	Detached bool
 }
 
 // Manager is a kruise-manager that runs as a process of this machine.
@@ -64,11 +69,48 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 		"WEBHOOK_HOST=localhost", "WEBHOOK_PORT="+ports[2], "WEBHOOK_CERT_DIR="+filepath.Join(o.Dir, "certs"))
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if o.Detached {
+		m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := replace(filepath.Join(o.Dir, "pid"), binary); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the manager: %w", err)
 	}
+	if err := os.WriteFile(filepath.Join(o.Dir, "pid"), []byte(strconv.Itoa(m.cmd.Process.Pid)), 0o644); err != nil {
+		return nil, err
+	}
 	go func() { m.exited <- m.cmd.Wait() }()
 	return m, m.waitReady(ctx)
+}
+
+// replace ends the process whose id the file holds, if it still is one of the binary's.
+func replace(pidFile, binary string) error {
+	text, err := os.ReadFile(pidFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	pid, convErr := strconv.Atoi(string(text))
+	if err := errors.Join(err, convErr); err != nil {
+		return fmt.Errorf("looking for an earlier manager: %w", err)
+	}
+	running := func() bool {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return err == nil && strings.HasPrefix(string(command), binary+"\x00")
+	}
+	if !running() {
+		return nil
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending an earlier manager: %w", err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); running(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("an earlier manager, process %d, does not end", pid)
+		}
+	}
+	return nil
 }
 
 func (m *Manager) waitReady(ctx context.Context) error {

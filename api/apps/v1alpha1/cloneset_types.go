@@ -48,6 +48,10 @@ type CloneSetList struct {
 // CloneSetSpec is the wanted state of a CloneSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is invalid for cloneset",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.maxUnavailable) || !string(self.updateStrategy.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.maxSurge) && !string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.maxUnavailable"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.type) || self.updateStrategy.type != 'InPlaceOnly' || !has(self.updateStrategy.maxSurge) || string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".updateStrategy.maxSurge"
 type CloneSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -107,6 +111,7 @@ type CloneSetScaleStrategy struct {
 	// maxUnavailable limits, while Pods are being added, how many Pods may be unavailable at a time: a number, or a percentage of replicas,
 	// rounded up. Unset means no limit.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// disablePVCReuse keeps a new Pod from taking over the claims, and so the name, of a Pod that was deleted from outside: claims go with
@@ -139,16 +144,19 @@ type CloneSetUpdateStrategy struct {
 
 	// partition is the number of Pods kept at older revisions: a number, or a percentage of replicas, rounded up. Defaults to 0.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of replicas, rounded up
 	// without maxSurge and down with it. It can't be 0 when maxSurge is 0. Defaults to 20%.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is the most Pods there may be above replicas during an update: a number, or a percentage of replicas, rounded up. It can't be
 	// used with InPlaceOnly. Defaults to 0.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// paused stops updates; the number of Pods is still kept. Defaults to false.

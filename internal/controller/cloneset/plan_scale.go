@@ -78,6 +78,10 @@ func marksNotReady(hook *pub.LifecycleHook) bool {
 	return hook != nil && hook.MarkPodNotReady
 }
 
+// burst is the most Pods that one pass creates. Passes follow each other at once; the limit lets the first Pods become ready while the last
+// ones are created.
+const burst = 250
+
 // create adds the missing Pods, as many at once as scaleStrategy.maxUnavailable allows.
 func create(v *Survey, moves budget.Moves, b *plan.Builder) bool {
 	if moves.CreateNow < moves.Create {
@@ -86,7 +90,7 @@ func create(v *Survey, moves budget.Moves, b *plan.Builder) bool {
 			Event: eventScaleUpLimited,
 		})
 	}
-	number := moves.CreateNow - awaitLeaving(v, b)
+	number := min(moves.CreateNow-awaitLeaving(v, b), burst)
 	if number <= 0 {
 		return false
 	}

@@ -16,19 +16,23 @@ import (
 	"github.com/seed-69ecc383/kruise/localcluster/release"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run acts as the component that argument zero names, or else as the command line, and returns the exit code.
+func run() int {
 	if program, ok := component.Programs()[filepath.Base(os.Args[0])]; ok {
-		os.Exit(runComponent(program))
+		return runComponent(program)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	err := cli.NewCommand().ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		if !errors.Is(err, cli.ErrReported) {
-			fmt.Fprintln(os.Stderr, "Error:", err)
-		}
-		os.Exit(1)
+	if err == nil {
+		return 0
 	}
+	if !errors.Is(err, cli.ErrReported) {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+	}
+	return 1
 }
 
 // runComponent acts as one component of the cluster, as Home.Start of package process asked for.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+// screen shows a rollout: on a terminal as a table that changes, elsewhere as lines when something changes and the table at the end.
+type screen struct {
+	out      *os.File
+	terminal bool
+	began    time.Time
+	// lines is the height of the table on the terminal, to be drawn over.
+	lines int
+	// story lists what the plan did, the latest last; counts is the last line of numbers.
+	story  []string
+	counts string
+	table  string
+	// origin remembers the UID and the restarts with which each Pod was first seen in this step.
+	origin map[string]int32
+	first  bool
+}
+
+func newScreen(out *os.File) *screen {
+	info, err := out.Stat()
+	return &screen{out: out, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"}
+}
+
+func (s *screen) begin(title string) {
+	fmt.Fprintf(s.out, "\n%s\n\n", title)
+	s.began, s.lines, s.story, s.counts, s.table = time.Now(), 0, nil, "", ""
+	s.origin, s.first = map[string]int32{}, true
+}
+
+func (s *screen) show(seen cloneset.Snapshot, p plan.Plan) {
+	counts := s.numbers(seen)
+	story := s.tell(p)
+	table := s.pods(seen)
+	s.first = false
+	if s.terminal {
+		if counts != s.counts || len(story) > 0 || table != s.table {
+			s.draw(counts, table)
+		}
+	} else {
+		if counts != s.counts {
+			fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.began).Seconds(), counts)
+		}
+		for _, line := range story {
+			fmt.Fprintf(s.out, "         %s\n", line)
+		}
+	}
+	s.counts, s.table = counts, table
+}
+
+func (s *screen) end() {
+	if !s.terminal {
+		fmt.Fprintf(s.out, "\n%s", s.table)
+	}
+}
+
+func (s *screen) numbers(seen cloneset.Snapshot) string {
+	status := seen.Set.Status
+	return fmt.Sprintf("DESIRED %d  UPDATED %d  UPDATED_READY %d  READY %d  TOTAL %d", *seen.Set.Spec.Replicas,
+		status.UpdatedReplicas, status.UpdatedReadyReplicas, status.ReadyReplicas, status.Replicas)
+}
+
+// tell adds what the plan does to the story, and returns what is new in it.
+func (s *screen) tell(p plan.Plan) []string {
+	var news []string
+	for _, a := range p.Actions() {
+		if a.What == "" || a.Concern == plan.Settle || a.Concern == plan.Tidy {
+			continue
+		}
+		name := a.Object().GetName()
+		if a.Verb == plan.Create {
+			name = "a Pod" // its name is not settled before it is created
+		}
+		line := fmt.Sprintf("%s %s: %s  (%s)", a.Verb, name, a.What, a.Why)
+		if !slices.Contains(s.story, line) {
+			s.story = append(s.story, line)
+			news = append(news, line)
+		}
+	}
+	return news
+}
+
+// pods draws the table of Pods.
+func (s *screen) pods(seen cloneset.Snapshot) string {
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "  POD\tREVISION\tIMAGE\tSTATE\tREADY\tIP\tHOW")
+	pods := slices.Clone(seen.Pods)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, p := range pods {
+		state := string(pod.State(p))
+		if p.DeletionTimestamp != nil {
+			state = "Terminating"
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%v\t%s\t%s\n", p.Name, p.Labels[appsv1.ControllerRevisionHashLabelKey],
+			p.Spec.Containers[0].Image, state, pod.IsReady(p), p.Status.PodIP, s.how(p))
+	}
+	_ = table.Flush() // a strings.Builder does not fail
+	return out.String()
+}
+
+// how says what became of a Pod in this step.
+func (s *screen) how(p *corev1.Pod) string {
+	restarts := pod.MaxRestarts(p)
+	before, known := s.origin[string(p.UID)]
+	switch {
+	case !known && s.first:
+		s.origin[string(p.UID)] = restarts
+		return ""
+	case !known:
+		s.origin[string(p.UID)] = -1
+		return "new"
+	case before < 0:
+		return "new"
+	case restarts > before:
+		return "updated in place"
+	default:
+		return ""
+	}
+}
+
+// draw draws over what was drawn before.
+func (s *screen) draw(counts, table string) {
+	var out strings.Builder
+	if s.lines > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA\x1b[J", s.lines)
+	}
+	fmt.Fprintf(&out, "  %s   %.1fs\n\n%s\n", counts, time.Since(s.began).Seconds(), table)
+	const latest = 5
+	for _, line := range s.story[max(0, len(s.story)-latest):] {
+		fmt.Fprintf(&out, "  %s\n", line)
+	}
+	text := out.String()
+	s.lines = strings.Count(text, "\n")
+	fmt.Fprint(s.out, text)
+}

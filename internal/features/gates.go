@@ -1,0 +1,129 @@
+package features
+
+// Gate is the name of a feature gate.
+type Gate string
+
+// Gates that something asks for by name. The others are known so that a --feature-gates of an existing installation still parses.
+const (
+	// PodWebhook: admission of Pods. Off forces every gate off that needs it.
+	PodWebhook Gate = "PodWebhook"
+	// KruiseDaemon: a daemon runs on the nodes. Off forces every gate off that needs it.
+	KruiseDaemon Gate = "KruiseDaemon"
+	// CloneSetShortHash: label values of a CloneSet's Pods hold the hash of the revision instead of its name.
+	CloneSetShortHash Gate = "CloneSetShortHash"
+	// KruisePodReadinessGate: every Pod gets the readiness gate KruisePodReady.
+	KruisePodReadinessGate Gate = "KruisePodReadinessGate"
+	// PreDownloadImageForInPlaceUpdate: images are pulled on the nodes before Pods are updated in place.
+	PreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
+	// CloneSetPartitionRollback: raising the partition takes updated Pods back to the current revision.
+	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
+	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
+	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
+	// PodUnavailableBudgetUpdateGate: budgets also judge updates in place.
+	PodUnavailableBudgetUpdateGate Gate = "PodUnavailableBudgetUpdateGate"
+	// TemplateNoDefaults: templates are stored as they were written.
+	TemplateNoDefaults Gate = "TemplateNoDefaults"
+	// InPlaceUpdateEnvFromMetadata: a changed label or annotation that an environment variable reads restarts the container.
+	InPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
+	// CloneSetEventHandlerOptimization: changes of Pods that cannot matter do not wake the CloneSet's reconciler.
+	CloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
+	// PreparingUpdateAsUpdate: Pods in state PreparingUpdate count as updated.
+	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
+	// ImagePullJobGate: image pull jobs are served.
+	ImagePullJobGate Gate = "ImagePullJobGate"
+	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
+	RecreatePodWhenChangeVCTInCloneSetGate Gate = "RecreatePodWhenChangeVCTInCloneSetGate"
+	// EnableExternalCerts: another controller makes the serving certificate and fills in the CA bundles.
+	EnableExternalCerts Gate = "EnableExternalCerts"
+	// ForceDeleteTimeoutExpectationGate: expectations that are too old are dropped.
+	ForceDeleteTimeoutExpectationGate Gate = "ForceDeleteTimeoutExpectationGate"
+	// InPlaceWorkloadVerticalScaling: a change of cpu and memory is an update in place.
+	InPlaceWorkloadVerticalScaling Gate = "InPlaceWorkloadVerticalScaling"
+	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
+	DefaultHostNetworkHostPortsInPodTemplates Gate = "DefaultHostNetworkHostPortsInPodTemplates"
+)
+
+// Gates that only force others, or are only forced.
+const (
+	daemonWatchingPod                         Gate = "DaemonWatchingPod"
+	workloadSpread                            Gate = "WorkloadSpread"
+	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
+	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
+	sidecarTerminator                         Gate = "SidecarTerminator"
+	podProbeMarkerGate                        Gate = "PodProbeMarkerGate"
+	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
+	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
+	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
+	enablePodProbeMarkerOnServerless          Gate = "EnablePodProbeMarkerOnServerless"
+)
+
+// stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
+type stage string
+
+const (
+	alpha stage = "AllAlpha"
+	beta  stage = "AllBeta"
+)
+
+type spec struct {
+	gate  Gate
+	on    bool
+	stage stage
+}
+
+// specs returns every known gate with its default.
+func specs() []spec {
+	return []spec{
+		{PodWebhook, true, beta},
+		{KruiseDaemon, true, beta},
+		{daemonWatchingPod, true, beta},
+		{CloneSetShortHash, false, alpha},
+		{KruisePodReadinessGate, false, alpha},
+		{PreDownloadImageForInPlaceUpdate, false, alpha},
+		{CloneSetPartitionRollback, false, alpha},
+		{ResourcesDeletionProtection, false, beta},
+		{workloadSpread, true, beta},
+		{podUnavailableBudgetDeleteGate, true, beta},
+		{PodUnavailableBudgetUpdateGate, false, alpha},
+		{TemplateNoDefaults, false, alpha},
+		{InPlaceUpdateEnvFromMetadata, true, beta},
+		{"StatefulSetAutoDeletePVC", true, beta},
+		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
+		{sidecarTerminator, false, alpha},
+		{podProbeMarkerGate, true, beta},
+		{preDownloadImageForDaemonSetUpdate, false, alpha},
+		{CloneSetEventHandlerOptimization, false, alpha},
+		{PreparingUpdateAsUpdate, false, alpha},
+		{ImagePullJobGate, false, alpha},
+		{"ResourceDistributionGate", false, beta},
+		{deletionProtectionForCRDCascadingGate, false, alpha},
+		{enhancedLivenessProbe, false, alpha},
+		{RecreatePodWhenChangeVCTInCloneSetGate, false, alpha},
+		{"StatefulSetStartOrdinal", false, alpha},
+		{"PodIndexLabel", true, beta},
+		{EnableExternalCerts, false, alpha},
+		{"StatefulSetAutoResizePVCGate", false, alpha},
+		{ForceDeleteTimeoutExpectationGate, false, alpha},
+		{InPlaceWorkloadVerticalScaling, false, alpha},
+		{enablePodProbeMarkerOnServerless, false, alpha},
+		{"EnableSortSidecarContainerByName", false, alpha},
+		{"InPlacePodVerticalScaling", false, alpha},
+		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
+		{"DaemonSetPruneIneligibleNodes", false, alpha},
+	}
+}
+
+// needs returns, by gate, the gates that cannot be on while it is off.
+func needs() map[Gate][]Gate {
+	return map[Gate][]Gate{
+		PodWebhook: {
+			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
+			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
+		},
+		KruiseDaemon: {
+			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
+			podProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
+		},
+		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
+	}
+}

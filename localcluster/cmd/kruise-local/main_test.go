@@ -1,0 +1,472 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/seed-69ecc383/kruise/localcluster/component"
+)
+
+// TestMain makes the test binary be kruise-local when it is called so, and each component when it is called that: what
+// the tests run is the program itself, in processes of its own.
+func TestMain(m *testing.M) {
+	name := filepath.Base(os.Args[0])
+	if _, ok := component.Programs()[name]; ok || name == "kruise-local" {
+		os.Exit(run())
+	}
+	os.Exit(m.Run())
+}
+
+// kruiseLocal runs a verb on the cluster in dir and returns its standard output.
+func kruiseLocal(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := tryKruiseLocal(t, dir, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func tryKruiseLocal(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, progress bytes.Buffer
+	cmd := &exec.Cmd{Path: self, Args: append([]string{"kruise-local", "--dir", dir}, args...), Stdout: &out, Stderr: &progress}
+	if err := cmd.Run(); err != nil {
+		return out.String(), errors.New(strings.Join(args, " ") + ": " + err.Error() + "\n" + progress.String() + out.String())
+	}
+	return out.String(), nil
+}
+
+// clusterIn is the folder of a cluster that ends with the test, whatever becomes of it.
+func clusterIn(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	t.Cleanup(func() {
+		if _, err := tryKruiseLocal(t, dir, "down"); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(kubeconfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// eventually waits for a condition, and fails the test with what is missing if it does not come true.
+func eventually(t *testing.T, check func() string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		missing := check()
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(missing)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestAClusterFromUpToDown(t *testing.T) {
+	ctx := context.Background()
+	dir := clusterIn(t)
+	client := clientOf(t, kruiseLocal(t, dir, "up", "--nodes", "3"))
+	pids := processes(t, dir)
+	if len(pids) != 5 {
+		t.Fatalf("%d processes run, want 5", len(pids))
+	}
+
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version.GitVersion != "v1.36.3" || version.Major != "1" || version.Minor != "36" {
+		t.Errorf("the server says it is %+v, want v1.36.3", version)
+	}
+
+	runDeployment(t, client)
+	pod := onePod(t, client)
+	changeImage(t, client, pod)
+	resize(t, client, pod)
+	claim(t, client)
+
+	if err := client.AppsV1().Deployments("default").Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+		if err != nil {
+			return err.Error()
+		}
+		if len(pods.Items) > 0 {
+			return strconv.Itoa(len(pods.Items)) + " pods are still there"
+		}
+		return ""
+	})
+
+	kruiseLocal(t, dir, "down")
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+	eventually(t, gone(pids))
+	kruiseLocal(t, dir, "down") // nothing to do is fine
+}
+
+// processes are the ids of the cluster's processes.
+func processes(t *testing.T, dir string) []int {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "run", "*.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func runDeployment(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	ctx, labels := context.Background(), map[string]string{"app": "web"}
+	_, err := client.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(20)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "app", Image: "nginx:1.27", Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+					}},
+					{Name: "log", Image: "log:1"},
+				}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		web, err := client.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if web.Status.AvailableReplicas != 20 {
+			return strconv.Itoa(int(web.Status.AvailableReplicas)) + " of 20 pods are available"
+		}
+		return ""
+	})
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, nodes := map[string]bool{}, map[string]bool{}
+	for i := range pods.Items {
+		addresses[pods.Items[i].Status.PodIP] = true
+		nodes[pods.Items[i].Spec.NodeName] = true
+	}
+	if len(addresses) != 20 || len(nodes) != 3 {
+		t.Errorf("20 pods have %d addresses on %d nodes, want 20 on 3", len(addresses), len(nodes))
+	}
+}
+
+func onePod(t *testing.T, client kubernetes.Interface) *corev1.Pod {
+	t.Helper()
+	pods, err := client.CoreV1().Pods("default").List(context.Background(), metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pods.Items[0]
+}
+
+// await waits until the container "app" of a Pod is as wanted.
+func await(t *testing.T, client kubernetes.Interface, name string, missing func(*corev1.ContainerStatus) string) {
+	t.Helper()
+	eventually(t, func() string {
+		pod, err := client.CoreV1().Pods("default").Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return missing(&pod.Status.ContainerStatuses[0])
+	})
+}
+
+func changeImage(t *testing.T, client kubernetes.Interface, pod *corev1.Pod) {
+	t.Helper()
+	patch := []byte(`{"spec":{"containers":[{"name":"app","image":"nginx:1.28"}]}}`)
+	_, err := client.CoreV1().Pods("default").
+		Patch(context.Background(), pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, client, pod.Name, func(app *corev1.ContainerStatus) string {
+		if app.RestartCount != 1 || !app.Ready || app.Image != "docker.io/library/nginx:1.28" || app.ImageID == pod.Status.ContainerStatuses[0].ImageID {
+			return "the container does not run the new image: " + app.String()
+		}
+		return ""
+	})
+	now, err := client.CoreV1().Pods("default").Get(context.Background(), pod.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log := now.Status.ContainerStatuses[1]; log.RestartCount != 0 {
+		t.Errorf("the other container restarted too: %s", log.String())
+	}
+}
+
+func resize(t *testing.T, client kubernetes.Interface, pod *corev1.Pod) {
+	t.Helper()
+	patch := []byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)
+	_, err := client.CoreV1().Pods("default").
+		Patch(context.Background(), pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "resize")
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, client, pod.Name, func(app *corev1.ContainerStatus) string {
+		if app.Resources.Requests.Cpu().String() != "200m" || app.RestartCount != 1 {
+			return "the container was not resized in place: " + app.String()
+		}
+		return ""
+	})
+}
+
+// claim gives a Pod a volume, makes it larger and takes it away.
+func claim(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	ctx := context.Background()
+	claims := client.CoreV1().PersistentVolumeClaims("default")
+	_, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "app", Image: "db:1", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(want string) func() string {
+		return func() string {
+			data, err := claims.Get(ctx, "data", metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			if data.Status.Phase != corev1.ClaimBound || data.Status.Capacity.Storage().String() != want {
+				return "the claim is not bound with " + want + ": " + data.Status.String()
+			}
+			return ""
+		}
+	}
+	eventually(t, size("1Gi"))
+	patch := []byte(`{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+	if _, err := claims.Patch(ctx, "data", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, size("2Gi"))
+	if err := client.CoreV1().Pods("default").Delete(ctx, "db", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := claims.Delete(ctx, "data", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if len(volumes.Items) > 0 {
+			return "the volume is still there: " + volumes.Items[0].Status.String()
+		}
+		return ""
+	})
+}
+
+func TestASecondUpChangesOnlyWhatIsAsked(t *testing.T) {
+	dir := clusterIn(t)
+	client := clientOf(t, kruiseLocal(t, dir, "up", "--nodes", "1"))
+	before := processes(t, dir)
+	kruiseLocal(t, dir, "up")
+	if after := processes(t, dir); !equal(before, after) {
+		t.Errorf("processes were %v and are %v", before, after)
+	}
+
+	kruiseLocal(t, dir, "up", "--nodes", "2")
+	nodes, err := client.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) != 2 {
+		t.Errorf("there are %d nodes, want 2", len(nodes.Items))
+	}
+
+	scheduler := pidOf(t, dir, component.Scheduler)
+	if err := syscall.Kill(scheduler, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if out, err := tryKruiseLocal(t, dir, "status"); err == nil {
+			return "status says all is well:\n" + out
+		}
+		return ""
+	})
+	kruiseLocal(t, dir, "up")
+	kruiseLocal(t, dir, "status")
+	if now := pidOf(t, dir, component.Scheduler); now == scheduler {
+		t.Error("the scheduler was not started again")
+	}
+}
+
+func equal(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func pidOf(t *testing.T, dir, name string) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "run", name+".pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestAStoppedNodeIsNotReadyUntilItStarts(t *testing.T) {
+	dir := clusterIn(t)
+	client := clientOf(t, kruiseLocal(t, dir, "up", "--nodes", "1"))
+	ready := func(want corev1.ConditionStatus) func() string {
+		return func() string {
+			node, err := client.CoreV1().Nodes().Get(context.Background(), "sim-1", metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			for _, condition := range node.Status.Conditions {
+				if condition.Type == corev1.NodeReady && condition.Status == want {
+					return ""
+				}
+			}
+			return "the node's Ready is not " + string(want)
+		}
+	}
+	kruiseLocal(t, dir, "node", "stop", "sim-1")
+	eventually(t, ready(corev1.ConditionUnknown))
+	kruiseLocal(t, dir, "node", "start", "sim-1")
+	eventually(t, ready(corev1.ConditionTrue))
+}
+
+func TestBareClustersRunSideBySideAndServePods(t *testing.T) {
+	var clients []kubernetes.Interface
+	for range 2 {
+		dir := clusterIn(t)
+		clients = append(clients, clientOf(t, kruiseLocal(t, dir, "up", "--bare", "--owner", strconv.Itoa(os.Getpid()))))
+		if got := len(processes(t, dir)); got != 2 {
+			t.Errorf("%d processes run, want 2", got)
+		}
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+	if _, err := clients[0].CoreV1().Pods("default").Create(context.Background(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pods, err := clients[1].CoreV1().Pods("default").List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) != 0 {
+		t.Errorf("the second cluster has the first one's %d pods", len(pods.Items))
+	}
+}
+
+func TestAComponentThatCannotStartIsReportedWithItsLog(t *testing.T) {
+	dir := clusterIn(t)
+	_, err := tryKruiseLocal(t, dir, "up", "--bare", "--k8s-args", "kube-apiserver:--no-such-flag")
+	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended") || !strings.Contains(err.Error(), "no-such-flag") {
+		t.Errorf("got %v, want the end of the API server with the reason from its log", err)
+	}
+}
+
+func TestProcessesEndWithTheirFolder(t *testing.T) {
+	dir := clusterIn(t)
+	kruiseLocal(t, dir, "up", "--bare")
+	pids := processes(t, dir)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, gone(pids))
+}
+
+// gone names a process that is still there. One that has ended is there until its parent takes note.
+func gone(pids []int) func() string {
+	return func() string {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+				return "process " + strconv.Itoa(pid) + " is still there"
+			}
+		}
+		return ""
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// workload is one object of a contender, and how its phases are brought about and judged.
+type workload struct {
+	object client.Object
+	// replicas, image and environment change what is wanted: the last can never go in place.
+	replicas    func(int32)
+	image       func(string)
+	environment func(string)
+	inPlace     func(graceSeconds int32)
+	// done reports whether the wanted number of Pods is updated and available.
+	done func(want int32) bool
+}
+
+// contender is a kind of workload and the process that looks after it.
+type contender struct {
+	name string
+	// agent is the name by which the audit log knows the process.
+	agent string
+	pid   func() int
+	make  func(namespace string) workload
+}
+
+const maxUnavailable = "25%"
+
+func template(labels map[string]string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:alpine"}}},
+	}
+}
+
+func deployment(namespace string) workload {
+	labels := map[string]string{"app": "bench"}
+	zero := int32(0)
+	unavailable, surge := intstr.FromString(maxUnavailable), intstr.FromInt32(0)
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge},
+			},
+		},
+	}
+	return workload{
+		object:   d,
+		replicas: func(n int32) { d.Spec.Replicas = &n },
+		image:    func(image string) { d.Spec.Template.Spec.Containers[0].Image = image },
+		environment: func(value string) {
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
+		},
+		done: func(want int32) bool {
+			s := d.Status
+			return s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
+		},
+	}
+}
+
+func cloneSet(namespace string) workload {
+	labels := map[string]string{"app": "bench"}
+	zero := int32(0)
+	unavailable := intstr.FromString(maxUnavailable)
+	set := &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
+				Type:          v1beta1.RollingUpdateCloneSetStrategyType,
+				RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: &unavailable},
+			},
+		},
+	}
+	return workload{
+		object:   set,
+		replicas: func(n int32) { set.Spec.Replicas = &n },
+		image:    func(image string) { set.Spec.Template.Spec.Containers[0].Image = image },
+		environment: func(value string) {
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
+		},
+		inPlace: func(graceSeconds int32) {
+			rolling := set.Spec.UpdateStrategy.RollingUpdate
+			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
+			rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
+		},
+		done: func(want int32) bool {
+			s := set.Status
+			return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
+		},
+	}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+// phaseLimit ends a phase that does not come to its end.
+const phaseLimit = 15 * time.Minute
+
+type bench struct {
+	settings
+	cluster *cluster.Cluster
+	audit   string
+	manager *cluster.Manager
+}
+
+// measurement is one phase of one contender.
+type measurement struct {
+	Contender string  `json:"contender"`
+	Phase     string  `json:"phase"`
+	Seconds   float64 `json:"seconds"`
+	// CPUSeconds is what the contender's controller used; the controller manager does more than to look after the Deployment.
+	CPUSeconds float64 `json:"cpuSeconds"`
+	// PeakMiB is the most memory that the process has had so far.
+	PeakMiB float64 `json:"peakMiB"`
+	// Requests counts the contender's requests by verb and resource; PerPod divides its writes to Pods by the number of Pods.
+	Requests     map[string]int `json:"requests"`
+	WritesPerPod float64        `json:"writesPerPod"`
+	ReadsPerPod  float64        `json:"readsPerPod"`
+	Conflicts    int            `json:"conflicts"`
+	// MostUnavailable is the largest number of wanted Pods that were not ready at a time, and MostPods the largest number of Pods.
+	MostUnavailable int `json:"mostUnavailable"`
+	MostPods        int `json:"mostPods"`
+}
+
+func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error) {
+	namespace := "bench-" + map[bool]string{true: "native", false: "kruise"}[c.name == "Deployment"]
+	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return nil, err
+	}
+	w := c.make(namespace)
+	if err := b.cluster.Client.Create(ctx, w.object); err != nil {
+		return nil, err
+	}
+	all := int32(b.pods)
+	phases := []struct {
+		name   string
+		want   int32
+		change func()
+		only   bool
+	}{
+		{name: "create", want: all, change: func() { w.replicas(all) }},
+		{name: "in place", want: all, only: w.inPlace != nil, change: func() { w.inPlace(0); w.image("nginx:mainline") }},
+		{name: "in place, grace 5 s", want: all, only: w.inPlace != nil, change: func() { w.inPlace(5); w.image("nginx:1.27") }},
+		{name: "recreate", want: all, change: func() { w.environment("changed") }},
+		{name: "scale in", want: 0, change: func() { w.replicas(0) }},
+	}
+	var out []measurement
+	for _, phase := range phases {
+		if phase.name[:2] == "in" && !phase.only {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, phase.name)
+		m, err := b.phase(ctx, c, w, phase.want, phase.change)
+		m.Phase = phase.name
+		out = append(out, m)
+		if err != nil {
+			return out, fmt.Errorf("phase %s: %w", phase.name, err)
+		}
+	}
+	return out, nil
+}
+
+func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, change func()) (measurement, error) {
+	m := measurement{Contender: c.name}
+	seen, err := b.watchPods(ctx, w.object.GetNamespace())
+	if err != nil {
+		return m, err
+	}
+	defer seen.stop()
+	cpu, err := cpuSeconds(c.pid())
+	if err != nil {
+		return m, err
+	}
+	began := time.Now()
+	if err := b.edit(ctx, w.object, change); err != nil {
+		return m, err
+	}
+	if err := b.await(ctx, w, want, seen); err != nil {
+		return m, err
+	}
+	ended := time.Now()
+	m.Seconds = ended.Sub(began).Seconds()
+	after, err := cpuSeconds(c.pid())
+	if err != nil {
+		return m, err
+	}
+	m.CPUSeconds = after - cpu
+	if m.PeakMiB, err = peakMiB(c.pid()); err != nil {
+		return m, err
+	}
+	m.MostUnavailable, m.MostPods = seen.extremes()
+	requests, err := readAudit(b.audit, c.agent, w.object.GetNamespace(), began, ended)
+	if err != nil {
+		return m, err
+	}
+	m.Requests = requests.counts
+	m.WritesPerPod = float64(requests.podWrites) / float64(b.pods)
+	m.ReadsPerPod = float64(requests.reads) / float64(b.pods)
+	m.Conflicts = requests.conflicts
+	return m, nil
+}
+
+func (b *bench) edit(ctx context.Context, object client.Object, change func()) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := b.cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change()
+		return b.cluster.Client.Update(ctx, object)
+	})
+}
+
+func (b *bench) await(ctx context.Context, w workload, want int32, seen *podWatch) error {
+	ctx, cancel := context.WithTimeout(ctx, phaseLimit)
+	defer cancel()
+	for {
+		if err := b.cluster.Client.Get(ctx, client.ObjectKeyFromObject(w.object), w.object); err != nil {
+			return err
+		}
+		if w.done(want) && seen.settled(int(want)) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d Pods: %w", want, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// podWatch counts the Pods of a namespace as its events come in.
+type podWatch struct {
+	stop   func()
+	mu     sync.Mutex
+	ready  map[string]bool
+	most   int
+	worst  int
+	steady int
+}
+
+// watchPods counts from what is there now; availability is judged against the number of Pods that were ready at the start.
+func (b *bench) watchPods(ctx context.Context, namespace string) (*podWatch, error) {
+	scheme, err := cluster.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	watching, err := client.NewWithWatch(b.cluster.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := watching.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	seen := &podWatch{ready: map[string]bool{}}
+	for i := range list.Items {
+		seen.add(&list.Items[i])
+	}
+	seen.steady = seen.readyPods()
+	events, err := watching.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for event := range events.ResultChan() {
+			if p, ok := event.Object.(*corev1.Pod); ok {
+				seen.see(event.Type, p)
+			}
+		}
+	})
+	seen.stop = func() { cancel(); done.Wait() }
+	return seen, nil
+}
+
+func (s *podWatch) add(p *corev1.Pod) {
+	s.ready[p.Name] = p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	if p.DeletionTimestamp != nil {
+		delete(s.ready, p.Name)
+	}
+}
+
+func (s *podWatch) readyPods() int {
+	n := 0
+	for _, ready := range s.ready {
+		if ready {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *podWatch) see(t watch.EventType, p *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(p)
+	if t == watch.Deleted {
+		delete(s.ready, p.Name)
+	}
+	s.most = max(s.most, len(s.ready))
+	s.worst = max(s.worst, s.steady-s.readyPods())
+}
+
+func (s *podWatch) settled(want int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ready) == want && s.readyPods() == want
+}
+
+func (s *podWatch) extremes() (unavailable, pods int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.worst, s.most
+}

@@ -1,0 +1,251 @@
+// Package takeover starts Kruise on what the original OpenKruise left in a cluster, as recorded on a live one: CloneSets, revisions, claims and
+// Pods, at rest and in the middle of an update.
+package takeover
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+const namespace = "fx"
+
+// world is an API server with recorded objects in it, and no controllers but ours.
+type world struct {
+	*testing.T
+	*cluster.Cluster
+	ctx context.Context
+	dir string
+}
+
+func newWorld(t *testing.T, recorded string) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{T: t, ctx: ctx, dir: t.TempDir()}
+	var err error
+	w.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(w.dir, "cluster"), Bare: true})
+	w.must(err)
+	t.Cleanup(func() {
+		if err := w.Down(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	w.must(w.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w.must(w.Client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}))
+	// The first manager installs the CRDs and the webhooks; the recorded objects then come in, while no controller looks at them.
+	manager, err := w.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "installer"), Args: []string{"--namespace", "kruise-nothing"}})
+	w.must(err)
+	w.load(recorded)
+	manager.Stop()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// load creates the recorded objects, with the owners' new UIDs and with their status.
+func (w *world) load(file string) {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	w.must(err)
+	var list struct {
+		Items []*unstructured.Unstructured `json:"items"`
+	}
+	w.must(json.Unmarshal(text, &list))
+	uids := map[types.UID]types.UID{}
+	for _, o := range list.Items {
+		old := o.GetUID()
+		status := o.Object["status"]
+		references := o.GetOwnerReferences()
+		for i := range references {
+			references[i].UID = uids[references[i].UID]
+		}
+		o.SetOwnerReferences(references)
+		o.SetUID("")
+		deleted := o.GetDeletionTimestamp() != nil
+		if deleted {
+			continue
+		}
+		w.must(w.Client.Create(w.ctx, o))
+		uids[old] = o.GetUID()
+		if status != nil {
+			o.Object["status"] = status
+			w.must(w.Client.Status().Update(w.ctx, o))
+		}
+	}
+}
+
+func (w *world) pods() []corev1.Pod {
+	w.Helper()
+	var list corev1.PodList
+	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace)))
+	return list.Items
+}
+
+// versions lists every object of a kind as name, UID and resource version.
+func (w *world) versions(apiVersion, kind string) map[string]string {
+	w.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(apiVersion)
+	list.SetKind(kind + "List")
+	w.must(w.Client.List(w.ctx, list, client.InNamespace(namespace)))
+	out := map[string]string{}
+	for i := range list.Items {
+		o := &list.Items[i]
+		out[o.GetName()] = fmt.Sprintf("%s at version %s", o.GetUID(), o.GetResourceVersion())
+	}
+	return out
+}
+
+func (w *world) unchanged(kind string, before, after map[string]string) {
+	w.Helper()
+	for name, was := range before {
+		if is := after[name]; is != was {
+			w.Errorf("%s %s is %q, was %q", kind, name, is, was)
+		}
+	}
+	for name := range after {
+		if _, known := before[name]; !known {
+			w.Errorf("%s %s is new", kind, name)
+		}
+	}
+}
+
+func TestTakeoverAtRest(t *testing.T) {
+	w := newWorld(t, "rest.json")
+	kinds := map[string]string{"Pod": "v1", "PersistentVolumeClaim": "v1", "ControllerRevision": "apps/v1"}
+	before := map[string]map[string]string{}
+	for kind, version := range kinds {
+		before[kind] = w.versions(version, kind)
+	}
+	manager, err := w.StartManager(w.ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "manager")})
+	w.must(err)
+	defer manager.Stop()
+	w.awaitNoFailure()
+	time.Sleep(5 * time.Second)
+	for kind, version := range kinds {
+		w.unchanged(kind, before[kind], w.versions(version, kind))
+	}
+	if t.Failed() {
+		t.Log(manager.Tail(40))
+	}
+}
+
+// awaitNoFailure waits until the manager has looked at every CloneSet: the failures that the original left in their conditions are over then.
+func (w *world) awaitNoFailure() {
+	w.Helper()
+	w.eventually("no CloneSet has a failure", func() error {
+		var sets v1beta1.CloneSetList
+		w.must(w.Client.List(w.ctx, &sets, client.InNamespace(namespace)))
+		for _, set := range sets.Items {
+			for _, c := range set.Status.Conditions {
+				if c.Status == corev1.ConditionTrue && strings.HasPrefix(string(c.Type), "Failed") {
+					return fmt.Errorf("%s: %s: %s", set.Name, c.Type, c.Message)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (w *world) eventually(what string, check func() error) {
+	w.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("waiting until %s: %v", what, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func TestTakeoverMidway(t *testing.T) {
+	w := newWorld(t, "midway.json")
+	revisions := w.versions("apps/v1", "ControllerRevision")
+	before := map[string]types.UID{}
+	restarts := map[string]int32{}
+	for _, p := range w.pods() {
+		before[p.Name], restarts[p.Name] = p.UID, pod.MaxRestarts(&p)
+	}
+	manager, err := w.StartManager(w.ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "manager")})
+	w.must(err)
+	defer manager.Stop()
+	w.eventually("every Pod of graceful is updated in place and in service", func() error {
+		w.playKubelet()
+		for _, p := range w.pods() {
+			if strings.HasPrefix(p.Name, "graceful-") && (p.Spec.Containers[0].Image != "nginx:mainline" || !pod.IsReady(&p) || pod.State(&p) != "Normal") {
+				return fmt.Errorf("Pod %s runs %s in state %s, ready %v", p.Name, p.Spec.Containers[0].Image, pod.State(&p), pod.IsReady(&p))
+			}
+		}
+		return nil
+	})
+	w.unchanged("ControllerRevision", revisions, w.versions("apps/v1", "ControllerRevision"))
+	after := w.pods()
+	if len(after) != len(before) {
+		t.Errorf("%d Pods are there, were %d", len(after), len(before))
+	}
+	for _, p := range after {
+		if p.UID != before[p.Name] || p.DeletionTimestamp != nil {
+			t.Errorf("Pod %s is another one, or is being deleted", p.Name)
+		}
+		if !strings.HasPrefix(p.Name, "graceful-") && pod.MaxRestarts(&p) != restarts[p.Name] {
+			t.Errorf("Pod %s was restarted", p.Name)
+		}
+	}
+	if t.Failed() {
+		t.Log(manager.Tail(40))
+	}
+}
+
+// playKubelet does to each Pod what a kubelet would: a changed image becomes another container, and gates become readiness.
+func (w *world) playKubelet() {
+	w.Helper()
+	for _, p := range w.pods() {
+		before := p.DeepCopy()
+		for i := range p.Status.ContainerStatuses {
+			status := &p.Status.ContainerStatuses[i]
+			image := pod.Container(&p, status.Name).Image
+			if !strings.HasSuffix(status.Image, image) {
+				status.Image, status.ImageID = "docker.io/library/"+image, "docker.io/library/nginx@sha256:"+strings.Repeat("0", 64)
+				status.RestartCount++
+				status.ContainerID += "0"
+			}
+		}
+		p.Status.ObservedGeneration = p.Generation
+		ready := corev1.ConditionTrue
+		for _, gate := range p.Spec.ReadinessGates {
+			if c := pod.Condition(&p, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
+				ready = corev1.ConditionFalse
+			}
+		}
+		if c := pod.Condition(&p, corev1.PodReady); c != nil && c.Status != ready {
+			pod.SetCondition(&p, corev1.PodCondition{Type: corev1.PodReady, Status: ready}, time.Now())
+		}
+		// A Pod that changed meanwhile comes again in the next round.
+		_ = w.Client.Status().Patch(w.ctx, &p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+}
