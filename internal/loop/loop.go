@@ -107,8 +107,7 @@ func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.P
 
 // Forget drops what is kept in memory of an owner that is gone.
 func (l *Loop[O, S]) Forget(owner types.UID) {
-	l.Executor.Consistency.Forget(owner)
-	l.Executor.Events.Forget(owner)
+	l.Executor.Forget(owner)
 	l.Statuses.Forget(owner)
 }
 
