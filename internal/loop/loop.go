@@ -124,5 +124,7 @@ func logPlan(ctx context.Context, p plan.Plan) {
 	if p.Problem != nil {
 		logger.Info("Nothing can be planned", "problem", p.Problem.Error())
 	}
-	logger.V(1).Info("Plan in full", "plan", p.String())
+	if detailed := logger.V(1); detailed.Enabled() {
+		detailed.Info("Plan in full", "plan", p.String())
+	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // kubeletActor is the name under which Pods are scheduled, started and ended.
@@ -17,10 +18,12 @@ const kubeletActor = "kubelet"
 type Kubelet struct {
 	cluster    *Cluster
 	containers int
+	// idle holds the version of each Pod for which nothing is due.
+	idle map[types.UID]*corev1.Pod
 }
 
 // NewKubelet returns the kubelets of a cluster.
-func NewKubelet(c *Cluster) *Kubelet { return &Kubelet{cluster: c} }
+func NewKubelet(c *Cluster) *Kubelet { return &Kubelet{cluster: c, idle: map[types.UID]*corev1.Pod{}} }
 
 // Step does the next thing that is due for a Pod, and reports whether there was one: bind it, start it, change its containers to what the
 // spec says, report its readiness, or end it. What takes a while in the world takes several steps.
@@ -28,12 +31,13 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil {
 		return k.end(p)
 	}
-	if isFinished(p) {
+	if isFinished(p) || k.idle[p.UID] == p {
 		return false
 	}
 	after := p.DeepCopy()
 	k.advance(after)
 	if equality.Semantic.DeepEqual(p, after) {
+		k.idle[p.UID] = p
 		return false
 	}
 	k.write(p, after)

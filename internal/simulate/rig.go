@@ -64,6 +64,12 @@ func (r *Rig) start() {
 	}
 }
 
+// LandAll makes all writes happen that their controller gave up on.
+func (r *Rig) LandAll() {
+	for r.client.LandLate() {
+	}
+}
+
 // Turmoil lets a number of things happen in random order: users and faults are at work.
 func (r *Rig) Turmoil(ctx context.Context, steps int) error {
 	if r.process == nil {

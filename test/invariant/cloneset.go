@@ -122,8 +122,9 @@ func (l *life) isUnknownTo(c simulate.Change) bool {
 func (l *ledger) judgePartition(c simulate.Change, w window, lives []*life) {
 	after := c.After.(*corev1.Pod)
 	target := revisionOf(after)
+	// Where no older revision is stored there is nothing else to create Pods at.
 	isCurrent := func(s *v1beta1.CloneSet) bool {
-		return s.Status.CurrentRevision == target || s.Status.CurrentRevision == ""
+		return s.Status.CurrentRevision == target || !l.revisions[s.Status.CurrentRevision]
 	}
 	if !w.every(func(s *v1beta1.CloneSet) bool { return !isCurrent(s) }) {
 		return

@@ -62,13 +62,17 @@ type ledger struct {
 	sets map[types.UID][]dated[*v1beta1.CloneSet]
 	pods map[types.UID]*life
 	// of lists the Pods of each CloneSet in the order of their creation.
-	of         map[types.UID][]*life
+	of map[types.UID][]*life
+	// revisions are the names of the revisions that are stored.
+	revisions  map[string]bool
 	violations []Violation
 }
 
 // Check returns the promises that a CloneSet controller has broken in a history.
 func Check(history []simulate.Change) []Violation {
-	l := &ledger{sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}}
+	l := &ledger{
+		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]bool{},
+	}
 	for _, change := range history {
 		l.record(change)
 		if change.Pass != nil && !change.Late {
@@ -80,6 +84,8 @@ func Check(history []simulate.Change) []Violation {
 
 func (l *ledger) record(c simulate.Change) {
 	switch c.Key.Kind.Kind {
+	case "ControllerRevision":
+		l.revisions[c.Key.Name] = c.After != nil
 	case "CloneSet":
 		after, _ := c.After.(*v1beta1.CloneSet)
 		uid := eitherOf(c).GetUID()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,9 +132,11 @@ func newWorld(scheme *runtime.Scheme, seed int64) *world {
 // run lets the cluster live and returns what went wrong.
 func (w *world) run(ctx context.Context) []string {
 	const turmoil, patience = 250, time.Hour
+	ctx = logr.NewContext(ctx, logr.Discard())
 	if err := w.rig.Turmoil(ctx, turmoil); err != nil {
 		return []string{err.Error()}
 	}
+	w.rig.LandAll()
 	w.scenario.relent()
 	if err := w.rig.Settle(ctx, patience); err != nil {
 		w.problems = append(w.problems, err.Error())

@@ -241,6 +241,8 @@ func (s *scenario) relent() {
 	simulate.Update(s.cluster, userActor, s.set(), func(set *v1beta1.CloneSet) {
 		rolling := set.Spec.UpdateStrategy.RollingUpdate
 		rolling.Paused = false
+		// The controller looks once more in any case.
+		set.Annotations = map[string]string{"user": "done"}
 		if rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {
 			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
 		}
