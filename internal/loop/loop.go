@@ -49,13 +49,21 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: shortly}, err
 	}
 	if !reader.Indexed {
+		cached := owner.GetUID()
 		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		if owner.GetUID() != cached {
+			// Another owner has the name by now, of which the cache will tell.
+			return reconcile.Result{RequeueAfter: shortly}, nil
 		}
 	}
 	seen, err := l.Observe(ctx, *reader, owner)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
+	}
+	if !reader.Indexed {
+		l.Executor.Consistency.Looked(owner.GetUID())
 	}
 	decided := l.Plan(seen)
 	logPlan(ctx, decided)

@@ -124,7 +124,7 @@ func (l *ledger) judgePartition(c simulate.Change, w window, lives []*life) {
 	target := revisionOf(after)
 	// Where no older revision is stored there is nothing else to create Pods at.
 	isCurrent := func(s *v1beta1.CloneSet) bool {
-		return s.Status.CurrentRevision == target || !l.revisions[s.Status.CurrentRevision]
+		return s.Status.CurrentRevision == target || l.revisions[s.Status.CurrentRevision] != s.UID
 	}
 	if !w.every(func(s *v1beta1.CloneSet) bool { return !isCurrent(s) }) {
 		return
@@ -161,7 +161,7 @@ func (l *ledger) judgeDeletion(c simulate.Change, w window, lives []*life) {
 	}
 	active := 1
 	for _, other := range lives {
-		if p := other.now(); isActive(p) || (p != nil && isActive(at(other.versions, c.Pass.Seen[c.Key.Kind])) && p.UID != before.UID) {
+		if p := other.now(); p != c.After && (isActive(p) || isActive(at(other.versions, c.Pass.Seen[c.Key.Kind]))) {
 			active++
 		}
 	}

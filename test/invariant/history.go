@@ -63,15 +63,15 @@ type ledger struct {
 	pods map[types.UID]*life
 	// of lists the Pods of each CloneSet in the order of their creation.
 	of map[types.UID][]*life
-	// revisions are the names of the revisions that are stored.
-	revisions  map[string]bool
+	// revisions holds the owners of the revisions that are stored, by name.
+	revisions  map[string]types.UID
 	violations []Violation
 }
 
 // Check returns the promises that a CloneSet controller has broken in a history.
 func Check(history []simulate.Change) []Violation {
 	l := &ledger{
-		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]bool{},
+		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]types.UID{},
 	}
 	for _, change := range history {
 		l.record(change)
@@ -85,7 +85,10 @@ func Check(history []simulate.Change) []Violation {
 func (l *ledger) record(c simulate.Change) {
 	switch c.Key.Kind.Kind {
 	case "ControllerRevision":
-		l.revisions[c.Key.Name] = c.After != nil
+		delete(l.revisions, c.Key.Name)
+		if owner := metav1.GetControllerOfNoCopy(eitherOf(c)); owner != nil && c.After != nil {
+			l.revisions[c.Key.Name] = owner.UID
+		}
 	case "CloneSet":
 		after, _ := c.After.(*v1beta1.CloneSet)
 		uid := eitherOf(c).GetUID()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -265,7 +266,7 @@ func describe(c simulate.Change) string {
 	}
 	pass := ""
 	if c.Pass != nil {
-		pass = fmt.Sprintf(" pass %d, had seen %v", c.Pass.Number, c.Pass.Seen[c.Key.Kind])
+		pass = fmt.Sprintf(" pass %d, had seen %s", c.Pass.Number, seen(c.Pass))
 	}
 	detail := ""
 	if c.Before != nil && c.After != nil {
@@ -285,4 +286,13 @@ func flat(object client.Object) []string {
 		panic(err)
 	}
 	return strings.Split(string(text), "\n")
+}
+
+func seen(p *simulate.Pass) string {
+	var kinds []string
+	for kind, revision := range p.Seen {
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind.Kind, revision))
+	}
+	slices.Sort(kinds)
+	return strings.Join(kinds, " ")
 }
