@@ -171,8 +171,9 @@ func (l *ledger) judgeDeletion(c simulate.Change, w window, lives []*life) {
 }
 
 func (l *ledger) judgeUpdate(c simulate.Change, w window, lives []*life) {
-	before, after := c.Before.(*corev1.Pod), c.After.(*corev1.Pod)
-	if after == nil {
+	before := c.Before.(*corev1.Pod)
+	after, isThere := c.After.(*corev1.Pod)
+	if !isThere {
 		return
 	}
 	if revisionOf(before) != revisionOf(after) {
@@ -252,9 +253,10 @@ func (l *ledger) judgeClaim(c simulate.Change) {
 	if claim == nil || claim.GetDeletionTimestamp() != nil || (c.After != nil && c.After.GetDeletionTimestamp() == nil) {
 		return
 	}
+	podKey := simulate.Key{Kind: corev1.SchemeGroupVersion.WithKind("Pod")}
 	for _, other := range l.pods {
 		p := other.now()
-		if isActive(p) && p.Labels[keys.InstanceID] == claim.GetLabels()[keys.InstanceID] && mounts(p, claim.GetName()) {
+		if isActive(p) && !other.isUnknownTo(simulate.Change{Key: podKey, Pass: c.Pass}) && p.Labels[keys.InstanceID] == claim.GetLabels()[keys.InstanceID] && mounts(p, claim.GetName()) {
 			l.breaks(RuleClaims, c, "%s is deleted although %s is there", claim.GetName(), p.Name)
 		}
 	}

@@ -105,6 +105,7 @@ type world struct {
 	rig      *simulate.Rig
 	scenario *scenario
 	problems []string
+	mistake  mistake
 	// told is what was planned and when, for a story worth reading.
 	told map[int64][]string
 }
@@ -164,7 +165,7 @@ func (w *world) start(connection *simulate.Client, view *simulate.View) simulate
 		panic(err)
 	}
 	executor := &apply.Executor{Config: apply.Config{
-		Writer: connection, Scheme: w.scheme, Consistency: apply.NewConsistency(view.Seen, w.cluster.Now),
+		Writer: w.mistake.writer(connection), Scheme: w.scheme, Consistency: apply.NewConsistency(w.mistake.seen(view.Seen), w.cluster.Now),
 		Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
 	}}
 	l := NewLoop(Config{Executor: executor, Live: connection, Workers: 1, Now: w.cluster.Now},
@@ -172,22 +173,27 @@ func (w *world) start(connection *simulate.Client, view *simulate.View) simulate
 	l.Plan = w.plan
 	return &process{
 		Reconciler: l, sets: setEvents(l), pods: ofOwner[*corev1.Pod](), claims: ofOwner[*corev1.PersistentVolumeClaim](),
+		isDeaf: w.mistake.isDeaf,
 	}
 }
 
 // plan plans, and checks that planning is pure: the same survey gives the same plan, and nothing that was read is changed.
 func (w *world) plan(v Survey) plan.Plan {
 	w.tell(v)
+	planned := w.mistake.plan
+	if planned == nil {
+		planned = Plan
+	}
 	const thorough = 10
 	if w.seed%thorough != 0 {
-		return Plan(v)
+		return planned(v)
 	}
 	before := encoded(v.Snapshot)
-	first := Plan(Take(v.Snapshot)).String()
-	if second := Plan(Take(v.Snapshot)).String(); first != second {
+	first := planned(Take(v.Snapshot)).String()
+	if second := planned(Take(v.Snapshot)).String(); first != second {
 		w.problems = append(w.problems, "planning twice differs:\n"+cmp.Diff(first, second))
 	}
-	p := Plan(v)
+	p := planned(v)
 	if after := encoded(v.Snapshot); before != after {
 		w.problems = append(w.problems, "planning changes what was read:\n"+cmp.Diff(before, after))
 	}
@@ -215,9 +221,13 @@ type process struct {
 	sets   handler.TypedEventHandler[*v1beta1.CloneSet, reconcile.Request]
 	pods   handler.TypedEventHandler[*corev1.Pod, reconcile.Request]
 	claims handler.TypedEventHandler[*corev1.PersistentVolumeClaim, reconcile.Request]
+	isDeaf func(simulate.Event) bool
 }
 
 func (p *process) Hear(e simulate.Event, queue *simulate.Queue) {
+	if p.isDeaf != nil && p.isDeaf(e) {
+		return
+	}
 	switch e.Key.Kind.Kind {
 	case "CloneSet":
 		hear(p.sets, e, queue)
