@@ -158,7 +158,7 @@ func TestMistakesAreCaught(t *testing.T) {
 					p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Tidy, Before: m.pod, After: after}}})
 				}
 				return p
-			}}, "does not come to rest",
+			}}, "a restart makes the controller write",
 		},
 		"an object of the cache changed": {
 			mistake{plan: misread(func(v *Survey) {

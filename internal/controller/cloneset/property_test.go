@@ -148,6 +148,7 @@ func (w *world) run(ctx context.Context) []string {
 	}
 	w.problems = append(w.problems, invariant.Converged(w.cluster, w.scenario.set())...)
 	at := w.cluster.Revision()
+	w.cluster.Sleep(time.Minute)
 	w.rig.Restart()
 	if err := w.rig.Settle(ctx, patience); err != nil {
 		w.problems = append(w.problems, "after a restart: "+err.Error())
