@@ -34,7 +34,10 @@ type Config struct {
 }
 
 // Executor carries plans out.
-type Executor struct{ Config }
+type Executor struct {
+	Config
+	taken takenNames
+}
 
 // Result is what became of an action.
 type Result struct {
@@ -224,6 +227,7 @@ func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action)
 			return nil, errors.Join(err, fmt.Errorf("reading what has the name: %w", readErr))
 		}
 		if existing.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(existing, owner) {
+			e.taken.add(owner.GetUID(), object.GetName())
 			return nil, err
 		}
 		object, err = existing, nil
