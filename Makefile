@@ -8,9 +8,10 @@ help: ## Show what make can do.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/kruise-local (the control plane of this machine) and, beside it, the product.
+build: ## Build bin/kruise-manager and bin/kruise-local, the control plane of this machine.
 	@mkdir -p bin
-	cd localcluster && go build -trimpath -o ../bin/kruise-local ./cmd/kruise-local
+	go build -trimpath -o bin/kruise-manager ./cmd/kruise-manager
+	cd localcluster && go build -o ../bin/kruise-local ./cmd/kruise-local
 
 .PHONY: gen
 gen: ## Write what is generated from the API types: deep copies and CRDs.
