@@ -36,12 +36,12 @@ func NewStatuses(e *Executor, now func() time.Time) *Statuses {
 
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
 // status that speaks of a newer spec is never too early.
-func (s *Statuses) Write(ctx context.Context, before, after plan.Object, urgent Urgency) (wait time.Duration, err error) {
-	patch, err := statusPatch(before, after)
+func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
+	patch, urgent, err := statusPatch(before, after)
 	if err != nil || patch == nil {
 		return 0, err
 	}
-	if wait := s.take(before.GetUID()); wait > 0 && urgent != Urgent {
+	if wait := s.take(before.GetUID()); wait > 0 && !urgent {
 		return wait, nil
 	}
 	object := copyOf(after)
@@ -55,26 +55,28 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object, urgent 
 	return 0, s.executor.wrote(before, object)
 }
 
-// statusPatch returns the merge patch that makes the status that of after, or nil when it is that already. It names every field, because those
-// that are required must be in the first status even where they are zero.
-func statusPatch(before, after plan.Object) ([]byte, error) {
+// statusPatch returns the merge patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
+// spec. It names every field, because those that are required must be in the first status even where they are zero.
+func statusPatch(before, after plan.Object) (patch []byte, urgent bool, err error) {
 	was, err := statusOf(before)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	is, err := statusOf(after)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if equality.Semantic.DeepEqual(was, is) {
-		return nil, nil
+		return nil, false, nil
 	}
+	urgent = is["observedGeneration"] != was["observedGeneration"]
 	for field := range was {
 		if _, kept := is[field]; !kept {
 			is[field] = nil
 		}
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": before.GetUID()}, "status": is})
+	patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"uid": before.GetUID()}, "status": is})
+	return patch, urgent, err
 }
 
 func statusOf(object plan.Object) (map[string]any, error) {
@@ -90,16 +92,6 @@ func statusOf(object plan.Object) (map[string]any, error) {
 	}
 	return fields.Status, nil
 }
-
-// Urgency says whether a status can wait.
-type Urgency int
-
-const (
-	// Soon means that a status may wait for its turn.
-	Soon Urgency = iota
-	// Urgent means that it may not.
-	Urgent
-)
 
 // take uses up one write of the owner's burst, or returns the time until there is one.
 func (s *Statuses) take(owner types.UID) time.Duration {
