@@ -9,28 +9,28 @@ import (
 	"os"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Install applies the CRDs and the webhook configurations, for a manager that runs as a process beside the cluster and fills in its address
-// and its certificate.
+// Install makes the namespace kruise-system, and applies the CRDs, for a manager that runs as a process beside the cluster: it
+// makes the webhook configurations, and fills in its address and its certificate.
 func (c *Cluster) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	var files []string
-	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/webhook/manifests.yaml"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			return fmt.Errorf("%s matches no file below %s", pattern, root)
-		}
-		files = append(files, found...)
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}} // for the Lease of the leader
+	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %s: %w", system.Name, err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(err, fmt.Errorf("there are no CRDs below %s", root))
 	}
 	for _, file := range files {
 		if err := c.ApplyFile(ctx, file); err != nil {
@@ -65,9 +65,33 @@ func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error
 		if namespace != "" {
 			o.SetNamespace(namespace)
 		}
+		if err := c.keepConversion(ctx, o); err != nil {
+			return err
+		}
 		apply := client.ApplyConfigurationFromUnstructured(o)
 		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
+}
+
+// keepConversion leaves it to the manager how the conversion webhook of an installed CRD is reached: as a process by URL, while the manifest
+// names a Service, and the API server takes only one of both.
+func (c *Cluster) keepConversion(ctx context.Context, o *unstructured.Unstructured) error {
+	if o.GetKind() != "CustomResourceDefinition" {
+		return nil
+	}
+	live := o.DeepCopy()
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+	}
+	conversion, _, err := unstructured.NestedMap(live.Object, "spec", "conversion")
+	if err != nil {
+		return fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+	}
+	return unstructured.SetNestedMap(o.Object, conversion, "spec", "conversion")
 }

@@ -61,8 +61,8 @@ func advancePlanned(p *corev1.Pod, state *pub.InPlaceUpdateState, planned *Plann
 	if err != nil {
 		return startAgain(p, err)
 	}
-	lost := state == nil
-	if lost {
+	anew := state == nil
+	if anew {
 		state = &pub.InPlaceUpdateState{
 			Revision:              planned.Revision,
 			UpdateTimestamp:       ceilSecond(now),
@@ -71,11 +71,15 @@ func advancePlanned(p *corev1.Pod, state *pub.InPlaceUpdateState, planned *Plann
 			UpdateImages:          len(planned.ContainerImages) > 0,
 		}
 	}
+	if began := ceilSecond(now); state.UpdateTimestamp.After(began.Time) {
+		// Only a clock that has been set back explains this: the period begins now.
+		state.UpdateTimestamp, anew = began, true
+	}
 	if left := planned.wait(state, now); left > 0 {
-		if lost {
+		if anew {
 			writeState(p, state)
 		}
-		return Step{Changed: lost, Wait: left}
+		return Step{Changed: anew, Wait: left}
 	}
 	dropPlan(p)
 	patch.apply(p)

@@ -47,7 +47,7 @@ func Begin(p *corev1.Pod, c Change, t Target) {
 		LastContainerStatuses:  left.restarting,
 		UpdateEnvFromMetadata:  len(todo.metadata) > 0 || left.environment,
 		UpdateResources:        len(todo.resources) > 0 || left.resize,
-		UpdateImages:           len(todo.images)+len(left.restarting) > 0,
+		UpdateImages:           len(todo.images)+len(left.restarting) > 0 || left.unseen,
 		ContainerBatchesRecord: left.batches,
 	})
 	if !todo.touchesContainers() {

@@ -32,7 +32,7 @@ func imageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerSt
 		if status.ImageID != last.ImageID {
 			return Verdict{Done: true}
 		}
-	case status.ContainerID == last.ContainerID:
+	case status.ContainerID == last.ContainerID, startedFrom(p, container, last.Image):
 	case status.ImageID == last.ImageID, got.tag == "", got != parseImage(last.Image):
 		return Verdict{Done: true}
 	}

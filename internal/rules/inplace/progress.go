@@ -48,7 +48,7 @@ func required(state *pub.InPlaceUpdateState) []string {
 
 // batchProgress judges the containers that have been changed so far.
 func batchProgress(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options) Verdict {
-	if (state.UpdateImages || state.UpdateResources) && p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation {
+	if (state.UpdateImages || state.UpdateResources) && isUnseen(p) {
 		return Verdict{Why: "the kubelet has not seen the change yet"}
 	}
 	metas := runtimeMeta(p)
@@ -75,6 +75,11 @@ func batchProgress(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options) Verd
 		}
 	}
 	return Verdict{Done: true}
+}
+
+// isUnseen reports whether the Pod's spec has changed since the kubelet last wrote its status. Kubelets before 1.33 do not say.
+func isUnseen(p *corev1.Pod) bool {
+	return p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation
 }
 
 // NeedsFinish reports whether the Pod is kept out of service by the gate of in-place updates.

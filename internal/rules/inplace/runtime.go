@@ -34,16 +34,25 @@ func runsAsSpecified(p *corev1.Pod) bool {
 	metas := runtimeMeta(p)
 	for i := range p.Spec.Containers {
 		container := &p.Spec.Containers[i]
-		meta, known := metas[container.Name]
-		status := pod.ContainerStatus(p, container.Name)
-		if !known || status == nil || status.ContainerID != meta.ContainerID {
-			return false
-		}
-		if meta.Hashes.PlainHash != plainHash(container) && meta.Hashes.PlainHash != olderPlainHash(container) {
+		if !vouches(metas, pod.ContainerStatus(p, container.Name), container) {
 			return false
 		}
 	}
 	return true
+}
+
+// startedFrom reports whether the node daemon knows that the container was started from its spec with another image.
+func startedFrom(p *corev1.Pod, container *corev1.Container, image string) bool {
+	with := container.DeepCopy()
+	with.Image = image
+	return vouches(runtimeMeta(p), pod.ContainerStatus(p, container.Name), with)
+}
+
+// vouches reports whether the node daemon knows that the container of this status was started from the given spec.
+func vouches(metas map[string]pub.RuntimeContainerMeta, status *corev1.ContainerStatus, spec *corev1.Container) bool {
+	meta, known := metas[spec.Name]
+	return known && status != nil && status.ContainerID == meta.ContainerID &&
+		(meta.Hashes.PlainHash == plainHash(spec) || meta.Hashes.PlainHash == olderPlainHash(spec))
 }
 
 // environmentProgress judges whether a container runs with the labels and annotations that its environment takes. Only the node daemon knows.

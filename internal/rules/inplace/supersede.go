@@ -34,6 +34,8 @@ type unfinished struct {
 	// batches hold the containers that don't run with their environment or resources yet.
 	batches             []pub.InPlaceUpdateContainerBatch
 	environment, resize bool
+	// unseen means that the kubelet has not seen the last change of the spec.
+	unseen bool
 }
 
 // unfinishedOn reads what is unfinished from the Pod. Records that can't be read are no guide; Advance removes and reports them.
@@ -58,6 +60,7 @@ func unfinishedOn(p *corev1.Pod) unfinished {
 
 // readProgress takes those containers that were changed and do not run as they should.
 func (u *unfinished) readProgress(p *corev1.Pod, state *pub.InPlaceUpdateState) {
+	u.unseen = (state.UpdateImages || state.UpdateResources) && isUnseen(p)
 	if len(state.LastContainerStatuses) > 0 && !runsAsSpecified(p) {
 		for name, last := range state.LastContainerStatuses {
 			if imageProgress(p, name, last).Done {
