@@ -45,18 +45,34 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 		return wait, nil
 	}
 	object := copyOf(after)
-	err = s.executor.Writer.Patch(ctx, object, string(status), types.MergePatchType, patch)
+	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, patch)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return 0, nil // gone, or recreated under the same name
+		return 0, nil
+	case apierrors.IsInvalid(err) && s.isReplaced(ctx, before):
+		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("writing the status of %s: %w", before.GetName(), err)
 	}
 	return 0, s.executor.wrote(before, object)
 }
 
-// statusPatch returns the merge patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
-// spec. It names every field, because those that are required must be in the first status even where they are zero.
+// isReplaced reports whether another object has the owner's name by now.
+func (s *Statuses) isReplaced(ctx context.Context, owner plan.Object) bool {
+	now := copyOf(owner)
+	err := s.executor.Writer.Read(ctx, now)
+	return apierrors.IsNotFound(err) || (err == nil && now.GetUID() != owner.GetUID())
+}
+
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// statusPatch returns the JSON patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
+// spec. It tests the UID, which the API server ignores in any other patch of a custom resource's status.
 func statusPatch(before, after plan.Object) (patch []byte, urgent bool, err error) {
 	was, err := statusOf(before)
 	if err != nil {
@@ -69,14 +85,11 @@ func statusPatch(before, after plan.Object) (patch []byte, urgent bool, err erro
 	if equality.Semantic.DeepEqual(was, is) {
 		return nil, false, nil
 	}
-	urgent = is["observedGeneration"] != was["observedGeneration"]
-	for field := range was {
-		if _, kept := is[field]; !kept {
-			is[field] = nil
-		}
-	}
-	patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"uid": before.GetUID()}, "status": is})
-	return patch, urgent, err
+	patch, err = json.Marshal([]operation{
+		{Op: "test", Path: "/metadata/uid", Value: before.GetUID()},
+		{Op: "add", Path: "/status", Value: is},
+	})
+	return patch, is["observedGeneration"] != was["observedGeneration"], err
 }
 
 func statusOf(object plan.Object) (map[string]any, error) {

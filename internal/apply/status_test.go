@@ -1,11 +1,8 @@
 package apply
 
 import (
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -63,18 +60,5 @@ func TestStatusIsNotWrittenToAnotherObjectOfTheName(t *testing.T) {
 	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
 	if err != nil || wait != 0 || b.ownerNow().Status.Replicas != 0 {
 		t.Errorf("wait %s, error %v, replicas %d", wait, err, b.ownerNow().Status.Replicas)
-	}
-}
-
-func TestStatusPatchNamesWhatGoesAway(t *testing.T) {
-	before := &v1beta1.CloneSet{}
-	before.UID = "u"
-	before.Status.CurrentRevision = "web-1"
-	patch, urgent, err := statusPatch(before, &v1beta1.CloneSet{})
-	if err != nil || urgent {
-		t.Fatalf("urgent %v, error %v", urgent, err)
-	}
-	if want := `"currentRevision":null`; !strings.Contains(string(patch), want) {
-		t.Errorf("want %s in the patch:\n%s", want, cmp.Diff(want, string(patch)))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/cluster"
@@ -54,6 +55,9 @@ func run(m *testing.M) (code int, err error) {
 			code, err = 1, downErr
 		}
 	}()
+	if err := shared.Install(ctx); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
 }
 
@@ -200,6 +204,8 @@ func TestPreconditions(t *testing.T) {
 	stranger.UID = "00000000-0000-0000-0000-000000000000"
 	strangersNext := stranger.DeepCopy()
 	strangersNext.Labels["step"] = "4"
+	strangersStatus := stranger.DeepCopy()
+	strangersStatus.Status.Phase = corev1.PodRunning
 	for name, tc := range map[string]struct {
 		action plan.Action
 		want   bool
@@ -207,6 +213,7 @@ func TestPreconditions(t *testing.T) {
 		"an update from an older version":        {plan.Action{Verb: plan.Update, Before: first, After: third}, true},
 		"a deletion of an older version":         {plan.Action{Verb: plan.Delete, Before: first}, true},
 		"an update of another object":            {plan.Action{Verb: plan.Update, Before: stranger, After: strangersNext, AnyVersion: true}, true},
+		"a status of another object":             {plan.Action{Verb: plan.UpdateStatus, Before: stranger, After: strangersStatus, AnyVersion: true}, true},
 		"a deletion of another object":           {plan.Action{Verb: plan.Delete, Before: stranger, AnyVersion: true}, true},
 		"an update that any version is good for": {plan.Action{Verb: plan.Update, Before: first, After: third, AnyVersion: true}, false},
 	} {
@@ -275,5 +282,56 @@ func TestDeletionWithoutAnObjectInTheAnswer(t *testing.T) {
 	}
 	if err := shared.Client.Get(t.Context(), client.ObjectKeyFromObject(revision), revision); !apierrors.IsNotFound(err) {
 		t.Errorf("after the deletion: %v", err)
+	}
+}
+
+// A status goes to the object that it is about, or nowhere; a list in it that shrinks is stored as it is.
+func TestStatusOfACustomResource(t *testing.T) {
+	s := connect(t)
+	statuses := apply.NewStatuses(s.Executor, time.Now)
+	replicas := int32(1)
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "status"}}
+	set.Spec.Replicas = &replicas
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Template = corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
+	}
+	fresh := set.DeepCopy()
+	write := func(before *v1beta1.CloneSet, change func(*v1beta1.CloneSetStatus)) *v1beta1.CloneSet {
+		t.Helper()
+		after := before.DeepCopy()
+		change(&after.Status)
+		if wait, err := statuses.Write(t.Context(), before, after); err != nil || wait != 0 {
+			t.Fatalf("wait %s, error %v", wait, err)
+		}
+		stored := &v1beta1.CloneSet{}
+		if err := shared.Client.Get(t.Context(), client.ObjectKeyFromObject(before), stored); err != nil {
+			t.Fatal(err)
+		}
+		return stored
+	}
+	if err := shared.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	first := write(set, func(s *v1beta1.CloneSetStatus) {
+		s.Replicas, s.CurrentRevision = 3, "web-1"
+		s.Conditions = []v1beta1.CloneSetCondition{
+			{Type: v1beta1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue},
+			{Type: v1beta1.CloneSetConditionFailedUpdate, Status: corev1.ConditionTrue},
+		}
+	})
+	second := write(first, func(s *v1beta1.CloneSetStatus) { s.Conditions, s.CurrentRevision = s.Conditions[1:], "" })
+	if s := second.Status; s.Replicas != 3 || s.CurrentRevision != "" || len(s.Conditions) != 1 {
+		t.Errorf("stored: %d replicas, current revision %q, %d conditions", s.Replicas, s.CurrentRevision, len(s.Conditions))
+	}
+	if err := shared.Client.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.Client.Create(t.Context(), fresh); err != nil {
+		t.Fatal(err)
+	}
+	if third := write(second, func(s *v1beta1.CloneSetStatus) { s.Replicas = 9 }); third.Status.Replicas != 0 {
+		t.Errorf("the status of the object before is on its successor: %d replicas", third.Status.Replicas)
 	}
 }
