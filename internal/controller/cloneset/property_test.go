@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,15 +53,20 @@ func TestPromises(t *testing.T) {
 		return
 	}
 	const fewBroken = 5
-	broken := 0
-	for seed := range seeds(t) {
-		if problems := newWorld(scheme, seed).run(t.Context()); problems != nil {
-			t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))
-			if broken++; broken == fewBroken {
-				t.Fatalf("stopping after %d broken clusters", broken)
+	most := seeds(t)
+	var next, broken atomic.Int64
+	var running sync.WaitGroup
+	for range goruntime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for seed := next.Add(1) - 1; seed < most && broken.Load() < fewBroken; seed = next.Add(1) - 1 {
+				if problems := newWorld(scheme, seed).run(t.Context()); problems != nil {
+					broken.Add(1)
+					t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))
+				}
 			}
-		}
+		})
 	}
+	running.Wait()
 }
 
 // TestRunsRepeat checks that a seed tells the whole story: else a failure could not be repeated.
@@ -75,6 +83,7 @@ func TestRunsRepeat(t *testing.T) {
 }
 
 func seeds(t *testing.T) int64 {
+	t.Helper()
 	text := os.Getenv("KRUISE_SEEDS")
 	if text == "" {
 		return 300
