@@ -62,7 +62,7 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 		"--kubeconfig", c.Kubeconfig,
 		"--health-probe-addr", m.address,
 		"--metrics-addr", "127.0.0.1:" + ports[1],
-		"--enable-pprof=false",
+		"--enable-pprof=false", "-v", "1",
 	}, o.Args...)
 	m.cmd = exec.Command(binary, args...)
 	m.cmd.Env = append(os.Environ(),
