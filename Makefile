@@ -57,6 +57,14 @@ verify: gen ## Check that what is generated is up to date and all is formatted.
 	go vet ./...
 	git diff --exit-code
 
+ARCH ?= amd64
+TAG ?= kruise-manager:latest
+.PHONY: image
+image: ## Build the manager's image for ARCH as dist/kruise-manager.tar, named TAG, without a Docker engine.
+	@mkdir -p dist
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
+	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
+
 .PHONY: cluster-up
 cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.
 	bin/kruise-local up

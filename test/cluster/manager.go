@@ -52,6 +52,10 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	if err != nil {
 		return nil, err
 	}
+	kubeconfig, err := c.managerKubeconfig(ctx, o.Dir)
+	if err != nil {
+		return nil, err
+	}
 	m := &Manager{log: filepath.Join(o.Dir, "manager.log"), address: "127.0.0.1:" + ports[0], exited: make(chan error, 1)}
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -59,10 +63,10 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	}
 	defer func() { _ = log.Close() }() // the child has its own copy
 	args := append([]string{
-		"--kubeconfig", c.Kubeconfig,
+		"--kubeconfig", kubeconfig,
 		"--health-probe-addr", m.address,
 		"--metrics-addr", "127.0.0.1:" + ports[1],
-		"--enable-pprof=false", "-v", "1",
+		"--enable-pprof=false",
 	}, o.Args...)
 	m.cmd = exec.Command(binary, args...)
 	m.cmd.Env = append(os.Environ(),
