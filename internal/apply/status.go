@@ -44,7 +44,7 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 	if wait := s.take(before.GetUID()); wait > 0 && !urgent {
 		return wait, nil
 	}
-	object := copyOf(after)
+	object := named(after)
 	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, patch)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -59,7 +59,7 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 
 // isReplaced reports whether another object has the owner's name by now.
 func (s *Statuses) isReplaced(ctx context.Context, owner plan.Object) bool {
-	now := copyOf(owner)
+	now := named(owner)
 	err := s.executor.Writer.Read(ctx, now)
 	return apierrors.IsNotFound(err) || (err == nil && now.GetUID() != owner.GetUID())
 }

@@ -50,6 +50,7 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !reader.Indexed {
 		cached := owner.GetUID()
+		owner = l.New()
 		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}

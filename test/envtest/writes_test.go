@@ -1,9 +1,11 @@
-// Package envtest checks, against a real API server, what the rest of the project takes for granted about one.
+// Package envtest checks, against a real API server, what the rest of the project takes for granted about one, and that the simulated one
+// answers alike.
 package envtest
 
 import (
 	"context"
 	"fmt"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,6 +26,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
@@ -79,6 +82,27 @@ type server struct {
 	cache cache.Cache
 }
 
+// onBoth runs a test on the real API server and on the simulated one.
+func onBoth(t *testing.T, test func(*testing.T, *server)) {
+	t.Run("real", func(t *testing.T) { test(t, connect(t)) })
+	t.Run("simulated", func(t *testing.T) { test(t, simulated(t)) })
+}
+
+// simulated returns an executor on a simulated cluster, which has no cache.
+func simulated(t *testing.T) *server {
+	t.Helper()
+	c := simulate.NewCluster(shared.Client.Scheme(), time.Now())
+	owner, err := c.Create("test", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := &counting{Writer: c.Connect("controller", rand.New(rand.NewSource(1)))}
+	return &server{counting: writer, owner: owner, Executor: &apply.Executor{Config: apply.Config{
+		Writer: writer, Scheme: shared.Client.Scheme(), Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
+		Consistency: apply.NewConsistency(c.NewView().Seen, time.Now),
+	}}}
+}
+
 // connect returns an executor that works for a config map, and a cache of Pods.
 func connect(t *testing.T) *server {
 	t.Helper()
@@ -118,6 +142,13 @@ func (s *server) pod(name string) *corev1.Pod {
 	}
 }
 
+func (s *server) read(t *testing.T, object plan.Object) {
+	t.Helper()
+	if err := s.Read(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *server) one(t *testing.T, a plan.Action) apply.Result {
 	t.Helper()
 	done := s.Run(t.Context(), s.owner, plan.Plan{Stages: []plan.Stage{{{a}}}})
@@ -153,7 +184,10 @@ func (s *server) caughtUp(t *testing.T) {
 
 // Labels, annotations and finalizers of a Pod are stored along with its status, and its spec is not, in one write.
 func TestAPodsStatusTakesItsMetadataAlong(t *testing.T) {
-	s := connect(t)
+	onBoth(t, statusTakesMetadataAlong)
+}
+
+func statusTakesMetadataAlong(t *testing.T, s *server) {
 	before := s.created(t, s.pod("status"))
 	after := before.DeepCopy()
 	after.Labels["state"] = "Updating"
@@ -165,10 +199,8 @@ func TestAPodsStatusTakesItsMetadataAlong(t *testing.T) {
 	if result.Err != nil {
 		t.Fatal(result.Err)
 	}
-	got := &corev1.Pod{}
-	if err := shared.Client.Get(t.Context(), client.ObjectKeyFromObject(before), got); err != nil {
-		t.Fatal(err)
-	}
+	got := before.DeepCopy()
+	s.read(t, got)
 	type facts struct {
 		Labels, Annotations map[string]string
 		Finalizers          []string
@@ -183,15 +215,12 @@ func TestAPodsStatusTakesItsMetadataAlong(t *testing.T) {
 	if got.ResourceVersion != result.Object.GetResourceVersion() {
 		t.Errorf("stored version %s, answered version %s", got.ResourceVersion, result.Object.GetResourceVersion())
 	}
-	t.Cleanup(func() {
-		got.Finalizers = nil
-		_ = shared.Client.Update(context.Background(), got)
-	})
 }
 
 // A patch with an older version, or with the identity of another object, is refused.
-func TestPreconditions(t *testing.T) {
-	s := connect(t)
+func TestPreconditions(t *testing.T) { onBoth(t, preconditions) }
+
+func preconditions(t *testing.T, s *server) {
 	first := s.created(t, s.pod("conditions"))
 	second := first.DeepCopy()
 	second.Labels["step"] = "2"
@@ -286,8 +315,9 @@ func TestDeletionWithoutAnObjectInTheAnswer(t *testing.T) {
 }
 
 // A status goes to the object that it is about, or nowhere; a list in it that shrinks is stored as it is.
-func TestStatusOfACustomResource(t *testing.T) {
-	s := connect(t)
+func TestStatusOfACustomResource(t *testing.T) { onBoth(t, statusOfACustomResource) }
+
+func statusOfACustomResource(t *testing.T, s *server) {
 	statuses := apply.NewStatuses(s.Executor, time.Now)
 	replicas := int32(1)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "status"}}
@@ -305,13 +335,11 @@ func TestStatusOfACustomResource(t *testing.T) {
 		if wait, err := statuses.Write(t.Context(), before, after); err != nil || wait != 0 {
 			t.Fatalf("wait %s, error %v", wait, err)
 		}
-		stored := &v1beta1.CloneSet{}
-		if err := shared.Client.Get(t.Context(), client.ObjectKeyFromObject(before), stored); err != nil {
-			t.Fatal(err)
-		}
+		stored := before.DeepCopy()
+		s.read(t, stored)
 		return stored
 	}
-	if err := shared.Client.Create(t.Context(), set); err != nil {
+	if err := s.counting.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	first := write(set, func(s *v1beta1.CloneSetStatus) {
@@ -325,13 +353,33 @@ func TestStatusOfACustomResource(t *testing.T) {
 	if s := second.Status; s.Replicas != 3 || s.CurrentRevision != "" || len(s.Conditions) != 1 {
 		t.Errorf("stored: %d replicas, current revision %q, %d conditions", s.Replicas, s.CurrentRevision, len(s.Conditions))
 	}
-	if err := shared.Client.Delete(t.Context(), second); err != nil {
+	if _, err := s.counting.Delete(t.Context(), second, metav1.Preconditions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := shared.Client.Create(t.Context(), fresh); err != nil {
+	if err := s.counting.Create(t.Context(), fresh); err != nil {
 		t.Fatal(err)
 	}
 	if third := write(second, func(s *v1beta1.CloneSetStatus) { s.Replicas = 9 }); third.Status.Replicas != 0 {
 		t.Errorf("the status of the object before is on its successor: %d replicas", third.Status.Replicas)
 	}
+}
+
+// An object of others that has the name of a new one is never taken for our own.
+func TestANameThatOthersHave(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *server) {
+		revision := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}, Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
+		}
+		ours := revision.DeepCopy()
+		ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+		if err := s.counting.Create(t.Context(), revision); err != nil {
+			t.Fatal(err)
+		}
+		if result := s.one(t, plan.Action{Verb: plan.Create, After: ours}); !apierrors.IsAlreadyExists(result.Err) {
+			t.Errorf("got error %v", result.Err)
+		}
+		if diff := cmp.Diff([]string{"taken"}, s.Taken(s.owner.GetUID())); diff != "" {
+			t.Errorf("names remembered (-want +got):\n%s", diff)
+		}
+	})
 }

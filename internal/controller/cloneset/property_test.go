@@ -114,6 +114,7 @@ type world struct {
 	rig      *simulate.Rig
 	scenario *scenario
 	problems []string
+	options  Options
 	mistake  mistake
 	// told is what was planned and when, for a story worth reading.
 	told map[int64][]string
@@ -123,6 +124,7 @@ func newWorld(scheme *runtime.Scheme, seed int64) *world {
 	r := rand.New(rand.NewSource(seed))
 	cluster := simulate.NewCluster(scheme, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	w := &world{scheme: scheme, seed: seed, cluster: cluster, scenario: newScenario(cluster, r), told: map[int64][]string{}}
+	w.options = w.scenario.options()
 	w.rig = &simulate.Rig{
 		Cluster: cluster,
 		Kubelet: simulate.NewKubelet(cluster),
@@ -178,7 +180,7 @@ func (w *world) start(connection *simulate.Client, view *simulate.View) simulate
 		Writer: w.mistake.writer(connection), Scheme: w.scheme, Consistency: apply.NewConsistency(w.mistake.seen(view.Seen), w.cluster.Now),
 		Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
 	}}
-	l := NewLoop(Config{Executor: executor, Live: connection, Workers: 1, Now: w.cluster.Now},
+	l := NewLoop(Config{Options: w.options, Executor: executor, Live: connection, Workers: 1, Now: w.cluster.Now},
 		observe.Reader{Reader: view, Indexed: true}, observe.Reader{Reader: connection})
 	l.Plan = w.plan
 	return &process{
