@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Generates what is derived from the types in api/: deep copies and CRDs.
+# Writes what is generated from the API types: deep copies and CRDs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 generate() { go tool -modfile=tools/go.mod controller-gen "$@"; }
 
 generate object paths=./api/...
-generate crd:crdVersions=v1 paths=./api/... output:crd:dir=config/crd
+generate crd paths=./api/... output:crd:dir=config/crd/bases
 
-# Every kind has two served versions, so every CRD is converted by the manager, which fills in where it listens.
-for crd in config/crd/apps.kruise.io_*.yaml; do
-	grep -q '^  conversion:' "$crd" && continue
+# Every kind has two served versions, and the manager converts between them. It fills in its certificate when it starts.
+for crd in config/crd/bases/*.yaml; do
 	sed -i 's|^spec:$|spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n      clientConfig:\n        service:\n          name: kruise-webhook-service\n          namespace: kruise-system\n          path: /convert\n          port: 443\n      conversionReviewVersions:\n      - v1|' "$crd"
 done

@@ -110,7 +110,7 @@ func (c *Consistency) Forget(owner types.UID) {
 	delete(c.written, owner)
 }
 
-// Sight says how the owner may be looked at now. Once it says Live, the caller must read live, and the memory starts anew.
+// Sight says how the owner may be looked at now.
 func (c *Consistency) Sight(ctx context.Context, owner plan.Object) (Sight, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,11 +129,10 @@ func (c *Consistency) Sight(ctx context.Context, owner plan.Object) (Sight, erro
 	}
 	late := len(w.versions) > 0 && c.now().Sub(w.since) >= lateAfter
 	switch {
-	case w.inDoubt || late:
-		if late {
-			countLate(owner)
-		}
-		delete(c.written, owner.GetUID())
+	case late:
+		countLate(owner)
+		return Live, nil
+	case w.inDoubt:
 		return Live, nil
 	case len(w.versions) > 0:
 		return Wait, nil
@@ -143,7 +142,16 @@ func (c *Consistency) Sight(ctx context.Context, owner plan.Object) (Sight, erro
 	}
 }
 
-// LookingLive returns a reader that notes the newest versions that it lists, so that a cache which is older than what was seen live is not
+// Looked notes that the owner has been looked at live: what was in doubt is known now, and the cache has as long again to catch up.
+func (c *Consistency) Looked(owner types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.written[owner]; w != nil {
+		w.inDoubt, w.since = false, c.now()
+	}
+}
+
+// LookingLive returns a reader that notes the newest versions that it reads, so that a cache which is older than what was seen live is not
 // believed afterwards: a decision that went back in time could spend a budget twice.
 func (c *Consistency) LookingLive(owner types.UID, live client.Reader, scheme *runtime.Scheme) client.Reader {
 	return &notingReader{Reader: live, consistency: c, owner: owner, scheme: scheme}
@@ -162,18 +170,28 @@ func (r *notingReader) List(ctx context.Context, list client.ObjectList, options
 	if err := r.Reader.List(ctx, list, options...); err != nil {
 		return err
 	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		kind, err := apiutil.GVKForObject(item, r.scheme)
-		if err != nil {
-			return fmt.Errorf("finding the kind of %T: %w", item, err)
-		}
-		object, err := meta.Accessor(item)
-		if err != nil {
-			return fmt.Errorf("reading the version of %T: %w", item, err)
-		}
-		r.consistency.Wrote(r.owner, kind, object.GetResourceVersion())
-		return nil
-	})
+	return meta.EachListItem(list, r.note)
+}
+
+// Get notes the version of the object.
+func (r *notingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := r.Reader.Get(ctx, key, object, options...); err != nil {
+		return err
+	}
+	return r.note(object)
+}
+
+func (r *notingReader) note(item runtime.Object) error {
+	kind, err := apiutil.GVKForObject(item, r.scheme)
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", item, err)
+	}
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return fmt.Errorf("reading the version of %T: %w", item, err)
+	}
+	r.consistency.Wrote(r.owner, kind, object.GetResourceVersion())
+	return nil
 }
 
 // isOlder reports whether version a is older than b. A version that can't be read is older than any.

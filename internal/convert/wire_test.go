@@ -158,7 +158,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func post(t *testing.T, body []byte) (code int, answer []byte) {
+func post(t testing.TB, body []byte) (code int, answer []byte) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
 	Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))

@@ -49,13 +49,22 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: shortly}, err
 	}
 	if !reader.Indexed {
+		cached := owner.GetUID()
+		owner = l.New()
 		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		if owner.GetUID() != cached {
+			// Another owner has the name by now, of which the cache will tell.
+			return reconcile.Result{RequeueAfter: shortly}, nil
 		}
 	}
 	seen, err := l.Observe(ctx, *reader, owner)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
+	}
+	if !reader.Indexed {
+		l.Executor.Consistency.Looked(owner.GetUID())
 	}
 	decided := l.Plan(seen)
 	logPlan(ctx, decided)
@@ -84,11 +93,7 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 
 func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.Plan, outcome apply.Outcome) (reconcile.Result, error) {
 	after := l.Report(seen, decided, outcome)
-	urgency := apply.Soon
-	if decided.Problem != nil {
-		urgency = apply.Urgent
-	}
-	wait, err := l.Statuses.Write(ctx, owner, after, urgency)
+	wait, err := l.Statuses.Write(ctx, owner, after)
 	if err = errors.Join(outcome.Err(), err); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -107,8 +112,7 @@ func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.P
 
 // Forget drops what is kept in memory of an owner that is gone.
 func (l *Loop[O, S]) Forget(owner types.UID) {
-	l.Executor.Consistency.Forget(owner)
-	l.Executor.Events.Forget(owner)
+	l.Executor.Forget(owner)
 	l.Statuses.Forget(owner)
 }
 
@@ -125,5 +129,7 @@ func logPlan(ctx context.Context, p plan.Plan) {
 	if p.Problem != nil {
 		logger.Info("Nothing can be planned", "problem", p.Problem.Error())
 	}
-	logger.V(1).Info("Plan in full", "plan", p.String())
+	if detailed := logger.V(1); detailed.Enabled() {
+		detailed.Info("Plan in full", "plan", p.String())
+	}
 }

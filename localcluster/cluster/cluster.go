@@ -138,9 +138,11 @@ func writeFile(path string, content []byte) error {
 const lockName = "lock"
 
 // entries are all that a cluster's folder may hold, which is also all that Down removes.
-var entries = [...]string{
-	"cluster.json", "cluster.json.new", "kubeconfig", "config", "etcd", "logs", "nodes", "pki", "registry", "run",
-	"volumes", lockName,
+func entries() []string {
+	return []string{
+		"cluster.json", "cluster.json.new", "kubeconfig", "config", "etcd", "logs", "nodes", "pki", "registry", "run",
+		"volumes", lockName,
+	}
 }
 
 func (c *Cluster) path(parts ...string) string {

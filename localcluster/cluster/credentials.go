@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/seed-69ecc383/kruise/localcluster/component"
 	"github.com/seed-69ecc383/kruise/localcluster/pki"
 )
 
@@ -28,11 +29,13 @@ const (
 const simulatorUser = "kruise-local:simulator"
 
 // identities are the clients of the API server that get a kubeconfig of their own.
-var identities = [...]pki.Request{
-	{Name: "admin", CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}},
-	{Name: "kube-controller-manager", CommonName: "system:kube-controller-manager"},
-	{Name: "kube-scheduler", CommonName: "system:kube-scheduler"},
-	{Name: "simulator", CommonName: simulatorUser},
+func identities() []pki.Request {
+	return []pki.Request{
+		{Name: "admin", CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}},
+		{Name: component.ControllerManager, CommonName: "system:kube-controller-manager"},
+		{Name: component.Scheduler, CommonName: "system:kube-scheduler"},
+		{Name: component.Simulator, CommonName: simulatorUser},
+	}
 }
 
 // ensureCredentials makes all keys, certificates and kubeconfigs that are missing.
@@ -67,7 +70,7 @@ func (c *Cluster) ensureCredentials() error {
 			return err
 		}
 	}
-	for _, identity := range identities {
+	for _, identity := range identities() {
 		path := c.kubeconfigOf(identity.Name)
 		if identity.Name == "admin" {
 			path = c.Kubeconfig()

@@ -42,7 +42,7 @@ func Down(ctx context.Context, dir string, progress Progress) (found bool, err e
 
 // remove deletes what a cluster may have left in its folder, and the folder if nothing else is in it.
 func (c *Cluster) remove() error {
-	for _, entry := range entries {
+	for _, entry := range entries() {
 		if err := os.RemoveAll(c.path(entry)); err != nil {
 			return fmt.Errorf("removing the cluster's files: %w", err)
 		}

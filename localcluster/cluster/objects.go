@@ -20,8 +20,9 @@ import (
 type object struct{ path, yaml string }
 
 // objects are what nodes and claims rest on. Applying them again changes nothing.
-var objects = [...]object{
-	{"/apis/rbac.authorization.k8s.io/v1/clusterroles/kruise-local:simulator", `
+func objects() []object {
+	return []object{
+		{"/apis/rbac.authorization.k8s.io/v1/clusterroles/kruise-local:simulator", `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: "kruise-local:simulator"}
@@ -34,15 +35,15 @@ rules:
 - {apiGroups: ["", events.k8s.io], resources: [events], verbs: [create, patch]}
 - {apiGroups: [storage.k8s.io], resources: [storageclasses], verbs: [get, list, watch]}
 `},
-	{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kruise-local:simulator", `
+		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kruise-local:simulator", `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: "kruise-local:simulator"}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "kruise-local:simulator"}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "` + simulatorUser + `"}]
 `},
-	// The API server must rank the simulated kubelets as it ranks real ones, or a busy controller would starve them.
-	{"/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/kruise-local-simulator", `
+		// The API server must rank the simulated kubelets as it ranks real ones, or a busy controller would starve them.
+		{"/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/kruise-local-simulator", `
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: FlowSchema
 metadata: {name: kruise-local-simulator}
@@ -54,7 +55,7 @@ spec:
   - subjects: [{kind: User, user: {name: "` + simulatorUser + `"}}]
     resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true}]
 `},
-	{"/apis/storage.k8s.io/v1/storageclasses/standard", `
+		{"/apis/storage.k8s.io/v1/storageclasses/standard", `
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:
@@ -65,10 +66,11 @@ reclaimPolicy: Delete
 volumeBindingMode: WaitForFirstConsumer
 allowVolumeExpansion: true
 `},
+	}
 }
 
 func applyObjects(ctx context.Context, client kubernetes.Interface) error {
-	for _, object := range objects {
+	for _, object := range objects() {
 		body, err := yaml.YAMLToJSON([]byte(object.yaml))
 		if err != nil {
 			return fmt.Errorf("reading object %s: %w", object.path, err)

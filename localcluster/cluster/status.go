@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,7 +46,11 @@ func (s Status) Healthy() bool {
 func (c *Cluster) Status(ctx context.Context) (Status, error) {
 	status := Status{Dir: c.Dir, Server: c.Server(), Kubeconfig: c.Kubeconfig()}
 	home := c.Home()
-	for _, name := range c.components() {
+	names, err := c.expected()
+	if err != nil {
+		return status, err
+	}
+	for _, name := range names {
 		component := ComponentStatus{Name: name}
 		component.Pid, component.Alive = home.Alive(name)
 		if !component.Alive {
@@ -81,4 +86,19 @@ func (c *Cluster) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	return status, nil
+}
+
+// expected are the parts that should run: the components, and whatever else was started, as the daemons of real nodes.
+func (c *Cluster) expected() ([]string, error) {
+	names := c.components()
+	started, err := c.Home().Names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range started {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

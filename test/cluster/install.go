@@ -8,36 +8,64 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Install applies the CRDs and the webhook configurations, for a manager that runs as a process beside the cluster and fills in its address
-// and its certificate.
+// Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the cluster: it
+// makes the webhook configurations, and fills in its address and its certificate.
 func (c *Cluster) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	var files []string
-	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/webhook/manifests.yaml"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			return fmt.Errorf("%s matches no file below %s", pattern, root)
-		}
-		files = append(files, found...)
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}} // for the Lease of the leader
+	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %s: %w", system.Name, err)
 	}
-	for _, file := range files {
-		if err := c.ApplyFile(ctx, file); err != nil {
-			return err
+	for _, folder := range []string{"config/crd/bases", "config/rbac"} {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.yaml"))
+		if err != nil || len(files) == 0 {
+			return errors.Join(err, fmt.Errorf("there are no manifests in %s below %s", folder, root))
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "kustomization.yaml" {
+				continue
+			}
+			if err := c.ApplyFile(ctx, file); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.
+func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "kruise-manager", Namespace: "kruise-system"}}
+	lifetime := int64((24 * time.Hour).Seconds())
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime}}
+	if err := c.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return "", fmt.Errorf("asking for a token of the manager: %w", err)
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path)
 }
 
 // ApplyFile applies every object of a YAML file, server-side.
@@ -65,9 +93,33 @@ func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error
 		if namespace != "" {
 			o.SetNamespace(namespace)
 		}
+		if err := c.keepConversion(ctx, o); err != nil {
+			return err
+		}
 		apply := client.ApplyConfigurationFromUnstructured(o)
 		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
+}
+
+// keepConversion leaves it to the manager how the conversion webhook of an installed CRD is reached: as a process by URL, while the manifest
+// names a Service, and the API server takes only one of both.
+func (c *Cluster) keepConversion(ctx context.Context, o *unstructured.Unstructured) error {
+	if o.GetKind() != "CustomResourceDefinition" {
+		return nil
+	}
+	live := o.DeepCopy()
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+	}
+	conversion, _, err := unstructured.NestedMap(live.Object, "spec", "conversion")
+	if err != nil {
+		return fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+	}
+	return unstructured.SetNestedMap(o.Object, conversion, "spec", "conversion")
 }

@@ -48,7 +48,7 @@ type CloneSetList struct {
 
 // CloneSetSpec is the wanted state of a CloneSet.
 //
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is invalid for cloneset",fieldPath=".selector"
 // +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds"
 // +kubebuilder:validation:XValidation:rule="has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || !string(self.updateStrategy.rollingUpdate.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.rollingUpdate.maxSurge) && !string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable"

@@ -69,7 +69,7 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet) (Survey, error) {
 			s, err := Observe(ctx, r, set, c.Now())
-			s.Options = c.Options
+			s.Options, s.Taken = c.Options, c.Executor.Taken(set.UID)
 			return Take(s), err
 		},
 		Plan: Plan,

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,13 @@ func (i *instanceIDs) next() string {
 // Pod again instead of one more.
 func (v *Survey) newIDs() *instanceIDs {
 	used := v.fleet.usedIDs.Clone()
+	for _, p := range v.release {
+		used.Insert(claim.InstanceID(p, v.Set.Name))
+	}
+	for _, name := range v.Taken {
+		// Ids have no dash, and end the names of both Pods and claims.
+		used.Insert(name[strings.LastIndexByte(name, '-')+1:])
+	}
 	ids := &instanceIDs{}
 	if v.Set.Spec.ScaleStrategy.EnablePVCReuse {
 		ids.reusable = claim.Reusable(v.Claims, used)

@@ -27,15 +27,22 @@ func tidy(v *Survey, b *plan.Builder) {
 	}
 }
 
-// releaseStrays lets go of Pods whose labels were changed such that the selector does not match them any more.
+// releaseStrays lets go of Pods whose labels were changed such that the selector does not match them any more. A Pod takes its claims along,
+// which is written first: nothing would know afterwards whose they are.
 func releaseStrays(v *Survey, b *plan.Builder) {
 	for _, p := range v.release {
 		after := p.DeepCopy()
 		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
-		b.Do(plan.Action{
+		var chain plan.Chain
+		for _, c := range claim.Of(claim.InstanceID(p, v.Set.Name), v.Claims) {
+			if c.DeletionTimestamp == nil && !isOwnedBy(c, p.UID) {
+				chain = append(chain, v.handOver(c, p, "the Pod is let go"))
+			}
+		}
+		b.Do(append(chain, plan.Action{
 			Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after,
 			What: "release", Why: "its labels do not match the selector any more",
-		})
+		})...)
 	}
 }
 
@@ -84,7 +91,7 @@ func trimHistory(v *Survey, b *plan.Builder) {
 
 // tidyClaims sees to the claims of Pods that do not count any more, where claims are not taken over: each goes with its Pod.
 func tidyClaims(v *Survey, b *plan.Builder) {
-	orphans := claim.Orphans(v.Claims, v.fleet.pods(), v.fleet.leaving, v.Set.Name)
+	orphans := claim.Orphans(v.Claims, append(v.fleet.pods(), v.release...), v.fleet.leaving, v.Set.Name)
 	for _, c := range orphans.Delete {
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Scale, Before: c, FailedEvent: eventFailedDelete,
@@ -92,17 +99,20 @@ func tidyClaims(v *Survey, b *plan.Builder) {
 		})
 	}
 	for _, pair := range orphans.ToPod {
-		after := pair.Claim.DeepCopy()
-		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
-		if !isOwnedBy(after, pair.Pod.UID) {
-			after.OwnerReferences = append(after.OwnerReferences, metav1.OwnerReference{
-				APIVersion: "v1", Kind: "Pod", Name: pair.Pod.Name, UID: pair.Pod.UID,
-			})
-		}
-		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Scale, Before: pair.Claim, After: after, FailedEvent: eventFailedUpdate,
-			What: "claim goes with its Pod", Why: endOf(pair.Pod),
-		})
+		b.Do(v.handOver(pair.Claim, pair.Pod, endOf(pair.Pod)))
+	}
+}
+
+// handOver returns the write that makes a claim the Pod's own, with which it is then deleted.
+func (v *Survey) handOver(c *corev1.PersistentVolumeClaim, p *corev1.Pod, why string) plan.Action {
+	after := c.DeepCopy()
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
+	if !isOwnedBy(after, p.UID) {
+		after.OwnerReferences = append(after.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID})
+	}
+	return plan.Action{
+		Verb: plan.Update, Concern: plan.Scale, Before: c, After: after, FailedEvent: eventFailedUpdate,
+		What: "claim goes with its Pod", Why: why,
 	}
 }
 

@@ -37,6 +37,8 @@ type Snapshot struct {
 	Revisions []*appsv1.ControllerRevision
 	// NodeLabels holds the labels of the nodes that Pods are on; filled only where the template has topology spread constraints.
 	NodeLabels map[string]map[string]string
-	Now        time.Time
-	Options    Options
+	// Taken are names that new Pods and claims can't have, because objects that are not seen here have them.
+	Taken   []string
+	Now     time.Time
+	Options Options
 }

@@ -155,6 +155,9 @@ func (f fleet) counts(asUpdated func(*member) bool) budget.Counts {
 			side.PreparingDelete++
 		case m.specified:
 			side.Specified++
+			if !m.available {
+				side.SpecifiedUnavailable++
+			}
 		case !m.available:
 			side.Unavailable++
 		}

@@ -8,6 +8,8 @@ type Side struct {
 	PreparingDelete int
 	// Specified of the others were named for deletion by the user.
 	Specified int
+	// SpecifiedUnavailable of the specified ones are not available.
+	SpecifiedUnavailable int
 	// Unavailable of the remaining ones are not available.
 	Unavailable int
 }
@@ -81,7 +83,8 @@ func Plan(l Limits, c Counts, r Rules) Moves {
 	m.DeleteOld = min(m.DeleteOld, m.Delete)
 	m.CreateNow = min(m.Create, max(l.ScaleMaxUnavailable-c.Unavailable(), 0))
 	if m.Delete > 0 || c.specified() > 0 {
-		m.DeleteReady = max(spare-c.Unavailable(), 0)
+		// A specified Pod that is unavailable goes at once: it costs nothing more, but it has cost its place already.
+		m.DeleteReady = max(spare-c.Unavailable()-c.Old.SpecifiedUnavailable-c.New.SpecifiedUnavailable, 0)
 	}
 	if abs(old) <= abs(new) {
 		m.Update = old

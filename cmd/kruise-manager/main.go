@@ -1,0 +1,34 @@
+// Command kruise-manager runs the controllers and the webhooks of Kruise.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/seed-69ecc383/kruise/internal/manager"
+)
+
+func main() {
+	var o manager.Options
+	flags := flag.NewFlagSet("kruise-manager", flag.ContinueOnError)
+	o.Bind(flags)
+	if err := flags.Parse(os.Args[1:]); errors.Is(err, flag.ErrHelp) {
+		return
+	} else if err != nil {
+		os.Exit(2) // the flag set has said why
+	}
+	o.FromEnvironment()
+	manager.SetLogger(os.Stderr, o)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := manager.Run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "kruise-manager:", err)
+		stop()
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,39 @@
+package admission
+
+import (
+	"net/http"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
+	"github.com/seed-69ecc383/kruise/internal/admission/validating"
+	"github.com/seed-69ecc383/kruise/internal/convert"
+	"github.com/seed-69ecc383/kruise/internal/defaults"
+)
+
+// Options is what the webhooks are to do.
+type Options struct {
+	Defaults defaults.Options
+	CloneSet validating.CloneSetOptions
+}
+
+// Server is the part of a webhook server that Register needs.
+type Server interface {
+	Register(path string, hook http.Handler)
+}
+
+// Register puts every handler at its path. Older installations name the version in their paths; both spellings work.
+func Register(server Server, o Options) {
+	server.Register(convert.Path, convert.Handler())
+	mutate := &webhook.Admission{Handler: defaulting.CloneSet(o.Defaults)}
+	validate := &webhook.Admission{Handler: validating.CloneSet(o.CloneSet)}
+	for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
+		server.Register("/mutate-"+group+"-cloneset", mutate)
+		server.Register("/validate-"+group+"-cloneset", validate)
+	}
+}
+
+var _ Server = webhook.Server(nil)
+
+var _ ctrladmission.Handler = defaulting.CloneSet(defaults.Options{})

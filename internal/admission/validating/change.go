@@ -1,0 +1,191 @@
+package validating
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// maxNameLength leaves room for "-" and a hash of up to 10 characters in a label value.
+const maxNameLength = validation.LabelValueMaxLength - 1 - 10
+
+// change is a CloneSet to be written.
+type change struct {
+	CloneSetOptions
+	// old is nil for a new object.
+	old, new    *v1beta1.CloneSet
+	rawTemplate map[string]any
+}
+
+// findings is what is to be said about a change.
+type findings struct {
+	errors   field.ErrorList
+	warnings []string
+}
+
+// validate returns what is wrong with the change; an error means that it could not be found out.
+func (c change) validate(ctx context.Context) (findings, error) {
+	spec := field.NewPath("spec")
+	var found findings
+	found.add(c.name())
+	found.add(c.numbers(spec))
+	found.add(c.selector(spec))
+	found.add(validateUpdateStrategy(&c.new.Spec, spec.Child("updateStrategy")))
+	found.add(c.inPlaceOnly(spec.Child("template")))
+	podErrors, err := c.podsToDelete(ctx, spec.Child("scaleStrategy", "podsToDelete"))
+	if err != nil {
+		return findings{}, err
+	}
+	found.add(podErrors)
+	found.add(c.claims(spec.Child("volumeClaimTemplates")))
+	templateErrors, warnings := c.template(ctx, spec.Child("template"))
+	found.add(templateErrors)
+	found.warnings = warnings
+	return found, nil
+}
+
+func (f *findings) add(errs field.ErrorList) { f.errors = append(f.errors, errs...) }
+
+// name is checked for new objects only: what has too long a name already can't be helped.
+func (c change) name() field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	if c.old != nil || c.new.Name == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1123Subdomain(c.new.Name) {
+		errs = append(errs, field.Invalid(path, c.new.Name, message))
+	}
+	if len(c.new.Name) > maxNameLength && !c.ShortHash {
+		errs = append(errs, field.Invalid(path, c.new.Name, fmt.Sprintf(
+			"must be no more than %d characters, because it becomes part of the value of a Pod label; or turn on the feature gate CloneSetShortHash", maxNameLength)))
+	}
+	return errs
+}
+
+func (c change) numbers(path *field.Path) field.ErrorList {
+	spec := &c.new.Spec
+	var errs field.ErrorList
+	if spec.Replicas != nil && *spec.Replicas < 0 {
+		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, "must be greater than or equal to 0"))
+	}
+	if _, err := scaled(spec.ScaleStrategy.MaxUnavailable, replicas(spec)); err != nil {
+		errs = append(errs, field.Invalid(path.Child("scaleStrategy", "maxUnavailable"), spec.ScaleStrategy.MaxUnavailable, err.Error()))
+	}
+	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
+		at := path.Child("progressDeadlineSeconds")
+		if *deadline < 0 {
+			errs = append(errs, field.Invalid(at, *deadline, "must be greater than or equal to 0"))
+		}
+		if *deadline <= spec.MinReadySeconds {
+			errs = append(errs, field.Invalid(at, *deadline, "must be greater than minReadySeconds"))
+		}
+	}
+	return errs
+}
+
+func (c change) selector(path *field.Path) field.ErrorList {
+	selector := c.new.Spec.Selector
+	at := path.Child("selector")
+	if selector == nil {
+		return field.ErrorList{field.Required(at, "name the labels of the template by which the Pods are known")}
+	}
+	errs := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, at)
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(at, selector, "empty selector is invalid for cloneset"))
+	}
+	if c.old != nil && !equality.Semantic.DeepEqual(selector, c.old.Spec.Selector) {
+		errs = append(errs, field.Forbidden(at, "is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods"))
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, selector, err.Error())}
+	}
+	if template := c.new.Spec.Template.Labels; !parsed.Matches(labels.Set(template)) {
+		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), template, fmt.Sprintf("selector %q does not match: add its labels to the template", parsed))}
+	}
+	return nil
+}
+
+// podsToDelete checks names that are new on the list: a name on it before may well be gone by now.
+func (c change) podsToDelete(ctx context.Context, path *field.Path) (field.ErrorList, error) {
+	names := c.new.Spec.ScaleStrategy.PodsToDelete
+	known, seen := sets.New[string](), sets.New[string]()
+	if c.old != nil {
+		known.Insert(c.old.Spec.ScaleStrategy.PodsToDelete...)
+	}
+	problems := make([]string, len(names))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(parallelReads)
+	for i, name := range names {
+		switch {
+		case seen.Has(name):
+			problems[i] = "is on the list twice: name each Pod once"
+		case !known.Has(name):
+			reads.Go(func() (err error) {
+				defer func() { // the webhook server recovers on its own goroutine alone
+					if cause := recover(); cause != nil {
+						err = fmt.Errorf("reading pod %s of podsToDelete: %v", name, cause)
+					}
+				}()
+				problems[i], err = c.unfitToDelete(ctx, name)
+				return err
+			})
+		}
+		seen.Insert(name)
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	var errs field.ErrorList
+	for i, problem := range problems {
+		if problem != "" {
+			errs = append(errs, field.Invalid(path.Index(i), names[i], problem))
+		}
+	}
+	return errs, nil
+}
+
+// parallelReads keeps a list of a thousand Pods within the time that the API server gives to a webhook.
+const parallelReads = 16
+
+// unfitToDelete says why this CloneSet can't delete a Pod of that name; nothing if it can.
+func (c change) unfitToDelete(ctx context.Context, name string) (string, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "is not the name of a Pod", nil
+	}
+	pod := &corev1.Pod{}
+	err := c.Pods.Get(ctx, client.ObjectKey{Namespace: c.new.Namespace, Name: name}, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("Pod %s not found in namespace %s", name, c.new.Namespace), nil
+	case err != nil:
+		return "", fmt.Errorf("reading pod %s of podsToDelete: %w", name, err)
+	case pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("Pod %s is already being deleted: leave it out", name), nil
+	}
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return fmt.Sprintf("Pod %s is not controlled by this CloneSet: no controller owns it", name), nil
+	case c.new.UID == "" || owner.UID != c.new.UID:
+		return fmt.Sprintf("Pod %s is not controlled by this CloneSet but by %s %s", name, owner.Kind, owner.Name), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,176 @@
+package validating
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+)
+
+// templateChanged reports whether what Pods are made of is new. Claim templates belong to it: volumes are mounted by their names.
+func (c change) templateChanged() bool {
+	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.Template, c.new.Spec.Template)
+}
+
+func (c change) claimsChanged() bool {
+	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.VolumeClaimTemplates, c.new.Spec.VolumeClaimTemplates)
+}
+
+// claims checks the names of claim templates: the names of claims and of volumes are made of them.
+func (c change) claims(path *field.Path) field.ErrorList {
+	if !c.claimsChanged() {
+		return nil
+	}
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i := range c.new.Spec.VolumeClaimTemplates {
+		at, name := path.Index(i).Child("metadata", "name"), c.new.Spec.VolumeClaimTemplates[i].Name
+		switch {
+		case name == "":
+			errs = append(errs, field.Required(at, "name the volume that the claim stands for"))
+		case seen.Has(name):
+			errs = append(errs, field.Duplicate(at, name))
+		default:
+			for _, message := range validation.IsDNS1123Label(name) {
+				errs = append(errs, field.Invalid(at, name, message))
+			}
+		}
+		seen.Insert(name)
+	}
+	return errs
+}
+
+// template checks a new template: first what this kind asks of it, then, by the API server, what every template must be.
+func (c change) template(ctx context.Context, path *field.Path) (field.ErrorList, []string) {
+	if !c.templateChanged() && !c.claimsChanged() {
+		return nil, nil
+	}
+	var errs field.ErrorList
+	spec := &c.new.Spec.Template.Spec
+	if spec.RestartPolicy != "" && spec.RestartPolicy != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in CloneSet is not supported: its Pods are to run for ever"))
+	}
+	if len(errs) > 0 || c.Templates == nil {
+		return errs, nil
+	}
+	verdict := c.Templates.Check(ctx, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates))
+	for _, err := range verdict.Errors {
+		if rest, ok := strings.CutPrefix(err.Field, "template"); ok {
+			err.Field = path.String() + rest
+		} else {
+			err.Field = path.String()
+		}
+	}
+	return verdict.Errors, verdict.Warnings
+}
+
+// withClaims returns the template with a volume for each claim template, as its Pods will have. A volume of the same name is replaced where it
+// stands, so that the places of the others stay what the user sees.
+func withClaims(template map[string]any, claims []corev1.PersistentVolumeClaim) map[string]any {
+	if len(claims) == 0 {
+		return template
+	}
+	out := runtime.DeepCopyJSON(template)
+	spec, ok := out["spec"].(map[string]any)
+	if !ok {
+		return out
+	}
+	volumes, _ := spec["volumes"].([]any)
+	for i := range claims {
+		name := claims[i].Name
+		volume := map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": name}}
+		at := slices.IndexFunc(volumes, func(v any) bool {
+			m, _ := v.(map[string]any)
+			return m["name"] == name
+		})
+		if at >= 0 {
+			volumes[at] = volume
+		} else {
+			volumes = append(volumes, volume)
+		}
+	}
+	spec["volumes"] = volumes
+	return out
+}
+
+// inPlaceOnly refuses a template that could only be rolled out by recreating Pods.
+func (c change) inPlaceOnly(path *field.Path) field.ErrorList {
+	if policy(c.new) != v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {
+		return nil
+	}
+	refusal := c.refusal()
+	if refusal == nil {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(pointer(path, refusal.Path), fmt.Sprintf(
+		"only allowed to update images in spec for InPlaceOnly, but found %s %s (%s): change it with podUpdatePolicy InPlaceIfPossible or ReCreate",
+		refusal.Op, refusal.Path, refusal.Why))}
+}
+
+// refusal says why the new template can't be reached in place; nil where it can or where it is not new.
+func (c change) refusal() *inplace.Refusal {
+	if c.old == nil || !c.templateChanged() {
+		return nil
+	}
+	_, refusal := inplace.DiffTemplates(&c.old.Spec.Template, &c.new.Spec.Template, c.InPlace)
+	return refusal
+}
+
+// policy returns how Pods are updated; nothing if it is left to the user.
+func policy(set *v1beta1.CloneSet) v1beta1.CloneSetPodUpdatePolicyType {
+	strategy := &set.Spec.UpdateStrategy
+	if strategy.Type == v1beta1.OnDeleteCloneSetStrategyType || strategy.RollingUpdate == nil {
+		return ""
+	}
+	return strategy.RollingUpdate.PodUpdatePolicy
+}
+
+// pointer appends a JSON pointer to a path: /spec/containers/0/image becomes spec.containers[0].image.
+func pointer(path *field.Path, pointer string) *field.Path {
+	for _, step := range strings.Split(strings.Trim(pointer, "/"), "/") {
+		if step == "" {
+			continue
+		}
+		if index, isIndex := parseIndex(step); isIndex {
+			path = path.Index(index)
+		} else {
+			path = path.Child(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+		}
+	}
+	return path
+}
+
+func parseIndex(step string) (int, bool) {
+	n := 0
+	for _, c := range step {
+		if c < '0' || c > '9' || n > 1e6 {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, true
+}
+
+// asPodTemplate returns the object that the API server is asked about.
+func asPodTemplate(namespace string, template map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "PodTemplate",
+		"metadata":   map[string]any{"generateName": "kruise-check-", "namespace": namespace},
+		"template":   template,
+	}}
+}

@@ -1,0 +1,52 @@
+package manager
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+)
+
+// parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which sets
+// the pace beyond that.
+const parallelWrites = 32
+
+// addControllers adds every controller, with the options that flags and gates give it.
+func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
+	if err := apply.RegisterMetrics(); err != nil {
+		return err
+	}
+	executor := &apply.Executor{Config: apply.Config{
+		Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+		Scheme:      mgr.GetScheme(),
+		Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
+		Events:      apply.NewEvents(mgr.GetEventRecorderFor(cloneset.EventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
+		Parallel:    parallelWrites,
+	}}
+	return cloneset.Add(mgr, cloneset.Config{
+		Executor: executor,
+		Live:     live,
+		Workers:  o.CloneSetWorkers,
+		Now:      time.Now,
+		Options: cloneset.Options{
+			ShortHash:               gates.Enabled(features.CloneSetShortHash),
+			PartitionRollback:       gates.Enabled(features.CloneSetPartitionRollback),
+			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
+			RecreateOnClaimChange:   gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
+			ExcludePreparingDelete:  o.ExcludePreparingDelete,
+			InPlace:                 inPlaceOptions(gates),
+		},
+	})
+}
+
+func inPlaceOptions(gates features.Set) inplace.Options {
+	return inplace.Options{
+		EnvFromMetadata: gates.Enabled(features.InPlaceUpdateEnvFromMetadata),
+		VerticalScaling: gates.Enabled(features.InPlaceWorkloadVerticalScaling),
+	}
+}

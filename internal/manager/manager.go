@@ -1,0 +1,144 @@
+// Package manager puts the process together: the one list of controllers and of webhooks, and the options that each is given.
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+)
+
+// UserAgent is the name by which the API server's audit log knows the manager.
+const UserAgent = "kruise-manager/v1"
+
+// shutdownTimeout is how long writes that are under way may take to end.
+const shutdownTimeout = 15 * time.Second
+
+// Scheme returns the kinds that the manager reads and writes.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Run runs the manager until the context ends. It fails at once, with all that is wrong, in a cluster that it can't work in.
+func Run(ctx context.Context, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	gates, err := features.Parse(features.Sources{Flag: o.FeatureGates})
+	if err != nil {
+		return fmt.Errorf("reading --feature-gates: %w", err)
+	}
+	restConfig, err := restConfig(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	s, err := Scheme()
+	if err != nil {
+		return err
+	}
+	certificates := &presented{}
+	options := managerOptions(o, s)
+	options.WebhookServer = webhookServer(o.Webhook, certificates)
+	mgr, err := ctrlmanager.New(restConfig, options)
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	live, err := client.NewWithWatch(restConfig, client.Options{Scheme: s, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	versions, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	if err := check(ctx, live, versions); err != nil {
+		return err
+	}
+	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := addWebhooks(mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
+		return err
+	}
+	if err := addControllers(mgr, live, o, gates); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// restConfig returns how the API server is reached, without a limit of our own: the server's priority and fairness sets the pace.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w", err)
+	}
+	c.QPS = -1
+	c.UserAgent = UserAgent
+	return c, nil
+}
+
+func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
+	pprof := ""
+	if o.EnablePprof {
+		pprof = o.PprofAddr
+	}
+	// A field selector and not cache.Options.DefaultNamespaces, whose cache of caches does not tell how far it has come.
+	within := fields.Everything()
+	if o.Namespace != "" {
+		within = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
+	}
+	shutdown := shutdownTimeout
+	return ctrlmanager.Options{
+		Scheme:                        s,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              o.LeaderElectionID,
+		LeaderElectionNamespace:       o.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.LeaseDuration,
+		RenewDeadline:                 &o.RenewDeadline,
+		RetryPeriod:                   &o.RetryPeriod,
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr},
+		HealthProbeBindAddress:        o.HealthAddr,
+		PprofBindAddress:              pprof,
+		GracefulShutdownTimeout:       &shutdown,
+		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
+		Cache: cache.Options{
+			DefaultFieldSelector: within,
+			DefaultTransform:     observe.Slim,
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
+				&corev1.Node{}: {Transform: observe.Slim, Field: fields.Everything()},
+			},
+		},
+	}
+}

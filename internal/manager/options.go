@@ -1,0 +1,127 @@
+package manager
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// Options are what the manager is started with.
+type Options struct {
+	Kubeconfig    string
+	Namespace     string
+	MetricsAddr   string
+	HealthAddr    string
+	PprofAddr     string
+	EnablePprof   bool
+	FeatureGates  string
+	LoggingFormat string
+	Verbosity     int
+
+	LeaderElection          bool
+	LeaderElectionNamespace string
+	LeaderElectionID        string
+	LeaseDuration           time.Duration
+	RenewDeadline           time.Duration
+	RetryPeriod             time.Duration
+
+	CacheSyncTimeout         time.Duration
+	WebhookInitializeTimeout time.Duration
+	CloneSetWorkers          int
+	ExcludePreparingDelete   bool
+
+	Webhook WebhookOptions
+}
+
+// WebhookOptions are read from the environment, which says where the process runs.
+type WebhookOptions struct {
+	// Host is the name by which the API server reaches a manager that runs beside it as a process; empty in a cluster, where it is reached
+	// through the Service.
+	Host string
+	Port string
+	// CertDir holds the certificates of a manager that runs as a process.
+	CertDir string
+	// PodNamespace, SecretName and ServiceName are where a manager in a cluster keeps its certificates and is reached.
+	PodNamespace, SecretName, ServiceName string
+	// RenewBefore is how long before its end a certificate is replaced, such as 45d; empty for the default.
+	RenewBefore string
+}
+
+// Bind declares the flags. Those of the original that mean nothing here are accepted and ignored, so that an existing installation's command
+// line keeps working.
+func (o *Options) Bind(fs *flag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
+	fs.StringVar(&o.Namespace, "namespace", "", "the only namespace to look after; empty for all")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 for none")
+	fs.StringVar(&o.HealthAddr, "health-probe-addr", ":8000", "address of /healthz and /readyz")
+	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "address of pprof")
+	fs.BoolVar(&o.EnablePprof, "enable-pprof", true, "serve pprof")
+	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas")
+	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
+	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also whole plans and what is held back")
+	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "run controllers on one of several managers only")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "kruise-system", "namespace of the Lease")
+	fs.StringVar(&o.LeaderElectionID, "leader-election-id", "kruise-manager", "name of the Lease")
+	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "how long the Lease of a silent leader holds")
+	fs.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
+	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often the Lease is looked at")
+	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
+	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
+	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
+	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
+		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
+	for name, value := range ignored() {
+		fs.String(name, value, "accepted and ignored")
+	}
+}
+
+// ignored returns the flags that mean nothing here, with the defaults that they had: there is no limit on requests but the server's own, and
+// nothing is expected that could time out.
+func ignored() map[string]string {
+	return map[string]string{
+		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true",
+		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
+		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
+		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
+		"assign-pods-by-scheduler": "true", "assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
+		"ws-enabled-versioned-status": "deployment,replicaset",
+		"statefulset-workers":         "3", "daemonset-workers": "3", "sidecarset-workers": "3", "uniteddeployment-workers": "3",
+		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
+		"nodeimage-workers": "3", "crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
+		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
+	}
+}
+
+// FromEnvironment reads the options that the environment holds.
+func (o *Options) FromEnvironment() {
+	value := func(name, otherwise string) string {
+		if v := os.Getenv(name); v != "" {
+			return v
+		}
+		return otherwise
+	}
+	o.Webhook = WebhookOptions{
+		Host:         os.Getenv("WEBHOOK_HOST"),
+		Port:         value("WEBHOOK_PORT", "9876"),
+		CertDir:      value("WEBHOOK_CERT_DIR", "/tmp/kruise-webhook-certs"),
+		PodNamespace: value("POD_NAMESPACE", "kruise-system"),
+		SecretName:   value("SECRET_NAME", "kruise-webhook-certs"),
+		ServiceName:  value("SERVICE_NAME", "kruise-webhook-service"),
+		RenewBefore:  os.Getenv("CERTS_RENEW_BEFORE"),
+	}
+}
+
+func (o *Options) validate() error {
+	if o.LoggingFormat != "text" && o.LoggingFormat != "json" {
+		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
+	}
+	if o.CloneSetWorkers < 1 {
+		return fmt.Errorf("--cloneset-workers is %d, want 1 at least", o.CloneSetWorkers)
+	}
+	if _, err := net.LookupPort("tcp", o.Webhook.Port); err != nil {
+		return fmt.Errorf("WEBHOOK_PORT is %q, want the number of a port: %w", o.Webhook.Port, err)
+	}
+	return nil
+}

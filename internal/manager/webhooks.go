@@ -1,0 +1,158 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	shipped "github.com/seed-69ecc383/kruise/config/webhook"
+	"github.com/seed-69ecc383/kruise/internal/admission"
+	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+	"github.com/seed-69ecc383/kruise/internal/admission/validating"
+	"github.com/seed-69ecc383/kruise/internal/defaults"
+	"github.com/seed-69ecc383/kruise/internal/features"
+)
+
+// settings are the options and the gates of one process.
+type settings struct {
+	Options
+	gates features.Set
+}
+
+// presented hands the certificate of the moment to the webhook server, which is made before the part that keeps it.
+type presented struct {
+	rotator atomic.Pointer[certs.Rotator]
+}
+
+func (p *presented) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	rotator := p.rotator.Load()
+	if rotator == nil {
+		return nil, errors.New("there is no certificate yet")
+	}
+	return rotator.GetCertificate(hello)
+}
+
+func webhookServer(o WebhookOptions, certificates *presented) webhook.Server {
+	port, err := strconv.Atoi(o.Port)
+	if err != nil {
+		port = webhook.DefaultPort // Options.validate has looked at it
+	}
+	host := ""
+	if o.Host != "" {
+		// Beside the cluster nobody else needs to reach it.
+		host = o.Host
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS12
+		c.GetCertificate = certificates.get
+	}}})
+}
+
+// addWebhooks serves admission and conversion on every replica, and keeps the certificates.
+func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings) error {
+	templates, err := validating.NewTemplateChecker(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("preparing the validation of templates: %w", err)
+	}
+	served := &paths{Server: mgr.GetWebhookServer()}
+	admission.Register(served, admission.Options{
+		Defaults: defaults.Options{
+			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
+			HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),
+		},
+		CloneSet: validating.CloneSetOptions{
+			Pods:               live,
+			Templates:          templates,
+			InPlace:            inPlaceOptions(s.gates),
+			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
+			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
+		},
+	})
+	rotator, err := newRotator(live, s, served.has)
+	if err != nil {
+		return err
+	}
+	certificates.rotator.Store(rotator)
+	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
+		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), rotator.Check(r))
+	}); err != nil {
+		return err
+	}
+	return mgr.Add(everywhere{rotator})
+}
+
+// everywhere runs on every replica, because every replica serves.
+type everywhere struct{ *certs.Rotator }
+
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// Start runs until the context ends, as the manager wants it.
+func (e everywhere) Start(ctx context.Context) error { return e.Run(ctx) }
+
+// paths remembers where handlers are served.
+type paths struct {
+	webhook.Server
+	known map[string]bool
+}
+
+func (p *paths) Register(path string, hook http.Handler) {
+	if p.known == nil {
+		p.known = map[string]bool{}
+	}
+	p.known[path] = true
+	p.Server.Register(path, hook)
+}
+
+func (p *paths) has(path string) bool { return p.known[path] }
+
+func newRotator(live client.Client, s settings, serves func(string) bool) (*certs.Rotator, error) {
+	mutating, validating, err := configurations()
+	if err != nil {
+		return nil, err
+	}
+	renewBefore, err := certs.ParseRenewBefore(s.Webhook.RenewBefore)
+	if err != nil {
+		return nil, fmt.Errorf("reading CERTS_RENEW_BEFORE: %w", err)
+	}
+	c := certs.Config{
+		Store: certs.SecretStore{Client: live, Name: types.NamespacedName{Namespace: s.Webhook.PodNamespace, Name: s.Webhook.SecretName}},
+		Targets: certs.Targets{
+			Client: live, Mutating: mutating, Validating: validating, CRDs: crds(),
+		},
+		Endpoint:    certs.Endpoint{Service: types.NamespacedName{Namespace: s.Webhook.PodNamespace, Name: s.Webhook.ServiceName}},
+		Serves:      serves,
+		RenewBefore: renewBefore,
+		External:    s.gates.Enabled(features.EnableExternalCerts),
+		Log:         log.Log.WithName("certificates"),
+	}
+	if s.Webhook.Host != "" {
+		c.Store = certs.FileStore{Dir: s.Webhook.CertDir}
+		c.Endpoint = certs.Endpoint{HostPort: net.JoinHostPort(s.Webhook.Host, s.Webhook.Port)}
+	}
+	return certs.New(c), nil
+}
+
+// configurations returns the webhook configurations as they are shipped.
+func configurations() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
+	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(shipped.Manifests), 4096)
+	err := errors.Join(documents.Decode(mutating), documents.Decode(validating))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the webhook configurations: %w", err)
+	}
+	return mutating, validating, nil
+}

@@ -1,0 +1,107 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Faults are the chances, from 0 to 1, that something goes wrong with a write of a controller.
+type Faults struct {
+	// Crash ends the process before or after the write, with equal chances.
+	Crash float64
+	// Lost makes the write happen, but its answer gets lost.
+	Lost float64
+	// Dropped makes the request get lost, which looks the same to the controller.
+	Dropped float64
+	// Late makes the controller give up on a write that happens some time later.
+	Late float64
+	// Conflict refuses the write although nothing has changed, as the API server does now and then under load.
+	Conflict float64
+	// Denied refuses a create, as a quota does.
+	Denied float64
+}
+
+// fate is what becomes of a write.
+type fate int
+
+const (
+	succeeds fate = iota
+	crashesBefore
+	crashesAfter
+	answerLost
+	requestLost
+	happensLate
+	conflicts
+	isDenied
+)
+
+func (f Faults) draw(r *rand.Rand, creates bool) fate {
+	chance := r.Float64()
+	for _, candidate := range []struct {
+		share float64
+		fate  fate
+	}{
+		{f.Crash / 2, crashesBefore}, {f.Crash / 2, crashesAfter}, {f.Lost, answerLost}, {f.Dropped, requestLost},
+		{f.Late, happensLate}, {f.Conflict, conflicts},
+	} {
+		if chance < candidate.share {
+			return candidate.fate
+		}
+		chance -= candidate.share
+	}
+	if creates && chance < f.Denied {
+		return isDenied
+	}
+	return succeeds
+}
+
+// errNoAnswer is what a controller sees of a write without an answer. It is not an error of the API.
+func errNoAnswer(what string) error { return fmt.Errorf("%s: connection reset by peer", what) }
+
+// through lets a write go through the faults of the connection.
+func (c *Client) through(key Key, creates bool, write func(by) error) error {
+	who := by{actor: c.actor, pass: c.pass}
+	if c.dead {
+		return errNoAnswer("writing " + key.Name)
+	}
+	switch c.faults.draw(c.rand, creates) {
+	case crashesBefore:
+		c.dead = true
+		return errNoAnswer("writing " + key.Name)
+	case crashesAfter:
+		err := write(who)
+		c.dead = true
+		return err
+	case answerLost:
+		if err := write(who); err != nil {
+			return err
+		}
+		return errNoAnswer("writing " + key.Name)
+	case requestLost:
+		return apierrors.NewTimeoutError("request did not complete within the allowed duration", 0)
+	case happensLate:
+		who.late = true
+		// Nobody waits for the answer any more.
+		c.late = append(c.late, func() { _ = write(who) })
+		return apierrors.NewTimeoutError("request did not complete within the allowed duration", 0)
+	case conflicts:
+		return apierrors.NewConflict(resourceOf(key), key.Name, fmt.Errorf("the object has been modified"))
+	case isDenied:
+		return apierrors.NewForbidden(resourceOf(key), key.Name, fmt.Errorf("exceeded quota"))
+	default:
+		return write(who)
+	}
+}
+
+// LandLate makes the oldest of the writes happen that their controller gave up on, and reports whether there was one.
+func (c *Client) LandLate() bool {
+	if len(c.late) == 0 {
+		return false
+	}
+	happen := c.late[0]
+	c.late = c.late[1:]
+	happen()
+	return true
+}

@@ -1,0 +1,67 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// claimInUse is the finalizer that keeps a claim while a Pod mounts it.
+const claimInUse = "kubernetes.io/pvc-protection"
+
+// terminate sets the deletion timestamp of an object, which is gone once its finalizers are removed and its grace period is over.
+func (c *Cluster) terminate(who by, key Key, graceSeconds int64) {
+	after := copyOf(c.objects[key])
+	end := metav1.NewTime(c.now.Truncate(time.Second).Add(time.Duration(graceSeconds) * time.Second))
+	after.SetDeletionTimestamp(&end)
+	after.SetDeletionGracePeriodSeconds(&graceSeconds)
+	after.SetGeneration(after.GetGeneration() + 1)
+	c.commit(who, key, after)
+}
+
+// Housekeep does one act of the garbage collector or of claim protection, and reports whether there was one to do.
+func (c *Cluster) Housekeep() bool {
+	for _, key := range slices.SortedFunc(maps.Keys(c.objects), compareKeys) {
+		object := c.objects[key]
+		if c.isOrphan(object) && object.GetDeletionTimestamp() == nil {
+			c.Delete("garbage collector", object)
+			return true
+		}
+		if held, ok := object.(*corev1.PersistentVolumeClaim); ok && c.isFree(held) {
+			Update(c, "claim protection", held, func(after *corev1.PersistentVolumeClaim) {
+				after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == claimInUse })
+			})
+			return true
+		}
+	}
+	return false
+}
+
+// isOrphan reports whether the object has owners and all of them are gone.
+func (c *Cluster) isOrphan(object client.Object) bool {
+	owners := object.GetOwnerReferences()
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return c.alive[o.UID] })
+}
+
+// isFree reports whether a claim is to be deleted and no Pod mounts it any more.
+func (c *Cluster) isFree(held *corev1.PersistentVolumeClaim) bool {
+	if held.DeletionTimestamp == nil || !slices.Contains(held.Finalizers, claimInUse) {
+		return false
+	}
+	for _, object := range c.objects {
+		p, isPod := object.(*corev1.Pod)
+		if !isPod || p.Namespace != held.Namespace || isFinished(p) {
+			continue
+		}
+		for _, volume := range p.Spec.Volumes {
+			if volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == held.Name {
+				return false
+			}
+		}
+	}
+	return true
+}

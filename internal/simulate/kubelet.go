@@ -1,0 +1,187 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// kubeletActor is the name under which Pods are scheduled, started and ended.
+const kubeletActor = "kubelet"
+
+// Kubelet is the scheduler and the kubelets of all nodes. It moves a Pod on only when told to.
+type Kubelet struct {
+	cluster    *Cluster
+	containers int
+	// idle holds the version of each Pod for which nothing is due.
+	idle map[types.UID]*corev1.Pod
+}
+
+// NewKubelet returns the kubelets of a cluster.
+func NewKubelet(c *Cluster) *Kubelet { return &Kubelet{cluster: c, idle: map[types.UID]*corev1.Pod{}} }
+
+// Step does the next thing that is due for a Pod, and reports whether there was one: bind it, start it, change its containers to what the
+// spec says, report its readiness, or end it. What takes a while in the world takes several steps.
+func (k *Kubelet) Step(p *corev1.Pod) bool {
+	if p.DeletionTimestamp != nil {
+		return k.end(p)
+	}
+	if isFinished(p) || k.idle[p.UID] == p {
+		return false
+	}
+	after := p.DeepCopy()
+	k.advance(after)
+	if equality.Semantic.DeepEqual(p, after) {
+		k.idle[p.UID] = p
+		return false
+	}
+	k.write(p, after)
+	return true
+}
+
+func (k *Kubelet) advance(p *corev1.Pod) {
+	switch {
+	case p.Spec.NodeName == "":
+		p.Spec.NodeName = "node-" + string(p.UID[len(p.UID)-1:])
+		k.setCondition(p, corev1.PodScheduled, corev1.ConditionTrue)
+		return
+	case p.Status.Phase == corev1.PodPending:
+		k.start(p)
+		p.Status.ObservedGeneration = p.Generation
+	default:
+		changed := k.change(p)
+		p.Status.ObservedGeneration = p.Generation
+		if !changed {
+			getReady(p)
+		}
+	}
+	k.judge(p)
+}
+
+// start starts all containers, which are not ready yet.
+func (k *Kubelet) start(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodRunning
+	started := metav1.NewTime(k.cluster.now.Truncate(time.Second))
+	p.Status.StartTime = &started
+	k.setCondition(p, corev1.PodInitialized, corev1.ConditionTrue)
+	p.Status.ContainerStatuses = nil
+	for _, c := range p.Spec.Containers {
+		status := corev1.ContainerStatus{Name: c.Name, Resources: c.Resources.DeepCopy()}
+		k.run(&status, c.Image)
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, status)
+	}
+}
+
+// change makes the containers what the spec says and reports whether one was restarted for it.
+func (k *Kubelet) change(p *corev1.Pod) bool {
+	restarted := false
+	for i := range p.Status.ContainerStatuses {
+		status, wanted := &p.Status.ContainerStatuses[i], p.Spec.Containers[i]
+		status.Resources = wanted.Resources.DeepCopy()
+		if status.Image != wanted.Image {
+			status.RestartCount++
+			k.run(status, wanted.Image)
+			restarted = true
+		}
+	}
+	return restarted
+}
+
+func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
+	k.containers++
+	status.Image, status.ImageID = image, "sha256:"+image
+	status.ContainerID = fmt.Sprintf("containerd://%d", k.containers)
+	status.Ready = false
+	started := true
+	status.Started = &started
+	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.cluster.now.Truncate(time.Second))}}
+}
+
+func getReady(p *corev1.Pod) {
+	for i := range p.Status.ContainerStatuses {
+		p.Status.ContainerStatuses[i].Ready = true
+	}
+}
+
+// judge derives the Pod's readiness from its containers and its readiness gates.
+func (k *Kubelet) judge(p *corev1.Pod) {
+	containers, ready := corev1.ConditionTrue, corev1.ConditionTrue
+	if slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready }) {
+		containers, ready = corev1.ConditionFalse, corev1.ConditionFalse
+	}
+	for _, gate := range p.Spec.ReadinessGates {
+		if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
+		}) {
+			ready = corev1.ConditionFalse
+		}
+	}
+	k.setCondition(p, corev1.ContainersReady, containers)
+	k.setCondition(p, corev1.PodReady, ready)
+}
+
+func (k *Kubelet) setCondition(p *corev1.Pod, t corev1.PodConditionType, s corev1.ConditionStatus) {
+	now := metav1.NewTime(k.cluster.now.Truncate(time.Second))
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type != t {
+			continue
+		}
+		if c.Status != s {
+			*c = corev1.PodCondition{Type: t, Status: s, LastTransitionTime: now, ObservedGeneration: c.ObservedGeneration}
+		}
+		return
+	}
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: s, LastTransitionTime: now})
+}
+
+// end lets a Pod go whose deletion was asked for; a finalizer may still keep it.
+func (k *Kubelet) end(p *corev1.Pod) bool {
+	if *p.DeletionGracePeriodSeconds == 0 {
+		return false
+	}
+	after := p.DeepCopy()
+	var none int64
+	after.DeletionGracePeriodSeconds = &none
+	k.write(p, after)
+	return true
+}
+
+// Restart lets a container crash and start again, after which it has to get ready anew.
+func (k *Kubelet) Restart(p *corev1.Pod) {
+	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || len(p.Status.ContainerStatuses) == 0 {
+		return
+	}
+	after := p.DeepCopy()
+	status := &after.Status.ContainerStatuses[0]
+	status.RestartCount++
+	// The image is the one of the spec by now: a container that comes back is started from that.
+	k.run(status, after.Spec.Containers[0].Image)
+	k.judge(after)
+	k.write(p, after)
+}
+
+// Evict ends a Pod as a node under pressure does: it fails and stays where it is.
+func (k *Kubelet) Evict(p *corev1.Pod) {
+	if isFinished(p) || p.DeletionTimestamp != nil || p.Spec.NodeName == "" {
+		return
+	}
+	after := p.DeepCopy()
+	after.Status.Phase, after.Status.Reason = corev1.PodFailed, "Evicted"
+	k.setCondition(after, corev1.PodReady, corev1.ConditionFalse)
+	k.setCondition(after, corev1.ContainersReady, corev1.ConditionFalse)
+	k.write(p, after)
+}
+
+func (k *Kubelet) write(before, after *corev1.Pod) {
+	Update(k.cluster, kubeletActor, before, func(stored *corev1.Pod) {
+		stored.Spec.NodeName = after.Spec.NodeName
+		stored.Status = after.Status
+		stored.DeletionGracePeriodSeconds = after.DeletionGracePeriodSeconds
+	})
+}

@@ -1,0 +1,194 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Subresources that can be patched.
+const (
+	statusPart = "status"
+	resizePart = "resize"
+)
+
+// patch is a patch of an object or of one of its subresources.
+type patch struct {
+	subresource string
+	kind        types.PatchType
+	body        []byte
+}
+
+func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, error) {
+	key := c.KeyOf(object)
+	current, ok := c.objects[key]
+	if !ok {
+		return nil, apierrors.NewNotFound(resourceOf(key), key.Name)
+	}
+	wanted, err := applied(current, p)
+	if err != nil {
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, err.Error(), 0, true)
+	}
+	_, isPod := current.(*corev1.Pod)
+	if p.subresource == statusPart && !isPod {
+		// As of 1.36, of a custom resource's metadata nothing but the version counts here.
+		wanted.SetUID(current.GetUID())
+	}
+	if wanted.GetUID() != current.GetUID() || wanted.GetResourceVersion() != current.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resourceOf(key), key.Name, fmt.Errorf("the object has been modified"))
+	}
+	after := keepServerFields(current, wanted)
+	switch p.subresource {
+	case "":
+		if err := forbidden(key, current, after); err != nil {
+			return nil, err
+		}
+		copyField(after, current, "Status")
+	case statusPart:
+		after = withStatusOf(current, after)
+	case resizePart:
+		after = withResourcesOf(current, after)
+	default:
+		return nil, apierrors.NewNotFound(resourceOf(key), key.Name+"/"+p.subresource)
+	}
+	return c.store(who, key, after), nil
+}
+
+// applied returns the object with the patch, as far as the patch goes.
+func applied(current client.Object, p patch) (client.Object, error) {
+	encoded, err := json.Marshal(current)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", current, err)
+	}
+	var patched []byte
+	switch p.kind {
+	case types.StrategicMergePatchType:
+		patched, err = strategicpatch.StrategicMergePatch(encoded, p.body, current)
+	case types.MergePatchType:
+		patched, err = jsonpatch.MergePatch(encoded, p.body)
+	case types.JSONPatchType:
+		var operations jsonpatch.Patch
+		if operations, err = jsonpatch.DecodePatch(p.body); err == nil {
+			patched, err = operations.Apply(encoded)
+		}
+	default:
+		err = fmt.Errorf("patches of type %s are not supported", p.kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("patching: %w", err)
+	}
+	wanted := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
+	if err := json.Unmarshal(patched, wanted); err != nil {
+		return nil, fmt.Errorf("decoding the patched %T: %w", current, err)
+	}
+	return wanted, nil
+}
+
+// keepServerFields takes over from the stored object what only the server writes.
+func keepServerFields(current, wanted client.Object) client.Object {
+	wanted.SetCreationTimestamp(current.GetCreationTimestamp())
+	wanted.SetDeletionTimestamp(current.GetDeletionTimestamp())
+	wanted.SetDeletionGracePeriodSeconds(current.GetDeletionGracePeriodSeconds())
+	wanted.SetGeneration(current.GetGeneration())
+	return wanted
+}
+
+// withStatusOf returns what a write to the status subresource stores: the status, and of Pods labels, annotations and finalizers too, but
+// neither spec nor owners.
+func withStatusOf(current, wanted client.Object) client.Object {
+	after := copyOf(current)
+	copyField(after, wanted, "Status")
+	if _, isPod := current.(*corev1.Pod); isPod {
+		after.SetLabels(wanted.GetLabels())
+		after.SetAnnotations(wanted.GetAnnotations())
+		after.SetFinalizers(wanted.GetFinalizers())
+	}
+	return after
+}
+
+// withResourcesOf returns what a write to the resize subresource of a Pod stores.
+func withResourcesOf(current, wanted client.Object) client.Object {
+	after := copyOf(current)
+	p, isPod := after.(*corev1.Pod)
+	w, _ := wanted.(*corev1.Pod)
+	if !isPod || len(p.Spec.Containers) != len(w.Spec.Containers) {
+		return after
+	}
+	for i := range p.Spec.Containers {
+		p.Spec.Containers[i].Resources = w.Spec.Containers[i].Resources
+	}
+	return after
+}
+
+// forbidden returns an error when the change is one that the API server does not take: of a Pod's spec only images may change.
+func forbidden(key Key, current, wanted client.Object) error {
+	before, isPod := current.(*corev1.Pod)
+	if !isPod {
+		return nil
+	}
+	after := wanted.(*corev1.Pod).Spec.DeepCopy()
+	for _, pair := range [][2][]corev1.Container{
+		{after.Containers, before.Spec.Containers}, {after.InitContainers, before.Spec.InitContainers},
+	} {
+		for i := range min(len(pair[0]), len(pair[1])) {
+			pair[0][i].Image = pair[1][i].Image
+		}
+	}
+	if equality.Semantic.DeepEqual(*after, before.Spec) {
+		return nil
+	}
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, "pod updates may not change fields other than images", 0, true)
+}
+
+func copyField(to, from client.Object, name string) {
+	if field := reflect.ValueOf(to).Elem().FieldByName(name); field.IsValid() {
+		field.Set(reflect.ValueOf(copyOf(from)).Elem().FieldByName(name))
+	}
+}
+
+// delete marks an object as to be deleted, or removes it where nothing keeps it, and returns the revision of that.
+func (c *Cluster) delete(who by, object client.Object, conditions metav1.Preconditions) (int64, error) {
+	key := c.KeyOf(object)
+	current, ok := c.objects[key]
+	if !ok {
+		return 0, apierrors.NewNotFound(resourceOf(key), key.Name)
+	}
+	if (conditions.UID != nil && *conditions.UID != current.GetUID()) ||
+		(conditions.ResourceVersion != nil && *conditions.ResourceVersion != current.GetResourceVersion()) {
+		return 0, apierrors.NewConflict(resourceOf(key), key.Name, fmt.Errorf("the precondition does not hold"))
+	}
+	if current.GetDeletionTimestamp() != nil {
+		return c.revision, nil
+	}
+	var grace int64
+	if p, isPod := current.(*corev1.Pod); isPod && p.Spec.NodeName != "" && !isFinished(p) {
+		grace = 30
+		if p.Spec.TerminationGracePeriodSeconds != nil {
+			grace = *p.Spec.TerminationGracePeriodSeconds
+		}
+	}
+	c.terminate(who, key, grace)
+	return c.revision, nil
+}
+
+// Delete deletes an object on behalf of an actor. Deleting what is not there is no mistake.
+func (c *Cluster) Delete(actor string, object client.Object) {
+	_, err := c.delete(by{actor: actor}, object, metav1.Preconditions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		panic("simulate: deleting without conditions: " + err.Error())
+	}
+}
+
+func isFinished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
