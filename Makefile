@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/bin:$(PATH)
 
 .PHONY: help
 help: ## Show what make can do.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/kruise-manager and bin/kruise-local, the control plane of this machine.
@@ -18,6 +18,60 @@ gen: ## Write what is generated from the API types: deep copies and CRDs.
 	hack/gen.sh
 
 .PHONY: test
-test: build ## Run all tests.
-	go test $$(go list ./... | grep -v -e /test/e2e -e /test/takeover)
-	cd localcluster && go test ./...
+test: test-unit test-cluster ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster.
+	go test $$(go list ./... | grep -v -f hack/cluster-tests)
+
+.PHONY: test-cluster
+test-cluster: build ## Run the tests that bring clusters up, one after the other.
+	go test -p 1 -timeout 30m $$(go list ./... | grep -f hack/cluster-tests)
+	cd localcluster && go test -p 1 -timeout 20m ./...
+
+.PHONY: e2e
+e2e: build ## Run the end-to-end tests of CloneSet.
+	go test -timeout 20m ./test/e2e
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (10s).
+	@for target in $$(grep -rhoE 'func (Fuzz[A-Za-z0-9]+)' --include=*_test.go internal test | awk '{print $$2}' | sort -u); do \
+	  for package in $$(grep -rlE "func $$target\(" --include=*_test.go internal test | xargs -n1 dirname | sort -u); do \
+	    echo "$$package $$target"; go test ./$$package -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 10x || exit 1; \
+	  done; done
+
+.PHONY: demo
+demo: build ## Show a canary and an update in place on a control plane of this machine.
+	go run ./hack/demo
+
+N ?= 1000
+OUT ?= bench.json
+.PHONY: bench
+bench: build ## Measure CloneSet against Deployment: N Pods, figures to OUT.
+	go run ./test/bench -n $(N) -out $(OUT)
+
+.PHONY: verify
+verify: gen ## Check that what is generated is up to date and all is formatted.
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	git diff --exit-code
+
+ARCH ?= amd64
+TAG ?= kruise-manager:latest
+.PHONY: image
+image: ## Build the manager's image for ARCH as dist/kruise-manager.tar, named TAG, without a Docker engine.
+	@mkdir -p dist
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
+	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
+
+.PHONY: cluster-up
+cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.
+	bin/kruise-local up
+
+.PHONY: cluster-down
+cluster-down: ## End the cluster and remove all of it.
+	bin/kruise-local down
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf bin dist

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -222,7 +223,7 @@ func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action)
 	object := copyOf(a.After)
 	err := e.Writer.Create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
-		existing := copyOf(a.After)
+		existing := named(a.After)
 		if readErr := e.Writer.Read(ctx, existing); readErr != nil {
 			return nil, errors.Join(err, fmt.Errorf("reading what has the name: %w", readErr))
 		}
@@ -258,7 +259,7 @@ func (e *Executor) patch(ctx context.Context, owner, before, after plan.Object, 
 	if err != nil || patch == nil {
 		return nil, err
 	}
-	object := copyOf(after)
+	object := named(after)
 	if err := e.Writer.Patch(ctx, object, string(p), patchType, patch); err != nil {
 		return nil, err
 	}
@@ -315,6 +316,15 @@ func (e *Executor) note(owner, object plan.Object, version string) error {
 	}
 	e.Consistency.Wrote(owner.GetUID(), kind, version)
 	return nil
+}
+
+// named returns an object with nothing but the name of another one, to take the server's answer: what an answer leaves out would stay in an
+// object that is filled already.
+func named(object plan.Object) plan.Object {
+	empty := reflect.New(reflect.TypeOf(object).Elem()).Interface().(plan.Object)
+	empty.SetNamespace(object.GetNamespace())
+	empty.SetName(object.GetName())
+	return empty
 }
 
 func copyOf(object plan.Object) plan.Object {

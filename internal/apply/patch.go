@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -33,11 +34,7 @@ type precondition struct {
 
 // diff returns the patch from before to after within a part of the object, with the condition in it; nil when they do not differ.
 func diff(before, after plan.Object, p part, condition precondition) (types.PatchType, []byte, error) {
-	from, err := partOf(before, p)
-	if err != nil {
-		return "", nil, err
-	}
-	to, err := partOf(after, p)
+	from, to, err := differences(before, after, p)
 	if err != nil {
 		return "", nil, err
 	}
@@ -59,6 +56,43 @@ func diff(before, after plan.Object, p part, condition precondition) (types.Patc
 	return patchType, patch, err
 }
 
+// differences returns both objects without what they have in common at the top: comparing a whole Pod takes time, and a strategic patch
+// would give the order of finalizers that do not change, so that it is never empty.
+func differences(before, after plan.Object, p part) (from, to []byte, err error) {
+	was, err := partOf(before, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err := partOf(after, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	wasMetadata, err := takeMetadata(was)
+	if err != nil {
+		return nil, nil, err
+	}
+	isMetadata, err := takeMetadata(is)
+	if err != nil {
+		return nil, nil, err
+	}
+	dropEqual(was, is)
+	dropEqual(wasMetadata, isMetadata)
+	if from, err = withMetadata(was, wasMetadata); err != nil {
+		return nil, nil, err
+	}
+	to, err = withMetadata(is, isMetadata)
+	return from, to, err
+}
+
+func dropEqual(a, b map[string]json.RawMessage) {
+	for field, value := range a {
+		if other, ok := b[field]; ok && bytes.Equal(value, other) {
+			delete(a, field)
+			delete(b, field)
+		}
+	}
+}
+
 // hasMergeKeys reports whether the API server merges lists of this kind by key: it does for its own kinds.
 func hasMergeKeys(object plan.Object) bool {
 	switch object.(type) {
@@ -69,7 +103,8 @@ func hasMergeKeys(object plan.Object) bool {
 	}
 }
 
-func partOf(object plan.Object, p part) ([]byte, error) {
+// partOf returns the fields of an object that a write covers, encoded.
+func partOf(object plan.Object, p part) (map[string]json.RawMessage, error) {
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", object, err)
@@ -86,28 +121,35 @@ func partOf(object plan.Object, p part) ([]byte, error) {
 	case resize:
 		fields = map[string]json.RawMessage{"spec": fields["spec"]}
 	}
-	if err := dropServerFields(fields); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
+	return fields, nil
 }
 
-// dropServerFields takes out of the metadata what only the server writes, so that it never shows as a difference.
-func dropServerFields(fields map[string]json.RawMessage) error {
+// takeMetadata takes the metadata out of the fields, and out of the metadata what only the server writes.
+func takeMetadata(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	raw, ok := fields["metadata"]
 	if !ok {
-		return nil
+		return nil, nil
 	}
+	delete(fields, "metadata")
 	var metadata map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &metadata); err != nil {
-		return fmt.Errorf("decoding metadata: %w", err)
+		return nil, fmt.Errorf("decoding metadata: %w", err)
 	}
 	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 		delete(metadata, field)
 	}
-	encoded, err := json.Marshal(metadata)
-	fields["metadata"] = encoded
-	return err
+	return metadata, nil
+}
+
+func withMetadata(fields, metadata map[string]json.RawMessage) ([]byte, error) {
+	if len(metadata) > 0 {
+		encoded, err := json.Marshal(metadata)
+		if err != nil {
+			return nil, fmt.Errorf("encoding metadata: %w", err)
+		}
+		fields["metadata"] = encoded
+	}
+	return json.Marshal(fields)
 }
 
 func withCondition(patch []byte, c precondition) ([]byte, error) {

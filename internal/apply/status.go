@@ -36,45 +36,60 @@ func NewStatuses(e *Executor, now func() time.Time) *Statuses {
 
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
 // status that speaks of a newer spec is never too early.
-func (s *Statuses) Write(ctx context.Context, before, after plan.Object, urgent Urgency) (wait time.Duration, err error) {
-	patch, err := statusPatch(before, after)
+func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
+	patch, urgent, err := statusPatch(before, after)
 	if err != nil || patch == nil {
 		return 0, err
 	}
-	if wait := s.take(before.GetUID()); wait > 0 && urgent != Urgent {
+	if wait := s.take(before.GetUID()); wait > 0 && !urgent {
 		return wait, nil
 	}
-	object := copyOf(after)
-	err = s.executor.Writer.Patch(ctx, object, string(status), types.MergePatchType, patch)
+	object := named(after)
+	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, patch)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return 0, nil // gone, or recreated under the same name
+		return 0, nil
+	case apierrors.IsInvalid(err) && s.isReplaced(ctx, before):
+		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("writing the status of %s: %w", before.GetName(), err)
 	}
 	return 0, s.executor.wrote(before, object)
 }
 
-// statusPatch returns the merge patch that makes the status that of after, or nil when it is that already. It names every field, because those
-// that are required must be in the first status even where they are zero.
-func statusPatch(before, after plan.Object) ([]byte, error) {
+// isReplaced reports whether another object has the owner's name by now.
+func (s *Statuses) isReplaced(ctx context.Context, owner plan.Object) bool {
+	now := named(owner)
+	err := s.executor.Writer.Read(ctx, now)
+	return apierrors.IsNotFound(err) || (err == nil && now.GetUID() != owner.GetUID())
+}
+
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// statusPatch returns the JSON patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
+// spec. It tests the UID, which the API server ignores in any other patch of a custom resource's status.
+func statusPatch(before, after plan.Object) (patch []byte, urgent bool, err error) {
 	was, err := statusOf(before)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	is, err := statusOf(after)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if equality.Semantic.DeepEqual(was, is) {
-		return nil, nil
+		return nil, false, nil
 	}
-	for field := range was {
-		if _, kept := is[field]; !kept {
-			is[field] = nil
-		}
-	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": before.GetUID()}, "status": is})
+	patch, err = json.Marshal([]operation{
+		{Op: "test", Path: "/metadata/uid", Value: before.GetUID()},
+		{Op: "add", Path: "/status", Value: is},
+	})
+	return patch, is["observedGeneration"] != was["observedGeneration"], err
 }
 
 func statusOf(object plan.Object) (map[string]any, error) {
@@ -90,16 +105,6 @@ func statusOf(object plan.Object) (map[string]any, error) {
 	}
 	return fields.Status, nil
 }
-
-// Urgency says whether a status can wait.
-type Urgency int
-
-const (
-	// Soon means that a status may wait for its turn.
-	Soon Urgency = iota
-	// Urgent means that it may not.
-	Urgent
-)
 
 // take uses up one write of the owner's burst, or returns the time until there is one.
 func (s *Statuses) take(owner types.UID) time.Duration {

@@ -2,10 +2,12 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,10 +53,27 @@ func (s *server) Create(ctx context.Context, object plan.Object) error {
 
 func (s *server) Patch(ctx context.Context, object plan.Object, subresource string, patchType types.PatchType, patch []byte) error {
 	raw := client.RawPatch(patchType, patch)
+	name := object.GetName()
 	if subresource == "" {
-		return s.Client.Patch(ctx, object, raw)
+		return replacedIsConflict(name, s.Client.Patch(ctx, object, raw))
 	}
-	return s.SubResource(subresource).Patch(ctx, object, raw)
+	return replacedIsConflict(name, s.SubResource(subresource).Patch(ctx, object, raw))
+}
+
+// replacedIsConflict turns the answer to a patch of an object that another one has replaced under the same name into a conflict. The API
+// server checks only the version as a precondition; without one it calls the patch invalid, because it would change the UID.
+func replacedIsConflict(name string, err error) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			details := status.Status().Details
+			return apierrors.NewConflict(schema.GroupResource{Group: details.Group, Resource: details.Kind}, name, err)
+		}
+	}
+	return err
 }
 
 func (s *server) Read(ctx context.Context, object plan.Object) error {

@@ -50,6 +50,7 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !reader.Indexed {
 		cached := owner.GetUID()
+		owner = l.New()
 		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
@@ -92,11 +93,7 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 
 func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.Plan, outcome apply.Outcome) (reconcile.Result, error) {
 	after := l.Report(seen, decided, outcome)
-	urgency := apply.Soon
-	if decided.Problem != nil {
-		urgency = apply.Urgent
-	}
-	wait, err := l.Statuses.Write(ctx, owner, after, urgency)
+	wait, err := l.Statuses.Write(ctx, owner, after)
 	if err = errors.Join(outcome.Err(), err); err != nil {
 		return reconcile.Result{}, err
 	}

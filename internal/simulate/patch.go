@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -36,7 +37,12 @@ func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, e
 	}
 	wanted, err := applied(current, p)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, err.Error(), 0, true)
+	}
+	_, isPod := current.(*corev1.Pod)
+	if p.subresource == statusPart && !isPod {
+		// As of 1.36, of a custom resource's metadata nothing but the version counts here.
+		wanted.SetUID(current.GetUID())
 	}
 	if wanted.GetUID() != current.GetUID() || wanted.GetResourceVersion() != current.GetResourceVersion() {
 		return nil, apierrors.NewConflict(resourceOf(key), key.Name, fmt.Errorf("the object has been modified"))
@@ -70,6 +76,11 @@ func applied(current client.Object, p patch) (client.Object, error) {
 		patched, err = strategicpatch.StrategicMergePatch(encoded, p.body, current)
 	case types.MergePatchType:
 		patched, err = jsonpatch.MergePatch(encoded, p.body)
+	case types.JSONPatchType:
+		var operations jsonpatch.Patch
+		if operations, err = jsonpatch.DecodePatch(p.body); err == nil {
+			patched, err = operations.Apply(encoded)
+		}
 	default:
 		err = fmt.Errorf("patches of type %s are not supported", p.kind)
 	}
@@ -136,7 +147,7 @@ func forbidden(key Key, current, wanted client.Object) error {
 	if equality.Semantic.DeepEqual(*after, before.Spec) {
 		return nil
 	}
-	return apierrors.NewGenericServerResponse(422, "patch", resourceOf(key), key.Name, "pod updates may not change fields other than images", 0, true)
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, "pod updates may not change fields other than images", 0, true)
 }
 
 func copyField(to, from client.Object, name string) {

@@ -8,16 +8,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Install makes the namespace kruise-system, and applies the CRDs, for a manager that runs as a process beside the cluster: it
+// Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the cluster: it
 // makes the webhook configurations, and fills in its address and its certificate.
 func (c *Cluster) Install(ctx context.Context) error {
 	root, err := Root()
@@ -28,16 +32,40 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making namespace %s: %w", system.Name, err)
 	}
-	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(err, fmt.Errorf("there are no CRDs below %s", root))
-	}
-	for _, file := range files {
-		if err := c.ApplyFile(ctx, file); err != nil {
-			return err
+	for _, folder := range []string{"config/crd/bases", "config/rbac"} {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.yaml"))
+		if err != nil || len(files) == 0 {
+			return errors.Join(err, fmt.Errorf("there are no manifests in %s below %s", folder, root))
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "kustomization.yaml" {
+				continue
+			}
+			if err := c.ApplyFile(ctx, file); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.
+func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "kruise-manager", Namespace: "kruise-system"}}
+	lifetime := int64((24 * time.Hour).Seconds())
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime}}
+	if err := c.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return "", fmt.Errorf("asking for a token of the manager: %w", err)
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path)
 }
 
 // ApplyFile applies every object of a YAML file, server-side.

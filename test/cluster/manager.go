@@ -52,6 +52,10 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	if err != nil {
 		return nil, err
 	}
+	kubeconfig, err := c.managerKubeconfig(ctx, o.Dir)
+	if err != nil {
+		return nil, err
+	}
 	m := &Manager{log: filepath.Join(o.Dir, "manager.log"), address: "127.0.0.1:" + ports[0], exited: make(chan error, 1)}
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -59,7 +63,7 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	}
 	defer func() { _ = log.Close() }() // the child has its own copy
 	args := append([]string{
-		"--kubeconfig", c.Kubeconfig,
+		"--kubeconfig", kubeconfig,
 		"--health-probe-addr", m.address,
 		"--metrics-addr", "127.0.0.1:" + ports[1],
 		"--enable-pprof=false",
@@ -140,6 +144,9 @@ func (m *Manager) waitReady(ctx context.Context) error {
 
 // PID returns the manager's process id.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
+// Log returns the path of the manager's log.
+func (m *Manager) Log() string { return m.log }
 
 // Stop asks the manager to end, and waits until it has.
 func (m *Manager) Stop() {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,7 @@ func (e *env) plain(name string, replicas int32) *v1beta1.CloneSet {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.namespace},
 		Spec: v1beta1.CloneSetSpec{
 			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:alpine"}}},

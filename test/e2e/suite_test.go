@@ -62,7 +62,7 @@ func run(m *testing.M) (code int, err error) {
 	defer manager.Stop()
 	code = m.Run()
 	if code != 0 {
-		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(60))
+		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(400))
 	}
 	return code, nil
 }

@@ -10,7 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
@@ -439,6 +441,7 @@ func TestRevisionNameIsTaken(t *testing.T) {
 	e := newEnv(t)
 	e.must(shared.Client.Create(e.ctx, &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "sample-d4d4fb5bd", Namespace: e.namespace},
+		Data:       runtime.RawExtension{Raw: []byte(`{"taken":true}`)},
 		Revision:   1,
 	}))
 	e.create(e.manifest("cloneset-basic.yaml"))
@@ -568,14 +571,11 @@ func TestRoundTripThroughTheOlderVersion(t *testing.T) {
 	e.must(shared.Client.Create(e.ctx, set))
 	before := e.cloneSet("kept").Spec
 	older := e.object("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
-	e.must(shared.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
-	labels := older.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels["edited"] = "true"
-	older.SetLabels(labels)
-	e.must(shared.Client.Update(e.ctx, older))
+	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		e.must(shared.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
+		older.SetLabels(map[string]string{"edited": "true", keys.ScalingExcludePreparingDelete: "true"})
+		return shared.Client.Update(e.ctx, older)
+	}))
 	after := e.cloneSet("kept")
 	if after.Labels["edited"] != "true" {
 		t.Errorf("labels are %v", after.Labels)

@@ -124,7 +124,7 @@ func (l *ledger) judgePartition(c simulate.Change, w window, lives []*life) {
 	target := revisionOf(after)
 	// Where no older revision is stored there is nothing else to create Pods at.
 	isCurrent := func(s *v1beta1.CloneSet) bool {
-		return s.Status.CurrentRevision == target || l.revisions[s.Status.CurrentRevision] != s.UID
+		return isAt(after, s.Status.CurrentRevision) || l.revisions[s.Status.CurrentRevision] != s.UID
 	}
 	if !w.every(func(s *v1beta1.CloneSet) bool { return !isCurrent(s) }) {
 		return

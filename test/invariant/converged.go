@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
@@ -24,10 +25,10 @@ func Converged(c *simulate.Cluster, set *v1beta1.CloneSet) []string {
 		if serves(p, set.Spec.MinReadySeconds, c.Now()) {
 			serving++
 		}
-		if revisionOf(p) == set.Status.UpdateRevision {
+		if isAt(p, set.Status.UpdateRevision) {
 			updated++
 			if !runsTemplate(p, set) {
-				wrong("at rest, %s is labelled %s and runs other images", p.Name, revisionOf(p))
+				wrong("at rest, %s is labelled %s and is not like its template", p.Name, revisionOf(p))
 			}
 		}
 	}
@@ -53,7 +54,10 @@ func Converged(c *simulate.Cluster, set *v1beta1.CloneSet) []string {
 
 func runsTemplate(p *corev1.Pod, set *v1beta1.CloneSet) bool {
 	for i, container := range set.Spec.Template.Spec.Containers {
-		if p.Spec.Containers[i].Image != container.Image || p.Status.ContainerStatuses[i].Image != container.Image {
+		spec, status := p.Spec.Containers[i], p.Status.ContainerStatuses[i]
+		if spec.Image != container.Image || status.Image != container.Image ||
+			!equality.Semantic.DeepEqual(spec.Resources.Requests, container.Resources.Requests) ||
+			!equality.Semantic.DeepEqual(status.Resources.Requests, container.Resources.Requests) {
 			return false
 		}
 	}

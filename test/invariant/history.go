@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -180,6 +181,12 @@ func (w window) most(number func(bounds) int) int {
 		most = max(most, number(boundsOf(set)))
 	}
 	return most
+}
+
+// isAt reports whether the Pod's label names the revision, by its name or by the hash at the end of it.
+func isAt(p *corev1.Pod, revision string) bool {
+	label := revisionOf(p)
+	return label != "" && (label == revision || strings.HasSuffix(revision, "-"+label))
 }
 
 func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.ControllerRevisionHashLabelKey] }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,15 +53,20 @@ func TestPromises(t *testing.T) {
 		return
 	}
 	const fewBroken = 5
-	broken := 0
-	for seed := range seeds(t) {
-		if problems := newWorld(scheme, seed).run(t.Context()); problems != nil {
-			t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))
-			if broken++; broken == fewBroken {
-				t.Fatalf("stopping after %d broken clusters", broken)
+	most := seeds(t)
+	var next, broken atomic.Int64
+	var running sync.WaitGroup
+	for range goruntime.GOMAXPROCS(0) {
+		running.Go(func() {
+			for seed := next.Add(1) - 1; seed < most && broken.Load() < fewBroken; seed = next.Add(1) - 1 {
+				if problems := newWorld(scheme, seed).run(t.Context()); problems != nil {
+					broken.Add(1)
+					t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))
+				}
 			}
-		}
+		})
 	}
+	running.Wait()
 }
 
 // TestRunsRepeat checks that a seed tells the whole story: else a failure could not be repeated.
@@ -75,6 +83,7 @@ func TestRunsRepeat(t *testing.T) {
 }
 
 func seeds(t *testing.T) int64 {
+	t.Helper()
 	text := os.Getenv("KRUISE_SEEDS")
 	if text == "" {
 		return 300
@@ -105,6 +114,7 @@ type world struct {
 	rig      *simulate.Rig
 	scenario *scenario
 	problems []string
+	options  Options
 	mistake  mistake
 	// told is what was planned and when, for a story worth reading.
 	told map[int64][]string
@@ -114,6 +124,7 @@ func newWorld(scheme *runtime.Scheme, seed int64) *world {
 	r := rand.New(rand.NewSource(seed))
 	cluster := simulate.NewCluster(scheme, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	w := &world{scheme: scheme, seed: seed, cluster: cluster, scenario: newScenario(cluster, r), told: map[int64][]string{}}
+	w.options = w.scenario.options()
 	w.rig = &simulate.Rig{
 		Cluster: cluster,
 		Kubelet: simulate.NewKubelet(cluster),
@@ -169,7 +180,7 @@ func (w *world) start(connection *simulate.Client, view *simulate.View) simulate
 		Writer: w.mistake.writer(connection), Scheme: w.scheme, Consistency: apply.NewConsistency(w.mistake.seen(view.Seen), w.cluster.Now),
 		Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
 	}}
-	l := NewLoop(Config{Executor: executor, Live: connection, Workers: 1, Now: w.cluster.Now},
+	l := NewLoop(Config{Options: w.options, Executor: executor, Live: connection, Workers: 1, Now: w.cluster.Now},
 		observe.Reader{Reader: view, Indexed: true}, observe.Reader{Reader: connection})
 	l.Plan = w.plan
 	return &process{

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
 )
 
@@ -47,6 +48,14 @@ func (s *scenario) set() *v1beta1.CloneSet {
 func (s *scenario) chance(percent int) bool { return s.rand.Intn(100) < percent }
 
 func (s *scenario) image() string { return fmt.Sprintf("app:v%d", 1+s.rand.Intn(4)) }
+
+// options are the choices of a manager.
+func (s *scenario) options() Options {
+	return Options{
+		ShortHash: s.chance(20), PartitionRollback: s.chance(20), PreparingUpdateAsUpdate: s.chance(20), RecreateOnClaimChange: s.chance(20),
+		InPlace: inplace.Options{VerticalScaling: s.chance(50)},
+	}
+}
 
 // create makes a random CloneSet.
 func (s *scenario) create() {
@@ -85,6 +94,10 @@ func (s *scenario) create() {
 		set.Spec.ScaleStrategy.MaxUnavailable = &limit
 	}
 	set.Spec.ScaleStrategy.ExcludePreparingDelete = s.chance(20)
+	if s.chance(30) {
+		deadline := int32(60 + s.rand.Intn(600))
+		set.Spec.ProgressDeadlineSeconds = &deadline
+	}
 	if _, err := s.cluster.Create(userActor, set); err != nil {
 		panic(err)
 	}
@@ -178,6 +191,19 @@ func (s *scenario) act() {
 		edit(func(set *v1beta1.CloneSet) {
 			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: s.image()}}
 		})
+	case n < 44:
+		edit(func(set *v1beta1.CloneSet) {
+			set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+				corev1.ResourceCPU: *resource.NewMilliQuantity(int64(100+100*s.rand.Intn(3)), resource.DecimalSI),
+			}
+		})
+	case n < 45:
+		edit(func(set *v1beta1.CloneSet) {
+			set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteCloneSetStrategyType
+			if s.chance(50) {
+				set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
+			}
+		})
 	case n < 50:
 		edit(s.scale)
 	case n < 60:
@@ -241,6 +267,7 @@ func (s *scenario) relent() {
 	simulate.Update(s.cluster, userActor, s.set(), func(set *v1beta1.CloneSet) {
 		rolling := set.Spec.UpdateStrategy.RollingUpdate
 		rolling.Paused = false
+		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
 		// The controller looks once more in any case.
 		set.Annotations = map[string]string{"user": "done"}
 		if rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {

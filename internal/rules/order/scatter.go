@@ -37,9 +37,8 @@ func countMatches(pods []*corev1.Pod, t pub.UpdateScatterTerm) int {
 	return n
 }
 
-// scatterOne spreads the matching Pods: groups of them alternate with groups of the others, and the last one ends the list. The sizes of the
-// groups follow all Pods of the workload for as long as the candidates allow, so that the order stays the same while Pods are updated and
-// drop out of the candidates.
+// scatterOne spreads the matching Pods over the update. The order of the whole workload decides, so that it stays the same while Pods are
+// updated and drop out of the candidates; where Pods were updated in another order meanwhile, what is left is spread anew.
 //
 // Example: of 10 Pods 3 match; they go 1st, 6th and 10th.
 func scatterOne(candidates, all []*corev1.Pod, t pub.UpdateScatterTerm) []*corev1.Pod {
@@ -51,33 +50,65 @@ func scatterOne(candidates, all []*corev1.Pod, t pub.UpdateScatterTerm) []*corev
 			others = append(others, p)
 		}
 	}
-	if len(matching) <= 1 || len(others) <= 1 {
+	allMatching := countMatches(all, t)
+	places := spread(allMatching, len(all)-allMatching)
+	if done := len(all) - len(candidates); done >= 0 && places != nil {
+		if left := places[done:]; countTrue(left) == len(matching) {
+			return arrange(left, matching, others)
+		}
+	}
+	if places = spread(len(matching), len(others)); places == nil {
 		return candidates
 	}
-	last := matching[len(matching)-1]
-	matching = matching[:len(matching)-1]
-	m, u := len(matching), len(others)
-	allMatching := countMatches(all, t) - 1
-	allOthers := len(all) - allMatching - 1
+	return arrange(places, matching, others)
+}
 
-	out := make([]*corev1.Pod, 0, len(candidates))
-	take := func(from *[]*corev1.Pod, n int) {
-		n = max(0, min(n, len(*from)))
-		out = append(out, (*from)[:n]...)
-		*from = (*from)[n:]
+// arrange puts matching Pods into the places that are true, and the others into the rest, each in their own order.
+func arrange(places []bool, matching, others []*corev1.Pod) []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, len(places))
+	for _, isMatching := range places {
+		from := &others
+		if isMatching {
+			from = &matching
+		}
+		out = append(out, (*from)[0])
+		*from = (*from)[1:]
 	}
-	groups, sizeM, sizeU := groupSizes(m, u)
-	if allMatching > 0 && allOthers*m < u*allMatching {
-		_, sizeM, sizeU = groupSizes(allMatching, allOthers)
-		groups = min(m/sizeM, u/sizeU)
-		take(&others, u-groups*sizeU)
+	return out
+}
+
+// spread returns the places of matching Pods among others: groups of both alternate, and the last matching one ends the list. It is nil where
+// there are too few of either to be spread.
+func spread(matching, others int) []bool {
+	if matching <= 1 || others <= 1 {
+		return nil
+	}
+	places := make([]bool, 0, matching+others)
+	matching-- // the last one ends the list
+	groups, sizeM, sizeU := groupSizes(matching, others)
+	add := func(left *int, n int, isMatching bool) {
+		for n = min(n, *left); n > 0; n-- {
+			places = append(places, isMatching)
+			*left--
+		}
 	}
 	for range groups {
-		take(&matching, sizeM)
-		take(&others, sizeU)
+		add(&matching, sizeM, true)
+		add(&others, sizeU, false)
 	}
-	out = append(append(out, matching...), others...)
-	return append(out, last)
+	add(&matching, matching, true)
+	add(&others, others, false)
+	return append(places, true)
+}
+
+func countTrue(places []bool) int {
+	n := 0
+	for _, place := range places {
+		if place {
+			n++
+		}
+	}
+	return n
 }
 
 // groupSizes splits a and b Pods into as many groups as the smaller of both has Pods, and returns the size of each one's groups.

@@ -2,6 +2,7 @@ package order
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,43 +66,58 @@ func TestScatterPositions(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(fmt.Sprintf("%d of %d match", tc.matching, tc.total), func(t *testing.T) {
 			all := row(tc.total, tc.matching)
-			got, err := Sort(all, all, Strategy{Scatter: fooBar()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, positions(got)); diff != "" {
+			if diff := cmp.Diff(tc.want, positions(scattered(t, all, all))); diff != "" {
 				t.Errorf("positions (-want +got):\n%s", diff)
+			}
+			// A controller updates some, and sorts what is left anew.
+			for _, batch := range []int{1, 2, 3} {
+				var updated []*corev1.Pod
+				for left := all; len(left) > 0; {
+					left = scattered(t, left, all)
+					n := min(batch, len(left))
+					updated, left = append(updated, left[:n]...), left[n:]
+				}
+				if diff := cmp.Diff(tc.want, positions(updated)); diff != "" {
+					t.Errorf("positions when %d are updated at a time (-want +got):\n%s", batch, diff)
+				}
 			}
 		})
 	}
 }
 
-func TestScatterGoesOnWhileCandidatesDropOut(t *testing.T) {
-	all := row(10, 3)
-	left := append(append([]*corev1.Pod{}, all[3:7]...), all[8:]...) // one that matches and three others are updated
-	got, err := Sort(left, all, Strategy{Scatter: fooBar()})
+func scattered(t *testing.T, candidates, all []*corev1.Pod) []*corev1.Pod {
+	t.Helper()
+	got, err := Sort(candidates, all, Strategy{Scatter: fooBar()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]int{1, 6}, positions(got)); diff != "" {
-		t.Errorf("positions among 6 candidates (-want +got):\n%s", diff)
-	}
+	return got
 }
 
-// TestScatterOneByOne updates one Pod after another and computes the order anew each time, as a controller does.
-func TestScatterOneByOne(t *testing.T) {
+func TestScatterOfWhatIsLeft(t *testing.T) {
 	all := row(10, 3)
-	left := all
-	var updated []*corev1.Pod
-	for len(left) > 0 {
-		sorted, err := Sort(left, all, Strategy{Scatter: fooBar()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		updated, left = append(updated, sorted[0]), sorted[1:]
+	cases := map[string]struct {
+		updated []int
+		want    []int
+	}{
+		"updated in this order: it goes on":                  {[]int{7, 0, 1, 2}, []int{2, 6}},
+		"none of those that match are updated: spread anew":  {[]int{0, 1, 2, 3}, []int{1, 4, 6}},
+		"all but one of those that match are updated":        {[]int{7, 8}, []int{8}},
+		"all that match are updated":                         {[]int{7, 8, 9}, nil},
+		"all others are updated: there is nothing to spread": {[]int{0, 1, 2, 3, 4, 5, 6}, []int{1, 2, 3}},
 	}
-	if diff := cmp.Diff([]int{1, 6, 10}, positions(updated)); diff != "" {
-		t.Errorf("positions in the order of the updates (-want +got):\n%s", diff)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var left []*corev1.Pod
+			for i, p := range all {
+				if !slices.Contains(tc.updated, i) {
+					left = append(left, p)
+				}
+			}
+			if diff := cmp.Diff(tc.want, positions(scattered(t, left, all))); diff != "" {
+				t.Errorf("positions (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,94 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+func TestDiff(t *testing.T) {
+	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "a", UID: "u", ResourceVersion: "7", Labels: map[string]string{"app": "web"}, Finalizers: []string{"x/kept", "x/gone"},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}, {Name: "side", Image: "side:v1"}}},
+		}
+		for _, change := range changes {
+			change(p)
+		}
+		return p
+	}
+	cases := map[string]struct {
+		before, after plan.Object
+		part          part
+		condition     precondition
+		want          string
+	}{
+		"nothing to write is no patch": {
+			before: pod(), after: pod(), part: main,
+		},
+		"what the server alone writes is no difference": {
+			before: pod(),
+			after: pod(func(p *corev1.Pod) {
+				p.ResourceVersion, p.Generation, p.ManagedFields = "9", 3, []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+			}),
+			part: main,
+		},
+		"a status is no part of the main write": {
+			before: pod(), after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), part: main,
+		},
+		"containers are merged by name": {
+			before: pod(), after: pod(func(p *corev1.Pod) { p.Spec.Containers[1].Image = "side:v2" }), part: main,
+			condition: precondition{uid: "u", resourceVersion: "7"},
+			want: `{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"$setElementOrder/containers":[{"name":"app"},{"name":"side"}],` +
+				`"containers":[{"image":"side:v2","name":"side"}]}}`,
+		},
+		"labels ride on a status, a spec does not": {
+			before: pod(),
+			after: pod(func(p *corev1.Pod) {
+				p.Labels["app"], p.Status.Phase = "stray", corev1.PodRunning
+				p.Spec.Containers[0].Image = "app:v2"
+			}),
+			part: status, condition: precondition{uid: "u"},
+			want: `{"metadata":{"labels":{"app":"stray"},"uid":"u"},"status":{"phase":"Running"}}`,
+		},
+		"of a resize only the resources are written": {
+			before: pod(),
+			after: pod(func(p *corev1.Pod) {
+				p.Labels["app"] = "stray"
+				p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+			}),
+			part: resize, condition: precondition{uid: "u"},
+			want: `{"metadata":{"uid":"u"},"spec":{"$setElementOrder/containers":[{"name":"app"},{"name":"side"}],` +
+				`"containers":[{"name":"app","resources":{"limits":{"cpu":"2"}}}]}}`,
+		},
+		"a custom resource has no lists that are merged": {
+			before: &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: v1beta1.CloneSetSpec{
+				ScaleStrategy: v1beta1.CloneSetScaleStrategy{PodsToDelete: []string{"a", "b"}},
+			}},
+			after: &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: v1beta1.CloneSetSpec{
+				ScaleStrategy: v1beta1.CloneSetScaleStrategy{PodsToDelete: []string{"b"}},
+			}},
+			part: main, condition: precondition{uid: "u", resourceVersion: "7"},
+			want: `{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"scaleStrategy":{"podsToDelete":["b"]}}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, patch, err := diff(tc.before, tc.after, tc.part, tc.condition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(patch)); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

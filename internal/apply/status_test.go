@@ -1,0 +1,64 @@
+package apply
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// owned returns the stored owner.
+func (b *bench) ownerNow() *v1beta1.CloneSet {
+	return b.cluster.Get(b.cluster.KeyOf(b.owner)).(*v1beta1.CloneSet)
+}
+
+func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
+	b := newBench(t)
+	statuses := NewStatuses(b.Executor, b.cluster.Now)
+	report := func(change func(*v1beta1.CloneSetStatus)) time.Duration {
+		t.Helper()
+		before := b.ownerNow()
+		after := before.DeepCopy()
+		change(&after.Status)
+		wait, err := statuses.Write(t.Context(), before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	report(func(s *v1beta1.CloneSetStatus) { s.Replicas = 1 })
+	report(func(*v1beta1.CloneSetStatus) {})
+	if len(b.writes) != 1 || b.ownerNow().Status.Replicas != 1 {
+		t.Fatalf("after a change and no change: %d writes, %d replicas", len(b.writes), b.ownerNow().Status.Replicas)
+	}
+	for i := range int32(statusBurst - 1) {
+		report(func(s *v1beta1.CloneSetStatus) { s.Replicas = 2 + i })
+	}
+	wait := report(func(s *v1beta1.CloneSetStatus) { s.Replicas = 99 })
+	if wait != statusInterval || b.ownerNow().Status.Replicas == 99 {
+		t.Errorf("after a burst: wait %s, %d replicas", wait, b.ownerNow().Status.Replicas)
+	}
+	if wait := report(func(s *v1beta1.CloneSetStatus) { s.ObservedGeneration = 7 }); wait != 0 || b.ownerNow().Status.ObservedGeneration != 7 {
+		t.Errorf("a newer spec has to wait %s", wait)
+	}
+	b.cluster.Sleep(2 * statusInterval)
+	if wait := report(func(s *v1beta1.CloneSetStatus) { s.Replicas = 99 }); wait != 0 || b.ownerNow().Status.Replicas != 99 {
+		t.Errorf("in its time it has to wait %s", wait)
+	}
+}
+
+func TestStatusIsNotWrittenToAnotherObjectOfTheName(t *testing.T) {
+	b := newBench(t)
+	before := b.ownerNow()
+	b.cluster.Delete("user", before)
+	recreated := before.DeepCopy()
+	if _, err := b.cluster.Create("user", recreated); err != nil {
+		t.Fatal(err)
+	}
+	after := before.DeepCopy()
+	after.Status.Replicas = 5
+	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
+	if err != nil || wait != 0 || b.ownerNow().Status.Replicas != 0 {
+		t.Errorf("wait %s, error %v, replicas %d", wait, err, b.ownerNow().Status.Replicas)
+	}
+}

@@ -1,0 +1,84 @@
+package manager
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
+func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "manager_role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
+		t.Fatal(err)
+	}
+	var granted, needed []string
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				granted = append(granted, fmt.Sprintf("%s %s.%s", verb, resource, rule.APIGroups[0]))
+			}
+		}
+	}
+	for _, n := range Needs() {
+		resource := n.resource
+		if n.subresource != "" {
+			resource += "/" + n.subresource
+		}
+		for _, verb := range n.verbs {
+			needed = append(needed, fmt.Sprintf("%s %s.%s", verb, resource, n.group))
+		}
+	}
+	slices.Sort(granted)
+	slices.Sort(needed)
+	if diff := cmp.Diff(needed, granted); diff != "" {
+		t.Errorf("rights (-needed +granted):\n%s", diff)
+	}
+}
+
+func TestShippedConfigurationsCanBeRead(t *testing.T) {
+	mutating, validating, err := configurations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 1 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want one of each", len(mutating.Webhooks), len(validating.Webhooks))
+	}
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	cases := map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"good options":                {func(*Options) {}, ""},
+		"an unknown format of logs":   {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
+		"no workers":                  {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
+		"a port that is not a number": {func(o *Options) { o.Webhook.Port = "-1" }, `WEBHOOK_PORT is "-1", want the number of a port: address -1: invalid port`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := good
+			tc.change(&o)
+			got := ""
+			if err := o.validate(); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("validate() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

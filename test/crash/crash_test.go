@@ -1,0 +1,262 @@
+// Package crash kills the manager again and again in the middle of rollouts, and judges every version of every Pod and claim that the API
+// server told of meanwhile.
+package crash
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+const (
+	namespace = "crash"
+	kills     = 30
+	// replicas of each of the two CloneSets, and how many of them may be unavailable, and above.
+	replicas, maxUnavailable, maxSurge = 100, 10, 5
+)
+
+func TestManagerIsKilledDuringRollouts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 10, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Down(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
+	start := func() *cluster.Manager {
+		// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
+		m, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{"--enable-leader-election=false"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	manager := start()
+	w := &world{T: t, ctx: ctx, client: c.Client}
+	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w.must(c.Client.Create(ctx, inPlaceWithClaims()))
+	w.must(c.Client.Create(ctx, recreateWithSurge()))
+	w.settled("keeper")
+	w.settled("changer")
+	h := w.record(c)
+
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for n := range kills {
+		if n%5 == 0 {
+			image := fmt.Sprintf("nginx:1.%d", n)
+			w.setImage("keeper", image)
+			w.setImage("changer", image)
+		}
+		time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
+		manager.Kill()
+		manager = start()
+	}
+	defer func() { manager.Stop() }()
+	w.settled("keeper")
+	w.settled("changer")
+	h.judge(t)
+}
+
+func set(name string) *v1beta1.CloneSet {
+	labels := map[string]string{"app": name}
+	n := int32(replicas)
+	unavailable := intstr.FromInt32(maxUnavailable)
+	return &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: &n,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:alpine"}}},
+			},
+			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: &unavailable}},
+		},
+	}
+}
+
+func inPlaceWithClaims() *v1beta1.CloneSet {
+	s := set("keeper")
+	s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
+	s.Spec.ScaleStrategy.EnablePVCReuse = true
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
+	return s
+}
+
+func recreateWithSurge() *v1beta1.CloneSet {
+	s := set("changer")
+	surge := intstr.FromInt32(maxSurge)
+	s.Spec.UpdateStrategy.RollingUpdate.MaxSurge = &surge
+	return s
+}
+
+type world struct {
+	*testing.T
+	ctx    context.Context
+	client client.Client
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) setImage(name, image string) {
+	w.Helper()
+	// The manager writes the status meanwhile, and while it is down, its webhooks do not answer.
+	patience := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.5, Steps: 30}
+	w.must(retry.OnError(patience, func(error) bool { return true }, func() error {
+		var s v1beta1.CloneSet
+		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+			return err
+		}
+		s.Spec.Template.Spec.Containers[0].Image = image
+		return w.client.Update(w.ctx, &s)
+	}))
+}
+
+func (w *world) settled(name string) {
+	w.Helper()
+	deadline := time.Now().Add(3 * time.Minute)
+	for {
+		var s v1beta1.CloneSet
+		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s))
+		got := []int32{s.Status.Replicas, s.Status.UpdatedReplicas, s.Status.UpdatedAvailableReplicas}
+		if s.Status.ObservedGeneration == s.Generation && slices.Equal(got, []int32{replicas, replicas, replicas}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("%s does not settle: replicas, updated, available %v, generation %d of %d, conditions %v", name, got, s.Status.ObservedGeneration, s.Generation, s.Status.Conditions)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// history judges Pods and claims as their events come in.
+type history struct {
+	mu     sync.Mutex
+	pods   map[string]map[string]bool
+	claims map[string]bool
+	wrong  []string
+	events int
+	stop   func()
+}
+
+func (w *world) record(c *cluster.Cluster) *history {
+	w.Helper()
+	s, err := cluster.Scheme()
+	w.must(err)
+	watching, err := client.NewWithWatch(c.Config, client.Options{Scheme: s})
+	w.must(err)
+	h := &history{pods: map[string]map[string]bool{"keeper": {}, "changer": {}}, claims: map[string]bool{}}
+	var pods corev1.PodList
+	var claims corev1.PersistentVolumeClaimList
+	w.must(watching.List(w.ctx, &pods, client.InNamespace(namespace)))
+	w.must(watching.List(w.ctx, &claims, client.InNamespace(namespace)))
+	for i := range pods.Items {
+		h.seePod(watch.Added, &pods.Items[i])
+	}
+	h.wrong = nil // they came one by one
+	for i := range claims.Items {
+		h.claims[claims.Items[i].Name] = true
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	var done sync.WaitGroup
+	follow := func(list client.ObjectList, version string, see func(watch.Event)) {
+		events, err := watching.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
+		w.must(err)
+		done.Go(func() {
+			for event := range events.ResultChan() {
+				h.mu.Lock()
+				see(event)
+				h.mu.Unlock()
+			}
+			if ctx.Err() == nil {
+				h.mu.Lock()
+				h.wrong = append(h.wrong, "a watch broke, so that the history has a gap")
+				h.mu.Unlock()
+			}
+		})
+	}
+	follow(&corev1.PodList{}, pods.ResourceVersion, func(e watch.Event) {
+		if p, ok := e.Object.(*corev1.Pod); ok {
+			h.seePod(e.Type, p)
+		}
+	})
+	follow(&corev1.PersistentVolumeClaimList{}, claims.ResourceVersion, func(e watch.Event) {
+		if claim, ok := e.Object.(*corev1.PersistentVolumeClaim); ok && (e.Type == watch.Deleted || claim.DeletionTimestamp != nil) {
+			h.wrong = append(h.wrong, "claim "+claim.Name+" was lost")
+		}
+	})
+	h.stop = func() { cancel(); done.Wait() }
+	return h
+}
+
+func (h *history) seePod(t watch.EventType, p *corev1.Pod) {
+	h.events++
+	name := p.Labels["app"]
+	fleet := h.pods[name]
+	delete(fleet, p.Name)
+	if t != watch.Deleted && p.DeletionTimestamp == nil {
+		fleet[p.Name] = slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	} else if name == "keeper" {
+		h.wrong = append(h.wrong, "Pod "+p.Name+" was deleted, although it could be updated in place")
+	}
+	ready := 0
+	for _, isReady := range fleet {
+		if isReady {
+			ready++
+		}
+	}
+	surge := map[string]int{"changer": maxSurge}[name]
+	if ready < replicas-maxUnavailable {
+		h.wrong = append(h.wrong, fmt.Sprintf("%s had only %d ready Pods", name, ready))
+	}
+	if len(fleet) > replicas+surge {
+		h.wrong = append(h.wrong, fmt.Sprintf("%s had %d Pods", name, len(fleet)))
+	}
+}
+
+func (h *history) judge(t *testing.T) {
+	t.Helper()
+	h.stop()
+	t.Logf("%d events of Pods", h.events)
+	if h.events < 2*replicas {
+		t.Errorf("only %d events: nothing was rolled out", h.events)
+	}
+	for _, wrong := range h.wrong[:min(10, len(h.wrong))] {
+		t.Error(wrong)
+	}
+}

@@ -1,0 +1,385 @@
+// Package envtest checks, against a real API server, what the rest of the project takes for granted about one, and that the simulated one
+// answers alike.
+package envtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+// shared is the API server that TestMain brings up.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "kruise-envtest-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Bare: true}); err != nil {
+		return 1, err
+	}
+	defer func() {
+		if downErr := shared.Down(context.Background()); downErr != nil && err == nil {
+			code, err = 1, downErr
+		}
+	}()
+	if err := shared.Install(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// counting counts the writes that reach the server.
+type counting struct {
+	apply.Writer
+	writes int
+}
+
+func (c *counting) Patch(ctx context.Context, o plan.Object, subresource string, kind types.PatchType, patch []byte) error {
+	c.writes++
+	return c.Writer.Patch(ctx, o, subresource, kind, patch)
+}
+
+type server struct {
+	*apply.Executor
+	*counting
+	owner plan.Object
+	cache cache.Cache
+}
+
+// onBoth runs a test on the real API server and on the simulated one.
+func onBoth(t *testing.T, test func(*testing.T, *server)) {
+	t.Run("real", func(t *testing.T) { test(t, connect(t)) })
+	t.Run("simulated", func(t *testing.T) { test(t, simulated(t)) })
+}
+
+// simulated returns an executor on a simulated cluster, which has no cache.
+func simulated(t *testing.T) *server {
+	t.Helper()
+	c := simulate.NewCluster(shared.Client.Scheme(), time.Now())
+	owner, err := c.Create("test", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := &counting{Writer: c.Connect("controller", rand.New(rand.NewSource(1)))}
+	return &server{counting: writer, owner: owner, Executor: &apply.Executor{Config: apply.Config{
+		Writer: writer, Scheme: shared.Client.Scheme(), Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
+		Consistency: apply.NewConsistency(c.NewView().Seen, time.Now),
+	}}}
+}
+
+// connect returns an executor that works for a config map, and a cache of Pods.
+func connect(t *testing.T) *server {
+	t.Helper()
+	informers, err := cache.New(shared.Config, cache.Options{Scheme: shared.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := informers.GetInformer(t.Context(), &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = informers.Start(t.Context()) }()
+	if !informers.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache does not fill")
+	}
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "owner-"}}
+	if err := shared.Client.Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	http, err := rest.HTTPClientFor(shared.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := &counting{Writer: apply.NewWriter(shared.Client, shared.Config, http)}
+	return &server{counting: writer, owner: owner, cache: informers, Executor: &apply.Executor{Config: apply.Config{
+		Writer: writer, Scheme: shared.Client.Scheme(), Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 4,
+		Consistency: apply.NewConsistency(apply.SeenBy(informers), time.Now),
+	}}}
+}
+
+func (s *server) pod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
+	}
+}
+
+func (s *server) read(t *testing.T, object plan.Object) {
+	t.Helper()
+	if err := s.Read(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) one(t *testing.T, a plan.Action) apply.Result {
+	t.Helper()
+	done := s.Run(t.Context(), s.owner, plan.Plan{Stages: []plan.Stage{{{a}}}})
+	if len(done.Results) != 1 {
+		t.Fatalf("got %d results", len(done.Results))
+	}
+	return done.Results[0]
+}
+
+func (s *server) created(t *testing.T, p *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	result := s.one(t, plan.Action{Verb: plan.Create, After: p})
+	if result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	return result.Object.(*corev1.Pod)
+}
+
+// caughtUp waits until the cache shows what was written.
+func (s *server) caughtUp(t *testing.T) {
+	t.Helper()
+	for start := time.Now(); time.Since(start) < 5*time.Second; time.Sleep(5 * time.Millisecond) {
+		sight, err := s.Consistency.Sight(t.Context(), s.owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sight == apply.Cached {
+			return
+		}
+	}
+	t.Fatal("the cache does not catch up with our own writes")
+}
+
+// Labels, annotations and finalizers of a Pod are stored along with its status, and its spec is not, in one write.
+func TestAPodsStatusTakesItsMetadataAlong(t *testing.T) {
+	onBoth(t, statusTakesMetadataAlong)
+}
+
+func statusTakesMetadataAlong(t *testing.T, s *server) {
+	before := s.created(t, s.pod("status"))
+	after := before.DeepCopy()
+	after.Labels["state"] = "Updating"
+	after.Annotations = map[string]string{"note": "x"}
+	after.Finalizers = []string{"example.com/held"}
+	after.Spec.Containers[0].Image = "app:v2"
+	after.Status.Conditions = append(after.Status.Conditions, corev1.PodCondition{Type: "example.com/Gate", Status: corev1.ConditionTrue})
+	result := s.one(t, plan.Action{Verb: plan.UpdateStatus, Before: before, After: after})
+	if result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	got := before.DeepCopy()
+	s.read(t, got)
+	type facts struct {
+		Labels, Annotations map[string]string
+		Finalizers          []string
+		Image               string
+		Conditions, Writes  int
+	}
+	want := facts{after.Labels, after.Annotations, after.Finalizers, "app:v1", 1, 1}
+	is := facts{got.Labels, got.Annotations, got.Finalizers, got.Spec.Containers[0].Image, len(got.Status.Conditions), s.writes}
+	if diff := cmp.Diff(want, is); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.ResourceVersion != result.Object.GetResourceVersion() {
+		t.Errorf("stored version %s, answered version %s", got.ResourceVersion, result.Object.GetResourceVersion())
+	}
+}
+
+// A patch with an older version, or with the identity of another object, is refused.
+func TestPreconditions(t *testing.T) { onBoth(t, preconditions) }
+
+func preconditions(t *testing.T, s *server) {
+	first := s.created(t, s.pod("conditions"))
+	second := first.DeepCopy()
+	second.Labels["step"] = "2"
+	if result := s.one(t, plan.Action{Verb: plan.Update, Before: first, After: second}); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	third := first.DeepCopy()
+	third.Labels["step"] = "3"
+	stranger := third.DeepCopy()
+	stranger.UID = "00000000-0000-0000-0000-000000000000"
+	strangersNext := stranger.DeepCopy()
+	strangersNext.Labels["step"] = "4"
+	strangersStatus := stranger.DeepCopy()
+	strangersStatus.Status.Phase = corev1.PodRunning
+	for name, tc := range map[string]struct {
+		action plan.Action
+		want   bool
+	}{
+		"an update from an older version":        {plan.Action{Verb: plan.Update, Before: first, After: third}, true},
+		"a deletion of an older version":         {plan.Action{Verb: plan.Delete, Before: first}, true},
+		"an update of another object":            {plan.Action{Verb: plan.Update, Before: stranger, After: strangersNext, AnyVersion: true}, true},
+		"a status of another object":             {plan.Action{Verb: plan.UpdateStatus, Before: stranger, After: strangersStatus, AnyVersion: true}, true},
+		"a deletion of another object":           {plan.Action{Verb: plan.Delete, Before: stranger, AnyVersion: true}, true},
+		"an update that any version is good for": {plan.Action{Verb: plan.Update, Before: first, After: third, AnyVersion: true}, false},
+	} {
+		if err := s.one(t, tc.action).Err; apierrors.IsConflict(err) != tc.want || (err != nil) != tc.want {
+			t.Errorf("%s: got error %v, want a conflict: %v", name, err, tc.want)
+		}
+	}
+}
+
+// The answer to a deletion tells its version, both of an object that is gone at once and of one that is given time, and the cache gets there.
+func TestACacheCatchesUpWithOurOwnWrites(t *testing.T) {
+	s := connect(t)
+	for i := range 5 {
+		s.created(t, s.pod(fmt.Sprintf("seen-%d", i)))
+		s.caughtUp(t)
+		var list corev1.PodList
+		if err := s.cache.List(t.Context(), &list, client.InNamespace("default")); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, p := range list.Items {
+			if metav1.IsControlledBy(&p, s.owner) {
+				found++
+			}
+		}
+		if found != i+1 {
+			t.Fatalf("after %d creates the cache shows %d Pods", i+1, found)
+		}
+	}
+	bound := s.pod("bound")
+	bound.Spec.NodeName = "somewhere"
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		gone bool
+	}{
+		"a Pod without a node is gone at once": {s.pod("unbound"), true},
+		"a Pod with a node is given time":      {bound, false},
+	} {
+		p := s.created(t, tc.pod)
+		s.caughtUp(t)
+		if result := s.one(t, plan.Action{Verb: plan.Delete, Before: p}); result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		s.caughtUp(t)
+		cached := &corev1.Pod{}
+		err := s.cache.Get(t.Context(), client.ObjectKeyFromObject(p), cached)
+		if gone := apierrors.IsNotFound(err); gone != tc.gone || (!gone && cached.DeletionTimestamp == nil) {
+			t.Errorf("%s: the cache says %v, deletion timestamp %v", name, err, cached.DeletionTimestamp)
+		}
+	}
+}
+
+// Deleting a kind whose deletion is answered without a version works too.
+func TestDeletionWithoutAnObjectInTheAnswer(t *testing.T) {
+	s := connect(t)
+	revision := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1"},
+		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
+	}
+	result := s.one(t, plan.Action{Verb: plan.Create, After: revision})
+	if result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	if result := s.one(t, plan.Action{Verb: plan.Delete, Before: result.Object}); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	if err := shared.Client.Get(t.Context(), client.ObjectKeyFromObject(revision), revision); !apierrors.IsNotFound(err) {
+		t.Errorf("after the deletion: %v", err)
+	}
+}
+
+// A status goes to the object that it is about, or nowhere; a list in it that shrinks is stored as it is.
+func TestStatusOfACustomResource(t *testing.T) { onBoth(t, statusOfACustomResource) }
+
+func statusOfACustomResource(t *testing.T, s *server) {
+	statuses := apply.NewStatuses(s.Executor, time.Now)
+	replicas := int32(1)
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "status"}}
+	set.Spec.Replicas = &replicas
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Template = corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
+	}
+	fresh := set.DeepCopy()
+	write := func(before *v1beta1.CloneSet, change func(*v1beta1.CloneSetStatus)) *v1beta1.CloneSet {
+		t.Helper()
+		after := before.DeepCopy()
+		change(&after.Status)
+		if wait, err := statuses.Write(t.Context(), before, after); err != nil || wait != 0 {
+			t.Fatalf("wait %s, error %v", wait, err)
+		}
+		stored := before.DeepCopy()
+		s.read(t, stored)
+		return stored
+	}
+	if err := s.counting.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	first := write(set, func(s *v1beta1.CloneSetStatus) {
+		s.Replicas, s.CurrentRevision = 3, "web-1"
+		s.Conditions = []v1beta1.CloneSetCondition{
+			{Type: v1beta1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue},
+			{Type: v1beta1.CloneSetConditionFailedUpdate, Status: corev1.ConditionTrue},
+		}
+	})
+	second := write(first, func(s *v1beta1.CloneSetStatus) { s.Conditions, s.CurrentRevision = s.Conditions[1:], "" })
+	if s := second.Status; s.Replicas != 3 || s.CurrentRevision != "" || len(s.Conditions) != 1 {
+		t.Errorf("stored: %d replicas, current revision %q, %d conditions", s.Replicas, s.CurrentRevision, len(s.Conditions))
+	}
+	if _, err := s.counting.Delete(t.Context(), second, metav1.Preconditions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.counting.Create(t.Context(), fresh); err != nil {
+		t.Fatal(err)
+	}
+	if third := write(second, func(s *v1beta1.CloneSetStatus) { s.Replicas = 9 }); third.Status.Replicas != 0 {
+		t.Errorf("the status of the object before is on its successor: %d replicas", third.Status.Replicas)
+	}
+}
+
+// An object of others that has the name of a new one is never taken for our own.
+func TestANameThatOthersHave(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *server) {
+		revision := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}, Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)},
+		}
+		ours := revision.DeepCopy()
+		ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+		if err := s.counting.Create(t.Context(), revision); err != nil {
+			t.Fatal(err)
+		}
+		if result := s.one(t, plan.Action{Verb: plan.Create, After: ours}); !apierrors.IsAlreadyExists(result.Err) {
+			t.Errorf("got error %v", result.Err)
+		}
+		if diff := cmp.Diff([]string{"taken"}, s.Taken(s.owner.GetUID())); diff != "" {
+			t.Errorf("names remembered (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+// Package imports checks who imports whom: the walls of docs/architecture.md.
+package imports
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/seed-69ecc383/kruise/"
+
+// room is a group of packages and what they may import besides the standard library. A name that ends in "/..." means all below it.
+type room struct {
+	packages []string
+	ours     []string
+	others   []string
+	// pure rooms decide; they must not read the clock, draw random numbers, log, or do I/O.
+	pure bool
+}
+
+// kubernetes are the libraries of types, without clients.
+func kubernetes(more ...string) []string {
+	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/..."}, more...)
+}
+
+func rooms() []room {
+	return []room{
+		{packages: []string{"api/..."}, ours: []string{"api/..."}, others: kubernetes()},
+		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision"}, others: kubernetes("github.com/distribution/reference"), pure: true},
+		{packages: []string{"internal/rules/scalein"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes()}, // it draws ids from a seed
+		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/convert", "internal/defaults"}, ours: []string{"api/...", "internal/rules/..."},
+			others: kubernetes("k8s.io/apiextensions-apiserver/...", "github.com/distribution/reference")},
+		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
+		{packages: []string{"internal/apply"}, ours: []string{"api/...", "internal/plan"}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
+			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
+		{packages: []string{"internal/loop"}, ours: []string{"internal/plan", "internal/apply", "internal/observe"}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
+		{packages: []string{"internal/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
+			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
+		{packages: []string{"internal/controller/cloneset"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/observe", "internal/apply", "internal/loop"},
+			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
+		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
+			others: []string{"..."}},
+		{packages: []string{"internal/features", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
+	}
+}
+
+func within(pkg string, allowed []string) bool {
+	return slices.ContainsFunc(allowed, func(pattern string) bool {
+		below, all := strings.CutSuffix(pattern, "...")
+		return pkg == pattern || all && (strings.HasPrefix(pkg+"/", below))
+	})
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestWalls(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		i := slices.IndexFunc(rooms(), func(r room) bool { return within(name, r.packages) })
+		if i < 0 {
+			t.Errorf("package %s is in no room: say in this test what it may import", name)
+			continue
+		}
+		found++
+		for _, imported := range p.Imports {
+			if why := rooms()[i].refuses(imported); why != "" {
+				t.Errorf("package %s imports %s: %s", name, imported, why)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d packages were looked at", found)
+	}
+}
+
+// refuses says why the room may not import a package; empty when it may.
+func (r room) refuses(imported string) string {
+	own, ours := strings.CutPrefix(imported, module)
+	first, _, _ := strings.Cut(imported, "/")
+	switch {
+	case ours && !within(own, r.ours):
+		return "that room is not open to it"
+	case ours:
+		return ""
+	case !strings.Contains(first, "."):
+		if impure := []string{"log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "io/ioutil"}; r.pure && slices.Contains(impure, imported) {
+			return "a pure package does no I/O and draws no random numbers"
+		}
+		return ""
+	case !within(imported, r.others):
+		return "that library is not among those that it may use"
+	}
+	return ""
+}
+
+func list(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", path.Join(module, "...")).Output()
+	if err != nil {
+		t.Fatalf("listing packages: %v", err)
+	}
+	var all []listed
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// TestWallsStand breaks the rules on purpose.
+func TestWallsStand(t *testing.T) {
+	cases := map[string]struct{ room, imported string }{
+		"a rule that reads the cluster":        {"internal/rules/budget", "sigs.k8s.io/controller-runtime/pkg/client"},
+		"a rule that logs":                     {"internal/rules/order", "log"},
+		"a rule that knows plans":              {"internal/rules/pod", module + "internal/plan"},
+		"a plan that knows a client":           {"internal/plan", "k8s.io/client-go/rest"},
+		"an executor that knows rules":         {"internal/apply", module + "internal/rules/budget"},
+		"a controller that knows the gates":    {"internal/controller/cloneset", module + "internal/features"},
+		"admission that knows a controller":    {"internal/admission/validating", module + "internal/controller/cloneset"},
+		"types that know behaviour":            {"api/apps/v1beta1", module + "internal/rules/pod"},
+		"a rule that draws its random numbers": {"internal/rules/scalein", "math/rand/v2"},
+	}
+	for name, tc := range cases {
+		i := slices.IndexFunc(rooms(), func(r room) bool { return within(tc.room, r.packages) })
+		if why := rooms()[i].refuses(tc.imported); why == "" {
+			t.Errorf("%s is let through: %s imports %s", name, tc.room, tc.imported)
+		}
+	}
+}
