@@ -20,7 +20,7 @@ import (
 type Facts struct {
 	Now             time.Time
 	MinReadySeconds int32
-	// NodeLabels returns the labels of a node, or nil when it is not known.
+	// NodeLabels returns the labels of a node, or nil when it is not known. Only constraints need it.
 	NodeLabels func(node string) map[string]string
 	// Constraints are the topology spread constraints of the template; without any, Pods are spread over nodes.
 	Constraints []corev1.TopologySpreadConstraint
@@ -59,11 +59,11 @@ func (f Facts) readiness(p *corev1.Pod) int {
 	return 0
 }
 
-// deletionCost returns what the user wrote on the Pod; anything that is not a plain integer of 32 bits counts as 0.
+// deletionCost returns what the user wrote on the Pod; anything that is not a plain integer of 32 bits counts as 0. As with ReplicaSets, a plus
+// sign and leading zeros are not plain.
 func deletionCost(p *corev1.Pod) int32 {
 	text := p.Annotations[corev1.PodDeletionCost]
-	digits := strings.TrimPrefix(text, "-")
-	if strings.HasPrefix(text, "+") || (len(digits) > 1 && digits[0] == '0') {
+	if strings.HasPrefix(text, "+") || (len(text) > 1 && text[0] == '0') {
 		return 0
 	}
 	cost, err := strconv.ParseInt(text, 10, 32)
@@ -85,10 +85,7 @@ func (f Facts) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 		if constraint.TopologyKey == corev1.LabelHostname {
 			within = nil
 		}
-		domains := f.group(pods, func(p *corev1.Pod) (string, bool) {
-			domain, ok := f.NodeLabels(p.Spec.NodeName)[constraint.TopologyKey]
-			return domain, ok
-		}, within)
+		domains := f.group(pods, func(p *corev1.Pod) (string, bool) { return f.domain(p, constraint.TopologyKey) }, within)
 		// A domain counts for more among many, where an uneven one stands out more.
 		weight := math.Log(float64(len(domains) + 2))
 		for _, members := range domains {
@@ -100,10 +97,19 @@ func (f Facts) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 	return crowding
 }
 
+// domain returns the value of the topology key on the Pod's node; false when the node, or its label, is not known.
+func (f Facts) domain(p *corev1.Pod, topologyKey string) (string, bool) {
+	if f.NodeLabels == nil || !pod.IsScheduled(p) {
+		return "", false
+	}
+	domain, ok := f.NodeLabels(p.Spec.NodeName)[topologyKey]
+	return domain, ok
+}
+
 // sameNode rates the Pods of each node with several: the first to go gets the number of the others, the last one 0.
 func (f Facts) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 	crowding := map[*corev1.Pod]float64{}
-	for _, members := range f.group(pods, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, p.Spec.NodeName != "" }, nil) {
+	for _, members := range f.group(pods, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, pod.IsScheduled(p) }, nil) {
 		for i, p := range members {
 			crowding[p] = float64(len(members) - 1 - i)
 		}
