@@ -59,6 +59,13 @@ func TestDiff(t *testing.T) {
 			part: status, condition: precondition{uid: "u"},
 			want: `{"metadata":{"labels":{"app":"stray"},"uid":"u"},"status":{"phase":"Running"}}`,
 		},
+		"an owner that lets go is taken out": {
+			before: pod(func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", UID: "o"}}
+			}),
+			after: pod(), part: main, condition: precondition{uid: "u", resourceVersion: "7"},
+			want: `{"metadata":{"ownerReferences":null,"resourceVersion":"7","uid":"u"}}`,
+		},
 		"of a resize only the resources are written": {
 			before: pod(),
 			after: pod(func(p *corev1.Pod) {
