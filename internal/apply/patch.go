@@ -142,7 +142,7 @@ func takeMetadata(fields map[string]json.RawMessage) (map[string]json.RawMessage
 }
 
 func withMetadata(fields, metadata map[string]json.RawMessage) ([]byte, error) {
-	if len(metadata) > 0 {
+	if metadata != nil { // though empty: a field that goes away is missing in metadata that is there
 		encoded, err := json.Marshal(metadata)
 		if err != nil {
 			return nil, fmt.Errorf("encoding metadata: %w", err)

@@ -59,6 +59,11 @@ func TestDiff(t *testing.T) {
 			part: status, condition: precondition{uid: "u"},
 			want: `{"metadata":{"labels":{"app":"stray"},"uid":"u"},"status":{"phase":"Running"}}`,
 		},
+		"what is taken away is named": {
+			before: pod(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "web", UID: "w"}} }),
+			after:  pod(), part: main, condition: precondition{uid: "u"},
+			want: `{"metadata":{"ownerReferences":null,"uid":"u"}}`,
+		},
 		"of a resize only the resources are written": {
 			before: pod(),
 			after: pod(func(p *corev1.Pod) {
