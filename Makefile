@@ -23,7 +23,6 @@ test: test-unit test-cluster ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	go test $$(go list ./... | grep -v -f hack/cluster-tests)
-	cd localcluster && go vet ./...
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that bring clusters up, one after the other.

@@ -46,11 +46,15 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("Installing Kruise, and starting its manager beside the cluster ...")
 	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "kruise-manager")
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: dir, Detached: true})
+	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
 	if err != nil {
 		return err
 	}
-	d := &demo{cluster: c, screen: newScreen(os.Stdout)}
+	log, err := followPlans(manager.Log())
+	if err != nil {
+		return err
+	}
+	d := &demo{cluster: c, screen: newScreen(os.Stdout), plans: log}
 	if err := d.emptyNamespace(ctx); err != nil {
 		return err
 	}
@@ -66,6 +70,7 @@ func run(ctx context.Context) error {
 type demo struct {
 	cluster *cluster.Cluster
 	screen  *screen
+	plans   *plans
 }
 
 // emptyNamespace makes the demo's namespace, without anything that an earlier demo left in it.
@@ -159,7 +164,7 @@ func all(set *v1beta1.CloneSet) bool {
 func canaried(set *v1beta1.CloneSet) bool {
 	s := set.Status
 	return s.ObservedGeneration == set.Generation && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas &&
-		s.UpdatedAvailableReplicas == s.ExpectedUpdatedReplicas
+		s.UpdatedAvailableReplicas >= s.ExpectedUpdatedReplicas
 }
 
 func (d *demo) farewell() {
@@ -167,7 +172,7 @@ func (d *demo) farewell() {
 The cluster is still up. Try next:
 
   export KUBECONFIG=%s
-  kubectl -n %[2]s get clone,pods                      (bin/kruise-local kubectl does it without kubectl)
+  kubectl -n %[2]s get clone,pods -w
   kubectl -n %[2]s scale clone/demo --replicas=8
   kubectl -n %[2]s label pod -l app=demo apps.kruise.io/specified-delete=true   all of them, as maxUnavailable allows
   kubectl explain cloneset.spec.updateStrategy.rollingUpdate

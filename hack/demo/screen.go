@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
-	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -44,9 +43,9 @@ func (s *screen) begin(title string) {
 	s.origin, s.first = map[string]int32{}, true
 }
 
-func (s *screen) show(seen cloneset.Snapshot, p plan.Plan) {
+func (s *screen) show(seen cloneset.Snapshot, plans []string) {
 	counts := s.numbers(seen)
-	story := s.tell(p)
+	story := s.tell(plans)
 	table := s.pods(seen)
 	s.first = false
 	if s.terminal {
@@ -54,11 +53,11 @@ func (s *screen) show(seen cloneset.Snapshot, p plan.Plan) {
 			s.draw(counts, table)
 		}
 	} else {
-		if counts != s.counts {
-			fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.began).Seconds(), counts)
-		}
 		for _, line := range story {
 			fmt.Fprintf(s.out, "         %s\n", line)
+		}
+		if counts != s.counts {
+			fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.began).Seconds(), counts)
 		}
 	}
 	s.counts, s.table = counts, table
@@ -76,23 +75,19 @@ func (s *screen) numbers(seen cloneset.Snapshot) string {
 		status.UpdatedReplicas, status.UpdatedReadyReplicas, status.ReadyReplicas, status.Replicas)
 }
 
-// tell adds what the plan does to the story, and returns what is new in it.
-func (s *screen) tell(p plan.Plan) []string {
+// tell adds what the manager's plans did to the story, and returns what is new in it.
+func (s *screen) tell(plans []string) []string {
 	var news []string
-	for _, a := range p.Actions() {
-		if a.What == "" || a.Concern == plan.Settle || a.Concern == plan.Tidy {
-			continue
-		}
-		name := a.Object().GetName()
-		if a.Verb == plan.Create {
-			name = "a Pod" // its name is not settled before it is created
-		}
-		line := fmt.Sprintf("%s %s: %s  (%s)", a.Verb, name, a.What, a.Why)
-		if !slices.Contains(s.story, line) {
-			s.story = append(s.story, line)
-			news = append(news, line)
+	for _, text := range plans {
+		for _, line := range strings.Split(text, "\n") {
+			line = strings.TrimSpace(line)
+			verb, _, _ := strings.Cut(line, " ")
+			if told := slices.Contains([]string{"create", "update", "delete"}, verb); told && !strings.HasSuffix(line, "in flight") {
+				news = append(news, line)
+			}
 		}
 	}
+	s.story = append(s.story, news...)
 	return news
 }
 

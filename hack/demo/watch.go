@@ -12,8 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
-// watch shows a CloneSet until it is done. What it shows of the plan is not what the manager reports, but the plan that the same rules make
-// from what is seen at the moment.
+// watch shows a CloneSet until it is done: what there is, and what the manager's plans do and why, as its log tells.
 func (d *demo) watch(ctx context.Context, name, title string, done func(*v1beta1.CloneSet) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
@@ -27,7 +26,11 @@ func (d *demo) watch(ctx context.Context, name, title string, done func(*v1beta1
 		if err != nil {
 			return fmt.Errorf("observing CloneSet %s: %w", name, err)
 		}
-		d.screen.show(seen, cloneset.Plan(cloneset.Take(seen)))
+		plans, err := d.plans.next(name)
+		if err != nil {
+			return fmt.Errorf("reading the manager's log: %w", err)
+		}
+		d.screen.show(seen, plans)
 		if done(&set) {
 			d.screen.end()
 			return nil

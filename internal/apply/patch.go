@@ -142,7 +142,8 @@ func takeMetadata(fields map[string]json.RawMessage) (map[string]json.RawMessage
 }
 
 func withMetadata(fields, metadata map[string]json.RawMessage) ([]byte, error) {
-	if metadata != nil { // though empty: a field that goes away is missing in metadata that is there
+	if metadata != nil {
+		// Also when nothing is left of it: a metadata that is missing on one side only would be patched away as a whole.
 		encoded, err := json.Marshal(metadata)
 		if err != nil {
 			return nil, fmt.Errorf("encoding metadata: %w", err)

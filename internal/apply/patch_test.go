@@ -59,10 +59,12 @@ func TestDiff(t *testing.T) {
 			part: status, condition: precondition{uid: "u"},
 			want: `{"metadata":{"labels":{"app":"stray"},"uid":"u"},"status":{"phase":"Running"}}`,
 		},
-		"what is taken away is named": {
-			before: pod(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "web", UID: "w"}} }),
-			after:  pod(), part: main, condition: precondition{uid: "u"},
-			want: `{"metadata":{"ownerReferences":null,"uid":"u"}}`,
+		"an owner that lets go is taken out": {
+			before: pod(func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", UID: "o"}}
+			}),
+			after: pod(), part: main, condition: precondition{uid: "u", resourceVersion: "7"},
+			want: `{"metadata":{"ownerReferences":null,"resourceVersion":"7","uid":"u"}}`,
 		},
 		"of a resize only the resources are written": {
 			before: pod(),

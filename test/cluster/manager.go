@@ -145,6 +145,9 @@ func (m *Manager) waitReady(ctx context.Context) error {
 // PID returns the manager's process id.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
 
+// Log returns the path of the manager's log.
+func (m *Manager) Log() string { return m.log }
+
 // Stop asks the manager to end, and waits until it has.
 func (m *Manager) Stop() {
 	_ = m.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,7 +133,9 @@ func (w *world) must(err error) {
 
 func (w *world) setImage(name, image string) {
 	w.Helper()
-	w.must(retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, func() error {
+	// The manager writes the status meanwhile, and while it is down, its webhooks do not answer.
+	patience := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.5, Steps: 30}
+	w.must(retry.OnError(patience, func(error) bool { return true }, func() error {
 		var s v1beta1.CloneSet
 		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
 			return err

@@ -182,7 +182,7 @@ func (r *Rotator) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	if c := r.serving.Load(); c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("there is no certificate that the API server trusts: %w", r.Problem())
+	return nil, errors.Join(errors.New("there is no certificate that the API server trusts yet"), r.Problem())
 }
 
 // Expiry returns when the certificate that is presented ends; ok is false while there is none.

@@ -9,5 +9,6 @@
 //	Progress  whether the containers run what they should
 //	Finish    back into service (InPlaceUpdateReady True)
 //
-// A newer revision may take over at any point: Begin starts from what the Pod has then.
+// A newer revision may take over at any point: Begin starts from what the Pod has then, and takes along what the update before has not done.
+// A Pod's labels name the revision of an update from its start, so that the change from there says nothing of that.
 package inplace

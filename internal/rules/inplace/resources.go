@@ -10,8 +10,10 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// scalable are the resources that can change in place.
-var scalable = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+// scalable returns the resources that can change in place.
+func scalable() []corev1.ResourceName {
+	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+}
 
 // diffResources returns the requests and limits that change. Only values of CPU and memory may: the API server refuses the rest.
 func diffResources(path string, old, new corev1.ResourceRequirements) (corev1.ResourceRequirements, *Refusal) {
@@ -52,7 +54,7 @@ func diffList(path string, old, new corev1.ResourceList) (corev1.ResourceList, *
 		case !ok:
 			return nil, &Refusal{Op: "add", Path: path + "/" + string(name), Why: "a request or limit can't be added in place"}
 		case was.Cmp(is) == 0:
-		case !slices.Contains(scalable[:], name):
+		case !slices.Contains(scalable(), name):
 			return nil, &Refusal{Op: "replace", Path: path + "/" + string(name), Why: "only cpu and memory can be resized in place"}
 		default:
 			if changed == nil {
@@ -79,7 +81,7 @@ func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	}
 	guaranteed, anything := true, false
 	for _, r := range all {
-		for _, name := range scalable {
+		for _, name := range scalable() {
 			limit, request := r.Limits[name], r.Requests[name]
 			anything = anything || !limit.IsZero() || !request.IsZero()
 			guaranteed = guaranteed && !limit.IsZero() && limit.Cmp(request) == 0
@@ -122,7 +124,7 @@ func resizeProgress(p *corev1.Pod, name string) Verdict {
 
 // sameScalable compares those of the wanted values that can be resized.
 func sameScalable(want, got corev1.ResourceList) bool {
-	for _, name := range scalable {
+	for _, name := range scalable() {
 		value, ok := want[name]
 		actual := got[name]
 		if ok && value.Cmp(actual) != 0 {

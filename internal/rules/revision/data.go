@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // alphabet has no vowels, so that no hash spells a word, and no digits that look like letters.
@@ -16,8 +15,8 @@ const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // Data returns the bytes of the revision of a template: a strategic merge patch that replaces the template, its keys sorted, without white space.
 //
-// Wire: the metadata of the template, and of the claim template of an ephemeral volume, hold "creationTimestamp":null, which the Kubernetes
-// types stopped writing in 1.34. Leaving it out would change the hash of every template there is.
+// Wire: the metadata of the template, and of the claim template of an ephemeral volume, hold "creationTimestamp":null where they hold none, which
+// the Kubernetes types stopped writing in 1.34. Leaving it out would change the hash of every template there is.
 func Data(template *corev1.PodTemplateSpec) ([]byte, error) {
 	encoded, err := json.Marshal(template)
 	if err != nil {
@@ -39,26 +38,29 @@ func decodeNumbers(data []byte, into any) error {
 	return decoder.Decode(into)
 }
 
+// nullCreationTimestamps fills in what is missing; a timestamp that a user pasted into a template along with the rest stays.
 func nullCreationTimestamps(template map[string]any) {
-	metadata(template)["creationTimestamp"] = nil
+	nullCreationTimestamp(template)
 	spec, _ := template["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
 	for _, v := range volumes {
 		volume, _ := v.(map[string]any)
 		ephemeral, _ := volume["ephemeral"].(map[string]any)
 		if claim, ok := ephemeral["volumeClaimTemplate"].(map[string]any); ok {
-			metadata(claim)["creationTimestamp"] = nil
+			nullCreationTimestamp(claim)
 		}
 	}
 }
 
-func metadata(object map[string]any) map[string]any {
+func nullCreationTimestamp(object map[string]any) {
 	m, ok := object["metadata"].(map[string]any)
 	if !ok {
 		m = map[string]any{}
 		object["metadata"] = m
 	}
-	return m
+	if _, set := m["creationTimestamp"]; !set {
+		m["creationTimestamp"] = nil
+	}
 }
 
 // Hash returns the short hash of a revision's bytes at a collision count.
@@ -95,7 +97,7 @@ type stored struct {
 	} `json:"spec"`
 }
 
-// decode returns the template in a revision's bytes, without the creation timestamps that say nothing.
+// decode returns the template in a revision's bytes.
 func decode(data []byte) (*corev1.PodTemplateSpec, error) {
 	var s stored
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -104,6 +106,5 @@ func decode(data []byte) (*corev1.PodTemplateSpec, error) {
 	if s.Spec.Template == nil {
 		return nil, fmt.Errorf("decoding the template: there is none at spec.template")
 	}
-	s.Spec.Template.CreationTimestamp = metav1.Time{}
 	return s.Spec.Template, nil
 }
