@@ -195,20 +195,8 @@ func (l *ledger) judgeUpdate(c simulate.Change, w window, lives []*life) {
 
 // judgeGrace checks that a Pod was out of service for the grace period before it changes.
 func (l *ledger) judgeGrace(c simulate.Change, before *corev1.Pod) {
-	down := -1
 	versions := l.pods[before.UID].versions
-	for i, v := range versions {
-		if v.object == nil {
-			continue
-		}
-		gate := condition(v.object, pub.InPlaceUpdateReady)
-		switch {
-		case gate == nil || gate.Status == corev1.ConditionTrue:
-			down = -1
-		case down < 0:
-			down = i
-		}
-	}
+	down := lastDown(versions)
 	if down < 0 {
 		l.breaks(RuleGrace, c, "%s changes while it is in service", before.Name)
 		return
@@ -217,6 +205,27 @@ func (l *ledger) judgeGrace(c simulate.Change, before *corev1.Pod) {
 	if waited := c.Time.Sub(versions[down].time); waited < least {
 		l.breaks(RuleGrace, c, "%s changes %s after it went out of service, grace period %s", before.Name, waited, least)
 	}
+}
+
+// lastDown returns which version of a Pod took it out of service, or -1 when it is in service. It stays out of it when a write opens the gate
+// that its controller had given up on: the first readiness of a Pod is written whatever the version.
+func lastDown(versions []dated[*corev1.Pod]) int {
+	down, openedLate := -1, false
+	for i, v := range versions {
+		if v.object == nil {
+			continue
+		}
+		gate := condition(v.object, pub.InPlaceUpdateReady)
+		closed := gate != nil && gate.Status != corev1.ConditionTrue
+		openedLate = !closed && (openedLate || (v.late && down >= 0))
+		switch {
+		case !closed && !openedLate:
+			down = -1
+		case closed && down < 0:
+			down = i
+		}
+	}
+	return down
 }
 
 // leastGrace returns the shortest grace period that was wanted since the controller looked which took the Pod out of service.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
@@ -18,6 +19,9 @@ func Converged(c *simulate.Cluster, set *v1beta1.CloneSet) []string {
 	active, serving, updated := 0, 0, 0
 	for _, object := range c.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
 		p := object.(*corev1.Pod)
+		if metav1.IsControlledBy(p, set) && isActive(p) && !(window{seen: set}).has(p) {
+			wrong("at rest, %s belongs to the CloneSet although its labels do not match", p.Name)
+		}
 		if !(window{seen: set}).has(p) {
 			continue
 		}

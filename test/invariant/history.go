@@ -32,6 +32,7 @@ type dated[T any] struct {
 	revision int64
 	time     time.Time
 	pass     *simulate.Pass
+	late     bool
 	object   T
 }
 
@@ -93,7 +94,7 @@ func (l *ledger) record(c simulate.Change) {
 	case "CloneSet":
 		after, _ := c.After.(*v1beta1.CloneSet)
 		uid := eitherOf(c).GetUID()
-		l.sets[uid] = append(l.sets[uid], dated[*v1beta1.CloneSet]{c.Revision, c.Time, c.Pass, after})
+		l.sets[uid] = append(l.sets[uid], dated[*v1beta1.CloneSet]{c.Revision, c.Time, c.Pass, c.Late, after})
 	case "Pod":
 		after, _ := c.After.(*corev1.Pod)
 		object := eitherOf(c)
@@ -105,7 +106,7 @@ func (l *ledger) record(c simulate.Change) {
 				l.of[owner.UID] = append(l.of[owner.UID], known)
 			}
 		}
-		known.versions = append(known.versions, dated[*corev1.Pod]{c.Revision, c.Time, c.Pass, after})
+		known.versions = append(known.versions, dated[*corev1.Pod]{c.Revision, c.Time, c.Pass, c.Late, after})
 		if c.Pass != nil && !c.Late && c.Before != nil && harms(c.Before.(*corev1.Pod), after) {
 			known.harm = append(known.harm, c)
 		}

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
@@ -91,7 +92,20 @@ func (v *Survey) choose(candidates []*member, target *appsv1.ControllerRevision,
 	for _, m := range candidates {
 		c.Available = append(c.Available, m.available)
 	}
-	return budget.Take(c, number, limit)
+	return max(budget.Take(c, number, limit), startedOf(candidates, number))
+}
+
+// startedOf returns how many of the first candidates have left service for the update already. Their place is paid for, also where
+// maxUnavailable is 0 and they could leave thanks to a Pod that has gone since.
+func startedOf(candidates []*member, number int) int {
+	started := 0
+	for _, m := range candidates[:min(number, len(candidates))] {
+		if m.state != pub.LifecycleStatePreparingUpdate {
+			break
+		}
+		started++
+	}
+	return started
 }
 
 // updateStep updates one Pod after another to the same target.

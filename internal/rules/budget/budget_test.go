@@ -156,6 +156,14 @@ func TestPlan(t *testing.T) {
 			Limits{5, 0, 1, 1, Unlimited}, Counts{New: Side{Total: 5, Specified: 1}}, Rules{},
 			Moves{DeleteReady: 1, UpdateLimit: 1},
 		},
+		"a specified Pod that is unavailable leaves less for the others": {
+			Limits{6, 0, 2, 0, Unlimited}, Counts{New: Side{Total: 6, Specified: 3, SpecifiedUnavailable: 1}}, Rules{},
+			Moves{DeleteReady: 1, UpdateLimit: 2},
+		},
+		"when Pods are missing on both sides, none is moved from one to the other": {
+			Limits{5, 4, 5, 1, Unlimited}, Counts{Old: all(2)}, Rules{Rollback: true},
+			Moves{Create: 3, CreateOld: 2, CreateNow: 3, UpdateLimit: 2},
+		},
 		"a raised partition takes nothing back by itself": {
 			Limits{5, 4, 1, 0, Unlimited}, Counts{Old: all(2), New: all(3)}, Rules{},
 			Moves{UpdateLimit: 1},

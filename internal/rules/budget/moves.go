@@ -89,6 +89,10 @@ func Plan(l Limits, c Counts, r Rules) Moves {
 	if abs(old) <= abs(new) {
 		m.Update = old
 	}
+	if old*new > 0 {
+		// Both sides lack Pods, or both have too many: that is for scaling, and a Pod moved to one side would be missing on the other.
+		m.Update = 0
+	}
 	return m
 }
 
