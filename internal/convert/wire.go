@@ -31,6 +31,11 @@ func pairs() []pair {
 		differ:  []string{"scaleStrategy", "updateStrategy"},
 		toHub:   typed(CloneSetToHub),
 		fromHub: typed(CloneSetFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
+		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
+		toHub:   typed(StatefulSetToHub),
+		fromHub: typed(StatefulSetFromHub),
 	}}
 }
 
