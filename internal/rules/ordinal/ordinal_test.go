@@ -31,8 +31,8 @@ func TestSlots(t *testing.T) {
 		reserve         []intstr.IntOrString
 		want            []int32
 	}{
-		"none reserved":                           {replicas: 3, want: []int32{0, 1, 2}},
-		"no replicas":                             {replicas: 0, reserve: entries(0), want: []int32{}},
+		"none reserved": {replicas: 3, want: []int32{0, 1, 2}},
+		"no replicas":   {replicas: 0, reserve: entries(0), want: []int32{}},
 		"the numbering goes on beyond a reserved": {replicas: 4, reserve: entries(1), want: []int32{0, 2, 3, 4}},
 		"reserved below the start do not matter":  {replicas: 4, start: 2, reserve: entries(1, 3), want: []int32{2, 4, 5, 6}},
 		"a range and a number":                    {replicas: 4, reserve: entries("2-5", 7), want: []int32{0, 1, 6, 8}},
