@@ -118,7 +118,7 @@ const (
 trap 'exit 0' TERM INT
 while :; do
 	sleep 2147483647 &
-	wait $!
+	wait $! || sleep 1 # rests also where no child can start
 done
 `
 	// serveScript serves the folder $1 at port 80, or $PORT.
