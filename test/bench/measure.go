@@ -4,16 +4,19 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
@@ -47,7 +50,7 @@ type measurement struct {
 }
 
 func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error) {
-	namespace := "bench-" + map[bool]string{true: "native", false: "kruise"}[c.name == "Deployment"]
+	namespace := "bench-" + strings.ToLower(c.name)
 	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return nil, err
 	}
@@ -162,50 +165,40 @@ type podWatch struct {
 	steady int
 }
 
-// watchPods counts from what is there now; availability is judged against the number of Pods that were ready at the start.
+// watchPods counts from what is there now; availability is judged against the number of Pods that were ready at the start. An informer
+// does the watching, because a watch that the API server ends under load has to be resumed.
 func (b *bench) watchPods(ctx context.Context, namespace string) (*podWatch, error) {
-	scheme, err := cluster.Scheme()
+	clients, err := kubernetes.NewForConfig(b.cluster.Config)
 	if err != nil {
 		return nil, err
 	}
-	watching, err := client.NewWithWatch(b.cluster.Config, client.Options{Scheme: scheme})
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
+	informer := factory.Core().V1().Pods().Informer()
+	seen := &podWatch{ready: map[string]bool{}}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { seen.see(object.(*corev1.Pod)) },
+		UpdateFunc: func(_, object any) { seen.see(object.(*corev1.Pod)) },
+		DeleteFunc: func(object any) { seen.forget(object) },
+	})
 	if err != nil {
-		return nil, err
-	}
-	var list corev1.PodList
-	if err := watching.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	seen := &podWatch{ready: map[string]bool{}}
-	for i := range list.Items {
-		seen.add(&list.Items[i])
+	factory.Start(ctx.Done())
+	seen.stop = func() { cancel(); factory.Shutdown() }
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		seen.stop()
+		return nil, fmt.Errorf("listing the Pods of %s: %w", namespace, ctx.Err())
 	}
-	seen.steady = seen.readyPods()
-	events, err := watching.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for event := range events.ResultChan() {
-			if p, ok := event.Object.(*corev1.Pod); ok {
-				seen.see(event.Type, p)
-			}
-		}
-	})
-	seen.stop = func() { cancel(); done.Wait() }
+	seen.begin()
 	return seen, nil
 }
 
-func (s *podWatch) add(p *corev1.Pod) {
-	s.ready[p.Name] = p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-	if p.DeletionTimestamp != nil {
-		delete(s.ready, p.Name)
-	}
+// begin forgets what was counted while the first Pods came in.
+func (s *podWatch) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steady, s.most, s.worst = s.readyPods(), len(s.ready), 0
 }
 
 func (s *podWatch) readyPods() int {
@@ -218,13 +211,30 @@ func (s *podWatch) readyPods() int {
 	return n
 }
 
-func (s *podWatch) see(t watch.EventType, p *corev1.Pod) {
+func (s *podWatch) see(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(p)
-	if t == watch.Deleted {
+	if p.DeletionTimestamp != nil {
 		delete(s.ready, p.Name)
+	} else {
+		s.ready[p.Name] = pod.IsReady(p)
 	}
+	s.count()
+}
+
+func (s *podWatch) forget(object any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	if err != nil {
+		return
+	}
+	_, name, _ := cache.SplitMetaNamespaceKey(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ready, name)
+	s.count()
+}
+
+func (s *podWatch) count() {
 	s.most = max(s.most, len(s.ready))
 	s.worst = max(s.worst, s.steady-s.readyPods())
 }

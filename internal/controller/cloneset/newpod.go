@@ -11,12 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
-	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
-	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -87,7 +84,7 @@ func newPod(v *Survey, rev *appsv1.ControllerRevision, id string) (plan.Chain, e
 // templates returns the Pod template and the claim templates of a revision. Those of the update revision are in the spec; those of an older
 // one are stored with it, but for the claim templates of revisions that other software wrote, for which the present ones stand in.
 func (v *Survey) templates(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, []corev1.PersistentVolumeClaim, error) {
-	if rev.Name == v.history.update.Name {
+	if rev.Name == v.history.Update.Name {
 		return &v.Set.Spec.Template, v.Set.Spec.VolumeClaimTemplates, nil
 	}
 	template, err := revision.Template(rev)
@@ -130,24 +127,6 @@ func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerR
 		p.Labels = map[string]string{}
 	}
 	p.Labels[keys.InstanceID] = id
-	maps.Copy(p.Labels, v.revisionLabels(rev))
-	lifecycle.Enter(p, pub.LifecycleStatePreparingNormal, v.Set.Spec.Lifecycle, v.Now)
-	for _, gate := range []corev1.PodConditionType{pub.InPlaceUpdateReady, pub.KruisePodReady} {
-		if !pod.HasReadinessGate(p, gate) {
-			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
-		}
-	}
+	v.workload().Start(p, rev)
 	return p
-}
-
-// revisionLabels are the labels by which a Pod says which revision it is at.
-func (v *Survey) revisionLabels(rev *appsv1.ControllerRevision) map[string]string {
-	labels := map[string]string{
-		appsv1.ControllerRevisionHashLabelKey: rev.Name,
-		keys.PodTemplateHash:                  revision.ShortHash(rev.Name),
-	}
-	if v.Options.ShortHash {
-		labels[appsv1.ControllerRevisionHashLabelKey] = revision.ShortHash(rev.Name)
-	}
-	return labels
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
@@ -24,7 +25,7 @@ func Plan(v Survey) plan.Plan {
 	case v.problem != nil:
 		return b.Stop(v.problem)
 	}
-	planHistory(&v, b)
+	rollout.WriteHistory(v.history, b)
 	settle(&v, b)
 	if !scale(&v, b) {
 		update(&v, b)
@@ -32,6 +33,21 @@ func Plan(v Survey) plan.Plan {
 	tidy(&v, b)
 	recheck(&v, b)
 	return b.Plan()
+}
+
+// settle finishes what is in flight on each Pod: grace periods, the next batch of containers, readiness, lifecycle states, missing labels.
+func settle(v *Survey, b *plan.Builder) {
+	wanted := v.moves(isUpdated).Update
+	for _, m := range v.fleet.members {
+		if !rollout.IsSettled(m.pod) {
+			m.settled = v.workload().Settle(m.pod, m.isWhereWanted(wanted), b)
+		}
+	}
+}
+
+// isWhereWanted reports whether no update would move the Pod, where wanted is the number of Pods to update, negative backwards.
+func (m *member) isWhereWanted(wanted int) bool {
+	return wanted == 0 || m.updated == (wanted > 0)
 }
 
 func recheck(v *Survey, b *plan.Builder) {
@@ -75,7 +91,7 @@ func summary(v *Survey) string {
 // moves asks the budget what may be done. asUpdated says which Pods count as updated.
 func (v *Survey) moves(asUpdated func(*member) bool) budget.Moves {
 	return budget.Plan(v.limits, v.fleet.counts(asUpdated), budget.Rules{
-		Rollback:               v.Options.PartitionRollback && v.history.current.Name != v.history.update.Name,
+		Rollback:               v.Options.PartitionRollback && v.history.Current.Name != v.history.Update.Name,
 		ExcludePreparingDelete: v.excludePreparingDelete(),
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
@@ -23,8 +24,6 @@ const (
 	eventFailedDelete                = "FailedDelete"
 	eventFailedUpdate                = "FailedUpdate"
 	eventScaleUpLimited              = "ScaleUpLimited"
-	eventSuccessfulUpdatePodInPlace  = "SuccessfulUpdatePodInPlace"
-	eventFailedUpdatePodInPlace      = "FailedUpdatePodInPlace"
 	eventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
 	eventFailedUpdatePodReCreate     = "FailedUpdatePodReCreate"
 )
@@ -66,7 +65,7 @@ func comeBack(v *Survey, b *plan.Builder) bool {
 		missing--
 		after := m.pod.DeepCopy()
 		lifecycle.Enter(after, pub.LifecycleStatePreparingNormal, v.Set.Spec.Lifecycle, v.Now)
-		chain := podWrites(plan.Scale, m.pod, after)
+		chain := rollout.PodWrites(plan.Scale, m.pod, after)
 		chain[0].What, chain[0].Why = "back into service", "it is wanted again before its preDelete hook let it go"
 		b.Do(chain...)
 		m.settled, m.state, acted = true, pub.LifecycleStatePreparingNormal, true
@@ -101,9 +100,9 @@ func create(v *Survey, moves budget.Moves, b *plan.Builder) bool {
 	}
 	old := min(moves.CreateOld, number)
 	for i := range number {
-		rev := v.history.update
+		rev := v.history.Update
 		if i < old {
-			rev = v.history.current
+			rev = v.history.Current
 		}
 		chain, err := newPod(v, rev, ids.next())
 		if err != nil {
@@ -245,7 +244,7 @@ func (v *Survey) leastValuable(updated bool) []*member {
 // deletePod deletes a Pod and its claims, or, while its preDelete hook holds it, has it wait in PreparingDelete. It reports whether it
 // planned a write.
 func deletePod(v *Survey, m *member, why string, b *plan.Builder) bool {
-	if chain := prepareDelete(v, m, plan.Scale); chain != nil {
+	if chain := v.workload().PrepareDelete(m.pod, plan.Scale); chain != nil {
 		if len(chain) == 0 {
 			b.Hold(plan.Hold{Name: m.pod.Name, Why: "its preDelete hook holds it"})
 			return false
@@ -261,22 +260,6 @@ func deletePod(v *Survey, m *member, why string, b *plan.Builder) bool {
 		Event: eventSuccessfulDelete, EventMessage: "succeed to delete pod " + m.pod.Name, FailedEvent: eventFailedDelete,
 	})...)
 	return true
-}
-
-// prepareDelete returns nil when no preDelete hook holds the Pod, an empty chain when it waits for the hook already, and else the writes that
-// have it wait.
-func prepareDelete(v *Survey, m *member, concern plan.Concern) plan.Chain {
-	if v.Set.Spec.Lifecycle == nil || !lifecycle.Hooked(m.pod, v.Set.Spec.Lifecycle.PreDelete) {
-		return nil
-	}
-	if m.state == pub.LifecycleStatePreparingDelete {
-		return plan.Chain{}
-	}
-	after := m.pod.DeepCopy()
-	lifecycle.Enter(after, pub.LifecycleStatePreparingDelete, v.Set.Spec.Lifecycle, v.Now)
-	chain := podWrites(concern, m.pod, after)
-	chain[0].What = "waits for its preDelete hook"
-	return chain
 }
 
 // deletion returns the writes that delete a Pod and then its claims, which go with it.

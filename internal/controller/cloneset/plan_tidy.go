@@ -4,24 +4,21 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
-
-const defaultRevisionHistoryLimit = 10
 
 // tidy keeps the records: who owns what, which names and revisions are still of use.
 func tidy(v *Survey, b *plan.Builder) {
 	releaseStrays(v, b)
 	trimPodsToDelete(v, b)
-	trimHistory(v, b)
+	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, append(v.fleet.pods(), v.fleet.leaving...), b)
 	if !v.Set.Spec.ScaleStrategy.EnablePVCReuse {
 		tidyClaims(v, b)
 	}
@@ -61,32 +58,6 @@ func trimPodsToDelete(v *Survey, b *plan.Builder) {
 		Verb: plan.Update, Concern: plan.Tidy, Before: v.Set, After: after,
 		What: fmt.Sprintf("%d names less in podsToDelete", len(names)-len(kept)), Why: "their Pods are gone",
 	})
-}
-
-// trimHistory deletes the oldest revisions that no Pod uses.
-func trimHistory(v *Survey, b *plan.Builder) {
-	limit := int32(defaultRevisionHistoryLimit)
-	if v.Set.Spec.RevisionHistoryLimit != nil {
-		limit = *v.Set.Spec.RevisionHistoryLimit
-	}
-	isLive := func(rev *appsv1.ControllerRevision) bool {
-		if rev.Name == v.history.update.Name || rev.Name == v.history.current.Name {
-			return true
-		}
-		at := func(p *corev1.Pod) bool {
-			return revision.IsOf(p.Labels[appsv1.ControllerRevisionHashLabelKey], rev.Name)
-		}
-		return slices.ContainsFunc(v.fleet.members, func(m *member) bool { return at(m.pod) }) || slices.ContainsFunc(v.fleet.leaving, at)
-	}
-	if len(v.history.all) <= int(limit) {
-		return
-	}
-	for _, rev := range revision.Stale(v.history.all, isLive, limit) {
-		b.Do(plan.Action{
-			Verb: plan.Delete, Concern: plan.Tidy, Before: rev,
-			What: "delete revision", Why: fmt.Sprintf("revisionHistoryLimit is %d", limit),
-		})
-	}
 }
 
 // tidyClaims sees to the claims of Pods that do not count any more, where claims are not taken over: each goes with its Pod.

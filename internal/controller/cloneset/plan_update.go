@@ -9,18 +9,18 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
-	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/order"
 )
 
 // update moves Pods to the revision they are wanted at, in order, within maxUnavailable.
 func update(v *Survey, b *plan.Builder) {
 	moves := v.moves(isUpdated)
-	target, number := v.history.update, moves.Update
+	target, number := v.history.Update, moves.Update
 	if number < 0 {
-		target, number = v.history.current, -number
+		target, number = v.history.Current, -number
 	}
 	if number == 0 {
 		return
@@ -40,7 +40,7 @@ func update(v *Survey, b *plan.Builder) {
 	}
 	chosen := v.choose(candidates, target, number, moves.UpdateLimit)
 	why := fmt.Sprintf("%s is wanted on %d Pods, %d have it", target.Name, v.limits.Expected(), v.fleet.counts(isUpdated).New.Total)
-	step := updateStep{Survey: v, target: target, why: why, changes: map[string]changeOrRefusal{}}
+	step := updateStep{Survey: v, target: target, why: why, ways: v.waysTo(target)}
 	for _, m := range candidates[:chosen] {
 		step.update(m, b)
 	}
@@ -54,7 +54,7 @@ func update(v *Survey, b *plan.Builder) {
 
 // candidates returns the Pods that could be brought to the target, the first to update first.
 func (v *Survey) candidates(target *appsv1.ControllerRevision) ([]*member, error) {
-	forward := target.Name == v.history.update.Name
+	forward := target.Name == v.history.Update.Name
 	byPod := map[*corev1.Pod]*member{}
 	var pods []*corev1.Pod
 	for _, m := range v.fleet.members {
@@ -79,7 +79,7 @@ func (v *Survey) candidates(target *appsv1.ControllerRevision) ([]*member, error
 
 // choose returns how many of the first candidates can be updated now.
 func (v *Survey) choose(candidates []*member, target *appsv1.ControllerRevision, number, limit int) int {
-	forward := target.Name == v.history.update.Name
+	forward := target.Name == v.history.Update.Name
 	c := budget.Candidates{}
 	for _, m := range v.fleet.members {
 		if !m.available {
@@ -113,14 +113,14 @@ type updateStep struct {
 	*Survey
 	target  *appsv1.ControllerRevision
 	why     string
-	changes map[string]changeOrRefusal
+	ways    *rollout.Ways
 	refused bool
 }
 
-// changeOrRefusal is the way from one revision to the target in place, or why there is none.
-type changeOrRefusal struct {
-	change  inplace.Change
-	refusal string
+func (v *Survey) waysTo(target *appsv1.ControllerRevision) *rollout.Ways {
+	options := v.Options.InPlace
+	options.IgnoreClaims = v.inPlaceOnly() || !v.Options.RecreateOnClaimChange
+	return rollout.WaysTo(target, v.history, options)
 }
 
 func (s *updateStep) update(m *member, b *plan.Builder) {
@@ -128,85 +128,26 @@ func (s *updateStep) update(m *member, b *plan.Builder) {
 		s.recreate(m, "recreate", b)
 		return
 	}
-	way := s.way(m.pod)
+	way := s.ways.From(m.pod)
 	switch {
-	case way.refusal == "":
-		s.inPlaceUpdate(m, way.change, b)
+	case way.Refusal == "":
+		s.workload().UpdateInPlace(rollout.Update{
+			Pod: m.pod, Target: s.target, Change: way.Change, GraceSeconds: s.graceSeconds(), Why: s.why,
+		}, b)
 	case !s.inPlaceOnly():
-		s.recreate(m, "recreate: "+way.refusal, b)
+		s.recreate(m, "recreate: "+way.Refusal, b)
 	case !s.refused:
 		s.refused = true
 		b.Hold(plan.Hold{
-			Why:     fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", m.pod.Name, s.target.Name, way.refusal),
-			Event:   eventFailedUpdatePodInPlace,
+			Why:     fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", m.pod.Name, s.target.Name, way.Refusal),
+			Event:   rollout.EventFailedUpdatePodInPlace,
 			Failure: plan.Rollout,
 		})
 	}
 }
 
-// way compares the Pod's revision with the target, once for each revision.
-func (s *updateStep) way(p *corev1.Pod) changeOrRefusal {
-	from := s.revisionOf(p)
-	if from == nil {
-		return changeOrRefusal{refusal: "its revision " + p.Labels[appsv1.ControllerRevisionHashLabelKey] + " is not stored any more"}
-	}
-	way, known := s.changes[from.Name]
-	if !known {
-		options := s.Options.InPlace
-		options.IgnoreClaims = s.inPlaceOnly() || !s.Options.RecreateOnClaimChange
-		change, refusal := inplace.Diff(from, s.target, options)
-		way.change = change
-		if refusal != nil {
-			way.refusal = refusal.Error()
-		}
-		s.changes[from.Name] = way
-	}
-	return way
-}
-
-func (s *updateStep) inPlaceUpdate(m *member, change inplace.Change, b *plan.Builder) {
-	lc := s.Set.Spec.Lifecycle
-	state, mayStart := lifecycle.BeforeUpdate(m.pod, lc)
-	begun := m.pod.DeepCopy()
-	if !mayStart {
-		if state == m.state {
-			b.Hold(plan.Hold{Name: m.pod.Name, Why: "its inPlaceUpdate hook holds it"})
-			return
-		}
-		lifecycle.Enter(begun, state, lc, s.Now)
-		chain := podWrites(plan.Rollout, m.pod, begun)
-		chain[0].What, chain[0].Why = "waits for its inPlaceUpdate hook", s.why
-		b.Do(chain...)
-		return
-	}
-	if change.TouchesContainers() || lc != nil && lc.InPlaceUpdate != nil {
-		lifecycle.Enter(begun, state, lc, s.Now)
-	}
-	inplace.Begin(begun, change, inplace.Target{
-		Revision: s.target.Name, Labels: s.revisionLabels(s.target), GraceSeconds: s.graceSeconds(change), Now: s.Now,
-	})
-	advanced := begun.DeepCopy()
-	step := inplace.Advance(advanced, s.Options.InPlace, s.Now)
-	if step.Wait > 0 {
-		b.Recheck(step.Wait, fmt.Sprintf("the grace period of %s is over", m.pod.Name))
-	}
-	chain := podWrites(plan.Rollout, m.pod, begun, advanced)
-	if len(chain) == 0 {
-		return
-	}
-	chain[0].What, chain[0].Why = "in place: "+change.String(), s.why
-	for i := range chain {
-		chain[i].FailedEvent = eventFailedUpdatePodInPlace
-	}
-	last := &chain[len(chain)-1]
-	last.Event = eventSuccessfulUpdatePodInPlace
-	last.EventMessage = fmt.Sprintf("successfully update pod %s in-place(revision %s)", m.pod.Name, s.target.Name)
-	b.Do(chain...)
-}
-
-// graceSeconds is how long the Pod is out of service before it changes; a change that restarts nothing need not wait.
-func (s *updateStep) graceSeconds(change inplace.Change) int32 {
-	if s.strategy.InPlaceUpdateStrategy == nil || !change.TouchesContainers() {
+func (s *updateStep) graceSeconds() int32 {
+	if s.strategy.InPlaceUpdateStrategy == nil {
 		return 0
 	}
 	return s.strategy.InPlaceUpdateStrategy.GracePeriodSeconds
@@ -216,7 +157,7 @@ func (s *updateStep) graceSeconds(change inplace.Change) int32 {
 // waits.
 func (s *updateStep) recreate(m *member, what string, b *plan.Builder) {
 	event := fmt.Sprintf("successfully delete pod %s for update(revision %s)", m.pod.Name, s.target.Name)
-	if chain := prepareDelete(s.Survey, m, plan.Rollout); chain != nil {
+	if chain := s.workload().PrepareDelete(m.pod, plan.Rollout); chain != nil {
 		for _, version := range chain {
 			version.After.GetLabels()[keys.SpecifiedDelete] = "true"
 		}

@@ -29,6 +29,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
@@ -184,7 +185,7 @@ func (w *world) start(connection *simulate.Client, view *simulate.View) simulate
 		observe.Reader{Reader: view, Indexed: true}, observe.Reader{Reader: connection})
 	l.Plan = w.plan
 	return &process{
-		Reconciler: l, sets: setEvents(l), pods: ofOwner[*corev1.Pod](), claims: ofOwner[*corev1.PersistentVolumeClaim](),
+		Reconciler: l, sets: loop.OwnerEvents[*v1beta1.CloneSet](l.Forget), pods: loop.OwnedEvents[*corev1.Pod](kind().GroupKind()), claims: loop.OwnedEvents[*corev1.PersistentVolumeClaim](kind().GroupKind()),
 		isDeaf: w.mistake.isDeaf,
 	}
 }

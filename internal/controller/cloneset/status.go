@@ -1,17 +1,16 @@
 package cloneset
 
 import (
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -28,13 +27,9 @@ func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.CloneSetStatus {
 	}
 	s.LabelSelector = v.selector.String()
 	report(&v, &s)
-	collisions := v.history.collisionCount
-	if isNameTaken(&v, done) {
-		collisions++
-	}
-	s.CollisionCount = &collisions
+	s.CollisionCount = rollout.CollisionCount(v.history, done)
 	for _, concern := range []plan.Concern{plan.Scale, plan.Rollout} {
-		setCondition(&s, failure(&v, concern, messageOf(concern, p, done)))
+		setCondition(&s, failure(&v, concern, rollout.Failures(concern, p, done)))
 	}
 	setCondition(&s, progressOf(&v).condition)
 	return s
@@ -60,42 +55,10 @@ func report(v *Survey, s *v1beta1.CloneSetStatus) {
 		}
 	}
 	s.ExpectedUpdatedReplicas = int32(v.limits.Expected())
-	s.UpdateRevision, s.CurrentRevision = v.history.update.Name, v.history.current.Name
+	s.UpdateRevision, s.CurrentRevision = v.history.Update.Name, v.history.Current.Name
 	if s.UpdatedReplicas == s.Replicas && s.Replicas == v.replicas() {
 		s.CurrentRevision = s.UpdateRevision
 	}
-}
-
-// isNameTaken reports whether the update revision could not be created because another object has its name: then the next pass has to try
-// another name.
-func isNameTaken(v *Survey, done apply.Outcome) bool {
-	for _, result := range done.Results {
-		if result.Action.Object() == plan.Object(v.history.update) && result.Action.Verb == plan.Create && apierrors.IsAlreadyExists(result.Err) {
-			return true
-		}
-	}
-	return false
-}
-
-// messageOf returns what failed under a concern, in words; empty when nothing did. Conflicts are no failures: the next pass judges anew.
-func messageOf(concern plan.Concern, p plan.Plan, done apply.Outcome) string {
-	var failures []error
-	for _, result := range done.Results {
-		under := result.Action.Concern == concern || (concern == plan.Rollout && result.Action.Concern == plan.Settle)
-		if under && result.Err != nil && !apierrors.IsConflict(result.Err) {
-			failures = append(failures, result.Err)
-		}
-	}
-	for _, h := range p.Holds {
-		if h.Failure == concern {
-			failures = append(failures, errors.New(h.Why))
-		}
-	}
-	if len(failures) == 0 {
-		return ""
-	}
-	const most = 3
-	return errors.Join(failures[:min(most, len(failures))]...).Error()
 }
 
 // failure is the condition FailedScale or FailedUpdate: True with a message, False once it is over, and absent when it never was.

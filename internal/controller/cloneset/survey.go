@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,10 +11,12 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
 // Survey is a Snapshot sorted once into what the plan and the status both speak of.
@@ -24,7 +25,7 @@ type Survey struct {
 	selector labels.Selector
 	strategy v1beta1.RollingUpdateCloneSetStrategy
 	limits   budget.Limits
-	history  history
+	history  revision.History
 	fleet    fleet
 	// release are Pods that the CloneSet controls and whose labels it no longer selects.
 	release []*corev1.Pod
@@ -128,7 +129,7 @@ func (v *Survey) sortFleet(pods []*corev1.Pod) fleet {
 			pod:       p,
 			state:     pod.State(p),
 			instance:  instance,
-			updated:   v.history.isUpdate(p),
+			updated:   v.history.IsUpdate(p),
 			specified: pod.IsSpecifiedDelete(p) || named.Has(p.Name),
 		}
 		var wait time.Duration
@@ -176,7 +177,7 @@ func (f fleet) pods() []*corev1.Pod {
 	return out
 }
 
-// revisionOf returns the stored revision that the Pod carries the label of, or nil.
-func (v *Survey) revisionOf(p *corev1.Pod) *appsv1.ControllerRevision {
-	return v.history.find(p)
+// workload is what the steps shared by all workloads need to know.
+func (v *Survey) workload() rollout.Workload {
+	return rollout.Workload{Lifecycle: v.Set.Spec.Lifecycle, InPlace: v.Options.InPlace, ShortHash: v.Options.ShortHash, Now: v.Now}
 }

@@ -1,4 +1,4 @@
-package cloneset
+package rollout
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -7,9 +7,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// podWrites returns the writes that take a Pod through the given versions, each as few as the API server allows: labels and annotations
+// PodWrites returns the writes that take a Pod through the given versions, each as few as the API server allows: labels and annotations
 // ride on a status write where there is one, and resources go by their own subresource.
-func podWrites(concern plan.Concern, versions ...*corev1.Pod) plan.Chain {
+func PodWrites(concern plan.Concern, versions ...*corev1.Pod) plan.Chain {
 	var chain plan.Chain
 	write := func(verb plan.Verb, before, after *corev1.Pod) {
 		chain = append(chain, plan.Action{Verb: verb, Concern: concern, Before: before, After: after})

@@ -1,0 +1,31 @@
+package rollout
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// Failures returns what failed under a concern, in words; empty when nothing did. Conflicts are no failures: the next pass judges anew.
+func Failures(concern plan.Concern, p plan.Plan, done apply.Outcome) string {
+	var failures []error
+	for _, result := range done.Results {
+		under := result.Action.Concern == concern || (concern == plan.Rollout && result.Action.Concern == plan.Settle)
+		if under && result.Err != nil && !apierrors.IsConflict(result.Err) {
+			failures = append(failures, result.Err)
+		}
+	}
+	for _, h := range p.Holds {
+		if h.Failure == concern {
+			failures = append(failures, errors.New(h.Why))
+		}
+	}
+	const most = 3
+	if len(failures) == 0 {
+		return ""
+	}
+	return errors.Join(failures[:min(most, len(failures))]...).Error()
+}
