@@ -40,7 +40,7 @@ func (e *env) record(name string) *history {
 	h.fewestAvailable, h.mostPods = len(h.pods), len(h.pods)
 	s, err := cluster.Scheme()
 	e.must(err)
-	watcher, err := client.NewWithWatch(shared.Config, client.Options{Scheme: s})
+	watcher, err := client.NewWithWatch(e.Config, client.Options{Scheme: s})
 	e.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
