@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -44,6 +46,11 @@ func TestSurgeWithPartition(t *testing.T) {
 			h.read(func(h *history) {
 				if h.fewestAvailable < 5 || h.mostPods > 6 {
 					t.Errorf("there were as few as %d available and as many as %d Pods, want 5 and 6; rows %q", h.fewestAvailable, h.mostPods, h.rows)
+				}
+				for _, row := range h.rows {
+					if columns := strings.Fields(row); columns[3] < "5" || columns[4] > "6" {
+						t.Errorf("a row is %s: READY is below 5 or TOTAL above 6", row)
+					}
 				}
 			})
 		})
@@ -126,6 +133,74 @@ func TestRecreateStreamsWithinMaxUnavailable(t *testing.T) {
 			t.Errorf("Pod %s was not recreated", uid)
 		}
 	}
+}
+
+func TestSlowPodTakesOnlyItsOwnPlace(t *testing.T) {
+	e := newEnv(t)
+	set := e.plain("slow", 10)
+	set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: warm}}
+	e.must(e.Client.Create(e.ctx, set))
+	old := e.warmAll("slow", func(corev1.Pod) bool { return true })
+	e.settled("slow", 10, 10)
+	old()
+	h := e.record("slow")
+	e.edit("slow", image("nginx:mainline"))
+	var slow string
+	stop := e.warmAll("slow", func(p corev1.Pod) bool {
+		if slow == "" && p.Spec.Containers[0].Image == "nginx:mainline" {
+			slow = p.Name
+		}
+		return p.Name != slow
+	})
+	e.eventually("all others are updated while one is not ready", func() error {
+		s := e.cloneSet("slow").Status
+		if s.UpdatedReplicas != 10 || s.UpdatedAvailableReplicas != 9 {
+			return fmt.Errorf("%d are updated, %d of them available", s.UpdatedReplicas, s.UpdatedAvailableReplicas)
+		}
+		return nil
+	})
+	stop()
+	if !slices.Contains(names(e.pods("slow")), slow) {
+		t.Errorf("the slow Pod %s was replaced", slow)
+	}
+	e.warmAll("slow", func(corev1.Pod) bool { return true })
+	e.settled("slow", 10, 10)
+	h.read(func(h *history) {
+		if h.fewestAvailable < 8 || h.mostPods > 10 {
+			t.Errorf("as few as %d were available and there were as many as %d, want 8 and 10", h.fewestAvailable, h.mostPods)
+		}
+	})
+}
+
+// warm is a readiness gate that a test opens in the place of a user's controller.
+const warm corev1.PodConditionType = "example.io/warm"
+
+// warmAll opens the gate of those Pods that may be, until stop.
+func (e *env) warmAll(name string, may func(corev1.Pod) bool) (stop func()) {
+	ctx, cancel := context.WithCancel(e.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+			var pods corev1.PodList
+			if err := e.Client.List(ctx, &pods, client.InNamespace(e.namespace), client.MatchingLabels{"app": name}); err != nil {
+				continue // the next round reads again
+			}
+			for _, p := range pods.Items {
+				isOpen := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == warm })
+				if isOpen || !may(p) {
+					continue
+				}
+				before := p.DeepCopy()
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: warm, Status: corev1.ConditionTrue})
+				// A Pod that changed meanwhile comes again in the next round.
+				_ = e.Client.Status().Patch(ctx, &p, client.StrategicMergeFrom(before))
+			}
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	e.Cleanup(stop)
+	return stop
 }
 
 func TestPausedStillScales(t *testing.T) {
