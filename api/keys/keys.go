@@ -25,6 +25,10 @@ const (
 // SpecifiedDelete is the Pod label by which a user asks the owner to delete that Pod under the owner's own rules. Its value is ignored.
 const SpecifiedDelete = "apps.kruise.io/specified-delete"
 
+// OwnedByStatefulSet is the annotation of a claim with the name of the StatefulSet that has expanded it. The StatefulSet controller writes it, for
+// software that looks for it.
+const OwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
+
 // Annotations of the in-place update. The workload controllers write and read them.
 const (
 	// InPlaceUpdateState is the Pod annotation with the record of the last in-place update, as JSON.

@@ -40,6 +40,11 @@ func pairs() []pair {
 		differInStatus: []string{"updateRevision", "daemonSetHash"},
 		toHub:          typed(DaemonSetToHub),
 		fromHub:        typed(DaemonSetFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
+		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
+		toHub:   typed(StatefulSetToHub),
+		fromHub: typed(StatefulSetFromHub),
 	}}
 }
 

@@ -74,3 +74,21 @@ func ownerKey(object client.Object, owner schema.GroupKind) (types.NamespacedNam
 	}
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: controller.Name}, true
 }
+
+// NamedEvents leads from an object to the owners that its own name leads to. Owners that do not exist cost nothing: nobody looks after them.
+func NamedEvents[T client.Object](owners func(T) []string) handler.TypedEventHandler[T, reconcile.Request] {
+	enqueue := func(object T, q queue) {
+		for _, name := range owners(object) {
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}, gather)
+		}
+	}
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
+				enqueue(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(e.Object, q) },
+	}
+}

@@ -16,6 +16,8 @@ import (
 type Workload struct {
 	Lifecycle *pub.Lifecycle
 	InPlace   inplace.Options
+	// TemplateHash also labels Pods with pod-template-hash, the short hash of their revision.
+	TemplateHash bool
 	// ShortHash labels Pods with the hash of their revision alone, instead of its full name.
 	ShortHash bool
 	Now       time.Time

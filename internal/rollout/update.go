@@ -105,9 +105,9 @@ func (w Workload) Start(p *corev1.Pod, rev *appsv1.ControllerRevision) {
 
 // RevisionLabels are the labels by which a Pod says which revision it is at.
 func (w Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]string {
-	labels := map[string]string{
-		appsv1.ControllerRevisionHashLabelKey: rev.Name,
-		keys.PodTemplateHash:                  revision.ShortHash(rev.Name),
+	labels := map[string]string{appsv1.ControllerRevisionHashLabelKey: rev.Name}
+	if w.TemplateHash {
+		labels[keys.PodTemplateHash] = revision.ShortHash(rev.Name)
 	}
 	if w.ShortHash {
 		labels[appsv1.ControllerRevisionHashLabelKey] = revision.ShortHash(rev.Name)
