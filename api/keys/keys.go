@@ -77,6 +77,18 @@ const (
 // v1alpha1 has one field for both. Conversion writes and reads it.
 const OnDeletePodUpdatePolicy = "kruise.io/cloneset-ondelete-pod-update-policy"
 
+// Labels and annotations of DaemonSets.
+const (
+	// ProgressiveCreatePod is the v1alpha1 DaemonSet annotation that, with the value "true", stands for scaleStrategy.partitionedScaling. Users
+	// write it, conversion reads it.
+	ProgressiveCreatePod = "daemonset.kruise.io/progressive-create-pod"
+	// TemplateGeneration is the annotation in which a DaemonSet of older software numbers its templates. Users write it, or take it over from
+	// the DaemonSet that ours replaces; the DaemonSet controller copies it into the Pods' label PodTemplateGeneration.
+	TemplateGeneration = "deprecated.daemonset.template.generation"
+	// PodTemplateGeneration is the Pod label with the number of the template that the Pod was made from.
+	PodTemplateGeneration = "pod-template-generation"
+)
+
 // DeleteProtection is the label by which a user protects an object from deletion: DeleteProtectionAlways or DeleteProtectionCascading.
 const (
 	DeleteProtection          = "policy.kruise.io/delete-protection"

@@ -18,7 +18,7 @@ import (
 const oldestServer = "1.32"
 
 // crds are the kinds that must be installed.
-func crds() []string { return []string{"clonesets.apps.kruise.io"} }
+func crds() []string { return []string{"clonesets.apps.kruise.io", "daemonsets.apps.kruise.io"} }
 
 // need is a right that the manager cannot work without.
 type need struct {
@@ -40,6 +40,9 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
+		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
 	}
 }
 

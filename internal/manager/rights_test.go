@@ -52,8 +52,8 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 1 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want one of each", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 2 || len(validating.Webhooks) != 2 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want two of each", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 

@@ -81,6 +81,10 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
 		},
+		DaemonSet: validating.DaemonSetOptions{
+			Templates:          templates,
+			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
+		},
 	})
 	rotator, err := newRotator(live, s, served.has)
 	if err != nil {

@@ -56,25 +56,11 @@ func (c change) template(ctx context.Context, path *field.Path) (field.ErrorList
 	if !c.templateChanged() && !c.claimsChanged() {
 		return nil, nil
 	}
-	var errs field.ErrorList
-	spec := &c.new.Spec.Template.Spec
-	if spec.RestartPolicy != "" && spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in CloneSet is not supported: its Pods are to run for ever"))
-	}
+	errs := c.workload().checkPodsRunForEver(path)
 	if len(errs) > 0 || c.Templates == nil {
 		return errs, nil
 	}
-	verdict := c.Templates.Check(ctx, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates))
-	for _, err := range verdict.Errors {
-		if rest, ok := strings.CutPrefix(err.Field, "template"); ok {
-			err.Field = path.String() + rest
-		} else {
-			err.Field = path.String()
-		}
-	}
+	verdict := judge(ctx, c.Templates, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates), path)
 	return verdict.Errors, verdict.Warnings
 }
 
