@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
@@ -21,15 +23,32 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
-	executor := &apply.Executor{Config: apply.Config{
-		Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-		Scheme:      mgr.GetScheme(),
-		Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-		Events:      apply.NewEvents(mgr.GetEventRecorderFor(cloneset.EventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-		Parallel:    parallelWrites,
-	}}
+	executor := func(eventSource string) *apply.Executor {
+		return &apply.Executor{Config: apply.Config{
+			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+			Scheme:      mgr.GetScheme(),
+			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
+			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
+			Parallel:    parallelWrites,
+		}}
+	}
+	if err := statefulset.Add(mgr, statefulset.Config{
+		Executor: executor(statefulset.EventSource),
+		Live:     live,
+		Workers:  o.StatefulSetWorkers,
+		Now:      time.Now,
+		Options: statefulset.Options{
+			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
+			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
+			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
+			InPlace:                 inPlaceOptions(gates),
+		},
+	}); err != nil {
+		return fmt.Errorf("adding the controller of StatefulSets: %w", err)
+	}
 	return cloneset.Add(mgr, cloneset.Config{
-		Executor: executor,
+		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
 		Now:      time.Now,

@@ -31,6 +31,7 @@ type numberedSets struct {
 	sets       map[types.UID][]dated[*v1beta1.StatefulSet]
 	pods       map[types.UID]*life
 	of         map[types.UID][]*life
+	owner      map[types.UID]types.UID
 	revisions  map[string]types.UID
 	violations []Violation
 }
@@ -38,7 +39,7 @@ type numberedSets struct {
 // CheckStatefulSet returns the promises that a StatefulSet controller has broken in a history.
 func CheckStatefulSet(history []simulate.Change) []Violation {
 	l := &numberedSets{
-		sets: map[types.UID][]dated[*v1beta1.StatefulSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]types.UID{},
+		sets: map[types.UID][]dated[*v1beta1.StatefulSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, owner: map[types.UID]types.UID{}, revisions: map[string]types.UID{},
 	}
 	for _, c := range history {
 		l.record(c)
@@ -66,7 +67,11 @@ func (l *numberedSets) record(c simulate.Change) {
 		if known == nil {
 			known = &life{late: c.Late}
 			l.pods[object.GetUID()] = known
-			if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		}
+		// A Pod may be let go and adopted by another StatefulSet of the same name.
+		if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+			l.owner[object.GetUID()] = owner.UID
+			if !slices.Contains(l.of[owner.UID], known) {
 				l.of[owner.UID] = append(l.of[owner.UID], known)
 			}
 		}
@@ -277,7 +282,9 @@ func (l *numberedSets) isUp(c simulate.Change, s *v1beta1.StatefulSet, n int) bo
 
 // judgeGoing checks a deletion.
 func (l *numberedSets) judgeGoing(c simulate.Change, before *corev1.Pod, v versions) {
-	if v.every(func(s *v1beta1.StatefulSet) bool { return s.Spec.Lifecycle != nil && isHooked(before, s.Spec.Lifecycle.PreDelete) }) {
+	if v.every(func(s *v1beta1.StatefulSet) bool {
+		return s.Spec.Lifecycle != nil && isHooked(before, s.Spec.Lifecycle.PreDelete)
+	}) {
 		l.breaks(RuleHook, c, "%s is deleted while its preDelete hook holds it", before.Name)
 	}
 	n := ordinalOf(before)
@@ -310,7 +317,9 @@ func (l *numberedSets) judgeChange(c simulate.Change, before, after *corev1.Pod,
 	if sameImages(before, after) {
 		return
 	}
-	if v.every(func(s *v1beta1.StatefulSet) bool { return s.Spec.Lifecycle != nil && isHooked(before, s.Spec.Lifecycle.InPlaceUpdate) }) {
+	if v.every(func(s *v1beta1.StatefulSet) bool {
+		return s.Spec.Lifecycle != nil && isHooked(before, s.Spec.Lifecycle.InPlaceUpdate)
+	}) {
 		l.breaks(RuleHook, c, "%s changes while its inPlaceUpdate hook holds it", before.Name)
 	}
 }
@@ -330,8 +339,7 @@ func (l *numberedSets) judgeClaimOf(c simulate.Change) {
 		if owner.Kind != "Pod" || p == nil || slices.ContainsFunc(before.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 			continue
 		}
-		set := metav1.GetControllerOfNoCopy(p.versions[0].object)
-		if l.versionsOf(set.UID, c).every(func(s *v1beta1.StatefulSet) bool {
+		if l.versionsOf(l.owner[owner.UID], c).every(func(s *v1beta1.StatefulSet) bool {
 			policy := s.Spec.PersistentVolumeClaimRetentionPolicy
 			return policy == nil || policy.WhenScaled != v1beta1.DeletePersistentVolumeClaimRetentionPolicyType ||
 				slices.Contains(slotsOf(s), ordinalOf(p.versions[0].object))
