@@ -22,7 +22,7 @@ type Workload struct {
 	ShortHash bool
 	// Bare Pods carry no lifecycle state unless a hook plays a part, and their records name a revision by its hash alone.
 	Bare bool
-	Now       time.Time
+	Now  time.Time
 }
 
 // Event reasons of the steps. Wire: users' alerts and tools match them.
