@@ -51,30 +51,43 @@ func (s *step) tend(p *place) {
 	running := p.running()
 	if s.surges() {
 		s.tendPair(p, running)
-	} else if len(running) > 1 {
-		for _, m := range running[1:] {
-			s.remove(m, plan.Scale, fmt.Sprintf("%s is on %s already", running[0].pod.Name, p.name))
-		}
+	} else {
+		s.keepBest(p, running)
 	}
 	s.tendHooked(p, len(running))
 }
 
-// tendPair keeps the first Pod of either side. The new one is there to take the old one's place once it is available; an old one that serves
-// nobody need not wait for that.
-func (s *step) tendPair(p *place, running []*member) {
-	var first [2]*member
-	for _, m := range running {
-		side := &first[0]
-		if m.updated {
-			side = &first[1]
-		}
-		if *side == nil {
-			*side = m
-			continue
-		}
-		s.remove(m, plan.Scale, fmt.Sprintf("%s is on %s already", (*side).pod.Name, p.name))
+// keepBest keeps the Pod that is of most use, of several the one that speaks for the node, and returns it; nil when there is none.
+func (s *step) keepBest(p *place, all []*member) *member {
+	if len(all) == 0 {
+		return nil
 	}
-	switch was, is := first[0], first[1]; {
+	best := all[0]
+	for _, m := range all {
+		if m.use() > best.use() {
+			best = m
+		}
+	}
+	for _, m := range all {
+		if m != best {
+			s.remove(m, plan.Scale, fmt.Sprintf("%s is on %s already", best.pod.Name, p.name))
+		}
+	}
+	return best
+}
+
+// tendPair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that serves nobody need
+// not wait for that.
+func (s *step) tendPair(p *place, running []*member) {
+	var old, updated []*member
+	for _, m := range running {
+		if m.updated {
+			updated = append(updated, m)
+		} else {
+			old = append(old, m)
+		}
+	}
+	switch was, is := s.keepBest(p, old), s.keepBest(p, updated); {
 	case was == nil || is == nil:
 	case !was.ready:
 		s.remove(was, plan.Rollout, fmt.Sprintf("it is not ready, and %s takes its place", is.pod.Name))
