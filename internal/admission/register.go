@@ -14,9 +14,10 @@ import (
 
 // Options is what the webhooks are to do.
 type Options struct {
-	Defaults  defaults.Options
-	CloneSet  validating.CloneSetOptions
-	DaemonSet validating.DaemonSetOptions
+	Defaults    defaults.Options
+	CloneSet    validating.CloneSetOptions
+	DaemonSet   validating.DaemonSetOptions
+	StatefulSet validating.StatefulSetOptions
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -28,8 +29,9 @@ type Server interface {
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"cloneset":  {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset": {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"statefulset": {defaulting.StatefulSet(o.Defaults), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
@@ -43,6 +44,18 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
 			RecreateOnClaimChange:   gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
 			ExcludePreparingDelete:  o.ExcludePreparingDelete,
+			InPlace:                 inPlaceOptions(gates),
+		},
+	}), statefulset.Add(mgr, statefulset.Config{
+		Executor: executor(statefulset.EventSource),
+		Live:     live,
+		Workers:  o.StatefulSetWorkers,
+		Now:      time.Now,
+		Options: statefulset.Options{
+			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
+			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
+			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), daemonset.Add(mgr, daemonset.Config{

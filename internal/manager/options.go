@@ -31,6 +31,7 @@ type Options struct {
 	WebhookInitializeTimeout time.Duration
 	CloneSetWorkers          int
 	DaemonSetWorkers         int
+	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
 
@@ -74,6 +75,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
+	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
 	for name, value := range ignored() {
@@ -91,7 +93,7 @@ func ignored() map[string]string {
 		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
 		"assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"statefulset-workers":         "3", "sidecarset-workers": "3", "uniteddeployment-workers": "3",
+		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
 		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
 		"nodeimage-workers": "3", "crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
 		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
@@ -124,7 +126,7 @@ func (o *Options) validate() error {
 	for _, workers := range []struct {
 		flag   string
 		number int
-	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}} {
+	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
 		}

@@ -16,6 +16,9 @@ const kubeletActor = "kubelet"
 
 // Kubelet is the scheduler and the kubelets of all nodes. It moves a Pod on only when told to.
 type Kubelet struct {
+	// IsBad tells images that can't be pulled; nil means that there are none.
+	IsBad func(image string) bool
+
 	cluster    *Cluster
 	containers int
 	// idle holds the version of each Pod for which nothing is due.
@@ -57,7 +60,7 @@ func (k *Kubelet) advance(p *corev1.Pod) {
 		changed := k.change(p)
 		p.Status.ObservedGeneration = p.Generation
 		if !changed {
-			getReady(p)
+			k.getReady(p)
 		}
 	}
 	k.judge(p)
@@ -102,9 +105,14 @@ func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
 	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.cluster.now.Truncate(time.Second))}}
 }
 
-func getReady(p *corev1.Pod) {
+func (k *Kubelet) getReady(p *corev1.Pod) {
 	for i := range p.Status.ContainerStatuses {
-		p.Status.ContainerStatuses[i].Ready = true
+		status := &p.Status.ContainerStatuses[i]
+		if k.IsBad != nil && k.IsBad(status.Image) {
+			status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+			continue
+		}
+		status.Ready = true
 	}
 }
 

@@ -66,7 +66,7 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.Stateful
 		Cache: cached,
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.StatefulSet) (Survey, error) {
-			s, err := observer{Reader: r, live: live, options: options{Options: c.Options, now: c.Now}}.observe(ctx, set)
+			s, err := observer{Reader: r, live: c.Live, options: options{Options: c.Options, now: c.Now}}.observe(ctx, set)
 			if err != nil {
 				return Survey{}, err
 			}

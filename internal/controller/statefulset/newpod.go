@@ -39,8 +39,8 @@ func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Cha
 			chain = append(chain, v.createClaim(fresh, p.Name))
 		case have.DeletionTimestamp != nil:
 			return nil, "", fmt.Errorf("creating pod %s: its claim %s is being deleted", p.Name, have.Name)
-		case v.retention().WithPod && claim.IsOfFormerPod(have.OwnerReferences, p.Name):
-			return nil, fmt.Sprintf("its claim %s goes along with the Pod before it; it gets a new one then", have.Name), nil
+		case v.isDoomed(have):
+			return nil, fmt.Sprintf("its claim %s is about to go along with the Pod or the StatefulSet before it; it gets a new one then", have.Name), nil
 		default:
 			if kept := v.keepClaim(have, nil, true); kept != nil {
 				chain = append(chain, *kept)

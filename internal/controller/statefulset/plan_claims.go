@@ -102,18 +102,31 @@ func (v *Survey) claimsBefore(m *member) plan.Chain {
 	return chain
 }
 
-func (v *Survey) kept(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
+// owners are the two that a claim may have by our doing. There is no Pod where p is nil.
+func (v *Survey) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.References {
 	yes := true
+	_, n, _ := ordinal.Split(c.Name)
 	by := claim.References{Workload: ownerReference(v.Set), Pod: metav1.OwnerReference{
-		APIVersion: "v1", Kind: "Pod", Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion: "v1", Kind: "Pod", Name: ordinal.PodName(v.Set.Name, n), Controller: &yes, BlockOwnerDeletion: &yes,
 	}}
 	if p != nil {
-		by.Pod.Name, by.Pod.UID = p.Name, p.UID
-	} else {
-		_, n, _ := ordinal.Split(c.Name)
-		by.Pod.Name = ordinal.PodName(v.Set.Name, n)
+		by.Pod.UID = p.UID
 	}
-	return claim.Kept(c.OwnerReferences, v.retention().Keeper(wanted), by)
+	return by
+}
+
+// isDoomed reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
+// kept still.
+func (v *Survey) isDoomed(c *corev1.PersistentVolumeClaim) bool {
+	by := v.owners(c, nil)
+	if !v.retention().WithPod && v.Options.ClaimRetention {
+		by.Pod = metav1.OwnerReference{}
+	}
+	return claim.IsDoomed(c.OwnerReferences, by)
+}
+
+func (v *Survey) kept(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
+	return claim.Kept(c.OwnerReferences, v.retention().Keeper(wanted), v.owners(c, p))
 }
 
 // keepClaim returns the write that has a claim go along with what its Pod's place asks for, or nil where it does already. There is no Pod where p

@@ -45,13 +45,19 @@ func update(v *Survey, complete bool, b *plan.Builder) {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, len(outdated), v.history.Update.Name)})
 		return
 	}
+	u := v.updater(b)
+	for _, s := range outdated {
+		if m := s.member; m.isFree() && m.state == pub.LifecycleStatePreparingUpdate {
+			// It has left service for the update, which OrderedReady would wait for else.
+			u.move(s, "its update has begun")
+		}
+	}
 	if !complete {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%d Pods are not at %s; OrderedReady updates once all are there and available", len(outdated), v.history.Update.Name)})
 		return
 	}
-	u := v.updater(b)
 	for _, s := range outdated {
-		if m := s.member; m.isFree() && (!m.ready || m.state == pub.LifecycleStatePreparingUpdate) {
+		if m := s.member; m.isFree() && !m.ready {
 			u.move(s, "it is not ready")
 		}
 	}

@@ -119,6 +119,9 @@ func (v *Survey) readSpec() (ordinal.Reserved, error) {
 	if v.selector.Empty() {
 		return ordinal.Reserved{}, fmt.Errorf("reading selector: it is empty, which would select every Pod of the namespace")
 	}
+	if v.replicas() > ordinal.MostReplicas {
+		return ordinal.Reserved{}, fmt.Errorf("replicas is %d: a StatefulSet can have up to %d", v.replicas(), ordinal.MostReplicas)
+	}
 	if spec.UpdateStrategy.RollingUpdate != nil && !v.onDelete() {
 		v.strategy = *spec.UpdateStrategy.RollingUpdate
 	}

@@ -67,9 +67,12 @@ func Kept(have []metav1.OwnerReference, keeper Keeper, by References) (want []me
 	return want, !equality.Semantic.DeepEqual(sorted(have), sorted(want)), foreign
 }
 
-// IsOfFormerPod reports whether one of the references is to a Pod of that name that is gone: the garbage collector is about to delete the claim.
-func IsOfFormerPod(have []metav1.OwnerReference, pod string) bool {
-	return slices.ContainsFunc(have, func(r metav1.OwnerReference) bool { return r.Kind == "Pod" && r.APIVersion == "v1" && r.Name == pod })
+// IsDoomed reports whether the garbage collector is about to delete the claim of a Pod that is not there: because it is to go along with that Pod,
+// or with a former workload of our name. Nothing may use it any more.
+func IsDoomed(have []metav1.OwnerReference, by References) bool {
+	return slices.ContainsFunc(have, func(r metav1.OwnerReference) bool {
+		return isSame(r, by.Pod) || isSame(r, by.Workload) && r.UID != by.Workload.UID
+	})
 }
 
 // isSame reports whether two references are to objects of the same kind and name, be it one that has replaced the other.

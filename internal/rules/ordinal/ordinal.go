@@ -102,10 +102,14 @@ func (r Reserved) Size() int64 {
 	return size
 }
 
+// MostReplicas is the largest number of replicas that Slots numbers, so that a mistyped number does not cost all memory.
+const MostReplicas = 1000000
+
 // Slots returns the ordinals of so many replicas, ascending: they are counted from start, without those that are reserved. Four replicas from 2
-// on with 1 and 3 reserved are 2, 4, 5 and 6. There are fewer only where the numbers run out.
+// on with 1 and 3 reserved are 2, 4, 5 and 6. There are fewer only where the numbers run out, or beyond MostReplicas.
 func (r Reserved) Slots(start, replicas int32) []int32 {
-	slots := make([]int32, 0, max(replicas, 0))
+	replicas = min(max(replicas, 0), MostReplicas)
+	slots := make([]int32, 0, replicas)
 	intervals := r.intervals
 	for n := int64(start); len(slots) < int(replicas) && n <= math.MaxInt32; n++ {
 		for len(intervals) > 0 && int64(intervals[0].last) < n {
