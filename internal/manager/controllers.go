@@ -1,7 +1,7 @@
 package manager
 
 import (
-	"fmt"
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -32,22 +33,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			Parallel:    parallelWrites,
 		}}
 	}
-	if err := statefulset.Add(mgr, statefulset.Config{
-		Executor: executor(statefulset.EventSource),
-		Live:     live,
-		Workers:  o.StatefulSetWorkers,
-		Now:      time.Now,
-		Options: statefulset.Options{
-			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
-			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
-			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
-			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
-			InPlace:                 inPlaceOptions(gates),
-		},
-	}); err != nil {
-		return fmt.Errorf("adding the controller of StatefulSets: %w", err)
-	}
-	return cloneset.Add(mgr, cloneset.Config{
+	return errors.Join(cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
@@ -60,7 +46,25 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			ExcludePreparingDelete:  o.ExcludePreparingDelete,
 			InPlace:                 inPlaceOptions(gates),
 		},
-	})
+	}), statefulset.Add(mgr, statefulset.Config{
+		Executor: executor(statefulset.EventSource),
+		Live:     live,
+		Workers:  o.StatefulSetWorkers,
+		Now:      time.Now,
+		Options: statefulset.Options{
+			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
+			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
+			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
+			InPlace:                 inPlaceOptions(gates),
+		},
+	}), daemonset.Add(mgr, daemonset.Config{
+		Executor: executor(daemonset.EventSource),
+		Live:     live,
+		Workers:  o.DaemonSetWorkers,
+		Now:      time.Now,
+		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+	}))
 }
 
 func inPlaceOptions(gates features.Set) inplace.Options {

@@ -48,7 +48,7 @@ func rooms() []room {
 		{packages: []string{"internal/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
 			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
-		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop"},
+		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
 			others: []string{"..."}},

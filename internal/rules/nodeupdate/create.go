@@ -8,10 +8,10 @@ type Place struct {
 
 // Creation says which nodes without a Pod get one.
 type Creation struct {
-	// Again are nodes that had a Pod and lost it.
-	Again []string
-	// First are nodes that get their first one.
-	First []string
+	// Update are nodes that get one at the update revision.
+	Update []string
+	// Old are nodes that lost theirs and get one at the older revision.
+	Old []string
 	// Wait are nodes that the partition keeps from getting their first one.
 	Wait []string
 }
@@ -25,11 +25,31 @@ type Progress struct {
 }
 
 // Create returns which of the nodes, in the order of creation, get a Pod where first Pods are created by partition: as many as are missing from
-// the number of nodes less the partition. A node that lost its Pod gets it back whatever the partition says: one that stands before a node
-// that has a Pod, and as many more as are missing from the number last reported.
+// the number of nodes less the partition. A node that lost its Pod gets it back whatever the partition says, and comes before one that never
+// had any: one that stands before a node that has a Pod, and as many more as are missing from the number last reported.
 //
 // Of ten nodes without Pods, partition 8 gives n0 and n1 their first one, and partition 5 then also n2, n3 and n4.
 func Create(places []Place, p Progress) Creation {
+	lost, never := missing(places, p.Known)
+	quota := max(len(places)-p.Updated-p.Partition, 0)
+	var out Creation
+	// Nodes are updated in the other direction: the last one to lose its Pod is the first that had a new one.
+	for i := len(lost) - 1; i >= 0; i-- {
+		if quota > 0 {
+			quota--
+			out.Update = append(out.Update, lost[i])
+		} else {
+			out.Old = append(out.Old, lost[i])
+		}
+	}
+	first := min(quota, len(never))
+	out.Update = append(out.Update, never[:first]...)
+	out.Wait = never[first:]
+	return out
+}
+
+// missing returns the nodes that lost their Pod, and those that never had one.
+func missing(places []Place, known int) (lost, never []string) {
 	last, have := -1, 0
 	for i, place := range places {
 		if place.HasPod {
@@ -37,20 +57,14 @@ func Create(places []Place, p Progress) Creation {
 			have++
 		}
 	}
-	quota := len(places) - p.Updated - p.Partition
-	lost := p.Known - have
-	var out Creation
 	for i, place := range places {
 		switch {
 		case place.HasPod:
-		case i < last || lost > 0:
-			out.Again = append(out.Again, place.Name)
-			lost--
-		case quota > len(out.First):
-			out.First = append(out.First, place.Name)
+		case i < last || len(lost) < known-have:
+			lost = append(lost, place.Name)
 		default:
-			out.Wait = append(out.Wait, place.Name)
+			never = append(never, place.Name)
 		}
 	}
-	return out
+	return lost, never
 }

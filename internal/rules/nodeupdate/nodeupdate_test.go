@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -138,15 +139,17 @@ func TestCreate(t *testing.T) {
 		progress Progress
 		want     Creation
 	}{
-		"the first ones": {"....", Progress{Partition: 2}, Creation{First: []string{"n0", "n1"}, Wait: []string{"n2", "n3"}}},
-		"further ones":   {"xx..", Progress{Partition: 1, Updated: 2, Known: 2}, Creation{First: []string{"n2"}, Wait: []string{"n3"}}},
-		"all":            {"xx..", Progress{Updated: 2}, Creation{First: []string{"n2", "n3"}}},
-		"one that lost its old Pod in the middle": {"xx.x", Progress{Partition: 3, Updated: 1, Known: 3}, Creation{Again: []string{"n2"}}},
-		"one that lost its old Pod at the end":    {"xxx.", Progress{Partition: 4, Known: 4}, Creation{Again: []string{"n3"}}},
-		"a partition of more than all":            {"....", Progress{Partition: 9}, Creation{Wait: []string{"n0", "n1", "n2", "n3"}}},
+		"the first ones": {"....", Progress{Partition: 2}, Creation{Update: []string{"n0", "n1"}, Wait: []string{"n2", "n3"}}},
+		"further ones":   {"xx..", Progress{Partition: 1, Updated: 2, Known: 2}, Creation{Update: []string{"n2"}, Wait: []string{"n3"}}},
+		"all":            {"xx..", Progress{Updated: 2, Known: 2}, Creation{Update: []string{"n2", "n3"}}},
+		"one that lost its old Pod in the middle":             {"xx.x", Progress{Partition: 3, Updated: 1, Known: 3}, Creation{Old: []string{"n2"}}},
+		"one that lost its old Pod at the end":                {"xxx.", Progress{Partition: 4, Known: 4}, Creation{Old: []string{"n3"}}},
+		"one that lost its new Pod":                           {".x..", Progress{Partition: 2, Updated: 1, Known: 2}, Creation{Update: []string{"n0"}, Wait: []string{"n2", "n3"}}},
+		"one that lost its new and one that lost its old Pod": {"x.xx.", Progress{Partition: 4, Known: 5}, Creation{Update: []string{"n4"}, Old: []string{"n1"}}},
+		"a partition of more than all":                        {"....", Progress{Partition: 9}, Creation{Wait: []string{"n0", "n1", "n2", "n3"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Create(places(tc.have), tc.progress)); diff != "" {
+			if diff := cmp.Diff(tc.want, Create(places(tc.have), tc.progress), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
