@@ -259,9 +259,15 @@ func (e *env) allPods() []corev1.Pod {
 
 func (e *env) pod(n int) corev1.Pod {
 	e.Helper()
-	var p corev1.Pod
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: fmt.Sprintf("web-%d", n)}, &p))
+	p, err := e.tryPod(n)
+	e.must(err)
 	return p
+}
+
+func (e *env) tryPod(n int) (corev1.Pod, error) {
+	var p corev1.Pod
+	err := e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: fmt.Sprintf("web-%d", n)}, &p)
+	return p, err
 }
 
 // uid returns the UID of a Pod; nothing where there is none.
@@ -303,6 +309,9 @@ func (e *env) settled(want ...string) *v1beta1.StatefulSet {
 		set = e.set()
 		var got []string
 		for _, p := range e.allPods() {
+			if p.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is on its way out", p.Name)
+			}
 			got = append(got, strings.TrimPrefix(p.Name, "web-")+" "+strings.TrimPrefix(p.Spec.Containers[0].Image, "nginx:"))
 		}
 		s := set.Status

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,7 +31,7 @@ func TestParallelUpdateStaysWithinMaxUnavailable(t *testing.T) {
 	e.must(err)
 	watch := e.watchAvailable()
 	e.edit(image("nginx:1.28"))
-	set := e.settled(at("1.28", 0, 1, 2, 3, 4)...)
+	e.settled(at("1.28", 0, 1, 2, 3, 4)...)
 	if least := watch(); least < 3 {
 		t.Errorf("there were %d available Pods, want 3 at least", least)
 	}
@@ -42,21 +43,26 @@ func TestParallelUpdateStaysWithinMaxUnavailable(t *testing.T) {
 	if again, err := e.claim("data-web-4"); err != nil || again.UID != claim.UID {
 		t.Errorf("its claim is another one: %v", err)
 	}
-	if set.Status.CurrentRevision != set.Status.UpdateRevision || set.Status.CurrentReplicas != 5 || set.Status.UpdatedReplicas != 5 {
-		t.Errorf("the status is %+v", set.Status)
-	}
-	var order []string
-	var events corev1.EventList
-	e.must(e.List(e.ctx, &events, client.InNamespace(e.namespace)))
-	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return strings.Compare(a.ResourceVersion, b.ResourceVersion) })
-	for _, event := range events.Items {
-		if event.Reason == "SuccessfulDelete" {
-			order = append(order, event.Message)
+	e.eventually("the status says that the update is over", func() error {
+		if s := e.set().Status; s.CurrentRevision != s.UpdateRevision || s.CurrentReplicas != 5 || s.UpdatedReplicas != 5 {
+			return fmt.Errorf("it is %+v", s)
 		}
-	}
-	if len(order) != 5 {
-		t.Errorf("the events are %v, want 5 deletions", order)
-	}
+		return nil
+	})
+	e.eventually("there is an event for each Pod", func() error {
+		var events corev1.EventList
+		e.must(e.List(e.ctx, &events, client.InNamespace(e.namespace)))
+		told := map[string]bool{}
+		for _, event := range events.Items {
+			if event.Reason == "SuccessfulDelete" && event.Source.Component == "statefulset-controller" {
+				told[event.Message] = true
+			}
+		}
+		if len(told) != 5 || !told["delete Pod web-4 in StatefulSet web successful"] {
+			return fmt.Errorf("the events are %v", told)
+		}
+		return nil
+	})
 }
 
 func TestPartition(t *testing.T) {
@@ -179,10 +185,11 @@ func TestBrokenPodsAreMendedByTheNextUpdate(t *testing.T) {
 	e.settled(at("1.27", 0, 1, 2, 3, 4)...)
 	e.edit(image("nginx:fail-pull"))
 	e.eventually("Pod 4 can't be pulled", func() error {
-		if p := e.pod(4); p.Spec.Containers[0].Image != "nginx:fail-pull" {
-			return fmt.Errorf("it runs %s", p.Spec.Containers[0].Image)
+		p, err := e.tryPod(4)
+		if err == nil && p.Spec.Containers[0].Image != "nginx:fail-pull" {
+			err = fmt.Errorf("it runs %s", p.Spec.Containers[0].Image)
 		}
-		return nil
+		return err
 	})
 	e.edit(image("nginx:1.28"))
 	e.settled(at("1.28", 0, 1, 2, 3, 4)...)
@@ -247,7 +254,9 @@ func TestSpecifiedDeleteWaitsForItsTurnAndForItsHook(t *testing.T) {
 	})
 	letGo := func() {
 		for _, name := range preparing() {
-			e.patchPod(int(name[len(name)-1]-'0'), func(p *corev1.Pod) { p.Finalizers = nil })
+			p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}}
+			err := e.Patch(e.ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			e.must(client.IgnoreNotFound(err))
 		}
 	}
 	e.eventually("both are new", func() error {
