@@ -28,6 +28,12 @@ import (
 // shared is the cluster that TestMain brings up; tests only read it.
 var shared *cluster.Cluster
 
+// manager is the manager of the cluster, and managerOptions are what it is started with. Only a test that runs alone may replace it.
+var (
+	manager        *cluster.Manager
+	managerOptions cluster.ManagerOptions
+)
+
 func TestMain(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -50,13 +56,15 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, shared.Down(context.WithoutCancel(ctx))) }()
-	manager, err := shared.StartManager(ctx, cluster.ManagerOptions{
-		Dir: filepath.Join(dir, "manager"), Args: []string{"--feature-gates=StatefulSetAutoResizePVCGate=true,ResourcesDeletionProtection=true", "--v=1"},
-	})
-	if err != nil {
+	managerOptions = cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{
+		"--feature-gates=StatefulSetAutoResizePVCGate=true,ResourcesDeletionProtection=true", "--v=1",
+		// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
+		"--enable-leader-election=false",
+	}}
+	if manager, err = shared.StartManager(ctx, managerOptions); err != nil {
 		return 1, err
 	}
-	defer manager.Stop()
+	defer func() { manager.Stop() }()
 	code = m.Run()
 	if code != 0 {
 		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(200))
@@ -78,6 +86,12 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
+	return sequential(t)
+}
+
+// sequential is for a test that others must not run beside.
+func sequential(t *testing.T) *env {
+	t.Helper()
 	e := &env{T: t, Client: shared.Client, ctx: t.Context()}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "sts-"}}
 	e.must(e.Create(e.ctx, namespace))
