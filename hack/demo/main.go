@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("Installing Kruise, and starting its manager beside the cluster ...")
-	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "kruise-manager")
+	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "beside", "kruise-manager")
 	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
 	if err != nil {
 		return err
