@@ -19,8 +19,9 @@ func PodWrites(concern plan.Concern, versions ...*corev1.Pod) plan.Chain {
 		to := versions[i]
 		status := !equality.Semantic.DeepEqual(from.Status, to.Status)
 		spec := !equality.Semantic.DeepEqual(from.Spec, to.Spec)
-		if !status && !spec && i+1 < len(versions) {
-			// Nothing here that could not ride on the next write.
+		if !status && !spec && i+1 < len(versions) && withResources(to, versions[i+1]) == nil {
+			// Nothing here that could not ride on the next write. A resize takes no metadata along: would it be written first and the
+			// kubelet's answer come before the record of it, nothing on the Pod would tell that it is to be waited for.
 			continue
 		}
 		resized := withResources(from, to)

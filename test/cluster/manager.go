@@ -21,8 +21,9 @@ import (
 type ManagerOptions struct {
 	// Dir holds the manager's log and certificates.
 	Dir string
-	// Args are further arguments.
-	Args []string
+	// Args are further arguments, Env further variables of the environment; a later one wins over an earlier one of the same name. By
+	// WEBHOOK_HOST= the API server is to reach the manager through its Service, whose endpoints are the caller's affair.
+	Args, Env []string
 	// Detached lets the manager live on when the process that started it ends. One that was started so before, for the same folder, is
 	// replaced. It ends by itself when the cluster does.
 	Detached bool
@@ -33,6 +34,7 @@ type Manager struct {
 	cmd     *exec.Cmd
 	log     string
 	address string
+	webhook string
 	exited  chan error
 }
 
@@ -41,6 +43,15 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	if err := c.Install(ctx); err != nil {
 		return nil, err
 	}
+	m, err := c.LaunchManager(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.WaitReady(ctx)
+}
+
+// LaunchManager starts a manager in a cluster that everything is installed in, and does not wait until it is ready.
+func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -56,7 +67,10 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{log: filepath.Join(o.Dir, "manager.log"), address: "127.0.0.1:" + ports[0], exited: make(chan error, 1)}
+	m := &Manager{
+		log:     filepath.Join(o.Dir, "manager.log"),
+		address: "127.0.0.1:" + ports[0], webhook: ports[2], exited: make(chan error, 1),
+	}
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -71,6 +85,7 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	m.cmd = exec.Command(binary, args...)
 	m.cmd.Env = append(os.Environ(),
 		"WEBHOOK_HOST=localhost", "WEBHOOK_PORT="+ports[2], "WEBHOOK_CERT_DIR="+filepath.Join(o.Dir, "certs"))
+	m.cmd.Env = append(m.cmd.Env, o.Env...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.Detached {
@@ -86,9 +101,6 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 		return nil, err
 	}
 	go func() { m.exited <- m.cmd.Wait() }()
-	if err := m.waitReady(ctx); err != nil {
-		return m, err
-	}
 	return m, nil
 }
 
@@ -120,7 +132,8 @@ func replace(pidFile, binary string) error {
 	return nil
 }
 
-func (m *Manager) waitReady(ctx context.Context) error {
+// WaitReady waits until the manager is ready.
+func (m *Manager) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
@@ -147,6 +160,9 @@ func (m *Manager) waitReady(ctx context.Context) error {
 
 // PID returns the manager's process id.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
+// WebhookPort returns the port of the manager's webhooks.
+func (m *Manager) WebhookPort() string { return m.webhook }
 
 // Log returns the path of the manager's log.
 func (m *Manager) Log() string { return m.log }

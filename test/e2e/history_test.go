@@ -23,24 +23,26 @@ type history struct {
 	// fewestAvailable and mostPods are the extremes since watching began; both are counted over Pods that are not being deleted.
 	fewestAvailable, mostPods int
 	pods                      map[string]*corev1.Pod
-	// images lists, by Pod, the lifecycle states that it was seen in, in order.
+	// states lists, by Pod, the lifecycle states that it was seen in, in order.
 	states map[string][]string
 	// updated lists the Pods in the order in which they left their first revision label or were deleted.
 	updated []string
-	failure error
+	// versions lists, by Pod, every version of it, in order.
+	versions map[string][]*corev1.Pod
+	failure  error
 }
 
 // record starts to watch; call it while the CloneSet is at rest.
 func (e *env) record(name string) *history {
 	e.Helper()
-	h := &history{pods: map[string]*corev1.Pod{}, states: map[string][]string{}}
+	h := &history{pods: map[string]*corev1.Pod{}, states: map[string][]string{}, versions: map[string][]*corev1.Pod{}}
 	for _, p := range e.pods(name) {
 		h.pods[p.Name] = &p
 	}
 	h.fewestAvailable, h.mostPods = len(h.pods), len(h.pods)
 	s, err := cluster.Scheme()
 	e.must(err)
-	watcher, err := client.NewWithWatch(shared.Config, client.Options{Scheme: s})
+	watcher, err := client.NewWithWatch(e.Config, client.Options{Scheme: s})
 	e.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -79,6 +81,7 @@ func (h *history) seePod(event watch.Event) {
 		h.failure = fmt.Errorf("watching Pods: %v", event.Object)
 		return
 	}
+	h.versions[p.Name] = append(h.versions[p.Name], p)
 	old := h.pods[p.Name]
 	gone := event.Type == watch.Deleted || p.DeletionTimestamp != nil
 	relabelled := old != nil && old.Labels["controller-revision-hash"] != p.Labels["controller-revision-hash"]

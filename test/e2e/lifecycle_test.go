@@ -26,11 +26,11 @@ func (e *env) drain(name string) (stop func()) {
 		defer close(done)
 		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 			var pods corev1.PodList
-			if err := shared.Client.List(ctx, &pods, client.InNamespace(e.namespace), client.MatchingLabels{"app": name}); err != nil {
+			if err := e.Client.List(ctx, &pods, client.InNamespace(e.namespace), client.MatchingLabels{"app": name}); err != nil {
 				continue // the next round reads again
 			}
 			for i := range pods.Items {
-				handOver(ctx, &pods.Items[i])
+				e.handOver(ctx, &pods.Items[i])
 			}
 		}
 	}()
@@ -39,7 +39,7 @@ func (e *env) drain(name string) (stop func()) {
 	return stop
 }
 
-func handOver(ctx context.Context, p *corev1.Pod) {
+func (e *env) handOver(ctx context.Context, p *corev1.Pod) {
 	before := p.DeepCopy()
 	switch pub.LifecycleStateType(p.Labels[keys.LifecycleState]) {
 	case pub.LifecycleStatePreparingDelete, pub.LifecycleStatePreparingUpdate:
@@ -55,7 +55,7 @@ func handOver(ctx context.Context, p *corev1.Pod) {
 	}
 	if !slices.Equal(before.Finalizers, p.Finalizers) {
 		// A Pod that changed meanwhile comes again in the next round.
-		_ = shared.Client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		_ = e.Client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 }
 
@@ -143,7 +143,7 @@ func (e *env) drainUpdatesOnly(name string) {
 		for _, p := range e.pods(name) {
 			switch state := p.Labels[keys.LifecycleState]; state {
 			case "PreparingUpdate", "Updated", "Updating":
-				handOver(e.ctx, &p)
+				e.handOver(e.ctx, &p)
 				return fmt.Errorf("Pod %s is in %s", p.Name, state)
 			}
 		}
@@ -159,7 +159,7 @@ func TestHookByTwoLabels(t *testing.T) {
 	for key, value := range hook {
 		set.Spec.Template.Labels[key] = value
 	}
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.settled("labels", 1, 1)
 	name := e.pods("labels")[0].Name
 	state := func(want string) {
@@ -217,7 +217,7 @@ func TestPreNormalHook(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("warming", 2)
 	set.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.io/warm": "true"}}}
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.eventually("Pods are ready, but not available", func() error {
 		s := e.cloneSet("warming").Status
 		if s.ReadyReplicas != 2 || s.AvailableReplicas != 0 {
@@ -237,7 +237,7 @@ func TestExcludePreparingDelete(t *testing.T) {
 	set.Spec.ScaleStrategy.ExcludePreparingDelete = true
 	set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{FinalizersHandler: []string{blocker}}}
 	set.Spec.Template.Finalizers = []string{blocker}
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.settled("replaced", 5, 5)
 	victim := e.pods("replaced")[0].Name
 	e.patchPod(victim, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })

@@ -47,7 +47,7 @@ func (e *env) revisions(name string) []string {
 	e.Helper()
 	set := e.cloneSet(name)
 	var list appsv1.ControllerRevisionList
-	e.must(shared.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
 	var out []string
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], set) {
@@ -62,7 +62,7 @@ func (e *env) revisions(name string) []string {
 func (e *env) events(name, reason string) int {
 	e.Helper()
 	var list corev1.EventList
-	e.must(shared.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
 	n := 0
 	for _, event := range list.Items {
 		if event.InvolvedObject.Name == name && event.Reason == reason {

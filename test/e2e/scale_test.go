@@ -66,7 +66,7 @@ func TestClaimsManifest(t *testing.T) {
 	claimName := "data-vol-" + victim.Name
 	before := &corev1.PersistentVolumeClaim{}
 	e.get(claimName, before)
-	e.must(shared.Client.Delete(e.ctx, &victim))
+	e.must(e.Client.Delete(e.ctx, &victim))
 	e.eventually("another Pod has the same name", func() error {
 		for _, p := range e.pods("sample-data") {
 			if p.Name == victim.Name && p.UID != victim.UID {
@@ -88,12 +88,12 @@ func TestClaimsManifest(t *testing.T) {
 	e.claimPerPod("sample-data", 4)
 
 	t.Log("deleting the CloneSet takes all")
-	e.must(shared.Client.Delete(e.ctx, e.cloneSet("sample-data")))
+	e.must(e.Client.Delete(e.ctx, e.cloneSet("sample-data")))
 	e.eventually("no Pod and no claim is left", func() error {
 		var pods corev1.PodList
 		var claims corev1.PersistentVolumeClaimList
-		e.must(shared.Client.List(e.ctx, &pods, client.InNamespace(e.namespace)))
-		e.must(shared.Client.List(e.ctx, &claims, client.InNamespace(e.namespace)))
+		e.must(e.Client.List(e.ctx, &pods, client.InNamespace(e.namespace)))
+		e.must(e.Client.List(e.ctx, &claims, client.InNamespace(e.namespace)))
 		if len(pods.Items)+len(claims.Items) > 0 {
 			return fmt.Errorf("%d Pods and %d claims are left", len(pods.Items), len(claims.Items))
 		}
@@ -125,10 +125,10 @@ func TestClaimsAreNotReusedByDefault(t *testing.T) {
 	o := e.object(e.manifest("cloneset-claims.yaml"))
 	set := convert[v1beta1.CloneSet](e, o)
 	set.APIVersion = "apps.kruise.io/v1beta1"
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.settled("sample-data", 5, 5)
 	victim := e.pods("sample-data")[0]
-	e.must(shared.Client.Delete(e.ctx, &victim))
+	e.must(e.Client.Delete(e.ctx, &victim))
 	e.eventually("the Pod is replaced by one of another name, and its claim is gone", func() error {
 		if pods := names(e.pods("sample-data")); len(pods) != 5 || slices.Contains(pods, victim.Name) {
 			return fmt.Errorf("Pods are %v", pods)
@@ -153,7 +153,7 @@ func TestStuckPodGivesUpItsClaims(t *testing.T) {
 		e.ctx = e.cleanupContext()
 		e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = nil })
 	})
-	e.must(shared.Client.Delete(e.ctx, &victim))
+	e.must(e.Client.Delete(e.ctx, &victim))
 	e.within(35*time.Second, "a replacement with another id is ready", func() error {
 		set := e.cloneSet("sample-data")
 		if set.Status.AvailableReplicas != 5 || len(e.pods("sample-data")) != 5 {
@@ -210,9 +210,9 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	e.refused(e.tryEdit("chosen", func(set *v1beta1.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{"chosen-9m4hp"} }),
 		"spec.scaleStrategy.podsToDelete", "chosen-9m4hp")
 	older := e.object(text)
-	e.must(shared.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
+	e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
 	e.must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
-	e.refused(shared.Client.Update(e.ctx, older), "podsToDelete", "chosen-9m4hp")
+	e.refused(e.Client.Update(e.ctx, older), "podsToDelete", "chosen-9m4hp")
 }
 
 func (e *env) listIsEmpty(name string) {
@@ -230,9 +230,9 @@ func TestScaleSubresource(t *testing.T) {
 	e.create(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
-	e.must(shared.Client.SubResource("scale").Update(e.ctx, set, client.WithSubResourceBody(scale)))
+	e.must(e.Client.SubResource("scale").Update(e.ctx, set, client.WithSubResourceBody(scale)))
 	e.settled("sample", 7, 7)
-	e.must(shared.Client.SubResource("scale").Get(e.ctx, set, scale))
+	e.must(e.Client.SubResource("scale").Get(e.ctx, set, scale))
 	if scale.Status.Replicas != 7 || scale.Status.Selector != "app=sample" {
 		t.Errorf("scale status is %+v, want 7 replicas selected by app=sample", scale.Status)
 	}
@@ -244,7 +244,7 @@ func TestScaleOutOneAtATime(t *testing.T) {
 	set := e.plain("slowly", 0)
 	set.Spec.ScaleStrategy.MaxUnavailable = &one
 	set.Spec.MinReadySeconds = 5
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.settled("slowly", 0, 0)
 	e.edit("slowly", replicas(4))
 	e.settled("slowly", 4, 4)
@@ -267,7 +267,7 @@ func TestScaleInOfPodsThatAreReadyButNotAvailable(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("patient", 5)
 	set.Spec.MinReadySeconds = 99999
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.eventually("5 Pods are ready", func() error {
 		if n := e.cloneSet("patient").Status.ReadyReplicas; n != 5 {
 			return fmt.Errorf("%d are", n)
@@ -286,7 +286,7 @@ func TestScaleInOfPodsThatAreReadyButNotAvailable(t *testing.T) {
 func TestScaleInPrefersTheCheapAndTheCrowded(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("ranked", 6)
-	e.must(shared.Client.Create(e.ctx, set))
+	e.must(e.Client.Create(e.ctx, set))
 	e.settled("ranked", 6, 6)
 	var dear []string
 	for _, p := range e.pods("ranked")[:4] {
@@ -304,7 +304,7 @@ func TestScaleInPrefersTheCheapAndTheCrowded(t *testing.T) {
 
 func TestReleasedPodIsReplaced(t *testing.T) {
 	e := newEnv(t)
-	e.must(shared.Client.Create(e.ctx, e.plain("loose", 3)))
+	e.must(e.Client.Create(e.ctx, e.plain("loose", 3)))
 	e.settled("loose", 3, 3)
 	stray := e.pods("loose")[0].Name
 	e.patchPod(stray, func(p *corev1.Pod) { p.Labels["app"] = "elsewhere" })

@@ -1,5 +1,5 @@
 // Package e2e runs the whole product, as a user would have it, on a real control plane with simulated nodes: one cluster and one manager for
-// all tests, a namespace for each.
+// all tests that need no feature gates, another for those that do, a namespace for each test.
 package e2e
 
 import (
@@ -26,67 +26,37 @@ import (
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
-// shared is the cluster that TestMain brings up; tests only read it.
-var shared *cluster.Cluster
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "kruise-e2e-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 5})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if downErr := shared.Down(context.Background()); downErr != nil && err == nil {
-			code, err = 1, downErr
-		}
-	}()
-	manager, err := shared.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
-	if err != nil {
-		return 1, err
-	}
-	defer manager.Stop()
-	code = m.Run()
-	if code != 0 {
-		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(400))
-	}
-	return code, nil
-}
-
 // patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
 const patience = 90 * time.Second
 
-// env is a namespace of the shared cluster, for one test.
+// env is a namespace of a cluster, for one test.
 type env struct {
 	*testing.T
+	*cluster.Cluster
 	ctx       context.Context
 	namespace string
 }
 
+// newEnv returns a namespace of the usual cluster; the test runs beside others.
 func newEnv(t *testing.T) *env {
 	t.Helper()
+	return newEnvAt(t, usual)
+}
+
+func newEnvAt(t *testing.T, where *site) *env {
+	t.Helper()
 	t.Parallel()
-	e := &env{T: t, ctx: t.Context()}
+	c, err := where.up()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{T: t, Cluster: c, ctx: t.Context()}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
-	e.must(shared.Client.Create(e.ctx, namespace))
+	e.must(c.Client.Create(e.ctx, namespace))
 	e.namespace = namespace.Name
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
-		if err := shared.Client.Delete(context.Background(), namespace); err != nil {
+		if err := c.Client.Delete(context.Background(), namespace); err != nil {
 			t.Logf("deleting namespace %s: %v", namespace.Name, err)
 		}
 	})
@@ -135,7 +105,7 @@ func (e *env) always(duration time.Duration, what string, check func() error) {
 func (e *env) describe() string {
 	var out strings.Builder
 	var sets v1beta1.CloneSetList
-	if err := shared.Client.List(context.Background(), &sets, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.namespace)); err != nil {
 		return err.Error()
 	}
 	for i := range sets.Items {
@@ -143,7 +113,7 @@ func (e *env) describe() string {
 		fmt.Fprintf(&out, "CloneSet %s, generation %d: %s %v\n", sets.Items[i].Name, sets.Items[i].Generation, status, err)
 	}
 	var pods corev1.PodList
-	if err := shared.Client.List(context.Background(), &pods, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(context.Background(), &pods, client.InNamespace(e.namespace)); err != nil {
 		return err.Error()
 	}
 	for i := range pods.Items {
@@ -179,7 +149,7 @@ func (e *env) object(text string) *unstructured.Unstructured {
 func (e *env) create(text string) *unstructured.Unstructured {
 	e.Helper()
 	o := e.object(text)
-	e.must(shared.Client.Create(e.ctx, o))
+	e.must(e.Client.Create(e.ctx, o))
 	return o
 }
 
@@ -201,7 +171,7 @@ func (e *env) refused(err error, words ...string) {
 
 func (e *env) get(name string, o client.Object) {
 	e.Helper()
-	e.must(shared.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, o))
+	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, o))
 }
 
 func (e *env) cloneSet(name string) *v1beta1.CloneSet {
@@ -222,7 +192,7 @@ func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		set := e.cloneSet(name)
 		change(set)
-		return shared.Client.Update(e.ctx, set)
+		return e.Client.Update(e.ctx, set)
 	})
 }
 
@@ -251,7 +221,7 @@ func (e *env) allPods(name string) []corev1.Pod {
 	e.Helper()
 	set := e.cloneSet(name)
 	var list corev1.PodList
-	e.must(shared.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods
@@ -261,7 +231,7 @@ func (e *env) claims(name string) []corev1.PersistentVolumeClaim {
 	e.Helper()
 	set := e.cloneSet(name)
 	var list corev1.PersistentVolumeClaimList
-	e.must(shared.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
 	return slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool {
 		return c.DeletionTimestamp != nil || !metav1.IsControlledBy(&c, set)
 	})
@@ -274,7 +244,7 @@ func (e *env) patchPod(name string, change func(*corev1.Pod)) {
 	e.get(name, p)
 	before := p.DeepCopy()
 	change(p)
-	e.must(shared.Client.Patch(e.ctx, p, client.MergeFrom(before)))
+	e.must(e.Client.Patch(e.ctx, p, client.MergeFrom(before)))
 }
 
 // settled waits until the CloneSet has seen its spec and all of replicas Pods are available, updated of them at the update revision, and no

@@ -1,0 +1,106 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/test/build"
+)
+
+// now is the time of all passes here.
+func now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// servingPod is in service, with the gate of in-place updates.
+func servingPod() *corev1.Pod {
+	p := build.Pod("web-2x4mt").Node("a").Ready(now().Add(-time.Hour)).Revision("web-old").State(pub.LifecycleStateNormal).
+		Condition(pub.InPlaceUpdateReady, corev1.ConditionTrue, now().Add(-time.Hour)).Obj()
+	was := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:old", Resources: was}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "nginx:old", ImageID: "nginx@old", Ready: true, Resources: &was}}
+	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	return p
+}
+
+func moreCPU() inplace.Change {
+	return inplace.Change{Resources: map[string]corev1.ResourceRequirements{
+		"app": {Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}},
+	}}
+}
+
+func begin(p *corev1.Pod, c inplace.Change) plan.Chain {
+	b := plan.For("")
+	w := Workload{InPlace: inplace.Options{VerticalScaling: true}, Now: now()}
+	w.UpdateInPlace(Update{Pod: p, Target: build.Revision("web-new", 2, "{}"), Change: c}, b)
+	return b.Plan().Stages[0][0]
+}
+
+func TestWritesOfAnUpdateInPlace(t *testing.T) {
+	value := "2"
+	cases := map[string]struct {
+		change inplace.Change
+		want   []plan.Verb
+	}{
+		"labels change in one write": {
+			change: inplace.Change{Labels: map[string]inplace.Value{"conf": {New: &value}}},
+			want:   []plan.Verb{plan.Update},
+		},
+		"an image changes once the Pod is out of service": {
+			change: inplace.Change{Images: map[string]string{"app": "nginx:new"}},
+			want:   []plan.Verb{plan.UpdateStatus, plan.Update},
+		},
+		"a resize is on record before it is asked for": {
+			change: moreCPU(),
+			want:   []plan.Verb{plan.Update, plan.Resize, plan.Update},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []plan.Verb
+			for _, action := range begin(servingPod(), tc.change) {
+				got = append(got, action.Verb)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAResizeIsWaitedForWhereverItsWritesBreakOff(t *testing.T) {
+	for done := range 3 {
+		p := servingPod()
+		chain := begin(p, moreCPU())
+		for range 20 {
+			if len(chain) == 0 {
+				break
+			}
+			for _, action := range chain[:min(done+1, len(chain))] {
+				p = action.After.(*corev1.Pod)
+			}
+			b := plan.For("")
+			Workload{InPlace: inplace.Options{VerticalScaling: true}, Now: now()}.Settle(p, true, b)
+			chain = nil
+			if stages := b.Plan().Stages; len(stages) > 0 {
+				chain = stages[0][0]
+			}
+		}
+		if got := p.Spec.Containers[0].Resources.Requests.Cpu().String(); got != "200m" {
+			t.Errorf("broken off after %d writes: the Pod asks for %s of cpu", done+1, got)
+		}
+		if state := p.Annotations[keys.InPlaceUpdateState]; !strings.Contains(state, `"updateResources":true`) {
+			t.Errorf("broken off after %d writes: the record is %s", done+1, state)
+		}
+		if pod := p.Labels[keys.LifecycleState]; pod != string(pub.LifecycleStateUpdating) {
+			t.Errorf("broken off after %d writes: the Pod is %s although its node has not resized it", done+1, pod)
+		}
+	}
+}
