@@ -171,12 +171,12 @@ func (d *demo) farewell() {
 	fmt.Printf(`
 The cluster is still up. Try next:
 
-  export KUBECONFIG=%s
-  kubectl -n %[2]s get clone,pods -w
-  kubectl -n %[2]s scale clone/demo --replicas=8
-  kubectl -n %[2]s label pod -l app=demo apps.kruise.io/specified-delete=true   all of them, as maxUnavailable allows
-  kubectl explain cloneset.spec.updateStrategy.rollingUpdate
+  alias k='bin/kruise-local kubectl -n %s'              the real kubectl, at this cluster
+  k get clone,pods -w
+  k scale clone/demo --replicas=8
+  k label pod -l app=demo apps.kruise.io/specified-delete=true   all of them, as maxUnavailable allows
+  k explain cloneset.spec.updateStrategy.rollingUpdate
   ls examples/                                         more manifests
   bin/kruise-local down                                removes all of it
-`, d.cluster.Kubeconfig, namespace)
+`, namespace)
 }

@@ -38,6 +38,7 @@ type Config struct {
 type Executor struct {
 	Config
 	taken takenNames
+	paces paces
 }
 
 // Result is what became of an action.
@@ -98,27 +99,57 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 			others = append(others, chain)
 		}
 	}
-	results := e.runAll(ctx, owner, others)
-	// Batches of 1, 2, 4 and so on: when a quota or an admission rule stands against the Pods, one request finds out instead of thousands.
-	for size := 1; len(creates) > 0; size *= 2 {
-		size = min(size, len(creates))
+	if e.Parallel <= 1 {
+		return append(e.runAll(ctx, owner, others), e.runCreates(ctx, owner, creates)...)
+	}
+	var results, created []Result
+	var running crew
+	running.Go(func() { results = e.runAll(ctx, owner, others) })
+	running.Go(func() { created = e.runCreates(ctx, owner, creates) })
+	running.Wait()
+	return append(results, created...)
+}
+
+// runCreates starts with one chain and doubles with each batch that succeeds: when a quota or an admission rule stands against the Pods, one
+// request finds out instead of thousands. The next stage of the same owner goes on where this one came to.
+func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates plan.Stage) []Result {
+	var results []Result
+	for len(creates) > 0 {
+		pace := e.paces.of(owner.GetUID())
+		size := min(pace, len(creates))
 		batch := e.runAll(ctx, owner, creates[:size])
 		results = append(results, batch...)
 		creates = creates[size:]
 		for _, r := range batch {
 			if r.Err != nil {
+				e.paces.Delete(owner.GetUID())
 				return results
 			}
+		}
+		if size == pace {
+			e.paces.Store(owner.GetUID(), min(2*pace, maxPace))
 		}
 	}
 	return results
 }
 
+// maxPace is the most creates that are tried at once when nothing is known of the last seconds but that all went well before.
+const maxPace = 128
+
+// paces are how many creates of each owner are tried at once.
+type paces struct{ sync.Map }
+
+func (p *paces) of(owner types.UID) int {
+	if pace, ok := p.Load(owner); ok {
+		return pace.(int)
+	}
+	return 1
+}
+
 // runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
 func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
 	perChain := make([][]Result, len(chains))
-	var running sync.WaitGroup
-	var panicked atomic.Pointer[any]
+	var running crew
 	slots := make(chan struct{}, max(1, e.Parallel))
 	for i, chain := range chains {
 		if e.Parallel <= 1 {
@@ -127,25 +158,41 @@ func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.St
 		}
 		slots <- struct{}{}
 		running.Go(func() {
-			defer func() {
-				if cause := recover(); cause != nil {
-					panicked.Store(&cause)
-				}
-				<-slots
-			}()
+			defer func() { <-slots }()
 			perChain[i] = e.runChain(ctx, owner, chain)
 		})
 	}
 	running.Wait()
-	if cause := panicked.Load(); cause != nil {
-		// In the goroutine of the pass it costs this pass only: the controller recovers it.
-		panic(*cause)
-	}
 	var results []Result
 	for _, r := range perChain {
 		results = append(results, r...)
 	}
 	return results
+}
+
+// crew is goroutines that are waited for. When one panics, Wait does: in the goroutine of the pass it costs this pass only, as the controller
+// recovers it.
+type crew struct {
+	sync.WaitGroup
+	panicked atomic.Pointer[any]
+}
+
+func (c *crew) Go(run func()) {
+	c.WaitGroup.Go(func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				c.panicked.Store(&cause)
+			}
+		}()
+		run()
+	})
+}
+
+func (c *crew) Wait() {
+	c.WaitGroup.Wait()
+	if cause := c.panicked.Load(); cause != nil {
+		panic(*cause)
+	}
 }
 
 // runChain runs writes one after the other, each from the version that the one before left of the same object.

@@ -14,7 +14,7 @@ import (
 
 // parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which sets
 // the pace beyond that.
-const parallelWrites = 32
+const parallelWrites = 128
 
 // addControllers adds every controller, with the options that flags and gates give it.
 func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {

@@ -78,7 +78,7 @@ func (a Action) Object() Object {
 type Chain []Action
 
 // Stage is a set of chains that do not depend on each other: they run in parallel, and the failure of one does not stop the others.
-// Chains that create are started in batches of 1, 2, 4 and so on, of which a failed one is the last, so that a quota is not hammered.
+// Chains that create are started in batches that double from 1, of which a failed one is the last, so that a quota is not hammered.
 type Stage []Chain
 
 // Hold is something that was wanted and not done, and the rule that said no.

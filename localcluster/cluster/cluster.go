@@ -8,12 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-69ecc383/kruise/localcluster/images"
 	"github.com/seed-69ecc383/kruise/localcluster/pki"
 	"github.com/seed-69ecc383/kruise/localcluster/process"
 )
@@ -159,6 +162,14 @@ func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
 
 // Volumes is the folder of the claims' volumes.
 func (c *Cluster) Volumes() string { return c.path("volumes") }
+
+// Images are what was loaded for real nodes.
+func (c *Cluster) Images() images.Store { return images.Store(c.path("registry")) }
+
+// RegistryAddress is where real nodes pull images, as host:port. Only clusters with real nodes answer there.
+func (c *Cluster) RegistryAddress() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.state.Ports.Registry))
+}
 
 // Home is where the cluster's processes leave their traces.
 func (c *Cluster) Home() process.Home {

@@ -39,7 +39,11 @@ func (c *Cluster) components() []string {
 	if c.state.Config.Bare {
 		return []string{component.Etcd, component.APIServer}
 	}
-	return []string{component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.Simulator}
+	names := []string{component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.Simulator}
+	if c.state.Config.RealNodes > 0 {
+		names = append(names, component.Registry)
+	}
+	return names
 }
 
 // ensureConfig writes the files that components read besides their flags.
@@ -59,6 +63,7 @@ func (c *Cluster) spec(name string) process.Spec {
 		component.ControllerManager: c.controllerManagerFlags,
 		component.Scheduler:         c.schedulerFlags,
 		component.Simulator:         c.simulatorFlags,
+		component.Registry:          c.registryFlags,
 	}[name]
 	spec := process.Spec{Name: name, Args: append(flags(), c.state.Config.Args[name]...)}
 	if owner := c.state.Config.Owner; owner > 0 {
@@ -213,6 +218,10 @@ func (c *Cluster) simulatorFlags() []string {
 		flags = append(flags, "--"+name+"="+c.state.Config.Simulation[name])
 	}
 	return flags
+}
+
+func (c *Cluster) registryFlags() []string {
+	return []string{"--listen=" + c.RegistryAddress(), "--store=" + string(c.Images())}
 }
 
 // fingerprint identifies how a component is run, so that Up notices what must be restarted.

@@ -15,6 +15,7 @@ type Ports struct {
 	EtcdPeer          int `json:"etcdPeer"`
 	ControllerManager int `json:"controllerManager"`
 	Scheduler         int `json:"scheduler"`
+	Registry          int `json:"registry"`
 }
 
 // Ports below those that systems hand out for outgoing connections: a free one stays free until its server starts.
@@ -23,7 +24,7 @@ const firstPort, lastPort = 20000, 32000
 func choosePorts() (Ports, error) {
 	var ports Ports
 	taken := map[int]bool{}
-	for _, port := range []*int{&ports.APIServer, &ports.Etcd, &ports.EtcdPeer, &ports.ControllerManager, &ports.Scheduler} {
+	for _, port := range []*int{&ports.APIServer, &ports.Etcd, &ports.EtcdPeer, &ports.ControllerManager, &ports.Scheduler, &ports.Registry} {
 		chosen, err := freePort(taken)
 		if err != nil {
 			return Ports{}, err

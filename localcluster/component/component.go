@@ -17,6 +17,7 @@ import (
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"github.com/seed-69ecc383/kruise/localcluster/images"
 	"github.com/seed-69ecc383/kruise/localcluster/simnode"
 )
 
@@ -27,6 +28,7 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	Simulator         = "simulator"
+	Registry          = "registry"
 )
 
 // Program runs one component until it ends and returns its exit code. It reads os.Args[1:].
@@ -40,6 +42,7 @@ func Programs() map[string]Program {
 		ControllerManager: command(controllermanager.NewControllerManagerCommand),
 		Scheduler:         command(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		Simulator:         command(simnode.NewCommand),
+		Registry:          command(images.NewCommand),
 	}
 }
 

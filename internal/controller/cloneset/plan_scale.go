@@ -79,7 +79,7 @@ func marksNotReady(hook *pub.LifecycleHook) bool {
 
 // burst is the most Pods that one pass creates. Passes follow each other at once; the limit lets the first Pods become ready while the last
 // ones are created.
-const burst = 250
+const burst = 100
 
 // create adds the missing Pods, as many at once as scaleStrategy.maxUnavailable allows.
 func create(v *Survey, moves budget.Moves, b *plan.Builder) bool {

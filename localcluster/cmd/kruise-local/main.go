@@ -12,15 +12,20 @@ import (
 
 	"github.com/seed-69ecc383/kruise/localcluster/cli"
 	"github.com/seed-69ecc383/kruise/localcluster/component"
+	"github.com/seed-69ecc383/kruise/localcluster/kubectl"
 	"github.com/seed-69ecc383/kruise/localcluster/process"
 	"github.com/seed-69ecc383/kruise/localcluster/release"
 )
 
 func main() { os.Exit(run()) }
 
-// run acts as the component that argument zero names, or else as the command line, and returns the exit code.
+// run acts as the program that argument zero names, or else as the command line, and returns the exit code.
 func run() int {
-	if program, ok := component.Programs()[filepath.Base(os.Args[0])]; ok {
+	name := filepath.Base(os.Args[0])
+	if name == kubectl.Name {
+		return runKubectl()
+	}
+	if program, ok := component.Programs()[name]; ok {
 		return runComponent(program)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -33,6 +38,14 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 	}
 	return 1
+}
+
+func runKubectl() int {
+	if err := release.Stamp(); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		return 1
+	}
+	return kubectl.Run()
 }
 
 // runComponent acts as one component of the cluster, as Home.Start of package process asked for.

@@ -19,13 +19,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/seed-69ecc383/kruise/localcluster/component"
+	"github.com/seed-69ecc383/kruise/localcluster/kubectl"
 )
 
-// TestMain makes the test binary be kruise-local when it is called so, and each component when it is called that: what
-// the tests run is the program itself, in processes of its own.
+// TestMain makes the test binary be kruise-local when it is called so, and each program inside it when it is called that:
+// what the tests run is the program itself, in processes of its own.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
-	if _, ok := component.Programs()[name]; ok || name == "kruise-local" {
+	if _, ok := component.Programs()[name]; ok || name == "kruise-local" || name == kubectl.Name {
 		os.Exit(run())
 	}
 	os.Exit(m.Run())
