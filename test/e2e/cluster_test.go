@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
@@ -40,6 +43,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // what the API server warns of is no part of these tests
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
