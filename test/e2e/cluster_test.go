@@ -64,7 +64,7 @@ func run(m *testing.M) (code int, err error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	for _, s := range []*site{usual, gated} {
 		s.dir = filepath.Join(dir, s.name)
-		defer func() {
+		defer func() { //nolint:gocritic // each site goes down when all tests have run, not before the next one
 			if downErr := s.down(code != 0); downErr != nil && err == nil {
 				code, err = 1, downErr
 			}
