@@ -50,8 +50,18 @@ OUT ?= bench.json
 bench: build ## Measure CloneSet against Deployment: N Pods, figures to OUT.
 	go run ./test/bench -n $(N) -out $(OUT)
 
+bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	@mkdir -p bin
+	cd tools/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run the linters over all modules.
+	bin/golangci-lint run ./...
+	cd localcluster && ../bin/golangci-lint run ./...
+	cd tools && ../bin/golangci-lint run ./...
+
 .PHONY: verify
-verify: gen ## Check that what is generated is up to date and all is formatted.
+verify: gen lint ## Check that what is generated is up to date, and all is formatted and free of what linters find.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	git diff --exit-code

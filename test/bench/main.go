@@ -35,8 +35,9 @@ func main() {
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch the contender at rest, and again after a restart; 0 to leave this out")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, s); err != nil {
+	err := run(ctx, s)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -104,9 +104,15 @@ func (c *Cluster) Local(ctx context.Context, args ...string) (string, error) {
 	return kruiseLocal(ctx, c.options, args...)
 }
 
+// Kubectl runs kubectl as the cluster's administrator and returns what it printed.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return kruiseLocal(ctx, c.options, append([]string{"kubectl"}, args...)...)
+}
+
 func kruiseLocal(ctx context.Context, o Options, args ...string) (string, error) {
+	verb := args[0]
 	if o.Dir != "" {
-		args = append(args, "--dir", o.Dir)
+		args = append([]string{"--dir", o.Dir}, args...)
 	}
 	binary, err := Binary("kruise-local")
 	if err != nil {
@@ -115,7 +121,7 @@ func kruiseLocal(ctx context.Context, o Options, args ...string) (string, error)
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var out, progress bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &progress
-	if o.Log != nil && args[0] != "kubeconfig" {
+	if o.Log != nil && verb != "kubeconfig" {
 		cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, o.Log), io.MultiWriter(&progress, o.Log)
 	}
 	if err := cmd.Run(); err != nil {
