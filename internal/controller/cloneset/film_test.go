@@ -109,7 +109,7 @@ func newStudio(t *testing.T, example string) *studio {
 		Start:   s.start,
 		Others:  []func() bool{s.handOver},
 	}
-	s.must(s.rig.Turmoil(s.context(), 0))
+	s.rig.Turmoil(s.context(), 0)
 	return s
 }
 
