@@ -92,7 +92,9 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	if s.idle > 0 {
 		rest, err := b.rest(ctx, func() (*cluster.Manager, error) {
-			return c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
+			// At another address, it would have to tell the API server of it.
+			port := "WEBHOOK_PORT=" + b.manager.WebhookPort()
+			return c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Env: []string{port}})
 		})
 		results = append(results, rest...)
 		if err != nil {
