@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 		},
 		"all namespaces": {
 			query:  Query{Agent: "kruise-manager", From: at(5)},
-			want:   Requests{Counts: map[string]int{"create events 201": 1, "create pods 201": 1}, PodWrites: 1},
+			want:   Requests{Counts: map[string]int{"create events 201": 1, "create pods 201": 1, "create selfsubjectaccessreviews 201": 1}, PodWrites: 1},
 			writes: 1,
 		},
 	}
