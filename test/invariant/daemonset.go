@@ -3,6 +3,7 @@ package invariant
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -71,9 +72,10 @@ func (d *daemons) record(c simulate.Change) {
 		if known == nil {
 			known = &life{late: c.Late}
 			d.pods[object.GetUID()] = known
-			if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-				d.of[owner.UID] = append(d.of[owner.UID], known)
-			}
+		}
+		// A Pod may be let go and adopted by another DaemonSet of the same name.
+		if owner := metav1.GetControllerOfNoCopy(object); owner != nil && !slices.Contains(d.of[owner.UID], known) {
+			d.of[owner.UID] = append(d.of[owner.UID], known)
 		}
 		known.versions = append(known.versions, dated[*corev1.Pod]{c.Revision, c.Time, c.Pass, c.Late, after})
 	}
