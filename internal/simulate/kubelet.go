@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 )
 
 // kubeletActor is the name under which Pods are scheduled, started and ended.
@@ -40,7 +42,9 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 	after := p.DeepCopy()
 	k.advance(after)
 	if equality.Semantic.DeepEqual(p, after) {
-		k.idle[p.UID] = p
+		if p.Spec.NodeName != "" { // else its node may still come
+			k.idle[p.UID] = p
+		}
 		return false
 	}
 	k.write(p, after)
@@ -50,8 +54,7 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 func (k *Kubelet) advance(p *corev1.Pod) {
 	switch {
 	case p.Spec.NodeName == "":
-		p.Spec.NodeName = "node-" + string(p.UID[len(p.UID)-1:])
-		k.setCondition(p, corev1.PodScheduled, corev1.ConditionTrue)
+		k.bind(p)
 		return
 	case p.Status.Phase == corev1.PodPending:
 		k.start(p)
@@ -64,6 +67,19 @@ func (k *Kubelet) advance(p *corev1.Pod) {
 		}
 	}
 	k.judge(p)
+}
+
+// bind puts a Pod on the node that it is pinned to, once that is there, or else on any.
+func (k *Kubelet) bind(p *corev1.Pod) {
+	node := nodefit.NodeOf(p)
+	switch {
+	case node == "":
+		node = "node-" + string(p.UID[len(p.UID)-1:])
+	case !k.cluster.hasNode(node):
+		return
+	}
+	p.Spec.NodeName = node
+	k.setCondition(p, corev1.PodScheduled, corev1.ConditionTrue)
 }
 
 // start starts all containers, which are not ready yet.

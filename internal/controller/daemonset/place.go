@@ -92,6 +92,7 @@ func (p *place) running() []*member {
 func (p *place) asNode() nodeupdate.Node {
 	n := nodeupdate.Node{Name: p.name, Selected: p.selected}
 	for _, m := range p.members {
+		n.Held = n.Held || !m.leaving && !m.runs()
 		if !m.runs() {
 			continue
 		}

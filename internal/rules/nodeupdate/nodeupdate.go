@@ -28,6 +28,8 @@ type Node struct {
 	Old, New State
 	// Excess means that there is more than one Pod of a side: that is cleaned up first.
 	Excess bool
+	// Held means that there is a Pod besides that is to go and can't yet: that is waited for.
+	Held bool
 }
 
 // Limits are the limits of a rollout as numbers of nodes.
@@ -115,7 +117,7 @@ func Replace(nodes []Node, l Limits) Step {
 func Surge(nodes []Node, l Limits) Step {
 	var step Step
 	for _, n := range nodes {
-		if n.Excess || n.Old != Absent && n.New != Absent {
+		if n.isPair() {
 			step.Used++
 		}
 	}
@@ -140,7 +142,12 @@ func Surge(nodes []Node, l Limits) Step {
 }
 
 // isOld reports whether the update of the node has not begun.
-func (n Node) isOld() bool { return n.Old != Absent && n.New == Absent && !n.Excess }
+func (n Node) isOld() bool { return n.Old != Absent && n.New == Absent && !n.Excess && !n.Held }
+
+// isPair reports whether the node runs more than one Pod.
+func (n Node) isPair() bool {
+	return n.Excess || n.Old != Absent && n.New != Absent || n.Held && (n.Old != Absent || n.New != Absent)
+}
 
 // serves returns how far the node has a Pod of use. Of two Pods it is not known yet which one will stay.
 func (n Node) serves() State {

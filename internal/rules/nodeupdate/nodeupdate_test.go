@@ -30,6 +30,8 @@ func nodes(text string) []Node {
 				n.New = states[state]
 			case "excess":
 				n.Excess = true
+			case "held":
+				n.Held = true
 			}
 		}
 		out = append(out, n)
@@ -111,12 +113,13 @@ func TestSurge(t *testing.T) {
 		limits Limits
 		want   Step
 	}{
-		"one at a time":                     {"n2 old, n1 old, n0 old", Limits{MaxSurge: 1}, Step{Take: []string{"n2"}, Wait: []string{"n1", "n0"}, Used: 1}},
-		"a pair uses the limit":             {"n2 old new/young, n1 old, n0 old", Limits{MaxSurge: 1}, Step{Wait: []string{"n1", "n0"}, Used: 1}},
-		"a broken one gets help at once":    {"n2 old new, n1 old, n0 old/notready", Limits{MaxSurge: 1}, Step{Take: []string{"n0"}, Wait: []string{"n1"}, Used: 2}},
-		"young ones do not all go at once":  {"n1 old/young, n0 old/young", Limits{MaxSurge: 1}, Step{Take: []string{"n1"}, Wait: []string{"n0"}, Used: 1}},
-		"nodes beyond the partition wait":   {"n1 old, n0 old/notready", Limits{MaxSurge: 2, Partition: 1}, Step{Take: []string{"n1"}, Used: 1}},
-		"a node without a Pod is not asked": {"n1, n0 old", Limits{MaxSurge: 1}, Step{Take: []string{"n0"}, Used: 1}},
+		"one at a time":                          {"n2 old, n1 old, n0 old", Limits{MaxSurge: 1}, Step{Take: []string{"n2"}, Wait: []string{"n1", "n0"}, Used: 1}},
+		"a pair uses the limit":                  {"n2 old new/young, n1 old, n0 old", Limits{MaxSurge: 1}, Step{Wait: []string{"n1", "n0"}, Used: 1}},
+		"a broken one gets help at once":         {"n2 old new, n1 old, n0 old/notready", Limits{MaxSurge: 1}, Step{Take: []string{"n0"}, Wait: []string{"n1"}, Used: 2}},
+		"young ones do not all go at once":       {"n1 old/young, n0 old/young", Limits{MaxSurge: 1}, Step{Take: []string{"n1"}, Wait: []string{"n0"}, Used: 1}},
+		"a Pod that a hook holds uses the limit": {"n1 new held, n0 old", Limits{MaxSurge: 1}, Step{Wait: []string{"n0"}, Used: 1}},
+		"nodes beyond the partition wait":        {"n1 old, n0 old/notready", Limits{MaxSurge: 2, Partition: 1}, Step{Take: []string{"n1"}, Used: 1}},
+		"a node without a Pod is not asked":      {"n1, n0 old", Limits{MaxSurge: 1}, Step{Take: []string{"n0"}, Used: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Surge(nodes(tc.nodes), tc.limits)); diff != "" {
