@@ -2,7 +2,6 @@ package realnode
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -39,13 +38,15 @@ func Remove(dir string, home process.Home) error {
 	if err := site.removeNetwork(); err != nil {
 		return err
 	}
+	unlock, err := lockMachine()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := os.RemoveAll(site.runFolder()); err != nil {
 		return fmt.Errorf("removing the real nodes' sockets: %w", err)
 	}
-	if err := os.Remove(runFolder); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing the real nodes' sockets: %w", err)
-	}
-	return nil
+	return restore()
 }
 
 func (n Node) remove(home process.Home) error {
@@ -56,7 +57,9 @@ func (n Node) remove(home process.Home) error {
 			return err
 		}
 	}
-	for _, step := range []func() error{n.killAll, n.removeShimSockets, n.removeNetworkNamespaces, n.unmountAll, n.removeCgroup, n.removeBridge} {
+	for _, step := range []func() error{
+		n.killAll, n.removeShimSockets, n.removeNetworkRecords, n.removeLogLinks, n.removeBridge, n.unmountAll, n.removeCgroup,
+	} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -136,70 +139,39 @@ func (n Node) removeShimSockets() error {
 	return nil
 }
 
-// cniRecords is where the network plugins remember what they gave to whom.
-const cniRecords = "/var/lib/cni/results"
-
-// removeNetworkNamespaces removes the network namespaces of the node's Pods, and with them the devices inside.
-func (n Node) removeNetworkNamespaces() error {
-	records, err := filepath.Glob(filepath.Join(cniRecords, n.cniNetwork()+"-*"))
+// removeNetworkRecords removes what the network plugins remember of the node's Pods: each record names the Pod's network namespace, which is a
+// file in the node's folder.
+func (n Node) removeNetworkRecords() error {
+	records, err := filepath.Glob(filepath.Join(cniRecords, "*"))
 	if err != nil {
-		return fmt.Errorf("finding network namespaces: %w", err)
+		return fmt.Errorf("finding records of networks: %w", err)
 	}
-	loopbacks, err := filepath.Glob(filepath.Join(cniRecords, "cni-loopback-*"))
-	if err != nil {
-		return fmt.Errorf("finding network namespaces: %w", err)
-	}
-	containers := map[string]bool{}
 	for _, record := range records {
-		var pod struct {
-			ContainerID string `json:"containerId"`
-			Result      struct {
-				Interfaces []struct {
-					Sandbox string `json:"sandbox"`
-				} `json:"interfaces"`
-			} `json:"result"`
-		}
 		content, err := os.ReadFile(record)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+		if err == nil && bytes.Contains(content, []byte(n.runFolder()+"/")) {
+			err = os.Remove(record)
 		}
-		if err != nil {
-			return fmt.Errorf("finding network namespaces: %w", err)
-		}
-		if err := json.Unmarshal(content, &pod); err != nil {
-			return fmt.Errorf("reading %s: %w", record, err)
-		}
-		containers[pod.ContainerID] = true
-		for _, device := range pod.Result.Interfaces {
-			if err := removeNamespace(device.Sandbox); err != nil {
-				return err
-			}
-		}
-		if err := os.Remove(record); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing %s: %w", record, err)
-		}
-	}
-	for _, record := range loopbacks {
-		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(record), "cni-loopback-"), "-")
-		if containers[id] {
-			if err := os.Remove(record); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("removing %s: %w", record, err)
-			}
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // another node's, whose Pod has ended
+			return fmt.Errorf("removing records of networks: %w", err)
 		}
 	}
 	return nil
 }
 
-func removeNamespace(path string) error {
-	name := filepath.Base(path)
-	if !strings.HasPrefix(name, "cni-") {
-		return nil // not made for a Pod
+// removeLogLinks removes the links to the logs of the node's containers.
+func (n Node) removeLogLinks() error {
+	links, err := filepath.Glob(filepath.Join(logLinks, "*.log"))
+	if err != nil {
+		return fmt.Errorf("finding links to logs: %w", err)
 	}
-	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("releasing network namespace %s: %w", name, err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing network namespace %s: %w", name, err)
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err == nil && strings.HasPrefix(target, n.path("pod-logs")+"/") {
+			err = os.Remove(link)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL) { // gone meanwhile, or not a link
+			return fmt.Errorf("removing links to logs: %w", err)
+		}
 	}
 	return nil
 }
@@ -207,6 +179,13 @@ func removeNamespace(path string) error {
 // unmountAll releases what is mounted in the node's folders, the innermost first.
 func (n Node) unmountAll() error {
 	for _, folder := range []string{n.path(), n.runFolder()} {
+		folder, err := filepath.EvalSymlinks(folder) // as the kernel lists them
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("listing mounts: %w", err)
+		}
 		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(folder))
 		if err != nil {
 			return fmt.Errorf("listing mounts: %w", err)
