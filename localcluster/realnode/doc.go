@@ -37,6 +37,9 @@ func Found(dir string) (Site, error) {
 		return Site{}, err
 	}
 	defer unlock()
+	if err := sweep(); err != nil {
+		return Site{}, err
+	}
 	site, err := Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		site, err = choose(dir)
@@ -55,6 +58,9 @@ func Found(dir string) (Site, error) {
 		return Site{}, err
 	}
 	if err := os.MkdirAll(site.runFolder(), 0o711); err != nil {
+		return Site{}, fmt.Errorf("founding the real nodes' site: %w", err)
+	}
+	if err := os.WriteFile(site.homeFile(), []byte(site.Dir), 0o600); err != nil {
 		return Site{}, fmt.Errorf("founding the real nodes' site: %w", err)
 	}
 	return site, nil
@@ -93,6 +99,9 @@ func (s Site) file() string { return filepath.Join(s.Dir, "site.json") }
 
 func (s Site) runFolder() string { return filepath.Join(runFolder, strconv.Itoa(s.Number)) }
 
+// homeFile says where the site's own folder is.
+func (s Site) homeFile() string { return filepath.Join(s.runFolder(), "home") }
+
 // network is the range of all nodes' and Pods' addresses.
 func (s Site) network() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(s.Number), 0, 0}), 16)
@@ -117,15 +126,19 @@ func (s Site) Node(i int) Node { return Node{Site: s, Index: i, Name: "real-" + 
 
 // nodes are the nodes that ever were.
 func (s Site) nodes() ([]Node, error) {
-	entries, err := os.ReadDir(s.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("listing real nodes: %w", err)
-	}
+	known := map[int]bool{}
 	var nodes []Node
-	for _, entry := range entries {
-		var i int
-		if n, _ := fmt.Sscanf(entry.Name(), "real-%d", &i); n == 1 && entry.IsDir() {
-			nodes = append(nodes, s.Node(i))
+	for _, folder := range []string{s.Dir, s.runFolder()} {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("listing real nodes: %w", err)
+		}
+		for _, entry := range entries {
+			var i int
+			if n, _ := fmt.Sscanf(entry.Name(), "real-%d", &i); n == 1 && entry.IsDir() && !known[i] {
+				known[i] = true
+				nodes = append(nodes, s.Node(i))
+			}
 		}
 	}
 	return nodes, nil

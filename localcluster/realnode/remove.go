@@ -31,40 +31,75 @@ func Remove(dir string, home process.Home) error {
 		return err
 	}
 	for _, node := range nodes {
-		if err := node.remove(home); err != nil {
-			return fmt.Errorf("removing node %s: %w", node.Name, err)
+		processes := node.Processes()
+		slices.Reverse(processes) // the kubelet would start again what it sees end
+		for _, name := range processes {
+			if err := home.Stop(name); err != nil {
+				return err
+			}
 		}
-	}
-	if err := site.removeNetwork(); err != nil {
-		return err
 	}
 	unlock, err := lockMachine()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := os.RemoveAll(site.runFolder()); err != nil {
-		return fmt.Errorf("removing the real nodes' sockets: %w", err)
+	if err := site.removeTraces(); err != nil {
+		return err
 	}
 	return restore()
 }
 
-func (n Node) remove(home process.Home) error {
-	processes := n.Processes()
-	slices.Reverse(processes) // the kubelet would start again what it sees end
-	for _, name := range processes {
-		if err := home.Stop(name); err != nil {
-			return err
+// sweep removes what sites left whose folders were removed with no regard to what they hold, as a killed test's are. Their kubelets and
+// containerds end by themselves when that happens; containers do not. The caller has the lock.
+func sweep() error {
+	homes, err := filepath.Glob(filepath.Join(runFolder, "*", "home"))
+	if err != nil {
+		return fmt.Errorf("looking for left real nodes: %w", err)
+	}
+	for _, file := range homes {
+		dir, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("looking for left real nodes: %w", err)
+		}
+		number, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			continue // not a site
+		}
+		site := Site{Dir: string(dir), Number: number}
+		if now, err := Open(site.Dir); err == nil && now.Number == number {
+			continue
+		}
+		if err := site.removeTraces(); err != nil {
+			return fmt.Errorf("removing what is left of the real nodes of %s: %w", site.Dir, err)
 		}
 	}
-	for _, step := range []func() error{
-		n.killAll, n.removeShimSockets, n.removeNetworkRecords, n.removeLogLinks, n.removeBridge, n.unmountAll, n.removeCgroup,
-	} {
-		if err := step(); err != nil {
-			return err
+	return nil
+}
+
+// removeTraces removes what the site's nodes left outside of its folder, and releases what they have mounted inside.
+func (s Site) removeTraces() error {
+	nodes, err := s.nodes()
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		for _, step := range []func() error{
+			node.killAll, node.removeShimSockets, node.removeNetworkRecords, node.removeLogLinks, node.removeBridge, node.unmountAll,
+			node.removeCgroup,
+		} {
+			if err := step(); err != nil {
+				return fmt.Errorf("removing node %s: %w", node.Name, err)
+			}
 		}
 	}
-	return os.RemoveAll(n.runFolder())
+	if err := s.removeNetwork(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.runFolder()); err != nil {
+		return fmt.Errorf("removing the real nodes' sockets: %w", err)
+	}
+	return nil
 }
 
 // killAll ends the containers and the shims that hold them.

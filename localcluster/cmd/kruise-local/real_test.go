@@ -138,22 +138,30 @@ func (r realNodes) remove(name string) {
 // exec runs a command in the container "app" and returns what it prints.
 func (r realNodes) exec(pod string, command ...string) string {
 	r.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	out, err := r.tryExec(pod, command...)
 	if err != nil {
 		r.Fatal(err)
+	}
+	return out
+}
+
+func (r realNodes) tryExec(pod string, command ...string) (string, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
+	if err != nil {
+		return "", err
 	}
 	request := r.client.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: "app", Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, request.URL().String())
 	if err != nil {
-		r.Fatal(err)
+		return "", err
 	}
 	var out, complaint bytes.Buffer
 	err = executor.StreamWithContext(context.Background(), remotecommand.StreamOptions{Stdout: &out, Stderr: &complaint})
 	if err != nil {
-		r.Fatalf("running %q in Pod %s: %v\n%s%s", command, pod, err, complaint.String(), out.String())
+		return "", fmt.Errorf("running %q in Pod %s: %w\n%s%s", command, pod, err, complaint.String(), out.String())
 	}
-	return strings.TrimSpace(out.String())
+	return strings.TrimSpace(out.String()), nil
 }
 
 func (r realNodes) runPods() {
@@ -273,7 +281,7 @@ func (r realNodes) connect() {
 	r.start("here", onNode("real-0"))
 	there := r.start("there", onNode("real-1"))
 	url := "http://" + there.Status.PodIP + "/"
-	if got := r.exec("here", "wget", "-q", "-T", "10", "-O", "-", url); got != "v1" {
+	if got := r.exec("here", "timeout", "10", "wget", "-q", "-O", "-", url); got != "v1" {
 		r.Errorf("a Pod gets %q from a Pod of the other node, want v1", got)
 	}
 	response, err := http.Get(url)
@@ -312,9 +320,16 @@ func (r realNodes) areRepaired() {
 	}
 	kruiseLocal(r.T, r.dir, "up")
 	kruiseLocal(r.T, r.dir, "status")
-	if got := r.exec("here", "cat", "/etc/image-tag"); got != "v1" {
-		r.Errorf("exec says the image's tag is %q, want v1", got)
-	}
+	eventually(r.T, func() string { // a new kubelet knows no Pod until the API server has told it
+		got, err := r.tryExec("here", "cat", "/etc/image-tag")
+		if err != nil {
+			return err.Error()
+		}
+		if got != "v1" {
+			return fmt.Sprintf("exec says the image's tag is %q, want v1", got)
+		}
+		return ""
+	})
 	after := r.awaitPod("here", func(*corev1.Pod) string { return "" })
 	if b, a := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != b.ContainerID {
 		r.Errorf("the container was replaced: %s became %s", b.ContainerID, a.ContainerID)
