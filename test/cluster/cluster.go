@@ -110,18 +110,18 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 }
 
 func kruiseLocal(ctx context.Context, o Options, args ...string) (string, error) {
-	verb := args[0]
-	if o.Dir != "" {
-		args = append([]string{"--dir", o.Dir}, args...)
-	}
 	binary, err := Binary("kruise-local")
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary)
+	if o.Dir != "" { // before the verb: what follows kubectl is kubectl's
+		cmd.Args = append(cmd.Args, "--dir", o.Dir)
+	}
+	cmd.Args = append(cmd.Args, args...)
 	var out, progress bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &progress
-	if o.Log != nil && verb != "kubeconfig" {
+	if o.Log != nil && args[0] != "kubeconfig" {
 		cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, o.Log), io.MultiWriter(&progress, o.Log)
 	}
 	if err := cmd.Run(); err != nil {
