@@ -22,7 +22,7 @@ test: test-unit test-cluster test-real ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v /test/realnode$$)
+	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/(realnode|install)$$")
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that bring clusters up, one after the other.
@@ -34,7 +34,7 @@ REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPo
 
 .PHONY: test-real
 test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
-	go test -timeout 20m ./test/realnode
+	go test -p 1 -timeout 20m ./test/realnode ./test/install
 	go test -timeout 20m -parallel 8 ./test/e2e -nodes real -run '^Test($(REAL_SCENARIOS))$$'
 
 .PHONY: e2e

@@ -23,6 +23,7 @@ func TestRead(t *testing.T) {
 		line("kruise-manager", "patch", "pods", "status", "a", 409, 3),
 		line("kruise-manager", "list", "pods", "", "a", 200, 4),
 		line("kruise-manager", "create", "events", "", "a", 201, 5),
+		line("kruise-manager", "create", "selfsubjectaccessreviews", "", "", 201, 5),
 		line("kruise-manager", "watch", "pods", "", "a", 200, 6),
 		line("kruise-manager", "update", "leases", "", "a", 200, 7),
 		line("kruise-manager", "create", "pods", "", "b", 201, 8),
@@ -56,7 +57,7 @@ func TestRead(t *testing.T) {
 		},
 		"all namespaces": {
 			query:  Query{Agent: "kruise-manager", From: at(5)},
-			want:   Requests{Counts: map[string]int{"create events 201": 1, "create pods 201": 1}, PodWrites: 1},
+			want:   Requests{Counts: map[string]int{"create events 201": 1, "create pods 201": 1, "create selfsubjectaccessreviews 201": 1}, PodWrites: 1},
 			writes: 1,
 		},
 	}

@@ -4,7 +4,6 @@ package install
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,19 +44,14 @@ func newUser(t *testing.T) *user {
 	return &user{t, ctx, root, c}
 }
 
-// local runs a verb of kruise-local and returns what it prints.
-func (u *user) local(args ...string) string {
+// kubectl returns what kubectl prints.
+func (u *user) kubectl(args ...string) string {
 	u.Helper()
-	out, err := u.c.Local(u.ctx, args...)
+	out, err := u.c.Kubectl(u.ctx, args...)
 	if err != nil {
 		u.fail(err)
 	}
 	return strings.TrimSpace(out)
-}
-
-func (u *user) kubectl(args ...string) string {
-	u.Helper()
-	return u.local(append([]string{"kubectl"}, args...)...)
 }
 
 // fail ends the test with what the cluster has to say.
@@ -68,7 +62,7 @@ func (u *user) fail(err error) {
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", "kruise-system", "logs", "deployment/kruise-controller-manager", "--tail=20"},
 	} {
-		out, askErr := u.c.Local(context.WithoutCancel(u.ctx), append([]string{"kubectl"}, ask...)...)
+		out, askErr := u.c.Kubectl(context.WithoutCancel(u.ctx), ask...)
 		u.Logf("kubectl %s: %v\n%s", strings.Join(ask, " "), askErr, out)
 	}
 	u.Fatal(err)
@@ -76,16 +70,9 @@ func (u *user) fail(err error) {
 
 func TestTheManifestsInstallAManagerThatRollsOut(t *testing.T) {
 	u := newUser(t)
-	build := exec.CommandContext(u.ctx, "make", "image")
-	build.Dir = u.root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("make image: %v\n%s", err, out)
+	if err := u.c.InstallPods(u.ctx); err != nil {
+		u.fail(err)
 	}
-	if got := u.local("load-image", filepath.Join(u.root, "dist", "kruise-manager.tar")); got != "kruise-manager:latest" {
-		t.Fatalf("load-image printed %q, want the name that the manifests use", got)
-	}
-	u.kubectl("apply", "-k", filepath.Join(u.root, "config", "default"))
-	u.kubectl("-n", "kruise-system", "rollout", "status", "deployment/kruise-controller-manager", "--timeout=3m")
 	if got := u.kubectl("-n", "kruise-system", "get", "deployment", "kruise-controller-manager", "-o", "jsonpath={.status.availableReplicas}"); got != "2" {
 		t.Errorf("%s replicas are available, want 2", got)
 	}
@@ -101,7 +88,7 @@ func TestTheManifestsInstallAManagerThatRollsOut(t *testing.T) {
 	}
 
 	// The webhooks answer as Services of the cluster, from the same image.
-	_, err := u.c.Local(u.ctx, "kubectl", "patch", "clone", "demo", "--type=merge", "-p", `{"spec": {"selector": {"matchLabels": {"app": "other"}}}}`)
+	_, err := u.c.Kubectl(u.ctx, "patch", "clone", "demo", "--type=merge", "-p", `{"spec": {"selector": {"matchLabels": {"app": "other"}}}}`)
 	if err == nil || !strings.Contains(err.Error(), "spec.selector: Forbidden") {
 		t.Errorf("changing the selector ended with %v, want it forbidden by the webhook", err)
 	}
