@@ -114,7 +114,7 @@ func (n Node) killAll() error {
 		if err != nil {
 			return err
 		}
-		all := append(shims, contained...)
+		all := slices.Concat(shims, contained)
 		if len(all) == 0 {
 			return nil
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -62,15 +63,15 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	for _, s := range []*site{usual, gated} {
+	sites := []*site{usual, gated}
+	for _, s := range sites {
 		s.dir = filepath.Join(dir, s.name)
-		defer func() { //nolint:gocritic // each site goes down when all tests have run, not before the next one
-			if downErr := s.down(code != 0); downErr != nil && err == nil {
-				code, err = 1, downErr
-			}
-		}()
 	}
-	return m.Run(), nil
+	code = m.Run()
+	for _, s := range sites {
+		err = errors.Join(err, s.down(code != 0))
+	}
+	return code, err
 }
 
 // up returns the cluster, with a manager that is ready.
