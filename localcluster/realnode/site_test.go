@@ -87,8 +87,9 @@ func TestSettingsOfTheMachineComeBackWithTheLastSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sites, err := filepath.Glob(filepath.Join(runFolder, "*", "home")); err == nil && len(sites) == 0 {
+		usual := string(before)
 		t.Cleanup(func() {
-			if err := set(forwarding, string(before)); err != nil {
+			if err := set(forwarding, usual); err != nil {
 				t.Error(err)
 			}
 		})
