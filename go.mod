@@ -11,17 +11,13 @@ require (
 	k8s.io/apiextensions-apiserver v0.36.3
 	k8s.io/apimachinery v0.36.3
 	k8s.io/client-go v0.36.3
+	k8s.io/component-helpers v0.36.3
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/controller-runtime v0.24.1
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require (
-	github.com/go-logr/zapr v1.3.0 // indirect
-	github.com/opencontainers/go-digest v1.0.0 // indirect
-	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.1 // indirect
-)
+require github.com/opencontainers/go-digest v1.0.0 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
