@@ -133,15 +133,8 @@ func (n Node) Endpoint() string {
 
 // AwaitRuntime returns when the node's containerd can run Pods; alive tells whether it still runs at all.
 func (n Node) AwaitRuntime(ctx context.Context, alive func() bool) error {
-	connection, err := grpc.NewClient("unix://"+n.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return fmt.Errorf("connecting to containerd of node %s: %w", n.Name, err)
-	}
-	defer connection.Close()
-	runtime := runtimeapi.NewRuntimeServiceClient(connection)
 	for {
-		connection.ResetConnectBackoff() // grown while the socket was not there yet
-		_, err := runtime.Status(ctx, &runtimeapi.StatusRequest{})
+		err := n.askRuntime(ctx)
 		if err == nil {
 			return nil
 		}
@@ -154,6 +147,23 @@ func (n Node) AwaitRuntime(ctx context.Context, alive func() bool) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// askRuntime asks containerd how it is, to which it has no answer before it can run Pods.
+func (n Node) askRuntime(ctx context.Context) error {
+	// gRPC complains aloud where nobody listens yet.
+	probe, err := (&net.Dialer{}).DialContext(ctx, "unix", n.Socket())
+	if err != nil {
+		return err
+	}
+	probe.Close()
+	connection, err := grpc.NewClient("unix://"+n.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	_, err = runtimeapi.NewRuntimeServiceClient(connection).Status(ctx, &runtimeapi.StatusRequest{})
+	return err
 }
 
 func (n Node) cniConfig() string {
