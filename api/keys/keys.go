@@ -25,6 +25,10 @@ const (
 // SpecifiedDelete is the Pod label by which a user asks the owner to delete that Pod under the owner's own rules. Its value is ignored.
 const SpecifiedDelete = "apps.kruise.io/specified-delete"
 
+// OwnedByStatefulSet is the annotation of a claim with the name of the StatefulSet that has expanded it. The StatefulSet controller writes it, for
+// software that looks for it.
+const OwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
+
 // Annotations of the in-place update. The workload controllers write and read them.
 const (
 	// InPlaceUpdateState is the Pod annotation with the record of the last in-place update, as JSON.
@@ -72,6 +76,18 @@ const (
 // OnDeletePodUpdatePolicy is the v1alpha1 CloneSet annotation that keeps the podUpdatePolicy of v1beta1 while the update strategy is OnDelete:
 // v1alpha1 has one field for both. Conversion writes and reads it.
 const OnDeletePodUpdatePolicy = "kruise.io/cloneset-ondelete-pod-update-policy"
+
+// Labels and annotations of DaemonSets.
+const (
+	// ProgressiveCreatePod is the v1alpha1 DaemonSet annotation that, with the value "true", stands for scaleStrategy.partitionedScaling. Users
+	// write it, conversion reads it.
+	ProgressiveCreatePod = "daemonset.kruise.io/progressive-create-pod"
+	// TemplateGeneration is the annotation in which a DaemonSet of older software numbers its templates. Users write it, or take it over from
+	// the DaemonSet that ours replaces; the DaemonSet controller copies it into the Pods' label PodTemplateGeneration.
+	TemplateGeneration = "deprecated.daemonset.template.generation"
+	// PodTemplateGeneration is the Pod label with the number of the template that the Pod was made from.
+	PodTemplateGeneration = "pod-template-generation"
+)
 
 // DeleteProtection is the label by which a user protects an object from deletion: DeleteProtectionAlways or DeleteProtectionCascading.
 const (

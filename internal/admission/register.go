@@ -3,6 +3,7 @@ package admission
 import (
 	"net/http"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -15,7 +16,11 @@ import (
 // Options is what the webhooks are to do.
 type Options struct {
 	Defaults defaults.Options
-	CloneSet validating.CloneSetOptions
+	// Revisions reads revisions, from the API server rather than from a cache.
+	Revisions   client.Reader
+	CloneSet    validating.CloneSetOptions
+	DaemonSet   validating.DaemonSetOptions
+	StatefulSet validating.StatefulSetOptions
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -26,14 +31,16 @@ type Server interface {
 // Register puts every handler at its path. Older installations name the version in their paths; both spellings work.
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
-	mutate := &webhook.Admission{Handler: defaulting.CloneSet(o.Defaults)}
-	validate := &webhook.Admission{Handler: validating.CloneSet(o.CloneSet)}
-	for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
-		server.Register("/mutate-"+group+"-cloneset", mutate)
-		server.Register("/validate-"+group+"-cloneset", validate)
+	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
+		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+	} {
+		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
+			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			server.Register("/validate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.validate})
+		}
 	}
 }
 
 var _ Server = webhook.Server(nil)
-
-var _ ctrladmission.Handler = defaulting.CloneSet(defaults.Options{})

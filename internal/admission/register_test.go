@@ -22,10 +22,13 @@ func TestRegister(t *testing.T) {
 	var got paths
 	Register(&got, Options{})
 	slices.Sort(got)
-	want := paths{
-		"/convert", "/mutate-apps-kruise-io-cloneset", "/mutate-apps-kruise-io-v1alpha1-cloneset",
-		"/validate-apps-kruise-io-cloneset", "/validate-apps-kruise-io-v1alpha1-cloneset",
+	want := paths{"/convert"}
+	for _, verb := range []string{"mutate", "validate"} {
+		for _, kind := range []string{"cloneset", "daemonset", "statefulset"} {
+			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)
+		}
 	}
+	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

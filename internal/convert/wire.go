@@ -17,7 +17,9 @@ import (
 type pair struct {
 	hub, spoke schema.GroupVersionKind
 	// differ are the fields of spec that the versions spell differently. All others are carried over as they came and never decoded.
-	differ         []string
+	differ []string
+	// differInStatus are the fields of status that do.
+	differInStatus []string
 	toHub, fromHub conversion
 }
 
@@ -31,6 +33,18 @@ func pairs() []pair {
 		differ:  []string{"scaleStrategy", "updateStrategy"},
 		toHub:   typed(CloneSetToHub),
 		fromHub: typed(CloneSetFromHub),
+	}, {
+		hub:            v1beta1.GroupVersion.WithKind("DaemonSet"),
+		spoke:          v1alpha1.GroupVersion.WithKind("DaemonSet"),
+		differ:         []string{"scaleStrategy", "updateStrategy"},
+		differInStatus: []string{"updateRevision", "daemonSetHash"},
+		toHub:          typed(DaemonSetToHub),
+		fromHub:        typed(DaemonSetFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
+		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
+		toHub:   typed(StatefulSetToHub),
+		fromHub: typed(StatefulSetFromHub),
 	}}
 }
 
@@ -65,10 +79,12 @@ func Object(src *unstructured.Unstructured, apiVersion string) (*unstructured.Un
 func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind, convert conversion) (*unstructured.Unstructured, error) {
 	labelled := []string{"labels", "annotations"}
 	spec, hasSpec := src.Object["spec"].(map[string]any)
+	status, hasStatus := src.Object["status"].(map[string]any)
 	metadata, _ := src.Object["metadata"].(map[string]any)
 	converted, err := convert(map[string]any{
 		"metadata": subset(metadata, labelled...),
 		"spec":     subset(spec, p.differ...),
+		"status":   subset(status, p.differInStatus...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("converting %s %s/%s to %s: %w", to.Kind, src.GetNamespace(), src.GetName(), to.GroupVersion(), err)
@@ -78,6 +94,9 @@ func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind
 	out.Object["metadata"] = replace(metadata, converted["metadata"], labelled...)
 	if hasSpec {
 		out.Object["spec"] = replace(spec, converted["spec"], p.differ...)
+	}
+	if hasStatus && len(p.differInStatus) > 0 {
+		out.Object["status"] = replace(status, converted["status"], p.differInStatus...)
 	}
 	return out, nil
 }

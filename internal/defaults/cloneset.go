@@ -21,6 +21,10 @@ type Options struct {
 	TemplateNoDefaults bool
 	// HostNetworkHostPorts gives ports under hostNetwork the host port of their number (gate DefaultHostNetworkHostPortsInPodTemplates).
 	HostNetworkHostPorts bool
+	// ClaimRetention fills in when claims of StatefulSets are deleted (gate StatefulSetAutoDeletePVC).
+	ClaimRetention bool
+	// ClaimResize fills in what a larger claim template of a StatefulSet does (gate StatefulSetAutoResizePVCGate).
+	ClaimResize bool
 }
 
 // CloneSet fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it is, so that

@@ -39,6 +39,12 @@ const (
 	ForceDeleteTimeoutExpectationGate Gate = "ForceDeleteTimeoutExpectationGate"
 	// InPlaceWorkloadVerticalScaling: a change of cpu and memory is an update in place.
 	InPlaceWorkloadVerticalScaling Gate = "InPlaceWorkloadVerticalScaling"
+	// StatefulSetAutoDeletePVC: StatefulSets heed persistentVolumeClaimRetentionPolicy.
+	StatefulSetAutoDeletePVC Gate = "StatefulSetAutoDeletePVC"
+	// StatefulSetAutoResizePVCGate: StatefulSets heed volumeClaimUpdateStrategy.
+	StatefulSetAutoResizePVCGate Gate = "StatefulSetAutoResizePVCGate"
+	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
+	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
 	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
 	DefaultHostNetworkHostPortsInPodTemplates Gate = "DefaultHostNetworkHostPortsInPodTemplates"
 )
@@ -87,7 +93,7 @@ func specs() []spec {
 		{PodUnavailableBudgetUpdateGate, false, alpha},
 		{TemplateNoDefaults, false, alpha},
 		{InPlaceUpdateEnvFromMetadata, true, beta},
-		{"StatefulSetAutoDeletePVC", true, beta},
+		{StatefulSetAutoDeletePVC, true, beta},
 		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
 		{podProbeMarkerGate, true, beta},
@@ -99,10 +105,10 @@ func specs() []spec {
 		{deletionProtectionForCRDCascadingGate, false, alpha},
 		{enhancedLivenessProbe, false, alpha},
 		{RecreatePodWhenChangeVCTInCloneSetGate, false, alpha},
-		{"StatefulSetStartOrdinal", false, alpha},
+		{StatefulSetStartOrdinal, true, beta},
 		{"PodIndexLabel", true, beta},
 		{EnableExternalCerts, false, alpha},
-		{"StatefulSetAutoResizePVCGate", false, alpha},
+		{StatefulSetAutoResizePVCGate, false, alpha},
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
 		{enablePodProbeMarkerOnServerless, false, alpha},

@@ -10,7 +10,7 @@ import (
 func TestParse(t *testing.T) {
 	defaults := []Gate{
 		PodWebhook, KruiseDaemon, daemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-		"StatefulSetAutoDeletePVC", podProbeMarkerGate, "PodIndexLabel",
+		StatefulSetAutoDeletePVC, podProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 	}
 	for name, tc := range map[string]struct {
 		from     Sources
@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
 				KruiseDaemon, daemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-				"StatefulSetAutoDeletePVC", podProbeMarkerGate, "PodIndexLabel",
+				StatefulSetAutoDeletePVC, podProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 			},
 		},
 	} {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -73,4 +74,45 @@ func ownerKey(object client.Object, owner schema.GroupKind) (types.NamespacedNam
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: controller.Name}, true
+}
+
+// NamedEvents leads from an object to the owners that its own name leads to. Owners that do not exist cost nothing: nobody looks after them.
+func NamedEvents[T client.Object](owners func(T) []string) handler.TypedEventHandler[T, reconcile.Request] {
+	enqueue := func(object T, q queue) {
+		for _, name := range owners(object) {
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}, gather)
+		}
+	}
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
+				enqueue(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(e.Object, q) },
+	}
+}
+
+// AffectedEvents leads from a change to the owners that it concerns, which find has to look up: before is nil for an object that came, after for
+// one that went.
+func AffectedEvents[T client.Object](find func(ctx context.Context, before, after T) ([]types.NamespacedName, error)) handler.TypedEventHandler[T, reconcile.Request] {
+	var none T
+	enqueue := func(ctx context.Context, before, after T, q queue) {
+		owners, err := find(ctx, before, after)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Finding whom a change concerns")
+			return
+		}
+		for _, owner := range owners {
+			q.AddAfter(reconcile.Request{NamespacedName: owner}, gather)
+		}
+	}
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(ctx, none, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			enqueue(ctx, e.ObjectOld, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(ctx, e.Object, none, q) },
+	}
 }

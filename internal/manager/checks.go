@@ -18,7 +18,9 @@ import (
 const oldestServer = "1.32"
 
 // crds are the kinds that must be installed.
-func crds() []string { return []string{"clonesets.apps.kruise.io"} }
+func crds() []string {
+	return []string{"clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
+}
 
 // need is a right that the manager cannot work without.
 type need struct {
@@ -40,6 +42,13 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
+		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
+		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
 	}
 }
 

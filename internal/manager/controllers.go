@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
@@ -21,15 +24,17 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
-	executor := &apply.Executor{Config: apply.Config{
-		Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-		Scheme:      mgr.GetScheme(),
-		Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-		Events:      apply.NewEvents(mgr.GetEventRecorderFor(cloneset.EventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-		Parallel:    parallelWrites,
-	}}
-	return cloneset.Add(mgr, cloneset.Config{
-		Executor: executor,
+	executor := func(eventSource string) *apply.Executor {
+		return &apply.Executor{Config: apply.Config{
+			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+			Scheme:      mgr.GetScheme(),
+			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
+			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
+			Parallel:    parallelWrites,
+		}}
+	}
+	return errors.Join(cloneset.Add(mgr, cloneset.Config{
+		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
 		Now:      time.Now,
@@ -41,7 +46,25 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			ExcludePreparingDelete:  o.ExcludePreparingDelete,
 			InPlace:                 inPlaceOptions(gates),
 		},
-	})
+	}), statefulset.Add(mgr, statefulset.Config{
+		Executor: executor(statefulset.EventSource),
+		Live:     live,
+		Workers:  o.StatefulSetWorkers,
+		Now:      time.Now,
+		Options: statefulset.Options{
+			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
+			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
+			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
+			InPlace:                 inPlaceOptions(gates),
+		},
+	}), daemonset.Add(mgr, daemonset.Config{
+		Executor: executor(daemonset.EventSource),
+		Live:     live,
+		Workers:  o.DaemonSetWorkers,
+		Now:      time.Now,
+		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+	}))
 }
 
 func inPlaceOptions(gates features.Set) inplace.Options {

@@ -30,7 +30,10 @@ type Options struct {
 	CacheSyncTimeout         time.Duration
 	WebhookInitializeTimeout time.Duration
 	CloneSetWorkers          int
+	DaemonSetWorkers         int
+	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
+	AssignPodsByScheduler    bool
 
 	Webhook WebhookOptions
 }
@@ -70,6 +73,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
 	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
+	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
+	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
+	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
 	for name, value := range ignored() {
@@ -85,9 +91,9 @@ func ignored() map[string]string {
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
-		"assign-pods-by-scheduler": "true", "assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
+		"assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"statefulset-workers":         "3", "daemonset-workers": "3", "sidecarset-workers": "3", "uniteddeployment-workers": "3",
+		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
 		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
 		"nodeimage-workers": "3", "crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
 		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
@@ -117,8 +123,13 @@ func (o *Options) validate() error {
 	if o.LoggingFormat != "text" && o.LoggingFormat != "json" {
 		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
 	}
-	if o.CloneSetWorkers < 1 {
-		return fmt.Errorf("--cloneset-workers is %d, want 1 at least", o.CloneSetWorkers)
+	for _, workers := range []struct {
+		flag   string
+		number int
+	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
+		if workers.number < 1 {
+			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
+		}
 	}
 	if _, err := net.LookupPort("tcp", o.Webhook.Port); err != nil {
 		return fmt.Errorf("WEBHOOK_PORT is %q, want the number of a port: %w", o.Webhook.Port, err)

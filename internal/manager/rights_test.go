@@ -47,18 +47,39 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 	}
 }
 
+// TestCertificatesRoleNamesEveryCRD: the manager can't start where it may not read one of them.
+func TestCertificatesRoleNamesEveryCRD(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "certs_role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "customresourcedefinitions") {
+			if diff := cmp.Diff(crds(), rule.ResourceNames); diff != "" {
+				t.Errorf("(-needed +granted):\n%s", diff)
+			}
+			return
+		}
+	}
+	t.Error("the role grants nothing on CRDs")
+}
+
 func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	mutating, validating, err := configurations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 1 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want one of each", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 3 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want three of each", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
@@ -66,6 +87,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"good options":                {func(*Options) {}, ""},
 		"an unknown format of logs":   {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
 		"no workers":                  {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
+		"no workers of StatefulSets":  {func(o *Options) { o.StatefulSetWorkers = 0 }, "--statefulset-workers is 0, want 1 at least"},
 		"a port that is not a number": {func(o *Options) { o.Webhook.Port = "-1" }, `WEBHOOK_PORT is "-1", want the number of a port: address -1: invalid port`},
 	}
 	for name, tc := range cases {

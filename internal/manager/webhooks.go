@@ -70,9 +70,12 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
+		Revisions: live,
 		Defaults: defaults.Options{
 			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
 			HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),
+			ClaimRetention:       s.gates.Enabled(features.StatefulSetAutoDeletePVC),
+			ClaimResize:          s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 		},
 		CloneSet: validating.CloneSetOptions{
 			Pods:               live,
@@ -80,6 +83,17 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			InPlace:            inPlaceOptions(s.gates),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
+		},
+		StatefulSet: validating.StatefulSetOptions{
+			Templates:          templates,
+			Classes:            live,
+			InPlace:            inPlaceOptions(s.gates),
+			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
+		},
+		DaemonSet: validating.DaemonSetOptions{
+			Templates:          templates,
+			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
 	})
 	rotator, err := newRotator(live, s, served.has)

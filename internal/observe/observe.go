@@ -94,6 +94,41 @@ func (r Reader) Claims(ctx context.Context, namespace string, selector labels.Se
 	return claims, nil
 }
 
+// OrphanPods returns the Pods that the selector matches and that nobody controls. A cache may hold no more of them than what identifies them.
+func (r Reader) OrphanPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.list(ctx, &list, namespace, NoController); err != nil {
+		return nil, fmt.Errorf("listing Pods without a controller: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		p := &list.Items[i]
+		if metav1.GetControllerOfNoCopy(p) == nil && selector.Matches(labels.Set(p.Labels)) {
+			pods = append(pods, p)
+		}
+	}
+	return pods, nil
+}
+
+// ClaimsNamed returns the claims whose names are wanted, whoever owns them.
+func (r Reader) ClaimsNamed(ctx context.Context, namespace string, isWanted func(name string) bool) ([]*corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	options := []client.ListOption{client.InNamespace(namespace)}
+	if r.Indexed {
+		options = append(options, client.UnsafeDisableDeepCopy)
+	}
+	if err := r.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("listing claims: %w", err)
+	}
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range list.Items {
+		if isWanted(list.Items[i].Name) {
+			claims = append(claims, &list.Items[i])
+		}
+	}
+	return claims, nil
+}
+
 // Revisions returns the revisions that the owner controls, and those that the selector matches and nobody controls.
 func (r Reader) Revisions(ctx context.Context, namespace string, selector labels.Selector, owner types.UID) ([]*appsv1.ControllerRevision, error) {
 	var revisions []*appsv1.ControllerRevision

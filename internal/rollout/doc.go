@@ -16,9 +16,13 @@ import (
 type Workload struct {
 	Lifecycle *pub.Lifecycle
 	InPlace   inplace.Options
+	// TemplateHash also labels Pods with pod-template-hash, the short hash of their revision.
+	TemplateHash bool
 	// ShortHash labels Pods with the hash of their revision alone, instead of its full name.
 	ShortHash bool
-	Now       time.Time
+	// Bare Pods carry no lifecycle state unless a hook plays a part, and their records name a revision by its hash alone.
+	Bare bool
+	Now  time.Time
 }
 
 // Event reasons of the steps. Wire: users' alerts and tools match them.

@@ -16,10 +16,10 @@ import (
 )
 
 // IsSettled reports whether there is plainly nothing in flight on the Pod, as on nearly every Pod of a large fleet.
-func IsSettled(p *corev1.Pod) bool {
+func (w Workload) IsSettled(p *corev1.Pod) bool {
 	_, hashed := p.Labels[keys.PodTemplateHash]
 	state := pod.State(p)
-	return (state == pub.LifecycleStateNormal || state == pub.LifecycleStatePreparingDelete) && hashed &&
+	return (state == pub.LifecycleStateNormal || state == pub.LifecycleStatePreparingDelete) && (hashed || !w.TemplateHash) &&
 		!inplace.NeedsFinish(p) && !inplace.Pending(p) && !lifecycle.NeedsFirstReady(p)
 }
 
@@ -41,7 +41,7 @@ func (w Workload) Settle(p *corev1.Pod, atTarget bool, b *plan.Builder) bool {
 		lifecycle.FirstReady(after, w.Now)
 		did.add("ready by its hooks")
 	}
-	if after.Labels[keys.PodTemplateHash] == "" && after.Labels[appsv1.ControllerRevisionHashLabelKey] != "" {
+	if w.TemplateHash && after.Labels[keys.PodTemplateHash] == "" && after.Labels[appsv1.ControllerRevisionHashLabelKey] != "" {
 		after.Labels[keys.PodTemplateHash] = revision.ShortHash(after.Labels[appsv1.ControllerRevisionHashLabelKey])
 		did.add("label %s", keys.PodTemplateHash)
 	}
@@ -102,5 +102,7 @@ func (w Workload) advance(before, after *corev1.Pod, b *plan.Builder) progress {
 // isFirstReadiness reports whether the Pod is new: it has never been updated in place, and no readiness gate of ours has spoken yet.
 func isFirstReadiness(p *corev1.Pod) bool {
 	_, updated := p.Annotations[keys.InPlaceUpdateState]
-	return !updated && pod.Condition(p, pub.InPlaceUpdateReady) == nil && pod.State(p) == pub.LifecycleStatePreparingNormal
+	state := pod.State(p)
+	isNew := state == pub.LifecycleStatePreparingNormal || state == pub.LifecycleStateNormal
+	return !updated && pod.Condition(p, pub.InPlaceUpdateReady) == nil && isNew
 }

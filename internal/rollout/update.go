@@ -42,7 +42,7 @@ func (w Workload) UpdateInPlace(u Update, b *plan.Builder) {
 		b.Do(chain...)
 		return
 	}
-	if u.Change.TouchesContainers() || w.Lifecycle != nil && w.Lifecycle.InPlaceUpdate != nil {
+	if u.Change.TouchesContainers() && !w.Bare || w.Lifecycle != nil && w.Lifecycle.InPlaceUpdate != nil {
 		lifecycle.Enter(begun, state, w.Lifecycle, w.Now)
 	}
 	grace := u.GraceSeconds
@@ -50,8 +50,12 @@ func (w Workload) UpdateInPlace(u Update, b *plan.Builder) {
 		// A change that restarts nothing need not wait.
 		grace = 0
 	}
+	name := u.Target.Name
+	if w.Bare {
+		name = revision.ShortHash(name)
+	}
 	inplace.Begin(begun, u.Change, inplace.Target{
-		Revision: u.Target.Name, Labels: w.RevisionLabels(u.Target), GraceSeconds: grace, Now: w.Now,
+		Revision: name, Labels: w.RevisionLabels(u.Target), GraceSeconds: grace, Now: w.Now,
 	})
 	advanced := begun.DeepCopy()
 	step := inplace.Advance(advanced, w.InPlace, w.Now)
@@ -69,6 +73,9 @@ func (w Workload) UpdateInPlace(u Update, b *plan.Builder) {
 	last := &chain[len(chain)-1]
 	last.Event = EventSuccessfulUpdatePodInPlace
 	last.EventMessage = fmt.Sprintf("successfully update pod %s in-place(revision %s)", u.Pod.Name, u.Target.Name)
+	if w.Bare {
+		last.EventMessage = fmt.Sprintf("successfully update pod %s in-place", u.Pod.Name)
+	}
 	b.Do(chain...)
 }
 
@@ -105,9 +112,9 @@ func (w Workload) Start(p *corev1.Pod, rev *appsv1.ControllerRevision) {
 
 // RevisionLabels are the labels by which a Pod says which revision it is at.
 func (w Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]string {
-	labels := map[string]string{
-		appsv1.ControllerRevisionHashLabelKey: rev.Name,
-		keys.PodTemplateHash:                  revision.ShortHash(rev.Name),
+	labels := map[string]string{appsv1.ControllerRevisionHashLabelKey: rev.Name}
+	if w.TemplateHash {
+		labels[keys.PodTemplateHash] = revision.ShortHash(rev.Name)
 	}
 	if w.ShortHash {
 		labels[appsv1.ControllerRevisionHashLabelKey] = revision.ShortHash(rev.Name)

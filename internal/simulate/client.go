@@ -79,20 +79,27 @@ func (c *Client) Delete(_ context.Context, object plan.Object, conditions metav1
 	return version, err
 }
 
-// Read reads the object live.
-func (c *Client) Read(ctx context.Context, object plan.Object) error {
-	return c.Get(ctx, client.ObjectKeyFromObject(object), object)
+// Read reads the object live. A writer does so to understand an answer, long after the decision was made: it is not a look at the cluster.
+func (c *Client) Read(_ context.Context, object plan.Object) error {
+	return c.read(client.ObjectKeyFromObject(object), object)
 }
 
 // Get reads an object live.
 func (c *Client) Get(_ context.Context, name client.ObjectKey, out client.Object, _ ...client.GetOption) error {
+	if err := c.read(name, out); err != nil {
+		return err
+	}
+	c.see(c.cluster.KeyOf(out).Kind)
+	return nil
+}
+
+func (c *Client) read(name client.ObjectKey, out client.Object) error {
 	key := c.cluster.KeyOf(out)
 	key.Namespace, key.Name = name.Namespace, name.Name
 	stored := c.cluster.objects[key]
 	if stored == nil {
 		return apierrors.NewNotFound(resourceOf(key), key.Name)
 	}
-	c.see(key.Kind)
 	fill(out, copyOf(stored))
 	return nil
 }

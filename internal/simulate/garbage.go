@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,6 +32,10 @@ func (c *Cluster) Housekeep() bool {
 			c.Delete("garbage collector", object)
 			return true
 		}
+		if p, ok := object.(*corev1.Pod); ok && c.isStranded(p) {
+			c.Delete("garbage collector of Pods", p)
+			return true
+		}
 		if held, ok := object.(*corev1.PersistentVolumeClaim); ok && c.isFree(held) {
 			Update(c, "claim protection", held, func(after *corev1.PersistentVolumeClaim) {
 				after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == claimInUse })
@@ -39,6 +44,18 @@ func (c *Cluster) Housekeep() bool {
 		}
 	}
 	return false
+}
+
+// hasNode reports whether there is a node of that name.
+func (c *Cluster) hasNode(name string) bool {
+	return c.objects[Key{Kind: nodeKind(), Name: name}] != nil
+}
+
+func nodeKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Node") }
+
+// isStranded reports whether the Pod ran on a node that is gone, in a cluster that has nodes.
+func (c *Cluster) isStranded(p *corev1.Pod) bool {
+	return len(c.byKind[nodeKind()]) > 0 && p.Spec.NodeName != "" && !c.hasNode(p.Spec.NodeName) && p.DeletionTimestamp == nil
 }
 
 // isOrphan reports whether the object has owners and all of them are gone.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 )
 
 // kubeletActor is the name under which Pods are scheduled, started and ended.
@@ -16,6 +18,9 @@ const kubeletActor = "kubelet"
 
 // Kubelet is the scheduler and the kubelets of all nodes. It moves a Pod on only when told to.
 type Kubelet struct {
+	// IsBad tells images that can't be pulled; nil means that there are none.
+	IsBad func(image string) bool
+
 	cluster    *Cluster
 	containers int
 	// idle holds the version of each Pod for which nothing is due.
@@ -37,7 +42,9 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 	after := p.DeepCopy()
 	k.advance(after)
 	if equality.Semantic.DeepEqual(p, after) {
-		k.idle[p.UID] = p
+		if p.Spec.NodeName != "" { // else its node may still come
+			k.idle[p.UID] = p
+		}
 		return false
 	}
 	k.write(p, after)
@@ -47,8 +54,7 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 func (k *Kubelet) advance(p *corev1.Pod) {
 	switch {
 	case p.Spec.NodeName == "":
-		p.Spec.NodeName = "node-" + string(p.UID[len(p.UID)-1:])
-		k.setCondition(p, corev1.PodScheduled, corev1.ConditionTrue)
+		k.bind(p)
 		return
 	case p.Status.Phase == corev1.PodPending:
 		k.start(p)
@@ -57,10 +63,23 @@ func (k *Kubelet) advance(p *corev1.Pod) {
 		changed := k.change(p)
 		p.Status.ObservedGeneration = p.Generation
 		if !changed {
-			getReady(p)
+			k.getReady(p)
 		}
 	}
 	k.judge(p)
+}
+
+// bind puts a Pod on the node that it is pinned to, once that is there, or else on any.
+func (k *Kubelet) bind(p *corev1.Pod) {
+	node := nodefit.NodeOf(p)
+	switch {
+	case node == "":
+		node = "node-" + string(p.UID[len(p.UID)-1:])
+	case !k.cluster.hasNode(node):
+		return
+	}
+	p.Spec.NodeName = node
+	k.setCondition(p, corev1.PodScheduled, corev1.ConditionTrue)
 }
 
 // start starts all containers, which are not ready yet.
@@ -102,9 +121,14 @@ func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
 	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.cluster.now.Truncate(time.Second))}}
 }
 
-func getReady(p *corev1.Pod) {
+func (k *Kubelet) getReady(p *corev1.Pod) {
 	for i := range p.Status.ContainerStatuses {
-		p.Status.ContainerStatuses[i].Ready = true
+		status := &p.Status.ContainerStatuses[i]
+		if k.IsBad != nil && k.IsBad(status.Image) {
+			status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+			continue
+		}
+		status.Ready = true
 	}
 }
 

@@ -6,11 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -42,7 +39,7 @@ func (c change) validate(ctx context.Context) (findings, error) {
 	var found findings
 	found.add(c.name())
 	found.add(c.numbers(spec))
-	found.add(c.selector(spec))
+	found.add(c.workload().checkSelector(spec))
 	found.add(validateUpdateStrategy(&c.new.Spec, spec.Child("updateStrategy")))
 	found.add(c.inPlaceOnly(spec.Child("template")))
 	podErrors, err := c.podsToDelete(ctx, spec.Child("scaleStrategy", "podsToDelete"))
@@ -55,6 +52,14 @@ func (c change) validate(ctx context.Context) (findings, error) {
 	found.add(templateErrors)
 	found.warnings = warnings
 	return found, nil
+}
+
+func (c change) workload() workload {
+	w := workload{kind: "CloneSet", selector: c.new.Spec.Selector, template: &c.new.Spec.Template}
+	if c.old != nil {
+		w.oldSelector = c.old.Spec.Selector
+	}
+	return w
 }
 
 func (f *findings) add(errs field.ErrorList) { f.errors = append(f.errors, errs...) }
@@ -95,32 +100,6 @@ func (c change) numbers(path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-func (c change) selector(path *field.Path) field.ErrorList {
-	selector := c.new.Spec.Selector
-	at := path.Child("selector")
-	if selector == nil {
-		return field.ErrorList{field.Required(at, "name the labels of the template by which the Pods are known")}
-	}
-	errs := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, at)
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		errs = append(errs, field.Invalid(at, selector, "empty selector is invalid for cloneset"))
-	}
-	if c.old != nil && !equality.Semantic.DeepEqual(selector, c.old.Spec.Selector) {
-		errs = append(errs, field.Forbidden(at, "is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods"))
-	}
-	if len(errs) > 0 {
-		return errs
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return field.ErrorList{field.Invalid(at, selector, err.Error())}
-	}
-	if template := c.new.Spec.Template.Labels; !parsed.Matches(labels.Set(template)) {
-		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), template, fmt.Sprintf("selector %q does not match: add its labels to the template", parsed))}
-	}
-	return nil
 }
 
 // podsToDelete checks names that are new on the list: a name on it before may well be gone by now.

@@ -27,15 +27,20 @@ func (c change) claimsChanged() bool {
 	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.VolumeClaimTemplates, c.new.Spec.VolumeClaimTemplates)
 }
 
-// claims checks the names of claim templates: the names of claims and of volumes are made of them.
+// claims checks the names of claim templates, where they are new.
 func (c change) claims(path *field.Path) field.ErrorList {
 	if !c.claimsChanged() {
 		return nil
 	}
+	return claimNames(c.new.Spec.VolumeClaimTemplates, path)
+}
+
+// claimNames checks the names of claim templates: the names of claims and of volumes are made of them.
+func claimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
-	for i := range c.new.Spec.VolumeClaimTemplates {
-		at, name := path.Index(i).Child("metadata", "name"), c.new.Spec.VolumeClaimTemplates[i].Name
+	for i := range claims {
+		at, name := path.Index(i).Child("metadata", "name"), claims[i].Name
 		switch {
 		case name == "":
 			errs = append(errs, field.Required(at, "name the volume that the claim stands for"))
@@ -56,25 +61,11 @@ func (c change) template(ctx context.Context, path *field.Path) (field.ErrorList
 	if !c.templateChanged() && !c.claimsChanged() {
 		return nil, nil
 	}
-	var errs field.ErrorList
-	spec := &c.new.Spec.Template.Spec
-	if spec.RestartPolicy != "" && spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in CloneSet is not supported: its Pods are to run for ever"))
-	}
+	errs := c.workload().checkPodsRunForEver(path)
 	if len(errs) > 0 || c.Templates == nil {
 		return errs, nil
 	}
-	verdict := c.Templates.Check(ctx, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates))
-	for _, err := range verdict.Errors {
-		if rest, ok := strings.CutPrefix(err.Field, "template"); ok {
-			err.Field = path.String() + rest
-		} else {
-			err.Field = path.String()
-		}
-	}
+	verdict := judge(ctx, c.Templates, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates), path)
 	return verdict.Errors, verdict.Warnings
 }
 
@@ -116,9 +107,13 @@ func (c change) inPlaceOnly(path *field.Path) field.ErrorList {
 	if refusal == nil {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(pointer(path, refusal.Path), fmt.Sprintf(
+	return field.ErrorList{notInPlace(refusal, path)}
+}
+
+func notInPlace(refusal *inplace.Refusal, template *field.Path) *field.Error {
+	return field.Forbidden(pointer(template, refusal.Path), fmt.Sprintf(
 		"only allowed to update images in spec for InPlaceOnly, but found %s %s (%s): change it with podUpdatePolicy InPlaceIfPossible or ReCreate",
-		refusal.Op, refusal.Path, refusal.Why))}
+		refusal.Op, refusal.Path, refusal.Why))
 }
 
 // refusal says why the new template can't be reached in place; nil where it can or where it is not new.

@@ -2,11 +2,9 @@ package validating
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
@@ -15,8 +13,10 @@ import (
 func (c change) warnings() []string {
 	var out []string
 	out = append(out, c.rolloutWarnings()...)
-	out = append(out, hookWarnings("preDelete", hook(c.new, func(l *pub.Lifecycle) *pub.LifecycleHook { return l.PreDelete }), c)...)
-	return append(out, hookWarnings("inPlaceUpdate", hook(c.new, func(l *pub.Lifecycle) *pub.LifecycleHook { return l.InPlaceUpdate }), c)...)
+	if c.old == nil || c.templateChanged() || !equality.Semantic.DeepEqual(c.old.Spec.Lifecycle, c.new.Spec.Lifecycle) {
+		out = append(out, c.workload().hookWarnings(c.new.Spec.Lifecycle)...)
+	}
+	return out
 }
 
 func (c change) rolloutWarnings() []string {
@@ -41,34 +41,5 @@ func (c change) rolloutWarnings() []string {
 	if refusal := c.refusal(); refusal != nil && inPlace && kept < total {
 		out = append(out, fmt.Sprintf("this change will recreate %d Pods because of %s %s: %s", total-kept, refusal.Op, refusal.Path, refusal.Why))
 	}
-	return out
-}
-
-func hook(set *v1beta1.CloneSet, which func(*pub.Lifecycle) *pub.LifecycleHook) *pub.LifecycleHook {
-	if set.Spec.Lifecycle == nil {
-		return nil
-	}
-	return which(set.Spec.Lifecycle)
-}
-
-// hookWarnings tells of a hook whose marks new Pods will not carry: somebody else must put them there, or the hook holds nothing.
-func hookWarnings(name string, hook *pub.LifecycleHook, c change) []string {
-	unchanged := c.old != nil && !c.templateChanged() && equality.Semantic.DeepEqual(c.old.Spec.Lifecycle, c.new.Spec.Lifecycle)
-	if hook == nil || unchanged {
-		return nil
-	}
-	template := &c.new.Spec.Template
-	var out []string
-	for _, finalizer := range hook.FinalizersHandler {
-		if !slices.Contains(template.Finalizers, finalizer) {
-			out = append(out, fmt.Sprintf("spec.lifecycle.%s: the template has no finalizer %s, so that the hook holds no Pod that is not given it otherwise", name, finalizer))
-		}
-	}
-	for key, value := range hook.LabelsHandler {
-		if template.Labels[key] != value {
-			out = append(out, fmt.Sprintf("spec.lifecycle.%s: the template has no label %s=%s, so that the hook holds no Pod that is not given it otherwise", name, key, value))
-		}
-	}
-	slices.Sort(out)
 	return out
 }

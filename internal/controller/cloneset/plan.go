@@ -39,8 +39,8 @@ func Plan(v Survey) plan.Plan {
 func settle(v *Survey, b *plan.Builder) {
 	wanted := v.moves(isUpdated).Update
 	for _, m := range v.fleet.members {
-		if !rollout.IsSettled(m.pod) {
-			m.settled = v.workload().Settle(m.pod, m.isWhereWanted(wanted), b)
+		if workload := v.workload(); !workload.IsSettled(m.pod) {
+			m.settled = workload.Settle(m.pod, m.isWhereWanted(wanted), b)
 		}
 	}
 }

@@ -179,5 +179,5 @@ func (f fleet) pods() []*corev1.Pod {
 
 // workload is what the steps shared by all workloads need to know.
 func (v *Survey) workload() rollout.Workload {
-	return rollout.Workload{Lifecycle: v.Set.Spec.Lifecycle, InPlace: v.Options.InPlace, ShortHash: v.Options.ShortHash, Now: v.Now}
+	return rollout.Workload{Lifecycle: v.Set.Spec.Lifecycle, InPlace: v.Options.InPlace, TemplateHash: true, ShortHash: v.Options.ShortHash, Now: v.Now}
 }

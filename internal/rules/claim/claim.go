@@ -70,23 +70,33 @@ func Name(template, workload, id string) string {
 func ForPod(owner Owner, id string, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
 	claims := make([]*corev1.PersistentVolumeClaim, 0, len(templates))
 	for i := range templates {
-		c := templates[i].DeepCopy()
-		c.ObjectMeta = metav1.ObjectMeta{
-			Name:            Name(c.Name, owner.Name, id),
-			Namespace:       owner.Namespace,
-			Labels:          maps.Clone(c.Labels),
-			Annotations:     c.Annotations,
-			OwnerReferences: []metav1.OwnerReference{owner.Reference},
-		}
-		if c.Labels == nil {
-			c.Labels = map[string]string{}
-		}
-		maps.Copy(c.Labels, owner.SelectorMatchLabels)
+		c := fromTemplate(owner, id, &templates[i])
+		c.OwnerReferences = []metav1.OwnerReference{owner.Reference}
 		c.Labels[keys.InstanceID] = id
-		c.Status = corev1.PersistentVolumeClaimStatus{}
 		claims = append(claims, c)
 	}
 	return claims
+}
+
+// ForNumber returns the claim that a template makes for the Pod with a number. Who owns it is for the retention policy to say.
+func ForNumber(owner Owner, number string, template *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	return fromTemplate(owner, number, template)
+}
+
+func fromTemplate(owner Owner, id string, template *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	c := template.DeepCopy()
+	c.ObjectMeta = metav1.ObjectMeta{
+		Name:        Name(c.Name, owner.Name, id),
+		Namespace:   owner.Namespace,
+		Labels:      maps.Clone(c.Labels),
+		Annotations: c.Annotations,
+	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	maps.Copy(c.Labels, owner.SelectorMatchLabels)
+	c.Status = corev1.PersistentVolumeClaimStatus{}
+	return c
 }
 
 // Mount changes the Pod such that each template's volume is the claim of this instance: a volume of that name is replaced, a missing one is

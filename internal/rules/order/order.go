@@ -28,7 +28,7 @@ type Strategy struct {
 func Sort(candidates, all []*corev1.Pod, s Strategy) ([]*corev1.Pod, error) {
 	sorted := slices.Clone(candidates)
 	slices.SortStableFunc(sorted, ByWorth)
-	if err := prioritise(sorted, s.Priority); err != nil {
+	if err := ByPriority(sorted, s.Priority); err != nil {
 		return nil, err
 	}
 	sorted = scatter(sorted, all, s.Scatter)
@@ -95,8 +95,9 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// prioritise sorts, stably, by the user's priorities.
-func prioritise(pods []*corev1.Pod, s *pub.UpdatePriorityStrategy) error {
+// ByPriority sorts Pods, stably, by the priorities that the user gave to their labels; nil leaves them as they are. It fails on a selector that can't be
+// read.
+func ByPriority(pods []*corev1.Pod, s *pub.UpdatePriorityStrategy) error {
 	switch {
 	case s == nil:
 		return nil

@@ -12,6 +12,7 @@ type History struct {
 	Update, Current *appsv1.ControllerRevision
 	// CollisionCount is the one that Update's name was made with.
 	CollisionCount int32
+	same           Same
 	// Stored is the object behind Update as it is in the API server; nil when it has to be created. Update differs from it when its number has
 	// to be raised or it has no owner yet.
 	Stored *appsv1.ControllerRevision
@@ -23,6 +24,8 @@ type Wanted struct {
 	Make func(collisionCount int32) (*appsv1.ControllerRevision, error)
 	// Renew, which may be nil, brings up to date what the workload notes on a revision that is wanted again.
 	Renew func(*appsv1.ControllerRevision) error
+	// Same, which may be nil, finds templates equal that are written differently.
+	Same Same
 	// Owner is the reference that a revision without an owner is adopted by.
 	Owner metav1.OwnerReference
 	// CollisionCount is that of the workload's status; nil means 0.
@@ -33,7 +36,7 @@ type Wanted struct {
 
 // Read finds the wanted revision among all that are stored, which stay as they are.
 func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
-	h := History{All: all}
+	h := History{All: all, same: w.Same}
 	if w.CollisionCount != nil {
 		h.CollisionCount = *w.CollisionCount
 	}
@@ -41,13 +44,13 @@ func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
 	if err != nil {
 		return History{}, err
 	}
-	found := Resolve(all, candidate)
+	found := resolve(all, candidate, w.Same)
 	for found.Verb == Create && Collides(all, candidate) {
 		h.CollisionCount++
 		if candidate, err = w.Make(h.CollisionCount); err != nil {
 			return History{}, err
 		}
-		found = Resolve(all, candidate)
+		found = resolve(all, candidate, w.Same)
 	}
 	h.Update = found.Update
 	if found.Verb != Create {
@@ -71,6 +74,11 @@ func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
 
 // IsUpdate reports whether the Pod is at the update revision.
 func (h History) IsUpdate(p *corev1.Pod) bool { return isAt(p, h.Update) }
+
+// MeansUpdate reports whether a revision holds the template of the update revision, perhaps under another name.
+func (h History) MeansUpdate(rev *appsv1.ControllerRevision) bool {
+	return rev.Name == h.Update.Name || equal(rev, h.Update, h.same)
+}
 
 // IsCurrent reports whether the Pod is at the current revision.
 func (h History) IsCurrent(p *corev1.Pod) bool { return isAt(p, h.Current) }

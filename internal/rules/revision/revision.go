@@ -94,8 +94,15 @@ type Resolution struct {
 	Verb   Verb
 }
 
+// Same reports whether two templates, which may be changed, mean the same.
+type Same func(a, b *corev1.PodTemplateSpec) bool
+
 // Resolve looks for a candidate among the stored revisions. Neither is changed.
 func Resolve(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerRevision) Resolution {
+	return resolve(history, candidate, nil)
+}
+
+func resolve(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerRevision, same Same) Resolution {
 	sorted := slices.Clone(history)
 	Sort(sorted)
 	next := int64(1)
@@ -104,7 +111,7 @@ func Resolve(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerR
 	}
 	for i := len(sorted) - 1; i >= 0; i-- {
 		switch {
-		case !equal(sorted[i], candidate):
+		case !equal(sorted[i], candidate, same):
 		case i == len(sorted)-1:
 			return Resolution{Update: sorted[i], Verb: Reuse}
 		default:
@@ -118,8 +125,8 @@ func Resolve(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerR
 	return Resolution{Update: created, Verb: Create}
 }
 
-// equal reports whether two revisions hold the same template: the same bytes, or bytes that mean the same.
-func equal(a, b *appsv1.ControllerRevision) bool {
+// equal reports whether two revisions hold the same template: the same bytes, or bytes that mean the same. A nil same asks for equal templates.
+func equal(a, b *appsv1.ControllerRevision, same Same) bool {
 	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
 		return true
 	}
@@ -128,13 +135,16 @@ func equal(a, b *appsv1.ControllerRevision) bool {
 		return false
 	}
 	right, err := decode(b.Data.Raw)
-	return err == nil && equality.Semantic.DeepEqual(left, right)
+	if err != nil {
+		return false
+	}
+	return equality.Semantic.DeepEqual(left, right) || same != nil && same(left, right)
 }
 
 // Collides reports whether another template has the candidate's name, so that it needs a higher collision count.
 func Collides(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerRevision) bool {
 	return slices.ContainsFunc(history, func(rev *appsv1.ControllerRevision) bool {
-		return rev.Name == candidate.Name && !equal(rev, candidate)
+		return rev.Name == candidate.Name && !equal(rev, candidate, nil)
 	})
 }
 

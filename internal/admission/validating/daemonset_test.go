@@ -1,0 +1,184 @@
+package validating
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// hubAgent is a valid DaemonSet, defaulted, in each version.
+const (
+	baseAgent = `
+metadata: {name: agent, namespace: ns}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: app, image: "nginx:1"}]}
+  burstReplicas: 250
+  revisionHistoryLimit: 10
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxUnavailable: 1, maxSurge: 0}}`
+	hubAgent   = "apiVersion: apps.kruise.io/v1beta1\nkind: DaemonSet" + baseAgent
+	olderAgent = "apiVersion: apps.kruise.io/v1alpha1\nkind: DaemonSet" + baseAgent
+)
+
+func askAgent(o DaemonSetOptions, object, old []byte) admission.Response {
+	request := admissionv1.AdmissionRequest{
+		UID: "1", Name: "agent", Namespace: "ns", Operation: admissionv1.Create,
+		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "DaemonSet"},
+		Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old},
+	}
+	switch {
+	case object == nil:
+		request.Operation = admissionv1.Delete
+	case old != nil:
+		request.Operation = admissionv1.Update
+	}
+	hook := &webhook.Admission{Handler: DaemonSet(o)}
+	return hook.Handle(context.Background(), admission.Request{AdmissionRequest: request})
+}
+
+func TestDaemonSetRules(t *testing.T) {
+	const rolling = "spec.updateStrategy.rollingUpdate."
+	for name, tc := range map[string]struct {
+		object string // hubAgent unless set
+		old    edits  // unset creates
+		new    edits
+		want   []string
+	}{
+		"a valid set":             {want: []string{"allowed"}},
+		"a valid set, older":      {object: olderAgent, want: []string{"allowed"}},
+		"no selector":             {new: edits{"spec.selector": "~"}, want: []string{"spec.selector: Required value: name the labels of the template by which the Pods are known"}},
+		"an empty selector":       {new: edits{"spec.selector": "{}"}, want: []string{"spec.selector: Invalid value: {}: empty selector is invalid for daemonset"}},
+		"a Pod that ends":         {new: edits{"spec.template.spec.restartPolicy": "Never"}, want: []string{`spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`}},
+		"a burst of none":         {new: edits{"spec.burstReplicas": "0%"}, want: []string{`spec.burstReplicas: Invalid value: "0%": must be greater than 0: no Pod could ever be created`}},
+		"a negative age":          {new: edits{"spec.minReadySeconds": "-1"}, want: []string{"spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0"}},
+		"a negative history":      {new: edits{"spec.revisionHistoryLimit": "-1"}, want: []string{"spec.revisionHistoryLimit: Invalid value: -1: must be greater than or equal to 0"}},
+		"an unknown type":         {new: edits{"spec.updateStrategy.type": "Never"}, want: []string{`spec.updateStrategy.type: Unsupported value: "Never": supported values: "RollingUpdate", "OnDelete"`}},
+		"an unknown way":          {new: edits{rolling + "rollingUpdateType": "Surging"}, want: []string{`spec.updateStrategy.rollingUpdate.rollingUpdateType: Unsupported value: "Surging": supported values: "Standard", "InPlaceIfPossible"`}},
+		"no rolling update":       {new: edits{"spec.updateStrategy.rollingUpdate": "~"}, want: []string{"spec.updateStrategy.rollingUpdate: Required value: say how Pods are updated"}},
+		"both limits":             {new: edits{rolling + "maxSurge": "10%"}, want: []string{`spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: "10%": may not be set when maxUnavailable is non-zero`}},
+		"neither limit":           {new: edits{rolling + "maxUnavailable": "0"}, want: []string{"spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"}},
+		"surge in place":          {new: edits{rolling + "rollingUpdateType": "InPlaceIfPossible", rolling + "maxSurge": "1", rolling + "maxUnavailable": "0"}, want: []string{"spec.updateStrategy.rollingUpdate.maxSurge: Required value: must be 0 for InPlaceIfPossible type"}},
+		"a percentage over all":   {new: edits{rolling + "maxUnavailable": "101%"}, want: []string{`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%`}},
+		"a number over all":       {new: edits{rolling + "partition": "101"}, want: []string{"allowed"}},
+		"a partition of text":     {new: edits{rolling + "partition": `"5"`}, want: []string{`spec.updateStrategy.rollingUpdate.partition: Invalid value: "5": "5" is neither a number nor a percentage such as "20%"`}},
+		"a canary of all":         {new: edits{rolling + "selector": "{}"}, want: []string{"spec.updateStrategy.rollingUpdate.selector: Invalid value: {}: an empty selector matches every node: leave it out to update all"}},
+		"a malformed canary":      {new: edits{rolling + "selector": "{matchExpressions: [{key: a, operator: Like}]}"}, want: []string{`spec.updateStrategy.rollingUpdate.selector.matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator`}},
+		"nothing moves by itself": {new: edits{"spec.updateStrategy.type": "OnDelete", rolling + "maxUnavailable": "0"}, want: []string{"allowed"}},
+		"Surging, before its defaults": {
+			object: olderAgent, new: edits{rolling + "rollingUpdateType": "Surging"},
+			want: []string{"spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: must be 0 for Surging type"},
+		},
+		"Surging, defaulted": {object: olderAgent, new: edits{rolling + "rollingUpdateType": "Surging", rolling + "maxUnavailable": "0", rolling + "maxSurge": "1"}, want: []string{"allowed"}},
+		"an in-place hook":   {new: edits{"spec.lifecycle": "{inPlaceUpdate: {labelsHandler: {a: b}}}"}, want: []string{"allowed"}},
+		"another template":   {old: edits{}, new: edits{"spec.template.spec.hostname": "h"}, want: []string{"allowed"}},
+		"another selector": {
+			old: edits{}, new: edits{"spec.selector.matchLabels": "{app: agent, a: b}", "spec.template.metadata.labels.a": "b"},
+			want: []string{"spec.selector: Forbidden: is immutable: delete the DaemonSet with --cascade=orphan and create it anew to select other Pods"},
+		},
+		"an old mistake can be labelled": {old: edits{"spec.burstReplicas": "0"}, new: edits{"spec.burstReplicas": "0", "metadata.labels": "{a: b}"}, want: []string{"allowed"}},
+		"an old mistake can be deleted":  {old: edits{}, new: edits{"spec.burstReplicas": "0", "metadata.deletionTimestamp": "2026-01-01T00:00:00Z"}, want: []string{"allowed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, old := tc.object, []byte(nil)
+			if object == "" {
+				object = hubAgent
+			}
+			if tc.old != nil {
+				old = edit(t, object, tc.old)
+			}
+			if diff := cmp.Diff(tc.want, causes(askAgent(DaemonSetOptions{}, edit(t, object, tc.new), old))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDaemonSetWarnings(t *testing.T) {
+	const rolling = "spec.updateStrategy.rollingUpdate."
+	for name, tc := range map[string]struct {
+		object   string
+		old, new edits
+		want     []string
+	}{
+		"nothing to say": {},
+		"a surge on a port of the node": {
+			new:  edits{rolling + "maxSurge": "1", rolling + "maxUnavailable": "0", "spec.template.spec.containers": "[{name: app, image: a, ports: [{containerPort: 80, hostPort: 8080}]}]"},
+			want: []string{"maxSurge 1 with host port 8080: a new Pod can't run beside the old one on its node, so that the update would wait for ever; use maxUnavailable"},
+		},
+		"limits that have no effect": {
+			new:  edits{"spec.updateStrategy.type": "OnDelete"},
+			want: []string{"spec.updateStrategy.rollingUpdate has no effect with type OnDelete"},
+		},
+		"a partition that keeps all": {
+			old: edits{"status.desiredNumberScheduled": "3"}, new: edits{rolling + "partition": "3", "spec.template.spec.hostname": "h"},
+			want: []string{"no node will be updated: partition 3 keeps all 3 at their old revision; lower it to start"},
+		},
+		"a hook without effect": {new: edits{"spec.lifecycle": "{preNormal: {labelsHandler: {a: b}}}"}, want: []string{"spec.lifecycle.preNormal has no effect on a DaemonSet"}},
+		"the older annotation in the hub": {
+			new:  edits{"metadata.annotations": "{daemonset.kruise.io/progressive-create-pod: 'true'}"},
+			want: []string{"metadata.annotations[daemonset.kruise.io/progressive-create-pod] has no effect in v1beta1: use spec.scaleStrategy.partitionedScaling"},
+		},
+		"the older annotation misspelled": {
+			object: olderAgent, new: edits{"metadata.annotations": "{daemonset.kruise.io/progressive-create-pod: 'yes'}"},
+			want: []string{`metadata.annotations[daemonset.kruise.io/progressive-create-pod]: "yes" has no effect: use "true"`},
+		},
+		"the older annotation in its place": {object: olderAgent, new: edits{"metadata.annotations": "{daemonset.kruise.io/progressive-create-pod: 'true'}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, old := tc.object, []byte(nil)
+			if object == "" {
+				object = hubAgent
+			}
+			if tc.old != nil {
+				old = edit(t, object, tc.old)
+			}
+			response := askAgent(DaemonSetOptions{}, edit(t, object, tc.new), old)
+			if !response.Allowed {
+				t.Fatalf("refused: %v", causes(response))
+			}
+			if diff := cmp.Diff(tc.want, response.Warnings); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDaemonSetProtection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		protection, nodes string
+		want              string
+	}{
+		"no label":             {"", "3", ""},
+		"always":               {"Always", "0", "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"},
+		"cascading with Pods":  {"Cascading", "3", "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading and replicas 3>0"},
+		"cascading without":    {"Cascading", "0", ""},
+		"a word of the future": {"Sometimes", "3", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := edit(t, hubAgent, edits{"metadata.labels": "{policy.kruise.io/delete-protection: '" + tc.protection + "'}", "status.desiredNumberScheduled": tc.nodes})
+			response := askAgent(DaemonSetOptions{DeletionProtection: true}, nil, old)
+			got := ""
+			if !response.Allowed {
+				got = response.Result.Message
+				if response.Result.Code != http.StatusForbidden {
+					t.Errorf("answered %d, want 403", response.Result.Code)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("answered %q, want %q", got, tc.want)
+			}
+			if !askAgent(DaemonSetOptions{}, nil, old).Allowed {
+				t.Error("refused without the gate")
+			}
+		})
+	}
+}

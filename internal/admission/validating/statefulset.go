@@ -1,0 +1,118 @@
+package validating
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/request"
+	"github.com/seed-69ecc383/kruise/internal/convert"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+)
+
+// StatefulSetOptions is what the validation of StatefulSets needs and heeds.
+type StatefulSetOptions struct {
+	// Templates judges Pod templates; without it they are not looked into.
+	Templates TemplateChecker
+	// Classes reads storage classes. It is asked only where claims are to grow.
+	Classes client.Reader
+	// InPlace says which changes can go in place.
+	InPlace inplace.Options
+	// ClaimResize heeds volumeClaimUpdateStrategy (gate StatefulSetAutoResizePVCGate).
+	ClaimResize bool
+	// DeletionProtection heeds the label policy.kruise.io/delete-protection (gate ResourcesDeletionProtection).
+	DeletionProtection bool
+}
+
+// StatefulSet returns the handler that validates StatefulSets of both versions.
+func StatefulSet(o StatefulSetOptions) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
+		if asked.SubResource != "" {
+			return admission.Allowed("")
+		}
+		switch asked.Operation {
+		case admissionv1.Delete:
+			return o.deleted(asked)
+		case admissionv1.Create, admissionv1.Update:
+			return o.written(ctx, asked)
+		}
+		return admission.Allowed("")
+	})
+}
+
+// deleted refuses to delete a protected object.
+func (o StatefulSetOptions) deleted(asked admission.Request) admission.Response {
+	if !o.DeletionProtection || len(asked.OldObject.Raw) == 0 { // a request to delete a collection is followed by one for each object
+		return admission.Allowed("")
+	}
+	doomed, _, err := decodeStatefulSet(asked.OldObject)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+	}
+	replicas := int32(1)
+	if r := doomed.Spec.Replicas; r != nil {
+		replicas = *r
+	}
+	if reason := protection(doomed.Labels, replicas); reason != "" {
+		return admission.Denied(reason)
+	}
+	return admission.Allowed("")
+}
+
+func (o StatefulSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {
+	now, template, err := decodeStatefulSet(asked.Object)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+	}
+	c := statefulSetChange{StatefulSetOptions: o, new: now, namespace: asked.Namespace, rawTemplate: template}
+	if asked.Operation == admissionv1.Update {
+		if c.old, _, err = decodeStatefulSet(asked.OldObject); err != nil {
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
+		}
+		// What is on its way out rolls nothing out any more, and its finalizers must come off. What was stored before a rule was made can
+		// still be labelled and annotated.
+		if now.DeletionTimestamp != nil || equality.Semantic.DeepEqual(now.Spec, c.old.Spec) {
+			return admission.Allowed("")
+		}
+	}
+	found, err := c.validate(ctx)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if len(found.errors) > 0 {
+		return invalid(asked, found.errors).WithWarnings(found.warnings...)
+	}
+	return admission.Allowed("").WithWarnings(append(found.warnings, c.warnings()...)...)
+}
+
+// decodeStatefulSet returns an object as this build understands it, and its template as it came.
+func decodeStatefulSet(from runtime.RawExtension) (*v1beta1.StatefulSet, map[string]any, error) {
+	u, err := request.Parse(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	switch u.GetAPIVersion() {
+	case v1beta1.GroupVersion.String():
+		set, err := request.Decode[v1beta1.StatefulSet](u)
+		return set, template, err
+	case v1alpha1.GroupVersion.String():
+		older, err := request.Decode[v1alpha1.StatefulSet](u)
+		if err != nil {
+			return nil, nil, err
+		}
+		set := &v1beta1.StatefulSet{}
+		convert.StatefulSetToHub(older, set)
+		return set, template, nil
+	}
+	return nil, nil, fmt.Errorf("there is no StatefulSet of %s here", u.GetAPIVersion())
+}

@@ -1,0 +1,80 @@
+package daemonset
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Pod that has ended is deleted at once, the next one on its node a second after that, and each further one after twice the time of the one
+// before, up to a quarter of an hour. A node that was quiet for twice as long begins anew.
+const (
+	firstDelay = time.Second
+	lastDelay  = 15 * time.Minute
+)
+
+// Failure is what is known of a node whose Pods end.
+type Failure struct {
+	// Count is the number of Pods deleted there because they had ended.
+	Count int
+	// Last is when that happened last.
+	Last time.Time
+}
+
+// retry returns when the next Pod that has ended may be deleted.
+func (f Failure) retry() time.Time {
+	if f.Count == 0 {
+		return f.Last
+	}
+	delay := lastDelay
+	if doublings := f.Count - 1; doublings < 10 { // 2^10 seconds are more than a quarter of an hour
+		delay = min(firstDelay<<doublings, lastDelay)
+	}
+	return f.Last.Add(delay)
+}
+
+// memory remembers the failures of all DaemonSets. A new generation of the spec begins anew, because it may be what mends them.
+type memory struct {
+	mu    sync.Mutex
+	known map[types.UID]*remembered
+}
+
+type remembered struct {
+	generation int64
+	nodes      map[string]Failure
+}
+
+func newMemory() *memory { return &memory{known: map[types.UID]*remembered{}} }
+
+// failures returns what is known at a generation.
+func (m *memory) failures(owner types.UID, generation int64) map[string]Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.known[owner]; r != nil && r.generation == generation {
+		return maps.Clone(r.nodes)
+	}
+	return nil
+}
+
+// deleted notes that a Pod was deleted because it had ended, and drops what is too long ago to matter.
+func (m *memory) deleted(owner types.UID, generation int64, node string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.known[owner]
+	if r == nil || r.generation != generation {
+		r = &remembered{generation: generation, nodes: map[string]Failure{}}
+		m.known[owner] = r
+	}
+	maps.DeleteFunc(r.nodes, func(_ string, f Failure) bool { return now.Sub(f.Last) > 2*lastDelay })
+	f := r.nodes[node]
+	r.nodes[node] = Failure{Count: f.Count + 1, Last: now}
+}
+
+// forget drops what is known of a DaemonSet that is gone.
+func (m *memory) forget(owner types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, owner)
+}

@@ -1,0 +1,136 @@
+package daemonset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+// daemonScheduler is the scheduler of Pods that need none, because they are created with their node.
+const daemonScheduler = "kubernetes.io/daemonset-controller"
+
+// pods makes the Pods of one pass.
+type pods struct {
+	*Survey
+	used sets.Set[string]
+}
+
+func (v *Survey) newPods() *pods {
+	out := &pods{Survey: v, used: sets.New(v.Taken...)}
+	for _, p := range v.Pods {
+		out.used.Insert(p.Name)
+	}
+	return out
+}
+
+// create returns the write that creates the Pod of a node at a revision.
+func (n *pods) create(at *place, rev *appsv1.ControllerRevision, why string) (plan.Action, error) {
+	template := &n.Set.Spec.Template
+	if rev.Name != n.history.Update.Name {
+		var err error
+		if template, err = revision.Template(rev); err != nil {
+			return plan.Action{}, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
+		}
+	}
+	p := n.podOf(template, rev, at.name)
+	p.Name = n.name(at, rev)
+	return plan.Action{
+		Verb: plan.Create, Concern: plan.Scale, After: p,
+		What: fmt.Sprintf("on %s at revision %s", at.name, rev.Name), Why: why,
+		Event: eventSuccessfulCreate, EventMessage: "Created pod: " + p.Name, FailedEvent: eventFailedCreate,
+	}, nil
+}
+
+func (n *pods) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, node string) *corev1.Pod {
+	template = template.DeepCopy()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName:    n.Set.Name + "-",
+			Namespace:       n.Set.Namespace,
+			Labels:          template.Labels,
+			Annotations:     template.Annotations,
+			Finalizers:      template.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{ownerReference(n.Set)},
+		},
+		Spec: template.Spec,
+	}
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	maps.Copy(p.Labels, n.workload().RevisionLabels(rev))
+	if generation := n.Set.Annotations[keys.TemplateGeneration]; generation != "" {
+		p.Labels[keys.PodTemplateGeneration] = generation
+	}
+	for _, gate := range n.gates() {
+		if !pod.HasReadinessGate(p, gate) {
+			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
+		}
+	}
+	p.Spec.Tolerations = nodefit.Tolerations(&p.Spec)
+	if n.Options.BindPods {
+		p.Spec.NodeName, p.Spec.SchedulerName = node, daemonScheduler
+	} else {
+		nodefit.Pin(&p.Spec, node)
+	}
+	return p
+}
+
+// gates returns the readiness gates by which new Pods can be taken out of service; each Pod that has any costs a write more.
+func (n *pods) gates() []corev1.PodConditionType {
+	if n.inPlace() {
+		return []corev1.PodConditionType{pub.InPlaceUpdateReady, pub.KruisePodReady}
+	}
+	if hooks := n.Set.Spec.Lifecycle; hooks != nil && hooks.PreDelete != nil && hooks.PreDelete.MarkPodNotReady {
+		return []corev1.PodConditionType{pub.KruisePodReady}
+	}
+	return nil
+}
+
+// What names of Pods are made of: as much of the DaemonSet's name as leaves room for the rest in a host name, a dash, and a few characters
+// without vowels, so that they spell no word.
+const (
+	maxPrefix  = 57
+	suffixSize = 5
+	alphabet   = "bcdfghjklmnpqrstvwxz2456789"
+)
+
+// name returns the name of the Pod of a node at a revision. It depends on nothing but these, so that a pass that is repeated because the answer to
+// a create was lost asks for the same Pod again instead of one more; and on the names that are in use.
+func (n *pods) name(at *place, rev *appsv1.ControllerRevision) string {
+	prefix := n.Set.Name
+	if len(prefix) > maxPrefix {
+		prefix = strings.TrimRight(prefix[:maxPrefix], "-.")
+	}
+	for try := uint64(0); ; try++ {
+		hash := fnv.New64a()
+		for _, part := range []string{string(n.Set.UID), at.name, string(at.node.UID), rev.Name} {
+			_, _ = hash.Write(append([]byte(part), 0)) // a hash does not fail
+		}
+		_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, try))
+		sum := hash.Sum64()
+		suffix := make([]byte, suffixSize)
+		for i := range suffix {
+			suffix[i] = alphabet[sum%uint64(len(alphabet))]
+			sum /= uint64(len(alphabet))
+		}
+		name := prefix + "-" + string(suffix)
+		if !n.used.Has(name) {
+			n.used.Insert(name)
+			return name
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package daemonset
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+)
+
+// Observe makes every read of a pass. Names and labels of everything found are those of the moment now. Live reads around the cache.
+func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1beta1.DaemonSet, now time.Time) (Snapshot, error) {
+	s := Snapshot{Set: set, Now: now}
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil || selector.Empty() || set.DeletionTimestamp != nil {
+		// Nothing can be found with it, or nothing is to be done; the plan says so.
+		return s, nil
+	}
+	if s.Pods, err = r.Pods(ctx, set.Namespace, set.UID); err != nil {
+		return Snapshot{}, err
+	}
+	if s.Orphans, err = r.Adoptable(ctx, live, set, selector); err != nil {
+		return Snapshot{}, err
+	}
+	if s.Revisions, err = r.Revisions(ctx, set.Namespace, selector, set.UID); err != nil {
+		return Snapshot{}, err
+	}
+	s.Nodes, err = r.Nodes(ctx)
+	return s, err
+}

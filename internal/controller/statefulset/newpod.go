@@ -1,0 +1,128 @@
+package statefulset
+
+import (
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/claim"
+	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+// Labels by which a Pod says its name and its ordinal. Wire: those of the StatefulSets of Kubernetes.
+const (
+	labelPodName  = appsv1.StatefulSetPodNameLabel
+	labelPodIndex = appsv1.PodIndexLabel
+)
+
+// newPod returns the writes that create the Pod of a slot at the revision: what its claims need, then the Pod. Where a former claim is still on its
+// way out, there are none, and wait says so.
+func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chain, wait string, err error) {
+	template, err := v.template(rev)
+	if err != nil {
+		return nil, "", err
+	}
+	p := v.podOf(template, rev, s)
+	for i := range v.Set.Spec.VolumeClaimTemplates {
+		fresh := v.newClaim(&v.Set.Spec.VolumeClaimTemplates[i], s.ordinal)
+		have := v.claims[fresh.Name]
+		switch {
+		case have == nil:
+			chain = append(chain, v.createClaim(fresh, p.Name))
+		case have.DeletionTimestamp != nil:
+			return nil, "", fmt.Errorf("creating pod %s: its claim %s is being deleted", p.Name, have.Name)
+		case v.isDoomed(have):
+			return nil, fmt.Sprintf("its claim %s is about to go along with the Pod or the StatefulSet before it; it gets a new one then", have.Name), nil
+		default:
+			if kept := v.keepClaim(have, nil, true); kept != nil {
+				chain = append(chain, *kept)
+			}
+		}
+	}
+	claim.Mount(p, v.Set.Name, strconv.Itoa(int(s.ordinal)), v.Set.Spec.VolumeClaimTemplates)
+	return append(chain, plan.Action{
+		Verb: plan.Create, Concern: plan.Scale, After: p,
+		What:  "at revision " + rev.Name,
+		Event: eventSuccessfulCreate, EventMessage: fmt.Sprintf("create Pod %s in StatefulSet %s successful", p.Name, v.Set.Name),
+		FailedEvent: eventFailedCreate,
+	}), "", nil
+}
+
+// template returns the Pod template of a revision. That of the update revision is in the spec.
+func (v *Survey) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	if rev.Name == v.history.Update.Name {
+		return v.Set.Spec.Template.DeepCopy(), nil
+	}
+	template, err := revision.Template(rev)
+	if err != nil {
+		return nil, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
+	}
+	return template, nil
+}
+
+func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            s.name,
+			GenerateName:    v.Set.Name + "-",
+			Namespace:       v.Set.Namespace,
+			Labels:          template.Labels,
+			Annotations:     template.Annotations,
+			Finalizers:      template.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{ownerReference(v.Set)},
+		},
+		Spec: template.Spec,
+	}
+	p.Spec.Hostname, p.Spec.Subdomain = s.name, v.Set.Spec.ServiceName
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	p.Labels[labelPodName] = s.name
+	p.Labels[labelPodIndex] = strconv.Itoa(int(s.ordinal))
+	for key, value := range v.workload().RevisionLabels(rev) {
+		p.Labels[key] = value
+	}
+	v.start(p)
+	return p
+}
+
+// start gives a new Pod its first lifecycle state, and the readiness gates by which it will be taken out of service. A Pod that nothing ever takes
+// out of service has none, and so becomes ready without a write of ours.
+func (v *Survey) start(p *corev1.Pod) {
+	hooks := v.Set.Spec.Lifecycle
+	state := pub.LifecycleStateNormal
+	if hooks != nil && hooks.PreNormal != nil && !lifecycle.AllHooked(p, hooks.PreNormal) {
+		state = pub.LifecycleStatePreparingNormal
+	}
+	lifecycle.Enter(p, state, hooks, v.Now)
+	if v.inPlace() {
+		addGate(p, pub.InPlaceUpdateReady)
+	}
+	if hooks != nil && (marksNotReady(hooks.PreDelete) || marksNotReady(hooks.InPlaceUpdate)) {
+		addGate(p, pub.KruisePodReady)
+	}
+}
+
+func marksNotReady(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
+
+func addGate(p *corev1.Pod, gate corev1.PodConditionType) {
+	if !pod.HasReadinessGate(p, gate) {
+		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
+	}
+}
+
+func (v *Survey) inPlaceOnly() bool {
+	return v.strategy.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
+}
+
+func (v *Survey) inPlace() bool {
+	return v.inPlaceOnly() || v.strategy.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType
+}

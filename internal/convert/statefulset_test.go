@@ -1,0 +1,79 @@
+package convert
+
+import (
+	"encoding/json"
+	"math/rand"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/randfill"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+func statefulSetFiller() *randfill.Filler {
+	return randfill.New().NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
+		func(t *corev1.PodTemplateSpec, c randfill.Continue) { t.Spec.NodeName = c.String(8) },
+		func(claim *corev1.PersistentVolumeClaim, c randfill.Continue) { claim.Name = c.String(8) },
+		func(v *intstr.IntOrString, c randfill.Continue) {
+			if *v = intstr.FromInt32(c.Int31n(9)); c.Bool() {
+				*v = intstr.FromString("2-5")
+			}
+		},
+	)
+}
+
+func TestStatefulSetRoundTripsLoseNothing(t *testing.T) {
+	for seed := range int64(seeds) {
+		var want, got v1beta1.StatefulSet
+		var middle v1alpha1.StatefulSet
+		statefulSetFiller().RandSource(rand.NewSource(seed)).Fill(&want)
+		want.TypeMeta = got.TypeMeta
+		before := want.DeepCopy()
+		StatefulSetFromHub(&want, &middle)
+		StatefulSetToHub(&middle, &got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(before, &want); diff != "" {
+			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
+		}
+	}
+}
+
+// TestRecordedStatefulSets takes objects of a cluster of the original to the older version and back: only the version may change.
+func TestRecordedStatefulSets(t *testing.T) {
+	data, err := os.ReadFile("testdata/statefulsets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []map[string]any
+	if err := json.Unmarshal(data, &objects); err != nil || len(objects) == 0 {
+		t.Fatalf("read %d objects: %v", len(objects), err)
+	}
+	for _, object := range objects {
+		want := &unstructured.Unstructured{Object: object}
+		older, err := Object(want, "apps.kruise.io/v1alpha1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := older.GetAPIVersion(); got != "apps.kruise.io/v1alpha1" {
+			t.Errorf("converted to %s", got)
+		}
+		if diff := cmp.Diff(object["spec"], older.Object["spec"]); diff != "" {
+			t.Errorf("spec in the older version (-want +got):\n%s", diff)
+		}
+		back, err := Object(older, "apps.kruise.io/v1beta1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, back); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}

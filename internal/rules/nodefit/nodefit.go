@@ -1,0 +1,174 @@
+// Package nodefit says which nodes the Pods of a template fit: where one should be created, and where one that is there may stay.
+//
+// A node should run a Pod when the template's node name, node selector and required node affinity match it, and the Pod tolerates its taints of
+// the effects NoSchedule and NoExecute. A Pod that is there may stay as long as it tolerates those of NoExecute. Neither readiness nor room on
+// the node matters: a daemon is wanted on a full or a broken node most of all. These are the rules of the DaemonSets of Kubernetes.
+package nodefit
+
+import (
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Fit is what a template asks of a node.
+type Fit struct {
+	nodeName    string
+	affinity    nodeaffinity.RequiredNodeAffinity
+	tolerations []corev1.Toleration
+}
+
+// Verdict is what may be on a node.
+type Verdict struct {
+	// Run means that the node should run a Pod.
+	Run bool
+	// Stay means that a Pod that is there may stay. It is true wherever Run is.
+	Stay bool
+}
+
+// Of returns what the Pods of a template ask of a node; they tolerate what Tolerations returns.
+func Of(template *corev1.PodSpec) Fit {
+	return Fit{
+		nodeName:    template.NodeName,
+		affinity:    nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *template}),
+		tolerations: Tolerations(template),
+	}
+}
+
+// On judges a node. An affinity that can't be read matches no node.
+func (f Fit) On(node *corev1.Node) Verdict {
+	if f.nodeName != "" && f.nodeName != node.Name {
+		return Verdict{}
+	}
+	if matches, err := f.affinity.Match(node); err != nil || !matches {
+		return Verdict{}
+	}
+	v := Verdict{Run: true, Stay: true}
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule || f.tolerates(taint) {
+			continue
+		}
+		v.Run = false
+		if taint.Effect == corev1.TaintEffectNoExecute {
+			v.Stay = false
+		}
+	}
+	return v
+}
+
+// tolerates leaves out the operators that compare numbers: the gate that Kubernetes has for them is off.
+func (f Fit) tolerates(taint *corev1.Taint) bool {
+	for i := range f.tolerations {
+		if f.tolerations[i].ToleratesTaint(logr.Discard(), taint, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// Changed reports whether a node changed in what any template could ask of it: its labels and its taints. Heartbeats change neither.
+func Changed(before, after *corev1.Node) bool {
+	return !sameLabels(before.Labels, after.Labels) || !sameTaints(before.Spec.Taints, after.Spec.Taints)
+}
+
+func sameLabels(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, ok := b[key]; !ok || other != value {
+			return false
+		}
+	}
+	return true
+}
+
+func sameTaints(a, b []corev1.Taint) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Key != b[i].Key || a[i].Value != b[i].Value || a[i].Effect != b[i].Effect {
+			return false
+		}
+	}
+	return true
+}
+
+// Tolerations returns the tolerations of the Pods of a template: its own, and those that let a daemon live through the troubles of its node.
+// One of its own for the same taint is replaced.
+func Tolerations(template *corev1.PodSpec) []corev1.Toleration {
+	out := append([]corev1.Toleration(nil), template.Tolerations...)
+	for _, added := range defaultTolerations(template.HostNetwork) {
+		found := false
+		for i := range out {
+			if out[i].MatchToleration(&added) {
+				out[i], found = added, true
+			}
+		}
+		if !found {
+			out = append(out, added)
+		}
+	}
+	return out
+}
+
+// defaultTolerations: a Pod on the node's own network need not wait for the Pods' network, which it may be what brings it about.
+func defaultTolerations(hostNetwork bool) []corev1.Toleration {
+	taints := []corev1.Taint{
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+	}
+	if hostNetwork {
+		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	out := make([]corev1.Toleration, len(taints))
+	for i, taint := range taints {
+		out[i] = corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
+	}
+	return out
+}
+
+// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been judged already, and is replaced;
+// what it prefers, and how it stands to other Pods, stays. The Pod must not share its affinity with another object.
+func Pin(p *corev1.PodSpec, node string) {
+	if p.Affinity == nil {
+		p.Affinity = &corev1.Affinity{}
+	}
+	if p.Affinity.NodeAffinity == nil {
+		p.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	p.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		}}}},
+	}
+}
+
+// NodeOf returns the node that the Pod is on, or the one it is pinned to while no scheduler has bound it; empty when it is neither.
+func NodeOf(p *corev1.Pod) string {
+	if p.Spec.NodeName != "" {
+		return p.Spec.NodeName
+	}
+	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
+		return ""
+	}
+	required := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return ""
+	}
+	for _, term := range required.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
