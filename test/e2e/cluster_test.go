@@ -49,7 +49,12 @@ var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simul
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // what the API server warns of is no part of these tests
-	code, err := run(m)
+	// They wait far more than they work, so that more of them run at once than there are processors. What the command line says comes later.
+	err := flag.Set("test.parallel", "6")
+	code := 1
+	if err == nil {
+		code, err = run(m)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
