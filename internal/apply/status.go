@@ -47,8 +47,11 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 	object := named(after)
 	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, patch)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return 0, nil
+	case apierrors.IsConflict(err):
+		// The patch goes for any version: the API server has only lost a race with other writers too often, and no event may follow.
+		return statusInterval, nil
 	case apierrors.IsInvalid(err) && s.isReplaced(ctx, before):
 		return 0, nil
 	case err != nil:

@@ -1,8 +1,12 @@
 package apply
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -60,5 +64,20 @@ func TestStatusIsNotWrittenToAnotherObjectOfTheName(t *testing.T) {
 	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
 	if err != nil || wait != 0 || b.ownerNow().Status.Replicas != 0 {
 		t.Errorf("wait %s, error %v, replicas %d", wait, err, b.ownerNow().Status.Replicas)
+	}
+}
+
+// TestStatusThatLostARaceIsTriedAgain: no event may follow that would lead to another try.
+func TestStatusThatLostARaceIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.before = func(string) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "clonesets"}, "web", errors.New("the object has been modified"))
+	}
+	before := b.ownerNow()
+	after := before.DeepCopy()
+	after.Status.Replicas = 5
+	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
+	if err != nil || wait <= 0 {
+		t.Errorf("wait %s, error %v; want to wait a little", wait, err)
 	}
 }

@@ -1,0 +1,90 @@
+package daemonset
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// record is the most that was ever seen of what is limited, over every version of every Pod that the API server told of.
+type record struct {
+	mu   sync.Mutex
+	pods map[types.UID]*corev1.Pod
+	// down is the most nodes without a ready Pod at a time, pairs the most with two Pods that are not being deleted, and total the most Pods.
+	down, pairs, total int
+	// order is the nodes in the order in which they got a Pod of another image than the one they had.
+	order []string
+	had   map[string]string
+	stop  func()
+}
+
+// watch records what happens to the test's Pods from now on.
+func (e *env) watch() *record {
+	e.Helper()
+	withWatch, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Client.Scheme()})
+	e.must(err)
+	r := &record{pods: map[types.UID]*corev1.Pod{}, had: map[string]string{}}
+	for _, p := range e.allPods() {
+		r.pods[p.UID] = &p
+		r.had[nodeOf(&p)] = p.Spec.Containers[0].Image
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	events, err := withWatch.Watch(ctx, &corev1.PodList{}, client.InNamespace(e.namespace))
+	e.must(err)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for event := range events.ResultChan() {
+			if p, ok := event.Object.(*corev1.Pod); ok {
+				r.take(event.Type, p, e.nodes)
+			}
+		}
+	})
+	r.stop = func() { cancel(); running.Wait() }
+	e.Cleanup(r.stop)
+	return r
+}
+
+func (r *record) take(kind watch.EventType, p *corev1.Pod, nodes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pods[p.UID] = p; kind == watch.Deleted {
+		delete(r.pods, p.UID)
+	}
+	if image := p.Spec.Containers[0].Image; kind != watch.Deleted && p.DeletionTimestamp == nil && r.had[nodeOf(p)] != image {
+		r.had[nodeOf(p)] = image
+		r.order = append(r.order, nodeOf(p))
+	}
+	ready, live := map[string]int{}, map[string]int{}
+	for _, p := range r.pods {
+		if isReady(p) && p.DeletionTimestamp == nil {
+			ready[nodeOf(p)]++
+		}
+		if p.DeletionTimestamp == nil {
+			live[nodeOf(p)]++
+		}
+	}
+	down, pairs := 0, 0
+	for _, node := range nodes {
+		if ready[node] == 0 {
+			down++
+		}
+		if live[node] > 1 {
+			pairs++
+		}
+	}
+	r.down, r.pairs, r.total = max(r.down, down), max(r.pairs, pairs), max(r.total, len(r.pods))
+}
+
+// most checks what was seen until now.
+func (r *record) most(e *env, down, pairs int) {
+	e.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down > down || r.pairs > pairs {
+		e.Errorf("%d nodes were without a ready Pod at a time, and %d had two; want %d and %d at most", r.down, r.pairs, down, pairs)
+	}
+}
