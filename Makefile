@@ -18,16 +18,24 @@ gen: ## Write what is generated from the API types: deep copies and CRDs.
 	hack/gen.sh
 
 .PHONY: test
-test: test-unit test-cluster ## Run all tests.
+test: test-unit test-cluster test-real ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $$(go list ./... | grep -v -f hack/cluster-tests)
+	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/(realnode|install)$$")
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that bring clusters up, one after the other.
 	go test -p 1 -timeout 30m $$(go list ./... | grep -f hack/cluster-tests)
 	cd localcluster && go test -p 1 -timeout 20m ./...
+
+# The scenarios that speak of no simulation.
+REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
+
+.PHONY: test-real
+test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
+	go test -p 1 -timeout 20m ./test/realnode ./test/install
+	go test -timeout 20m -parallel 8 ./test/e2e -nodes real -run '^Test($(REAL_SCENARIOS))$$'
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests of CloneSet.
@@ -50,8 +58,18 @@ OUT ?= bench.json
 bench: build ## Measure CloneSet against Deployment: N Pods, figures to OUT.
 	go run ./test/bench -n $(N) -out $(OUT)
 
+bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	@mkdir -p bin
+	cd tools/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: lint
+lint: bin/golangci-lint ## Run the linters over all modules.
+	bin/golangci-lint run ./...
+	cd localcluster && ../bin/golangci-lint run ./...
+	cd tools && ../bin/golangci-lint run ./...
+
 .PHONY: verify
-verify: gen ## Check that what is generated is up to date and all is formatted.
+verify: gen lint ## Check that what is generated is up to date, and all is formatted and free of what linters find.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	git diff --exit-code

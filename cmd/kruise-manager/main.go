@@ -25,10 +25,10 @@ func main() {
 	o.FromEnvironment()
 	manager.SetLogger(os.Stderr, o)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := manager.Run(ctx, o); err != nil {
+	err := manager.Run(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "kruise-manager:", err)
-		stop()
 		os.Exit(1)
 	}
 }

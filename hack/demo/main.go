@@ -25,14 +25,17 @@ import (
 
 const (
 	namespace = "kruise-demo"
+	// name is what the example calls its CloneSet.
+	name = "demo"
 	// stepLimit ends a rollout that does not come to its end.
 	stepLimit = 3 * time.Minute
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -45,7 +48,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("Installing Kruise, and starting its manager beside the cluster ...")
-	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "kruise-manager")
+	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "beside", "kruise-manager")
 	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
 	if err != nil {
 		return err
@@ -108,27 +111,27 @@ func (d *demo) canary(ctx context.Context) error {
 	if err := d.cluster.ApplyFileIn(ctx, file, namespace); err != nil {
 		return err
 	}
-	if err := d.watch(ctx, "demo", "1. A CloneSet of five Pods (examples/cloneset-surge-partition.yaml)", all); err != nil {
+	if err := d.watch(ctx, "1. A CloneSet of five Pods (examples/cloneset-surge-partition.yaml)", all); err != nil {
 		return err
 	}
-	if err := d.edit(ctx, "demo", setImage("nginx:mainline")); err != nil {
+	if err := d.edit(ctx, setImage("nginx:mainline")); err != nil {
 		return err
 	}
-	if err := d.watch(ctx, "demo", "2. A new image, to two of five Pods (partition 3), one Pod of surge, none unavailable", canaried); err != nil {
+	if err := d.watch(ctx, "2. A new image, to two of five Pods (partition 3), one Pod of surge, none unavailable", canaried); err != nil {
 		return err
 	}
-	if err := d.edit(ctx, "demo", func(set *v1beta1.CloneSet) {
+	if err := d.edit(ctx, func(set *v1beta1.CloneSet) {
 		none := intstr.FromInt32(0)
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = &none
 	}); err != nil {
 		return err
 	}
-	return d.watch(ctx, "demo", "3. The canary is good: partition 0, to all Pods", all)
+	return d.watch(ctx, "3. The canary is good: partition 0, to all Pods", all)
 }
 
 // inPlace is the second rollout: the Pods stay, only their containers are exchanged.
 func (d *demo) inPlace(ctx context.Context) error {
-	if err := d.edit(ctx, "demo", func(set *v1beta1.CloneSet) {
+	if err := d.edit(ctx, func(set *v1beta1.CloneSet) {
 		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
 		rolling := set.Spec.UpdateStrategy.RollingUpdate
 		rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
@@ -137,14 +140,14 @@ func (d *demo) inPlace(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return d.watch(ctx, "demo", "4. Another image, in place: the same Pods, IPs and nodes, two at a time", all)
+	return d.watch(ctx, "4. Another image, in place: the same Pods, IPs and nodes, two at a time", all)
 }
 
 func setImage(image string) func(*v1beta1.CloneSet) {
 	return func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = image }
 }
 
-func (d *demo) edit(ctx context.Context, name string, change func(*v1beta1.CloneSet)) error {
+func (d *demo) edit(ctx context.Context, change func(*v1beta1.CloneSet)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var set v1beta1.CloneSet
 		if err := d.cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &set); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // watch shows a CloneSet until it is done: what there is, and what the manager's plans do and why, as its log tells.
-func (d *demo) watch(ctx context.Context, name, title string, done func(*v1beta1.CloneSet) bool) error {
+func (d *demo) watch(ctx context.Context, title string, done func(*v1beta1.CloneSet) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	d.screen.begin(title)

@@ -3,6 +3,7 @@ package admission
 import (
 	"net/http"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -14,7 +15,9 @@ import (
 
 // Options is what the webhooks are to do.
 type Options struct {
-	Defaults    defaults.Options
+	Defaults defaults.Options
+	// Revisions reads revisions, from the API server rather than from a cache.
+	Revisions   client.Reader
 	CloneSet    validating.CloneSetOptions
 	DaemonSet   validating.DaemonSetOptions
 	StatefulSet validating.StatefulSetOptions
@@ -31,7 +34,7 @@ func Register(server Server, o Options) {
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"statefulset": {defaulting.StatefulSet(o.Defaults), validating.StatefulSet(o.StatefulSet)},
+		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})

@@ -255,9 +255,9 @@ func (e *Executor) write(ctx context.Context, owner plan.Object, a plan.Action, 
 	case plan.Delete:
 		return nil, e.delete(ctx, owner, a, condition)
 	case plan.Update:
-		return e.patch(ctx, owner, a.Before, a.After, main, condition)
+		return e.patch(ctx, owner, a, main, condition)
 	case plan.Resize:
-		return e.patch(ctx, owner, a.Before, a.After, resize, condition)
+		return e.patch(ctx, owner, a, resize, condition)
 	case plan.UpdateStatus:
 		return e.updateStatus(ctx, owner, a, condition)
 	default:
@@ -301,12 +301,12 @@ func (e *Executor) delete(ctx context.Context, owner plan.Object, a plan.Action,
 	return e.note(owner, a.Before, version)
 }
 
-func (e *Executor) patch(ctx context.Context, owner, before, after plan.Object, p part, condition precondition) (plan.Object, error) {
-	patchType, patch, err := diff(before, after, p, condition)
+func (e *Executor) patch(ctx context.Context, owner plan.Object, a plan.Action, p part, condition precondition) (plan.Object, error) {
+	patchType, patch, err := diff(a.Before, a.After, p, condition)
 	if err != nil || patch == nil {
 		return nil, err
 	}
-	object := named(after)
+	object := named(a.After)
 	if err := e.Writer.Patch(ctx, object, string(p), patchType, patch); err != nil {
 		return nil, err
 	}
@@ -315,15 +315,16 @@ func (e *Executor) patch(ctx context.Context, owner, before, after plan.Object, 
 
 // updateStatus patches the status, with labels and annotations. Should a server not take those along, they get a write of their own.
 func (e *Executor) updateStatus(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) (plan.Object, error) {
-	object, err := e.patch(ctx, owner, a.Before, a.After, status, condition)
+	object, err := e.patch(ctx, owner, a, status, condition)
 	if err != nil || object == nil || !lacksMetadata(object, a.Before, a.After) {
 		return object, err
 	}
-	before := copyOf(a.After)
-	before.SetLabels(a.Before.GetLabels())
-	before.SetAnnotations(a.Before.GetAnnotations())
-	before.SetFinalizers(a.Before.GetFinalizers())
-	return e.patch(ctx, owner, before, a.After, main, precondition{uid: condition.uid, resourceVersion: object.GetResourceVersion()})
+	rest := a
+	rest.Before = copyOf(a.After)
+	rest.Before.SetLabels(a.Before.GetLabels())
+	rest.Before.SetAnnotations(a.Before.GetAnnotations())
+	rest.Before.SetFinalizers(a.Before.GetFinalizers())
+	return e.patch(ctx, owner, rest, main, precondition{uid: condition.uid, resourceVersion: object.GetResourceVersion()})
 }
 
 // lacksMetadata reports whether metadata that the plan changes did not arrive.

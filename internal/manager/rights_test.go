@@ -47,6 +47,27 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 	}
 }
 
+// TestCertificatesRoleNamesEveryCRD: the manager can't start where it may not read one of them.
+func TestCertificatesRoleNamesEveryCRD(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "certs_role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "customresourcedefinitions") {
+			if diff := cmp.Diff(crds(), rule.ResourceNames); diff != "" {
+				t.Errorf("(-needed +granted):\n%s", diff)
+			}
+			return
+		}
+	}
+	t.Error("the role grants nothing on CRDs")
+}
+
 func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	mutating, validating, err := configurations()
 	if err != nil {

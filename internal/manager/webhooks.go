@@ -70,6 +70,7 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
+		Revisions: live,
 		Defaults: defaults.Options{
 			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
 			HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),

@@ -162,7 +162,7 @@ func (r Reader) NodeLabels(ctx context.Context, pods []*corev1.Pod) (map[string]
 			continue
 		}
 		var node corev1.Node
-		if err := r.Get(ctx, client.ObjectKey{Name: name}, &node); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Name: name}, &node)); err != nil {
 			return nil, fmt.Errorf("reading node %s: %w", name, err)
 		}
 		out[name] = node.Labels

@@ -70,7 +70,8 @@ func TestAPodsLife(t *testing.T) {
 	}
 	was := p.Status.ContainerStatuses[0]
 	Update(c, "test", p, func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v2" })
-	if k.Step(c.pod("a")); isReady(c.pod("a")) {
+	k.Step(c.pod("a"))
+	if isReady(c.pod("a")) {
 		t.Error("ready while its container starts anew")
 	}
 	p = settlePod(k, c, "a")

@@ -71,21 +71,18 @@ func (r *Rig) LandAll() {
 }
 
 // Turmoil lets a number of things happen in random order: users and faults are at work.
-func (r *Rig) Turmoil(ctx context.Context, steps int) error {
+func (r *Rig) Turmoil(ctx context.Context, steps int) {
 	if r.process == nil {
 		r.start()
 	}
 	r.client.SetFaults(r.Faults)
 	for range steps {
-		if err := r.turn(ctx); err != nil {
-			return err
-		}
+		r.turn(ctx)
 	}
-	return nil
 }
 
 // turn does one random thing.
-func (r *Rig) turn(ctx context.Context) error {
+func (r *Rig) turn(ctx context.Context) {
 	switch n := r.Rand.Intn(100); {
 	case n < 8:
 		r.User()
@@ -108,10 +105,8 @@ func (r *Rig) turn(ctx context.Context) error {
 		r.deliver()
 	default:
 		r.waitABit()
-		_, err := r.look(ctx)
-		return err
+		r.look(ctx)
 	}
-	return nil
 }
 
 // waitABit moves the clock on to a look that is nearly due: controllers gather events for moments, not for steps of this rig.
@@ -125,10 +120,10 @@ func (r *Rig) waitABit() {
 }
 
 // look lets the controller look at the owner that is due first, and reports whether one was due.
-func (r *Rig) look(ctx context.Context) (bool, error) {
+func (r *Rig) look(ctx context.Context) bool {
 	request, at, ok := r.queue.Next()
 	if !ok || at.After(r.Cluster.now) {
-		return false, nil
+		return false
 	}
 	r.queue.Take(request)
 	r.passes++
@@ -153,7 +148,7 @@ func (r *Rig) look(ctx context.Context) (bool, error) {
 			r.queue.AddAfter(request, result.RequeueAfter)
 		}
 	}
-	return true, nil
+	return true
 }
 
 // deliver lets the cache of a random kind take over some of what it has missed.
@@ -217,11 +212,7 @@ func (r *Rig) Settle(ctx context.Context, patience time.Duration) error {
 	r.client.SetFaults(Faults{})
 	const most = 3000
 	for range most {
-		busy, err := r.calm(ctx)
-		if err != nil {
-			return err
-		}
-		if busy {
+		if r.calm(ctx) {
 			continue
 		}
 		_, at, ok := r.queue.Next()
@@ -235,7 +226,7 @@ func (r *Rig) Settle(ctx context.Context, patience time.Duration) error {
 }
 
 // calm does everything once that can be done without the clock moving on, and reports whether there was anything.
-func (r *Rig) calm(ctx context.Context) (bool, error) {
+func (r *Rig) calm(ctx context.Context) bool {
 	busy := r.client.LandLate()
 	for _, p := range r.pods() {
 		busy = r.Kubelet.Step(p) || busy
@@ -247,8 +238,7 @@ func (r *Rig) calm(ctx context.Context) (bool, error) {
 	for r.deliver() {
 		busy = true
 	}
-	looked, err := r.look(ctx)
-	return busy || looked, err
+	return r.look(ctx) || busy
 }
 
 // Restart ends the controller and starts it again, with nothing in its memory.

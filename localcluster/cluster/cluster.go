@@ -140,10 +140,11 @@ func writeFile(path string, content []byte) error {
 
 const lockName = "lock"
 
-// entries are all that a cluster's folder may hold, which is also all that Down removes.
+// entries are all that a cluster's folder may hold, which is also all that Down removes. What programs that run beside the
+// cluster keep in "beside" goes with it.
 func entries() []string {
 	return []string{
-		"cluster.json", "cluster.json.new", "kubeconfig", "config", "etcd", "logs", "nodes", "pki", "registry", "run",
+		"beside", "cluster.json", "cluster.json.new", "kubeconfig", "config", "etcd", "logs", "nodes", "pki", "registry", "run",
 		"volumes", lockName,
 	}
 }

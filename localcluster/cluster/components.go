@@ -65,10 +65,7 @@ func (c *Cluster) spec(name string) process.Spec {
 		component.Simulator:         c.simulatorFlags,
 		component.Registry:          c.registryFlags,
 	}[name]
-	spec := process.Spec{Name: name, Args: append(flags(), c.state.Config.Args[name]...)}
-	if owner := c.state.Config.Owner; owner > 0 {
-		spec.Env = append(spec.Env, process.OwnerEnv+"="+strconv.Itoa(owner))
-	}
+	spec := c.forOwner(process.Spec{Name: name, Args: append(flags(), c.state.Config.Args[name]...)})
 	if name == component.Etcd || name == component.APIServer {
 		spec.Env = append(spec.Env, relaxedGC()...)
 	}

@@ -102,7 +102,7 @@ func (c *Cluster) probes() (probes, error) {
 
 func (p probes) healthy(name string, port int) readiness {
 	return func(ctx context.Context) (bool, string) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/healthz", port), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/healthz", port), http.NoBody)
 		if err != nil {
 			return false, err.Error()
 		}

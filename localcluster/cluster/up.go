@@ -117,36 +117,39 @@ func (c *Cluster) populate(ctx context.Context, client kubernetes.Interface, wat
 	if err := watched.until(ctx, func(ctx context.Context) (bool, string) { return nodesReady(ctx, client) }); err != nil {
 		return err
 	}
-	return c.ensureRealNodes(ctx, progress)
+	return c.ensureRealNodes(ctx, client, watched, progress)
 }
 
 // ensureRunning starts the named components that do not run, and restarts those that run with other flags.
 func (c *Cluster) ensureRunning(names []string, watched *watch, progress Progress) error {
-	home := c.Home()
 	for _, name := range names {
-		spec := c.spec(name)
-		watched.home = home
-		if _, alive := home.Alive(name); alive {
-			if c.runsAs(spec) {
-				watched.names = append(watched.names, name)
-				continue
-			}
-			progress("Restarting " + name + " with other flags")
-			if err := home.Stop(name); err != nil {
-				return err
-			}
-		} else {
-			progress("Starting " + name)
-		}
-		if err := writeFile(c.fingerprintFile(name), fingerprint(spec)); err != nil {
+		if err := c.ensureProcess(c.spec(name), watched, progress); err != nil {
 			return err
 		}
-		if _, err := home.Start(spec); err != nil {
-			return err
-		}
-		watched.names = append(watched.names, name)
 	}
 	return nil
+}
+
+func (c *Cluster) ensureProcess(spec process.Spec, watched *watch, progress Progress) error {
+	home := c.Home()
+	watched.home = home
+	watched.names = append(watched.names, spec.Name)
+	if _, alive := home.Alive(spec.Name); alive {
+		if c.runsAs(spec) {
+			return nil
+		}
+		progress("Restarting " + spec.Name + " with other flags")
+		if err := home.Stop(spec.Name); err != nil {
+			return err
+		}
+	} else {
+		progress("Starting " + spec.Name)
+	}
+	if err := writeFile(c.fingerprintFile(spec.Name), fingerprint(spec)); err != nil {
+		return err
+	}
+	_, err := home.Start(spec)
+	return err
 }
 
 // stopAll ends every process that was ever started here.

@@ -6,6 +6,7 @@ package component
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
@@ -18,6 +19,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/seed-69ecc383/kruise/localcluster/images"
+	"github.com/seed-69ecc383/kruise/localcluster/realnode"
 	"github.com/seed-69ecc383/kruise/localcluster/simnode"
 )
 
@@ -34,6 +36,14 @@ const (
 // Program runs one component until it ends and returns its exit code. It reads os.Args[1:].
 type Program func() int
 
+// Lookup returns the program that a process is to run by its argument zero: the name of a component, or PROGRAM@NODE for the processes of a
+// real node.
+func Lookup(argument string) (Program, bool) {
+	name, _, _ := strings.Cut(argument, "@")
+	program, ok := Programs()[name]
+	return program, ok
+}
+
 // Programs maps each component's name to its program.
 func Programs() map[string]Program {
 	return map[string]Program{
@@ -43,6 +53,9 @@ func Programs() map[string]Program {
 		Scheduler:         command(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		Simulator:         command(simnode.NewCommand),
 		Registry:          command(images.NewCommand),
+
+		realnode.Containerd: realnode.RunContainerd,
+		realnode.Kubelet:    command(realnode.NewKubeletCommand),
 	}
 }
 

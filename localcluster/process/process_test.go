@@ -145,9 +145,14 @@ func TestFollowPrintsWhatIsAppended(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	time.AfterFunc(100*time.Millisecond, func() {
-		if file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0); err == nil {
-			defer file.Close()
-			file.WriteString("b\n")
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer file.Close()
+		if _, err := file.WriteString("b\n"); err != nil {
+			t.Error(err)
 		}
 	})
 	var got bytes.Buffer

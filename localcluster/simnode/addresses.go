@@ -28,7 +28,8 @@ func (a *addresses) take() (string, error) {
 	defer a.mu.Unlock()
 	for range a.size {
 		ip := a.at(a.next)
-		if a.next++; a.next == a.size-1 { // the last one is the broadcast address
+		a.next++
+		if a.next == a.size-1 { // the last one is the broadcast address
 			a.next = 1
 		}
 		if !a.used[ip] {

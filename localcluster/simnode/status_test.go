@@ -165,7 +165,7 @@ func TestUnreadableAnnotationsAreReportedAndHaveNoEffect(t *testing.T) {
 		"a negative delay":       {AnnotationStopDelay, "-1s"},
 		"an exit code too large": {AnnotationExitCode, "256"},
 		"an unknown refusal":     {AnnotationFailResize, "No"},
-		"an unknown annotation":  {annotationPrefix + "strat-delay", "1s"},
+		"an unknown annotation":  {annotationPrefix + "begin-delay", "1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod("app=nginx:1", annotated(value.key, value.value))

@@ -76,7 +76,7 @@ func wantError(t *testing.T, err error, want string) {
 }
 
 func codeOf(err error) int32 {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	status, ok := err.(apierrors.APIStatus)
 	if !ok {
 		return 0
 	}

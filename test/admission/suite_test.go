@@ -174,7 +174,7 @@ func (s *server) serveWebhooks() {
 	s.eventually("the webhooks are called", func() error {
 		probe := s.parse("v1alpha1", `{metadata: {name: probe}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}}}}`)
 		if err := s.Client.Create(s.ctx, probe, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "does not match") {
-			return fmt.Errorf("a wrong object was answered with %v", err)
+			return fmt.Errorf("a wrong object was answered with %v", err) //nolint:errorlint // there may be none
 		}
 		return s.Client.List(s.ctx, s.list("v1alpha1"))
 	})

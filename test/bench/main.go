@@ -25,6 +25,9 @@ type settings struct {
 	pods, nodes int
 	out         string
 	idle        time.Duration
+	// only is the one contender that is measured; empty for all.
+	only  string
+	terse bool
 }
 
 func main() {
@@ -33,13 +36,23 @@ func main() {
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch the contender at rest, and again after a restart; 0 to leave this out")
+	flag.StringVar(&s.only, "only", "", "measure one contender alone: Deployment or CloneSet")
+	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, s); err != nil {
+	err := run(ctx, s)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func (s settings) clusterArgs() []string {
+	if s.terse {
+		return []string{"--sim-terse"}
+	}
+	return nil
 }
 
 func run(ctx context.Context, s settings) (err error) {
@@ -48,7 +61,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: s.nodes, Log: os.Stderr})
+	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: s.nodes, Args: s.clusterArgs(), Log: os.Stderr})
 	if err != nil {
 		return err
 	}
@@ -68,6 +81,9 @@ func run(ctx context.Context, s settings) (err error) {
 		{name: "Deployment", agent: "kube-controller-manager", pid: func() int { return controllerManager }, make: deployment},
 		{name: "CloneSet", agent: "kruise-manager", pid: func() int { return b.manager.PID() }, make: cloneSet},
 	} {
+		if s.only != "" && s.only != contender.name {
+			continue
+		}
 		measured, err := b.measure(ctx, contender)
 		results = append(results, measured...)
 		if err != nil {
@@ -76,7 +92,9 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	if s.idle > 0 {
 		rest, err := b.rest(ctx, func() (*cluster.Manager, error) {
-			return c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
+			// At another address, it would have to tell the API server of it.
+			port := "WEBHOOK_PORT=" + b.manager.WebhookPort()
+			return c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Env: []string{port}})
 		})
 		results = append(results, rest...)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/test/audit"
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
@@ -116,14 +117,14 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, 
 		return m, err
 	}
 	m.MostUnavailable, m.MostPods = seen.extremes()
-	requests, err := readAudit(b.audit, c.agent, w.object.GetNamespace(), began, ended)
+	requests, err := audit.Read(b.audit, audit.Query{Agent: c.agent, Namespace: w.object.GetNamespace(), From: began, To: ended})
 	if err != nil {
 		return m, err
 	}
-	m.Requests = requests.counts
-	m.WritesPerPod = float64(requests.podWrites) / float64(b.pods)
-	m.ReadsPerPod = float64(requests.reads) / float64(b.pods)
-	m.Conflicts = requests.conflicts
+	m.Requests = requests.Counts
+	m.WritesPerPod = float64(requests.PodWrites) / float64(b.pods)
+	m.ReadsPerPod = float64(requests.Reads) / float64(b.pods)
+	m.Conflicts = requests.Conflicts
 	return m, nil
 }
 

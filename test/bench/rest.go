@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seed-69ecc383/kruise/test/audit"
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
@@ -73,9 +74,9 @@ func (b *bench) still(ctx context.Context, name string, begin func() error) (mea
 	if m.PeakMiB, err = peakMiB(b.manager.PID()); err != nil {
 		return m, err
 	}
-	asked, err := readAudit(b.audit, "kruise-manager", "", began, time.Now())
-	m.Requests, m.Conflicts = asked.counts, asked.conflicts
-	m.WritesPerPod = float64(asked.writes())
+	asked, err := audit.Read(b.audit, audit.Query{Agent: "kruise-manager", From: began, To: time.Now()})
+	m.Requests, m.Conflicts = asked.Counts, asked.Conflicts
+	m.WritesPerPod = float64(asked.Writes())
 	return m, err
 }
 

@@ -104,15 +104,21 @@ func (c *Cluster) Local(ctx context.Context, args ...string) (string, error) {
 	return kruiseLocal(ctx, c.options, args...)
 }
 
+// Kubectl runs kubectl as the cluster's administrator and returns what it printed.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return kruiseLocal(ctx, c.options, append([]string{"kubectl"}, args...)...)
+}
+
 func kruiseLocal(ctx context.Context, o Options, args ...string) (string, error) {
-	if o.Dir != "" {
-		args = append(args, "--dir", o.Dir)
-	}
 	binary, err := Binary("kruise-local")
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary)
+	if o.Dir != "" { // before the verb: what follows kubectl is kubectl's
+		cmd.Args = append(cmd.Args, "--dir", o.Dir)
+	}
+	cmd.Args = append(cmd.Args, args...)
 	var out, progress bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &progress
 	if o.Log != nil && args[0] != "kubeconfig" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -47,6 +48,27 @@ func (c *Cluster) Install(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// InstallPods installs all that a user's cluster gets, and the manager as Pods of the image that the sources give: for clusters with real
+// nodes. It returns when the Pods are available.
+func (c *Cluster) InstallPods(ctx context.Context) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, "image")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("making the manager's image: %w\n%s", err, out)
+	}
+	if _, err := c.Local(ctx, "load-image", filepath.Join(root, "dist", "kruise-manager.tar")); err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "default")); err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "-n", "kruise-system", "rollout", "status", "--timeout=2m", "deployment/kruise-controller-manager")
+	return err
 }
 
 // managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.

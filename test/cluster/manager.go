@@ -137,7 +137,7 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/readyz", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/readyz", http.NoBody)
 		if err != nil {
 			return err
 		}
@@ -200,12 +200,18 @@ func (m *Manager) Tail(lines int) string {
 
 func freePorts(number int) ([]string, error) {
 	var ports []string
+	var taken []net.Listener // until all are chosen, or one would be chosen twice
+	defer func() {
+		for _, listener := range taken {
+			_ = listener.Close() // nothing was sent
+		}
+	}()
 	for range number {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer func() { _ = listener.Close() }() // nothing was sent
+		taken = append(taken, listener)
 		ports = append(ports, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
 	}
 	return ports, nil

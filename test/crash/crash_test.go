@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -166,59 +167,33 @@ func (w *world) settled(name string) {
 type history struct {
 	mu     sync.Mutex
 	pods   map[string]map[string]bool
-	claims map[string]bool
 	wrong  []string
 	events int
-	stop   func()
+	stop   func() error
 }
 
 func (w *world) record(c *cluster.Cluster) *history {
 	w.Helper()
-	s, err := cluster.Scheme()
-	w.must(err)
-	watching, err := client.NewWithWatch(c.Config, client.Options{Scheme: s})
-	w.must(err)
-	h := &history{pods: map[string]map[string]bool{"keeper": {}, "changer": {}}, claims: map[string]bool{}}
-	var pods corev1.PodList
-	var claims corev1.PersistentVolumeClaimList
-	w.must(watching.List(w.ctx, &pods, client.InNamespace(namespace)))
-	w.must(watching.List(w.ctx, &claims, client.InNamespace(namespace)))
-	for i := range pods.Items {
-		h.seePod(watch.Added, &pods.Items[i])
-	}
-	h.wrong = nil // they came one by one
-	for i := range claims.Items {
-		h.claims[claims.Items[i].Name] = true
-	}
-	ctx, cancel := context.WithCancel(w.ctx)
-	var done sync.WaitGroup
-	follow := func(list client.ObjectList, version string, see func(watch.Event)) {
-		events, err := watching.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
-		w.must(err)
-		done.Go(func() {
-			for event := range events.ResultChan() {
-				h.mu.Lock()
-				see(event)
-				h.mu.Unlock()
-			}
-			if ctx.Err() == nil {
-				h.mu.Lock()
-				h.wrong = append(h.wrong, "a watch broke, so that the history has a gap")
-				h.mu.Unlock()
-			}
+	h := &history{pods: map[string]map[string]bool{"keeper": {}, "changer": {}}}
+	follow := func(list client.ObjectList, see func(watch.Event)) func() error {
+		stop, err := c.Follow(w.ctx, list, namespace, func(event watch.Event) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			see(event)
 		})
+		w.must(err)
+		return stop
 	}
-	follow(&corev1.PodList{}, pods.ResourceVersion, func(e watch.Event) {
-		if p, ok := e.Object.(*corev1.Pod); ok {
-			h.seePod(e.Type, p)
-		}
-	})
-	follow(&corev1.PersistentVolumeClaimList{}, claims.ResourceVersion, func(e watch.Event) {
-		if claim, ok := e.Object.(*corev1.PersistentVolumeClaim); ok && (e.Type == watch.Deleted || claim.DeletionTimestamp != nil) {
+	stopPods := follow(&corev1.PodList{}, func(e watch.Event) { h.seePod(e.Type, e.Object.(*corev1.Pod)) })
+	h.mu.Lock()
+	h.wrong = nil // the first ones came one by one
+	h.mu.Unlock()
+	stopClaims := follow(&corev1.PersistentVolumeClaimList{}, func(e watch.Event) {
+		if claim := e.Object.(*corev1.PersistentVolumeClaim); e.Type == watch.Deleted || claim.DeletionTimestamp != nil {
 			h.wrong = append(h.wrong, "claim "+claim.Name+" was lost")
 		}
 	})
-	h.stop = func() { cancel(); done.Wait() }
+	h.stop = func() error { return errors.Join(stopPods(), stopClaims()) }
 	return h
 }
 
@@ -251,7 +226,9 @@ func (h *history) seePod(t watch.EventType, p *corev1.Pod) {
 
 func (h *history) judge(t *testing.T) {
 	t.Helper()
-	h.stop()
+	if err := h.stop(); err != nil {
+		t.Error(err)
+	}
 	t.Logf("%d events of Pods", h.events)
 	if h.events < 2*replicas {
 		t.Errorf("only %d events: nothing was rolled out", h.events)

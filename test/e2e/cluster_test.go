@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
@@ -39,7 +43,11 @@ var (
 	}, ",")}}
 )
 
+// nodes says what the usual cluster is made of. On real nodes, the manager runs as Pods, installed as on a user's cluster.
+var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simulated or real; real ones want only the tests that speak of no simulation")
+
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // what the API server warns of is no part of these tests
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,7 +64,7 @@ func run(m *testing.M) (code int, err error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	for _, s := range []*site{usual, gated} {
 		s.dir = filepath.Join(dir, s.name)
-		defer func() {
+		defer func() { //nolint:gocritic // each site goes down when all tests have run, not before the next one
 			if downErr := s.down(code != 0); downErr != nil && err == nil {
 				code, err = 1, downErr
 			}
@@ -70,6 +78,13 @@ func (s *site) up() (*cluster.Cluster, error) {
 	s.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
+		if *nodes == "real" && s == usual {
+			s.cluster, s.err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), RealNodes: 2})
+			if s.err == nil {
+				s.err = s.cluster.InstallPods(ctx)
+			}
+			return
+		}
 		s.cluster, s.err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(s.dir, "cluster"), Nodes: 5})
 		if s.err == nil {
 			s.manager, s.err = s.cluster.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(s.dir, "manager"), Args: s.args})

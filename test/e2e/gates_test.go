@@ -140,15 +140,17 @@ func TestPodLostWhileAnotherWaitsForItsUpdateComesBackOldWithItsGate(t *testing.
 				return nil
 			})
 			waiting := e.inState("waits", pub.LifecycleStatePreparingUpdate)[0]
-			for _, p := range e.pods("waits") {
-				if p.Name != waiting {
-					e.must(e.Client.Delete(e.ctx, &p))
-					break
+			others := slices.DeleteFunc(e.pods("waits"), func(p corev1.Pod) bool { return p.Name == waiting })
+			e.must(e.Client.Delete(e.ctx, &others[0]))
+			e.eventually("another Pod is ready in the place of the one that is gone", func() error {
+				pods := e.allPods("waits")
+				if len(pods) != 3 || slices.Contains(uids(pods), string(others[0].UID)) {
+					return fmt.Errorf("Pods are %v", names(pods))
 				}
-			}
-			e.eventually("three Pods are ready again", func() error {
-				if s := e.cloneSet("waits").Status; len(e.allPods("waits")) != 3 || s.ReadyReplicas != 3 {
-					return fmt.Errorf("%d are ready", s.ReadyReplicas)
+				for i := range pods {
+					if !isReady(&pods[i]) {
+						return fmt.Errorf("Pod %s is not", pods[i].Name)
+					}
 				}
 				return nil
 			})

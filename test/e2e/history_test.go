@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
 // history is what the API server's watches told of a CloneSet and its Pods: every version of each, in order.
@@ -29,7 +28,6 @@ type history struct {
 	updated []string
 	// versions lists, by Pod, every version of it, in order.
 	versions map[string][]*corev1.Pod
-	failure  error
 }
 
 // record starts to watch; call it while the CloneSet is at rest.
@@ -40,21 +38,16 @@ func (e *env) record(name string) *history {
 		h.pods[p.Name] = &p
 	}
 	h.fewestAvailable, h.mostPods = len(h.pods), len(h.pods)
-	s, err := cluster.Scheme()
-	e.must(err)
-	watcher, err := client.NewWithWatch(e.Config, client.Options{Scheme: s})
-	e.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	e.Cleanup(func() { cancel(); done.Wait() })
 	follow := func(list client.ObjectList, see func(watch.Event)) {
-		events, err := watcher.Watch(ctx, list, client.InNamespace(e.namespace))
+		stop, err := e.Follow(context.Background(), list, e.namespace, func(event watch.Event) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			see(event)
+		})
 		e.must(err)
-		done.Go(func() {
-			for event := range events.ResultChan() {
-				h.mu.Lock()
-				see(event)
-				h.mu.Unlock()
+		e.Cleanup(func() {
+			if err := stop(); err != nil {
+				e.Error(err)
 			}
 		})
 	}
@@ -76,11 +69,7 @@ func (h *history) addRow(set *v1beta1.CloneSet) {
 }
 
 func (h *history) seePod(event watch.Event) {
-	p, ok := event.Object.(*corev1.Pod)
-	if !ok {
-		h.failure = fmt.Errorf("watching Pods: %v", event.Object)
-		return
-	}
+	p := event.Object.(*corev1.Pod)
 	h.versions[p.Name] = append(h.versions[p.Name], p)
 	old := h.pods[p.Name]
 	gone := event.Type == watch.Deleted || p.DeletionTimestamp != nil
@@ -127,5 +116,5 @@ func (h *history) inOrder(rows ...string) error {
 	if len(left) > 0 {
 		return fmt.Errorf("row %q is missing or out of order in %q", left[0], h.rows)
 	}
-	return h.failure
+	return nil
 }

@@ -102,7 +102,7 @@ func TestInPlaceWithGrace(t *testing.T) {
 	after := e.pods("graceful")[0]
 	e.sameButImage(&before, &after, "nginx:mainline")
 
-	t.Log("rolled back during the grace period, the Pod keeps its image and is ready again")
+	t.Log("rolled back during the grace period, the Pod keeps its image, restarts nothing and is ready again")
 	e.edit("graceful", image("nginx:alpine"))
 	e.eventually("the next update is planned", func() error {
 		if _, planned := pod().Annotations[keys.InPlaceUpdateGrace]; !planned {
@@ -114,6 +114,9 @@ func TestInPlaceWithGrace(t *testing.T) {
 	e.settled("graceful", 1, 1)
 	if p := pod(); p.Spec.Containers[0].Image != "nginx:mainline" || !isReady(p) || p.UID != before.UID {
 		t.Errorf("image %s, ready %v, UID %s, was %s", p.Spec.Containers[0].Image, isReady(p), p.UID, before.UID)
+	}
+	if is, was := pod().Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; is.RestartCount != was.RestartCount || is.ContainerID != was.ContainerID {
+		t.Errorf("the container was restarted for a change that was taken back: %d restarts after %d", is.RestartCount, was.RestartCount)
 	}
 }
 

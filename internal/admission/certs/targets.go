@@ -50,6 +50,7 @@ func (t Targets) each() []target {
 	return targets
 }
 
+//nolint:dupl // the two types have the same fields, and nothing in Go's eyes in common
 func (t Targets) syncMutating(ctx context.Context, c client.Client, w wiring) ([][]byte, error) {
 	live := &admissionv1.MutatingWebhookConfiguration{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(t.Mutating), live)
@@ -70,6 +71,7 @@ func (t Targets) syncMutating(ctx context.Context, c client.Client, w wiring) ([
 	return out.bundles, patched(ctx, c, live, next)
 }
 
+//nolint:dupl // as above
 func (t Targets) syncValidating(ctx context.Context, c client.Client, w wiring) ([][]byte, error) {
 	live := &admissionv1.ValidatingWebhookConfiguration{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(t.Validating), live)

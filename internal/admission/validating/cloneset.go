@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -100,8 +101,8 @@ func (o CloneSetOptions) written(ctx context.Context, asked admission.Request) a
 	if len(found.errors) > 0 {
 		return invalid(asked, now.userErrors(found.errors)).WithWarnings(found.warnings...)
 	}
-	warnings := append(found.warnings, change.warnings()...)
-	return admission.Allowed("").WithWarnings(append(warnings, now.spellingWarnings()...)...)
+	warnings := slices.Concat(found.warnings, change.warnings(), now.spellingWarnings())
+	return admission.Allowed("").WithWarnings(warnings...)
 }
 
 // decoded is an object of a request.

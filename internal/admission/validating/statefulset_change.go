@@ -88,7 +88,7 @@ func (c statefulSetChange) names(spec *field.Path) field.ErrorList {
 		}
 	}
 	if service := c.new.Spec.ServiceName; service != "" {
-		for _, message := range validation.IsDNS1035Label(service) {
+		for _, message := range validation.IsDNS1123Label(service) {
 			errs = append(errs, field.Invalid(spec.Child("serviceName"), service, message))
 		}
 	}

@@ -63,6 +63,8 @@ func (c statefulSetChange) grows(ctx context.Context, before, after *corev1.Pers
 	}
 	class, err := c.class(ctx, after)
 	switch {
+	case apierrors.IsNotFound(err):
+		return field.Invalid(path.Child("spec", "storageClassName"), *after.Spec.StorageClassName, "there is no such storage class"), nil
 	case err != nil:
 		return nil, err
 	case class == nil:
@@ -73,15 +75,11 @@ func (c statefulSetChange) grows(ctx context.Context, before, after *corev1.Pers
 	return nil, nil
 }
 
-// class returns the storage class of a claim template: the newest default class where it names none. Nil means that it can't be known.
+// class returns the storage class of a claim template: the newest default class where it names none, and nil where there is none either.
 func (c statefulSetChange) class(ctx context.Context, template *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	if name := template.Spec.StorageClassName; name != nil && *name != "" {
 		class := &storagev1.StorageClass{}
-		err := c.Classes.Get(ctx, client.ObjectKey{Name: *name}, class)
-		if apierrors.IsNotFound(err) {
-			return nil, nil // the claim will wait for it; nobody knows what it allows
-		}
-		if err != nil {
+		if err := c.Classes.Get(ctx, client.ObjectKey{Name: *name}, class); err != nil {
 			return nil, fmt.Errorf("reading storage class %s: %w", *name, err)
 		}
 		return class, nil

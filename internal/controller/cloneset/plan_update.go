@@ -11,7 +11,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
-	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/order"
 )
 
@@ -58,7 +57,7 @@ func (v *Survey) candidates(target *appsv1.ControllerRevision) ([]*member, error
 	byPod := map[*corev1.Pod]*member{}
 	var pods []*corev1.Pod
 	for _, m := range v.fleet.members {
-		if m.updated != forward && m.isReplaceable() && !inplace.Pending(m.pod) {
+		if m.updated != forward && m.isReplaceable() {
 			byPod[m.pod] = m
 			pods = append(pods, m.pod)
 		}

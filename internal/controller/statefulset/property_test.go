@@ -150,9 +150,7 @@ func newWorld(scheme *runtime.Scheme, seed int64) *world {
 func (w *world) run(ctx context.Context) []string {
 	const turmoil, patience = 250, time.Hour
 	ctx = logr.NewContext(ctx, logr.Discard())
-	if err := w.rig.Turmoil(ctx, turmoil); err != nil {
-		return []string{err.Error()}
-	}
+	w.rig.Turmoil(ctx, turmoil)
 	w.rig.LandAll()
 	w.scenario.relent()
 	if err := w.rig.Settle(ctx, patience); err != nil {

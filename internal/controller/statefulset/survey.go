@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
@@ -312,6 +313,7 @@ func readHistory(s Snapshot) (revision.History, error) {
 			}
 			return rev, nil
 		},
+		Same:           defaults.Equivalent,
 		Owner:          ownerReference(s.Set),
 		CollisionCount: s.Set.Status.CollisionCount,
 		Current:        s.Set.Status.CurrentRevision,

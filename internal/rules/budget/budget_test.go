@@ -160,6 +160,14 @@ func TestPlan(t *testing.T) {
 			Limits{6, 0, 2, 0, Unlimited}, Counts{New: Side{Total: 6, Specified: 3, SpecifiedUnavailable: 1}}, Rules{},
 			Moves{DeleteReady: 1, UpdateLimit: 2},
 		},
+		"a surge Pod that stands in for a specified one is no surplus to update": {
+			Limits{6, 5, 0, 2, 1}, Counts{Old: Side{Total: 7, Specified: 2, Unavailable: 1}}, Rules{},
+			Moves{Create: 1, Surge: 2, UpdateLimit: 1},
+		},
+		"nor is one at the update revision, with rollback": {
+			Limits{6, 1, 0, 2, 1}, Counts{New: Side{Total: 7, Specified: 2, Unavailable: 1}}, Rules{Rollback: true},
+			Moves{Create: 1, CreateOld: 1, Surge: 2, UpdateLimit: 1},
+		},
 		"when Pods are missing on both sides, none is moved from one to the other": {
 			Limits{5, 4, 5, 1, Unlimited}, Counts{Old: all(2)}, Rules{Rollback: true},
 			Moves{Create: 3, CreateOld: 2, CreateNow: 3, UpdateLimit: 2},

@@ -89,6 +89,8 @@ func Plan(l Limits, c Counts, r Rules) Moves {
 	if abs(old) <= abs(new) {
 		m.Update = old
 	}
+	// Surge Pods that stand in for specified ones of their side are no surplus there: they would only be created again on the same side.
+	m.Update = max(min(m.Update, max(old-surgeOld, 0)), -max(new-(surge-surgeOld), 0))
 	if old*new > 0 {
 		// Both sides lack Pods, or both have too many: that is for scaling, and a Pod moved to one side would be missing on the other.
 		m.Update = 0

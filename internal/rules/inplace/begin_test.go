@@ -182,7 +182,8 @@ func TestFinish(t *testing.T) {
 		t.Errorf("finishing twice: %s", diff)
 	}
 	ungated := &corev1.Pod{}
-	if Finish(ungated, at(0)); pod.Condition(ungated, pub.InPlaceUpdateReady) != nil || NeedsFinish(ungated) {
+	Finish(ungated, at(0))
+	if pod.Condition(ungated, pub.InPlaceUpdateReady) != nil || NeedsFinish(ungated) {
 		t.Error("a Pod without the gate got its condition")
 	}
 }

@@ -39,7 +39,7 @@ func anyStrategy() *rapid.Generator[Strategy] {
 func TestSortOfAnyPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := build.AnyPods(16).Draw(t, "pods")
-		candidates := slices.DeleteFunc(slices.Clone(all), func(p *corev1.Pod) bool { return rapid.IntRange(0, 3).Draw(t, "left out") == 0 })
+		candidates := slices.DeleteFunc(slices.Clone(all), func(*corev1.Pod) bool { return rapid.IntRange(0, 3).Draw(t, "left out") == 0 })
 		strategy := anyStrategy().Draw(t, "strategy")
 		before, text := slices.Clone(candidates), describe(t, candidates)
 

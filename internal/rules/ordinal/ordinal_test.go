@@ -136,7 +136,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestMoved(t *testing.T) {
-	if diff := cmp.Diff([]int32{3, 1}, Moved([]int32{0, 2, 4}, []int32{6, 5, 3, 1})); diff != "" {
+	if diff := cmp.Diff([]int32{3, 0}, Moved([]int32{1, 2, 4}, []int32{6, 5, 3, 0})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := Moved(nil, []int32{1}); got != nil {

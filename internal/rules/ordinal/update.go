@@ -110,5 +110,5 @@ func Moved(slots []int32, unwanted []int32) []int32 {
 	if len(slots) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(unwanted), func(n int32) bool { return n < slots[0] || n > slots[len(slots)-1] })
+	return slices.DeleteFunc(slices.Clone(unwanted), func(n int32) bool { return n > slots[len(slots)-1] })
 }

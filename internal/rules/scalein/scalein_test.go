@@ -182,7 +182,7 @@ func TestRankOfAnyPods(t *testing.T) {
 	nodes := map[string]map[string]string{"n1": {"zone": "x"}, "n2": {"zone": "x"}, "n3": {"zone": "y"}}
 	rapid.Check(t, func(t *rapid.T) {
 		all := build.AnyPods(16).Draw(t, "pods")
-		candidates := slices.DeleteFunc(slices.Clone(all), func(p *corev1.Pod) bool { return rapid.IntRange(0, 3).Draw(t, "left out") == 0 })
+		candidates := slices.DeleteFunc(slices.Clone(all), func(*corev1.Pod) bool { return rapid.IntRange(0, 3).Draw(t, "left out") == 0 })
 		f := Facts{
 			Now: build.After(100), MinReadySeconds: rapid.Int32Range(0, 200).Draw(t, "minReadySeconds"),
 			NodeLabels: func(node string) map[string]string { return nodes[node] },

@@ -25,7 +25,7 @@ func run() int {
 	if name == kubectl.Name {
 		return runKubectl()
 	}
-	if program, ok := component.Programs()[name]; ok {
+	if program, ok := component.Lookup(name); ok {
 		return runComponent(program)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -278,6 +278,18 @@ func TestAComponentThatCannotStartIsReportedWithItsLog(t *testing.T) {
 	}
 }
 
+func TestWhatGuestsKeepGoesWithTheCluster(t *testing.T) {
+	dir := clusterIn(t)
+	kruiseLocal(t, dir, "up", "--bare")
+	if err := os.MkdirAll(filepath.Join(dir, "beside", "manager", "certs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kruiseLocal(t, dir, "down")
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
 func TestProcessesEndWithTheirFolder(t *testing.T) {
 	dir := clusterIn(t)
 	kruiseLocal(t, dir, "up", "--bare")

@@ -1,0 +1,277 @@
+package validating
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// hubDatabase is a valid StatefulSet, defaulted, in each version.
+const (
+	baseDatabase = `
+metadata: {name: db, namespace: ns}
+spec:
+  replicas: 3
+  serviceName: db
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: app, image: "nginx:1", volumeMounts: [{name: data, mountPath: /data}]}]
+      readinessGates: [{conditionType: InPlaceUpdateReady}]
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: ReCreate, partition: 0, maxUnavailable: 1, minReadySeconds: 0}}`
+	hubDatabase   = "apiVersion: apps.kruise.io/v1beta1\nkind: StatefulSet" + baseDatabase
+	olderDatabase = "apiVersion: apps.kruise.io/v1alpha1\nkind: StatefulSet" + baseDatabase
+)
+
+func askDatabase(o StatefulSetOptions, object, old []byte) admission.Response {
+	request := admissionv1.AdmissionRequest{
+		UID: "1", Name: "db", Namespace: "ns", Operation: admissionv1.Create,
+		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
+		Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old},
+	}
+	switch {
+	case object == nil:
+		request.Operation = admissionv1.Delete
+	case old != nil:
+		request.Operation = admissionv1.Update
+	}
+	hook := &webhook.Admission{Handler: StatefulSet(o)}
+	return hook.Handle(context.Background(), admission.Request{AdmissionRequest: request})
+}
+
+func TestNewStatefulSet(t *testing.T) {
+	const rolling = "spec.updateStrategy.rollingUpdate."
+	for name, tc := range map[string]struct {
+		set  edits
+		want []string
+	}{
+		"a valid set": {want: []string{"allowed"}},
+		"names that make no host names": {
+			set:  edits{"metadata.name": "db.1", "spec.serviceName": "db.1"},
+			want: []string{`metadata.name: Invalid value: "db.1": must not contain dots`, `spec.serviceName: Invalid value: "db.1": must not contain dots`},
+		},
+		"no Service is all right": {set: edits{"spec.serviceName": "~"}, want: []string{"allowed"}},
+		"numbers that mean nothing": {
+			set: edits{"spec.replicas": "-1", "spec.minReadySeconds": "-2", "spec.revisionHistoryLimit": "-3", "spec.ordinals": "{start: -4}"},
+			want: []string{
+				"spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0",
+				"spec.ordinals.start: Invalid value: -4: must be greater than or equal to 0",
+				"spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+				"spec.revisionHistoryLimit: Invalid value: -3: must be greater than or equal to 0",
+			},
+		},
+		"a mistyped number of replicas": {
+			set: edits{"spec.replicas": "2000000000"}, want: []string{"spec.replicas: Invalid value: 2000000000: must be less than or equal to 1000000"},
+		},
+		"an unknown management": {
+			set: edits{"spec.podManagementPolicy": "Serial"}, want: []string{`spec.podManagementPolicy: Invalid value: "Serial": must be 'OrderedReady' or 'Parallel'`},
+		},
+		"reserved ordinals": {set: edits{"spec.reserveOrdinals": `[1, "3-5", "7"]`}, want: []string{"allowed"}},
+		"a range backwards": {
+			set: edits{"spec.reserveOrdinals": `[1, "5-2"]`}, want: []string{`spec.reserveOrdinals[1]: Invalid value: "5-2": reserve ordinal is invalid: "5-2" ends before it begins`},
+		},
+		"a scale limit for one that scales one by one": {
+			set: edits{"spec.podManagementPolicy": "OrderedReady", "spec.scaleStrategy": "{maxUnavailable: 2}"}, want: []string{"spec.scaleStrategy.maxUnavailable: Invalid value: 2: can only work with Parallel PodManagementPolicyType"},
+		},
+		"one at a time is what it does": {set: edits{"spec.podManagementPolicy": "OrderedReady", "spec.scaleStrategy": "{maxUnavailable: 1}"}, want: []string{"allowed"}},
+		"an update of several Pods of an ordered set": {
+			set: edits{"spec.podManagementPolicy": "OrderedReady", rolling + "maxUnavailable": "2"}, want: []string{"allowed"},
+		},
+		"limits that let nothing move": {
+			set: edits{rolling + "maxUnavailable": "0", "spec.scaleStrategy": "{maxUnavailable: 0%}"},
+			want: []string{
+				`spec.scaleStrategy.maxUnavailable: Invalid value: "0%": should not be less than 1`,
+				"spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: 0: should not be less than 1",
+			},
+		},
+		"more than all": {
+			set: edits{rolling + "maxUnavailable": "120%"}, want: []string{`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "120%": should not be more than 100%`},
+		},
+		"all":                          {set: edits{rolling + "maxUnavailable": "100%"}, want: []string{"allowed"}},
+		"a partition of more than all": {set: edits{rolling + "partition": "32767"}, want: []string{"allowed"}},
+		"too long until available": {
+			set: edits{rolling + "minReadySeconds": "301"}, want: []string{"spec.updateStrategy.rollingUpdate.minReadySeconds: Invalid value: 301: must be no less than 0 and no more than 300 seconds"},
+		},
+		"the spelling of Kubernetes has no bound": {set: edits{"spec.minReadySeconds": "3600"}, want: []string{"allowed"}},
+		"an order for one that goes by number": {
+			set: edits{"spec.podManagementPolicy": "OrderedReady", rolling + "unorderedUpdate": "{}"}, want: []string{"spec.updateStrategy.rollingUpdate.unorderedUpdate: Required value: unorderedUpdate can only work with Parallel PodManagementPolicyType"},
+		},
+		"in place without its gate": {
+			set: edits{rolling + "podUpdatePolicy": "InPlaceOnly", "spec.template.spec.readinessGates": "~"}, want: []string{"spec.template.spec.readinessGates: Invalid value: null: must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceOnly"},
+		},
+		"an unknown way of updating": {
+			set: edits{rolling + "podUpdatePolicy": "Magic"}, want: []string{`spec.updateStrategy.rollingUpdate.podUpdatePolicy: Invalid value: "Magic": must be 'ReCreate', 'InPlaceIfPossible' or 'InPlaceOnly'`},
+		},
+		"updates on deletion": {set: edits{"spec.updateStrategy": "{type: OnDelete}"}, want: []string{"allowed"}},
+		"updates on deletion have no stages": {
+			set: edits{"spec.updateStrategy": "{type: OnDelete, rollingUpdate: {}}"}, want: []string{"spec.updateStrategy.rollingUpdate: Invalid value: {}: only allowed for updateStrategy 'RollingUpdate'"},
+		},
+		"an unknown retention": {
+			set: edits{"spec.persistentVolumeClaimRetentionPolicy": "{whenScaled: Sell}"}, want: []string{`spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Sell": supported values: "Retain", "Delete"`},
+		},
+		"an unknown way for claims": {
+			set: edits{"spec.volumeClaimUpdateStrategy": "{type: Magic}"}, want: []string{`spec.volumeClaimUpdateStrategy.type: Unsupported value: "Magic": supported values: "OnDelete", "OnPodRollingUpdate"`},
+		},
+		"two claims of one name": {
+			set: edits{"spec.volumeClaimTemplates": "[{metadata: {name: data}}, {metadata: {name: data}}]"}, want: []string{`spec.volumeClaimTemplates[1].metadata.name: Duplicate value: "data"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, version := range []string{hubDatabase, olderDatabase} {
+				if diff := cmp.Diff(tc.want, causes(askDatabase(StatefulSetOptions{}, edit(t, version, tc.set), nil))); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestChangedStatefulSet(t *testing.T) {
+	const rolling = "spec.updateStrategy.rollingUpdate."
+	yes, no := true, false
+	classes := fake.NewClientBuilder().WithObjects(
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "growing", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}, AllowVolumeExpansion: &yes},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, AllowVolumeExpansion: &no},
+	).Build()
+	claim := func(name, size, class string) string {
+		if class != "" {
+			class = ", storageClassName: " + class
+		}
+		return "[{metadata: {name: " + name + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: " + size + "}}" + class + "}}]"
+	}
+	grows := edits{"spec.volumeClaimUpdateStrategy": "{type: OnPodRollingUpdate}"}
+	with := func(more edits) edits {
+		out := edits{}
+		for _, m := range []edits{grows, more} {
+			for path, value := range m {
+				out[path] = value
+			}
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		old, new edits
+		want     []string
+	}{
+		"what the Pods depend on": {
+			new: edits{"spec.serviceName": "other", "spec.podManagementPolicy": "OrderedReady", "spec.selector.matchLabels": "{app: other}", "spec.template.metadata.labels": "{app: other}"},
+			want: []string{
+				"spec.podManagementPolicy: Forbidden: is immutable: delete the StatefulSet with --cascade=orphan and create it anew with another policy",
+				"spec.selector: Forbidden: is immutable: delete the StatefulSet with --cascade=orphan and create it anew to select other Pods",
+				"spec.serviceName: Forbidden: is immutable: delete the StatefulSet with --cascade=orphan and create it anew under another Service",
+			},
+		},
+		"everything that may change": {
+			new: edits{"spec.replicas": "7", "spec.minReadySeconds": "5", "spec.revisionHistoryLimit": "3", "spec.reserveOrdinals": "[1]", "spec.ordinals": "{start: 3}",
+				"spec.volumeClaimTemplates": claim("other", "2Gi", "fixed"), "spec.lifecycle": "{}", "spec.scaleStrategy": "{maxUnavailable: 1}",
+				"spec.persistentVolumeClaimRetentionPolicy": "{whenDeleted: Delete}", "spec.template.spec.hostname": "h", "spec.updateStrategy": "{type: OnDelete}"},
+			want: []string{"allowed"},
+		},
+		"a change that needs new Pods": {
+			old: edits{rolling + "podUpdatePolicy": "InPlaceOnly"},
+			new: edits{rolling + "podUpdatePolicy": "InPlaceOnly", "spec.template.spec.containers": `[{name: app, image: "nginx:1", imagePullPolicy: Never}]`},
+			want: []string{"spec.template.spec.containers[0].imagePullPolicy: Forbidden: only allowed to update images in spec for InPlaceOnly, but found add /spec/containers/0/imagePullPolicy " +
+				"(only images, labels, annotations and, where enabled, cpu and memory can change in place): change it with podUpdatePolicy InPlaceIfPossible or ReCreate"},
+		},
+		"claims that grow":                {old: grows, new: with(edits{"spec.volumeClaimTemplates": claim("data", "2Gi", "")}), want: []string{"allowed"}},
+		"claims that shrink in name only": {old: grows, new: with(edits{"spec.volumeClaimTemplates": claim("data", "1Mi", "")}), want: []string{"allowed"}},
+		"claims that can't grow": {
+			old: grows, new: with(edits{"spec.volumeClaimTemplates": claim("data", "2Gi", "fixed")}),
+			want: []string{"spec.volumeClaimTemplates[data].spec.resources.requests.storage: Forbidden: storage class fixed does not have allowVolumeExpansion"},
+		},
+		"claims of no known class": {
+			old: grows, new: with(edits{"spec.volumeClaimTemplates": claim("data", "2Gi", "unknown")}),
+			want: []string{`spec.volumeClaimTemplates[data].spec.storageClassName: Invalid value: "unknown": there is no such storage class`},
+		},
+		"claims of another name": {
+			old: grows, new: with(edits{"spec.volumeClaimTemplates": claim("other", "1Gi", "")}),
+			want: []string{`spec.volumeClaimTemplates[other]: Invalid value: "other": is new: with volumeClaimUpdateStrategy OnPodRollingUpdate only sizes can change`},
+		},
+		"another shape along with the strategy that forbids it": {
+			new:  with(edits{"spec.volumeClaimTemplates": `[{metadata: {name: data}, spec: {accessModes: [ReadOnlyMany], resources: {requests: {storage: 1Gi}}}}]`}),
+			want: []string{"spec.volumeClaimTemplates[data]: Forbidden: only its size can change with volumeClaimUpdateStrategy OnPodRollingUpdate"},
+		},
+		"no claims any more": {
+			old: grows, new: with(edits{"spec.volumeClaimTemplates": "[]"}),
+			want: []string{"spec.volumeClaimTemplates: Forbidden: there are 0 of them instead of 1: with volumeClaimUpdateStrategy OnPodRollingUpdate only their sizes can change"},
+		},
+		"a label on what today's rules would refuse": {
+			old: edits{rolling + "maxUnavailable": "0"}, new: edits{rolling + "maxUnavailable": "0", "metadata.labels.a": "b"}, want: []string{"allowed"},
+		},
+		"the finalizer of one that goes": {
+			old:  edits{"metadata.deletionTimestamp": `"2026-01-01T00:00:00Z"`, "metadata.finalizers": "[a]"},
+			new:  edits{"metadata.deletionTimestamp": `"2026-01-01T00:00:00Z"`, "spec.selector": "~"},
+			want: []string{"allowed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := StatefulSetOptions{ClaimResize: true, Classes: classes}
+			got := causes(askDatabase(o, edit(t, hubDatabase, tc.new), edit(t, hubDatabase, tc.old)))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStatefulSetWarnings(t *testing.T) {
+	long := strings.Repeat("a", 62)
+	for name, tc := range map[string]struct {
+		old, new edits // no old creates
+		want     []string
+	}{
+		"nothing to say": {old: edits{}, new: edits{"spec.replicas": "6"}},
+		"a partition that keeps all": {
+			old: edits{}, new: edits{"spec.updateStrategy.rollingUpdate.partition": "3", "spec.template.spec.hostname": "h"},
+			want: []string{"no Pod will be updated: partition 3 keeps all 3 at their old revision; lower it to start"},
+		},
+		"a range that is too long": {
+			old: edits{}, new: edits{"spec.reserveOrdinals": `["10-99999"]`}, want: []string{"spec.reserveOrdinals reserves 99990 ordinals: is one of its ranges too long?"},
+		},
+		"a claim that nobody mounts": {
+			old: edits{}, new: edits{"spec.volumeClaimTemplates": "[{metadata: {name: logs}}]"}, want: []string{"spec.volumeClaimTemplates[0]: no container mounts logs"},
+		},
+		"too long a name": {
+			new: edits{"metadata.name": long}, want: []string{"the name of Pod " + long + "-2 has more than 63 characters, which is too long for a host name"},
+		},
+		"a hook that new Pods do not carry": {
+			new:  edits{"spec.lifecycle": "{preDelete: {labelsHandler: {a: b}}}"},
+			want: []string{"spec.lifecycle.preDelete: the template has no label a=b, so that the hook holds no Pod that is not given it otherwise"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var old []byte
+			if tc.old != nil {
+				old = edit(t, hubDatabase, tc.old)
+			}
+			response := askDatabase(StatefulSetOptions{}, edit(t, hubDatabase, tc.new), old)
+			if diff := cmp.Diff(tc.want, response.Warnings); diff != "" || !response.Allowed {
+				t.Errorf("allowed %v (-want +got):\n%s", response.Allowed, diff)
+			}
+		})
+	}
+}
+
+func TestStatefulSetsAreProtected(t *testing.T) {
+	protected := edits{"metadata.labels": "{policy.kruise.io/delete-protection: Cascading}"}
+	response := askDatabase(StatefulSetOptions{DeletionProtection: true}, nil, edit(t, olderDatabase, protected))
+	if response.Allowed || response.Result.Code != http.StatusForbidden {
+		t.Errorf("answered %v, want 403", response.Result)
+	}
+	if response := askDatabase(StatefulSetOptions{}, nil, edit(t, hubDatabase, protected)); !response.Allowed {
+		t.Errorf("answered %v with the gate off, want that it is allowed", response.Result)
+	}
+}

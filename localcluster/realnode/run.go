@@ -1,0 +1,33 @@
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+// RunContainerd runs the program that os.Args[1:] names until it ends, and returns its exit code. It stands between the cluster and a foreign
+// program, which would hand on to its own children what marks a part of the cluster as running.
+func RunContainerd() int {
+	runtime.LockOSThread() // the signal below comes when this thread ends
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		return 1
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// NewKubeletCommand is the kubelet as a program of its own.
+func NewKubeletCommand() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }

@@ -1,0 +1,351 @@
+// Package statefulset runs the whole product on a real control plane with simulated nodes, and checks what users of Advanced StatefulSets rely on:
+// one cluster and one manager for all tests, a namespace for each.
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+// shared is the cluster that TestMain brings up; tests only read it.
+var shared *cluster.Cluster
+
+// manager is the manager of the cluster, and managerOptions are what it is started with. Only a test that runs alone may replace it.
+var (
+	manager        *cluster.Manager
+	managerOptions cluster.ManagerOptions
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "kruise-statefulset-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 5, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, shared.Down(context.WithoutCancel(ctx))) }()
+	managerOptions = cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{
+		"--feature-gates=StatefulSetAutoResizePVCGate=true,ResourcesDeletionProtection=true", "--v=1",
+		// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
+		"--enable-leader-election=false",
+	}}
+	if manager, err = shared.StartManager(ctx, managerOptions); err != nil {
+		return 1, err
+	}
+	defer func() { manager.Stop() }()
+	code = m.Run()
+	if code != 0 {
+		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(200))
+	}
+	return code, nil
+}
+
+// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
+const patience = 90 * time.Second
+
+// env is a namespace of the shared cluster, for one test.
+type env struct {
+	*testing.T
+	client.Client
+	ctx       context.Context
+	namespace string
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	t.Parallel()
+	return sequential(t)
+}
+
+// sequential is for a test that others must not run beside.
+func sequential(t *testing.T) *env {
+	t.Helper()
+	e := &env{T: t, Client: shared.Client, ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "sts-"}}
+	e.must(e.Create(e.ctx, namespace))
+	e.namespace = namespace.Name
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := shared.Client.Delete(context.Background(), namespace); err != nil {
+			t.Logf("deleting namespace %s: %v", namespace.Name, err)
+		}
+	})
+	return e
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// eventually waits until check has nothing to complain about.
+func (e *env) eventually(what string, check func() error) {
+	e.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// never checks for a while that something does not happen.
+func (e *env) never(what string, happens func() bool) {
+	e.Helper()
+	const aWhile = 2 * time.Second
+	for deadline := time.Now().Add(aWhile); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if happens() {
+			e.Fatalf("it happened that %s\n%s", what, e.describe())
+		}
+	}
+}
+
+func (e *env) describe() string {
+	var out strings.Builder
+	for _, p := range e.allPods() {
+		fmt.Fprintf(&out, "Pod %s %s %s deleted=%v labels=%v\n", p.Name, p.Status.Phase, p.Spec.Containers[0].Image, p.DeletionTimestamp, p.Labels)
+	}
+	var sets v1beta1.StatefulSetList
+	if err := e.List(context.WithoutCancel(e.ctx), &sets, client.InNamespace(e.namespace)); err == nil {
+		for i := range sets.Items {
+			fmt.Fprintf(&out, "StatefulSet %s %+v\n", sets.Items[i].Name, sets.Items[i].Status)
+		}
+	}
+	return out.String()
+}
+
+// create makes a StatefulSet web of three replicas that are created in parallel, after change has had its way with it.
+func (e *env) create(change ...func(*v1beta1.StatefulSet)) {
+	e.Helper()
+	e.must(e.tryCreate(change...))
+}
+
+func (e *env) tryCreate(change ...func(*v1beta1.StatefulSet)) error {
+	labels := map[string]string{"app": "web"}
+	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.namespace}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	set.Spec.Template.Labels = labels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1.27"}}
+	set.Spec.ServiceName = "web"
+	set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
+	replicas(3)(set)
+	for _, f := range change {
+		f(set)
+	}
+	return e.Create(e.ctx, set)
+}
+
+func (e *env) set() *v1beta1.StatefulSet {
+	e.Helper()
+	set := &v1beta1.StatefulSet{}
+	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "web"}, set))
+	return set
+}
+
+func (e *env) edit(change ...func(*v1beta1.StatefulSet)) {
+	e.Helper()
+	e.must(e.tryEdit(change...))
+}
+
+func (e *env) tryEdit(change ...func(*v1beta1.StatefulSet)) error {
+	e.Helper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := e.set()
+		for _, f := range change {
+			f(set)
+		}
+		return e.Update(e.ctx, set)
+	})
+}
+
+func replicas(n int32) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) { set.Spec.Replicas = &n }
+}
+
+func image(image string) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = image }
+}
+
+func ordered(set *v1beta1.StatefulSet) {
+	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+}
+
+// rolling changes how updates go.
+func rolling(change func(*v1beta1.RollingUpdateStatefulSetStrategy)) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) { change(set.Spec.UpdateStrategy.RollingUpdate) }
+}
+
+func partition(n int32) func(*v1beta1.StatefulSet) {
+	return rolling(func(r *v1beta1.RollingUpdateStatefulSetStrategy) { r.Partition = &n })
+}
+
+func unavailable(value intstr.IntOrString) func(*v1beta1.StatefulSet) {
+	return rolling(func(r *v1beta1.RollingUpdateStatefulSetStrategy) { r.MaxUnavailable = &value })
+}
+
+func policy(p v1beta1.PodUpdateStrategyType) func(*v1beta1.StatefulSet) {
+	return rolling(func(r *v1beta1.RollingUpdateStatefulSetStrategy) { r.PodUpdatePolicy = p })
+}
+
+func reserve(entries ...intstr.IntOrString) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) { set.Spec.ReserveOrdinals = entries }
+}
+
+func annotate(key, value string) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) {
+		if set.Spec.Template.Annotations == nil {
+			set.Spec.Template.Annotations = map[string]string{}
+		}
+		set.Spec.Template.Annotations[key] = value
+	}
+}
+
+// claims gives every Pod a claim for each name, mounted under it.
+func claims(names ...string) func(*v1beta1.StatefulSet) {
+	return func(set *v1beta1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = nil
+		container := &set.Spec.Template.Spec.Containers[0]
+		container.VolumeMounts = nil
+		for _, name := range names {
+			template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			template.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+			template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, template)
+			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+		}
+	}
+}
+
+// allPods returns all Pods of the namespace by ordinal.
+func (e *env) allPods() []corev1.Pod {
+	var list corev1.PodList
+	if err := e.List(context.WithoutCancel(e.ctx), &list, client.InNamespace(e.namespace)); err != nil {
+		e.Error(err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		if len(a.Name) != len(b.Name) {
+			return len(a.Name) - len(b.Name)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list.Items
+}
+
+func (e *env) pod(n int) corev1.Pod {
+	e.Helper()
+	p, err := e.tryPod(n)
+	e.must(err)
+	return p
+}
+
+func (e *env) tryPod(n int) (corev1.Pod, error) {
+	var p corev1.Pod
+	err := e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: fmt.Sprintf("web-%d", n)}, &p)
+	return p, err
+}
+
+// uid returns the UID of a Pod; nothing where there is none.
+func (e *env) uid(n int) string {
+	for _, p := range e.allPods() {
+		if p.Name == fmt.Sprintf("web-%d", n) {
+			return string(p.UID)
+		}
+	}
+	return ""
+}
+
+func (e *env) claim(name string) (corev1.PersistentVolumeClaim, error) {
+	var c corev1.PersistentVolumeClaim
+	err := e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, &c)
+	return c, err
+}
+
+// patchPod changes a Pod's metadata as a user would.
+func (e *env) patchPod(n int, change func(*corev1.Pod)) {
+	e.Helper()
+	p := e.pod(n)
+	before := p.DeepCopy()
+	change(&p)
+	e.must(e.Patch(e.ctx, &p, client.MergeFrom(before)))
+}
+
+func (e *env) deletePod(n int) {
+	e.Helper()
+	p := e.pod(n)
+	e.must(e.Delete(e.ctx, &p))
+}
+
+// settled waits until the StatefulSet has just these Pods, as names of web- and images, all of them available, and its status says so.
+func (e *env) settled(want ...string) *v1beta1.StatefulSet {
+	e.Helper()
+	var set *v1beta1.StatefulSet
+	e.eventually(fmt.Sprintf("there are %v", want), func() error {
+		set = e.set()
+		var got []string
+		for _, p := range e.allPods() {
+			if p.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is on its way out", p.Name)
+			}
+			got = append(got, strings.TrimPrefix(p.Name, "web-")+" "+strings.TrimPrefix(p.Spec.Containers[0].Image, "nginx:"))
+		}
+		s := set.Status
+		n := int32(len(want))
+		switch {
+		case !slices.Equal(got, want):
+			return fmt.Errorf("there are %v", got)
+		case s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n:
+			return fmt.Errorf("the status is %+v at generation %d", s, set.Generation)
+		}
+		return nil
+	})
+	return set
+}
+
+// at gives every ordinal an image.
+func at(image string, ordinals ...int) []string {
+	var out []string
+	for _, n := range ordinals {
+		out = append(out, fmt.Sprintf("%d %s", n, image))
+	}
+	return out
+}
