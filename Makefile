@@ -54,9 +54,10 @@ demo: build ## Show a canary and an update in place on a control plane of this m
 
 N ?= 1000
 OUT ?= bench.json
+KIND ?= cloneset
 .PHONY: bench
-bench: build ## Measure CloneSet against Deployment: N Pods, figures to OUT.
-	go run ./test/bench -n $(N) -out $(OUT)
+bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset against its native namesake: N Pods, figures to OUT.
+	go run ./test/bench -kind $(KIND) -n $(N) -out $(OUT)
 
 bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	@mkdir -p bin

@@ -17,7 +17,12 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/opencontainers/go-digest v1.0.0 // indirect
+require (
+	github.com/go-logr/zapr v1.3.0 // indirect
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

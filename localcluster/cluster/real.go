@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,16 +43,15 @@ func (c *Cluster) ensureRealNodes(ctx context.Context, client kubernetes.Interfa
 	if err := site.EnsureNetwork(apiServiceIP, c.state.Ports.APIServer); err != nil {
 		return err
 	}
-	var names []string
+	var nodes []realnode.Node
 	for i := range count {
-		node := site.Node(i)
-		if err := c.ensureRealNode(ctx, node, watched, progress); err != nil {
+		nodes = append(nodes, site.Node(i))
+		if err := c.ensureRealNode(ctx, nodes[i], watched, progress); err != nil {
 			return err
 		}
-		names = append(names, node.Name)
 	}
 	progress(fmt.Sprintf("Waiting for %d real nodes", count))
-	return watched.until(ctx, func(ctx context.Context) (bool, string) { return realNodesReady(ctx, client, names) })
+	return watched.until(ctx, func(ctx context.Context) (bool, string) { return realNodesReady(ctx, client, nodes) })
 }
 
 func (c *Cluster) ensureRealNode(ctx context.Context, node realnode.Node, watched *watch, progress Progress) error {
@@ -99,17 +100,24 @@ func (c *Cluster) nodeCredentials(node realnode.Node) (realnode.Credentials, err
 	return realnode.Credentials{Kubeconfig: kubeconfig, Cert: cert, Key: key, ClientCA: c.AuthorityCert()}, err
 }
 
-func realNodesReady(ctx context.Context, client kubernetes.Interface, names []string) (bool, string) {
-	for _, name := range names {
-		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+// realNodesReady wants every node Ready, open to Pods and reachable for exec: of one whose kubelet has just been restarted, the API still says
+// what was true before.
+func realNodesReady(ctx context.Context, client kubernetes.Interface, nodes []realnode.Node) (bool, string) {
+	for _, real := range nodes {
+		node, err := client.CoreV1().Nodes().Get(ctx, real.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return false, "node " + name + " has not registered yet"
+			return false, "node " + real.Name + " has not registered yet"
 		case err != nil:
-			return false, "reading node " + name + ": " + err.Error()
+			return false, "reading node " + real.Name + ": " + err.Error()
 		case !NodeReady(node) || taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeNotReady):
-			return false, "node " + name + " is not Ready: " + readyMessage(node)
+			return false, "node " + real.Name + " is not Ready: " + readyMessage(node)
 		}
+		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", real.Endpoint())
+		if err != nil {
+			return false, "the kubelet of node " + real.Name + " does not answer: " + err.Error()
+		}
+		connection.Close()
 	}
 	return true, ""
 }

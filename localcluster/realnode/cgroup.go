@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -129,11 +130,18 @@ func (n Node) eachCgroup(visit func(folder string) error) error {
 }
 
 func (n Node) removeCgroup() error {
-	err := n.eachCgroup(func(folder string) error {
-		if err := unix.Rmdir(folder); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("removing cgroup %s: %w", folder, err)
+	deadline := time.Now().Add(10 * time.Second)
+	return n.eachCgroup(func(folder string) error {
+		for {
+			err := unix.Rmdir(folder)
+			if err == nil || errors.Is(err, unix.ENOENT) {
+				return nil
+			}
+			// A process that was killed is in its cgroup until the kernel has cleared up behind it.
+			if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+				return fmt.Errorf("removing cgroup %s: %w", folder, err)
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
-		return nil
 	})
-	return err
 }

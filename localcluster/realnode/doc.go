@@ -25,43 +25,58 @@ type Site struct {
 	Dir string `json:"-"`
 	// Number makes names and addresses unique on this machine: nodes and Pods have addresses of 10.Number.0.0/16.
 	Number int `json:"number"`
-	// ForwardingWasOff says that this machine did not forward packets before, so that Remove restores that.
-	ForwardingWasOff bool `json:"forwardingWasOff,omitempty"`
 }
-
-// runFolder holds sockets and what lives no longer than the machine is on: paths of sockets must be short.
-const runFolder = "/run/kruise-local"
 
 // The numbers of sites, which are few enough to look through and many enough for tests that run at the same time.
 const firstNumber, lastNumber = 64, 127
 
 // Found makes sure that a site exists in dir.
 func Found(dir string) (Site, error) {
+	unlock, err := lockMachine()
+	if err != nil {
+		return Site{}, err
+	}
+	defer unlock()
+	if err := sweep(); err != nil {
+		return Site{}, err
+	}
 	site, err := Open(dir)
-	if !errors.Is(err, os.ErrNotExist) {
-		return site, err
+	if errors.Is(err, os.ErrNotExist) {
+		site, err = choose(dir)
+	}
+	if err != nil {
+		return Site{}, err
+	}
+	if err := remember(); err != nil {
+		return Site{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Site{}, fmt.Errorf("founding the real nodes' site: %w", err)
 	}
-	if err := os.MkdirAll(runFolder, 0o755); err != nil {
+	// First the note by which Remove finds the site, then what is to be removed.
+	if err := writeJSON(site.file(), site); err != nil {
+		return Site{}, err
+	}
+	if err := os.MkdirAll(site.runFolder(), 0o711); err != nil {
 		return Site{}, fmt.Errorf("founding the real nodes' site: %w", err)
 	}
+	if err := os.WriteFile(site.homeFile(), []byte(site.Dir), 0o600); err != nil {
+		return Site{}, fmt.Errorf("founding the real nodes' site: %w", err)
+	}
+	return site, nil
+}
+
+// choose finds a number for a new site. The caller has the lock.
+func choose(dir string) (Site, error) {
 	for _, i := range rand.Perm(lastNumber - firstNumber + 1) {
-		site = Site{Dir: dir, Number: firstNumber + i}
-		if inUse, err := site.addressesInUse(); err != nil || inUse {
-			if err != nil {
-				return Site{}, err
-			}
-			continue
+		site := Site{Dir: dir, Number: firstNumber + i}
+		inUse, err := site.addressesInUse()
+		if err != nil {
+			return Site{}, err
 		}
-		// Who makes the folder has the number.
-		if err := os.Mkdir(site.runFolder(), 0o711); errors.Is(err, os.ErrExist) {
-			continue
-		} else if err != nil {
-			return Site{}, fmt.Errorf("founding the real nodes' site: %w", err)
+		if _, err := os.Stat(site.runFolder()); !inUse && errors.Is(err, os.ErrNotExist) {
+			return site, nil
 		}
-		return site, site.save()
 	}
 	return Site{}, fmt.Errorf("founding the real nodes' site: every network from 10.%d to 10.%d is in use; %s has a folder for each, which may be left from clusters that were not taken down",
 		firstNumber, lastNumber, runFolder)
@@ -82,22 +97,10 @@ func Open(dir string) (Site, error) {
 
 func (s Site) file() string { return filepath.Join(s.Dir, "site.json") }
 
-func (s Site) save() error {
-	content, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("encoding the real nodes' site: %w", err)
-	}
-	draft := s.file() + ".new"
-	if err := os.WriteFile(draft, append(content, '\n'), 0o600); err != nil {
-		return fmt.Errorf("writing the real nodes' site: %w", err)
-	}
-	if err := os.Rename(draft, s.file()); err != nil {
-		return fmt.Errorf("writing the real nodes' site: %w", err)
-	}
-	return nil
-}
-
 func (s Site) runFolder() string { return filepath.Join(runFolder, strconv.Itoa(s.Number)) }
+
+// homeFile says where the site's own folder is.
+func (s Site) homeFile() string { return filepath.Join(s.runFolder(), "home") }
 
 // network is the range of all nodes' and Pods' addresses.
 func (s Site) network() netip.Prefix {
@@ -123,15 +126,19 @@ func (s Site) Node(i int) Node { return Node{Site: s, Index: i, Name: "real-" + 
 
 // nodes are the nodes that ever were.
 func (s Site) nodes() ([]Node, error) {
-	entries, err := os.ReadDir(s.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("listing real nodes: %w", err)
-	}
+	known := map[int]bool{}
 	var nodes []Node
-	for _, entry := range entries {
-		var i int
-		if n, _ := fmt.Sscanf(entry.Name(), "real-%d", &i); n == 1 && entry.IsDir() {
-			nodes = append(nodes, s.Node(i))
+	for _, folder := range []string{s.Dir, s.runFolder()} {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("listing real nodes: %w", err)
+		}
+		for _, entry := range entries {
+			var i int
+			if n, _ := fmt.Sscanf(entry.Name(), "real-%d", &i); n == 1 && entry.IsDir() && !known[i] {
+				known[i] = true
+				nodes = append(nodes, s.Node(i))
+			}
 		}
 	}
 	return nodes, nil

@@ -3,12 +3,12 @@ package realnode
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // makeBridge makes the node's bridge and gives it the node's address, before the first Pod does, because the kubelet serves there.
@@ -37,107 +37,116 @@ func (n Node) makeBridge() error {
 	return nil
 }
 
+// removeBridge removes the bridge and what is plugged into it, whose other ends went with their Pods or are about to.
 func (n Node) removeBridge() error {
-	link, err := netlink.LinkByName(n.bridge())
+	bridge, err := netlink.LinkByName(n.bridge())
 	var missing netlink.LinkNotFoundError
 	if errors.As(err, &missing) {
 		return nil
 	}
-	if err == nil {
-		err = netlink.LinkDel(link)
-	}
 	if err != nil {
+		return fmt.Errorf("removing bridge %s: %w", n.bridge(), err)
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("listing what is plugged into bridge %s: %w", n.bridge(), err)
+	}
+	for _, link := range links {
+		if link.Attrs().MasterIndex != bridge.Attrs().Index {
+			continue
+		}
+		if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("removing %s from bridge %s: %w", link.Attrs().Name, n.bridge(), err)
+		}
+	}
+	if err := netlink.LinkDel(bridge); err != nil {
 		return fmt.Errorf("removing bridge %s: %w", n.bridge(), err)
 	}
 	return nil
 }
 
-const forwarding = "/proc/sys/net/ipv4/ip_forward"
+const forwarding = "net/ipv4/ip_forward"
 
-// EnsureNetwork lets the site's Pods reach each other, and the API server at port of this machine as serviceIP:443.
+// chain is one of the site's own chains of iptables.
+type chain struct {
+	table string
+	// entrance is the chain from which this one is called.
+	entrance string
+	name     string
+	rules    [][]string
+}
+
+// chains lead the site's Pods to each other, to the API server at port of this machine as serviceIP:443, and out into the world, which does not
+// know Pods' addresses.
+func (s Site) chains(serviceIP string, port int) []chain {
+	network, name := s.network().String(), "KRUISE-LOCAL-"+strconv.Itoa(s.Number)
+	return []chain{
+		{"nat", "PREROUTING", name, [][]string{
+			{"-s", network, "-d", serviceIP + "/32", "-p", "tcp", "--dport", "443", "-j", "REDIRECT", "--to-ports", strconv.Itoa(port)},
+		}},
+		{"nat", "POSTROUTING", name + "-OUT", [][]string{{"-s", network, "!", "-d", network, "-j", "MASQUERADE"}}},
+		{"filter", "FORWARD", name, [][]string{{"-s", network, "-j", "ACCEPT"}, {"-d", network, "-j", "ACCEPT"}}},
+	}
+}
+
+// EnsureNetwork lets the site's Pods reach each other, the world, and the API server at port of this machine as serviceIP:443.
 func (s Site) EnsureNetwork(serviceIP string, port int) error {
-	now, err := os.ReadFile(forwarding)
-	if err != nil {
-		return fmt.Errorf("asking whether this machine forwards packets: %w", err)
+	if err := set(forwarding, "1\n"); err != nil {
+		return err
 	}
-	if strings.TrimSpace(string(now)) == "0" {
-		s.ForwardingWasOff = true
-		if err := s.save(); err != nil {
-			return err
-		}
-		if err := os.WriteFile(forwarding, []byte("1\n"), 0); err != nil {
-			return fmt.Errorf("having this machine forward packets: %w", err)
-		}
-	}
-	network := s.network().String()
-	rules := map[string][][]string{
-		"nat": {{"-s", network, "-d", serviceIP + "/32", "-p", "tcp", "--dport", "443", "-j", "REDIRECT", "--to-ports", strconv.Itoa(port)}},
-		"filter": {
-			{"-s", network, "-j", "ACCEPT"},
-			{"-d", network, "-j", "ACCEPT"},
-		},
-	}
-	for table, chain := range entrances() {
-		if err := s.ensureChain(table, chain, rules[table]); err != nil {
+	for _, chain := range s.chains(serviceIP, port) {
+		if err := chain.ensure(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entrances are the chains of iptables, by table, from which the site's own chain is called.
-func entrances() map[string]string {
-	return map[string]string{"nat": "PREROUTING", "filter": "FORWARD"}
+func (c chain) exists() bool { return iptables(c.table, "-n", "-L", c.name) == nil }
+
+func (c chain) called() bool { return iptables(c.table, "-C", c.entrance, "-j", c.name) == nil }
+
+func (c chain) ensure() error {
+	var calls [][]string
+	if !c.exists() {
+		calls = append(calls, []string{"-N", c.name})
+	}
+	calls = append(calls, []string{"-F", c.name})
+	for _, rule := range c.rules {
+		calls = append(calls, append([]string{"-A", c.name}, rule...))
+	}
+	if !c.called() {
+		calls = append(calls, []string{"-I", c.entrance, "-j", c.name})
+	}
+	return c.run(calls)
 }
 
-// chain is the name of the site's own chain in each table.
-func (s Site) chain() string { return "KRUISE-LOCAL-" + strconv.Itoa(s.Number) }
-
-func (s Site) ensureChain(table, entrance string, rules [][]string) error {
-	if err := iptables(table, "-n", "-L", s.chain()); err != nil {
-		if err := iptables(table, "-N", s.chain()); err != nil {
-			return err
-		}
-	}
-	if err := iptables(table, "-F", s.chain()); err != nil {
-		return err
-	}
-	for _, rule := range rules {
-		if err := iptables(table, append([]string{"-A", s.chain()}, rule...)...); err != nil {
-			return err
-		}
-	}
-	if iptables(table, "-C", entrance, "-j", s.chain()) == nil {
+func (c chain) remove() error {
+	if !c.exists() {
 		return nil
 	}
-	return iptables(table, "-I", entrance, "-j", s.chain())
+	for c.called() {
+		if err := c.run([][]string{{"-D", c.entrance, "-j", c.name}}); err != nil {
+			return err
+		}
+	}
+	return c.run([][]string{{"-F", c.name}, {"-X", c.name}})
+}
+
+func (c chain) run(calls [][]string) error {
+	for _, call := range calls {
+		if err := iptables(c.table, call...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s Site) removeNetwork() error {
-	for table, entrance := range entrances() {
-		if iptables(table, "-n", "-L", s.chain()) != nil {
-			continue
+	for _, chain := range s.chains("", 0) {
+		if err := chain.remove(); err != nil {
+			return err
 		}
-		for iptables(table, "-C", entrance, "-j", s.chain()) == nil {
-			if err := iptables(table, "-D", entrance, "-j", s.chain()); err != nil {
-				return err
-			}
-		}
-		for _, verb := range []string{"-F", "-X"} {
-			if err := iptables(table, verb, s.chain()); err != nil {
-				return err
-			}
-		}
-	}
-	if !s.ForwardingWasOff {
-		return nil
-	}
-	// Another site may have come to rely on it.
-	if others, err := os.ReadDir(runFolder); err == nil && len(others) > 1 {
-		return nil
-	}
-	if err := os.WriteFile(forwarding, []byte("0\n"), 0); err != nil {
-		return fmt.Errorf("having this machine forward no packets, as before: %w", err)
 	}
 	return nil
 }

@@ -8,7 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seed-69ecc383/kruise/localcluster/process"
 	"github.com/seed-69ecc383/kruise/localcluster/simnode"
@@ -105,18 +111,32 @@ func (n Node) Spec(program string, credentials Credentials) process.Spec {
 			"--cert-dir=" + n.path("kubelet", "pki"),
 			"--hostname-override=" + n.Name,
 			"--node-ip=" + n.Address().String(),
-			"--node-labels=" + simnode.LabelNode + "=" + Real,
+			"--node-labels=" + n.labels(),
 		}
 	}
 	return spec
 }
 
-// AwaitRuntime returns when the node's containerd answers; alive tells whether it still runs.
+// labels are those of the node's own, as simulated nodes have them.
+func (n Node) labels() string {
+	return strings.Join([]string{
+		simnode.LabelNode + "=" + Real,
+		corev1.LabelTopologyZone + "=" + simnode.Zone(n.Index),
+		corev1.LabelTopologyRegion + "=" + simnode.Region,
+	}, ",")
+}
+
+// Endpoint is where the node's kubelet serves exec, logs and the like, as host:port.
+func (n Node) Endpoint() string {
+	return net.JoinHostPort(n.Address().String(), strconv.Itoa(kubeletPort))
+}
+
+// AwaitRuntime returns when the node's containerd can run Pods; alive tells whether it still runs at all.
 func (n Node) AwaitRuntime(ctx context.Context, alive func() bool) error {
 	for {
-		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", n.Socket())
+		err := n.askRuntime(ctx)
 		if err == nil {
-			return connection.Close()
+			return nil
 		}
 		if !alive() {
 			return fmt.Errorf("waiting for containerd of node %s: it ended", n.Name)
@@ -127,6 +147,23 @@ func (n Node) AwaitRuntime(ctx context.Context, alive func() bool) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// askRuntime asks containerd how it is, to which it has no answer before it can run Pods.
+func (n Node) askRuntime(ctx context.Context) error {
+	// gRPC complains aloud where nobody listens yet.
+	probe, err := (&net.Dialer{}).DialContext(ctx, "unix", n.Socket())
+	if err != nil {
+		return err
+	}
+	probe.Close()
+	connection, err := grpc.NewClient("unix://"+n.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	_, err = runtimeapi.NewRuntimeServiceClient(connection).Status(ctx, &runtimeapi.StatusRequest{})
+	return err
 }
 
 func (n Node) cniConfig() string {
@@ -165,6 +202,8 @@ state = %q
   sandbox_image = %q
   # Where a process may not lower its own score, no sandbox would start.
   restrict_oom_score_adj = true
+  # Namespaces of Pods' networks are files; here they are found again, whatever crashes.
+  netns_mounts_under_state_dir = true
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
@@ -178,6 +217,9 @@ state = %q
 		filepath.Join(n.runFolder(), "runc"), pluginFolder(), n.path("cni"), n.HostsFolder())
 }
 
+// kubeletPort is the usual one: each node has an address of its own.
+const kubeletPort = 10250
+
 const sandboxImage = "registry.k8s.io/pause:3.6"
 
 func (n Node) kubeletConfig(credentials Credentials) string {
@@ -185,7 +227,7 @@ func (n Node) kubeletConfig(credentials Credentials) string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
-port: 10250
+port: %[9]d
 healthzBindAddress: %[1]s
 healthzPort: 10248
 tlsCertFile: %[2]q
@@ -212,7 +254,8 @@ volumePluginDir: %[8]q
 serializeImagePulls: false
 registryPullQPS: 0
 eventRecordQPS: 0
-`, address, credentials.Cert, credentials.Key, credentials.ClientCA, "unix://"+n.Socket(), "/"+n.cgroup(), n.path("pod-logs"), n.path("volume-plugins"))
+`, address, credentials.Cert, credentials.Key, credentials.ClientCA, "unix://"+n.Socket(), "/"+n.cgroup(), n.path("pod-logs"), n.path("volume-plugins"),
+		kubeletPort)
 }
 
 // gateway is the address of the bridge, which is the node's own.

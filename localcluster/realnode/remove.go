@@ -2,7 +2,6 @@ package realnode
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -32,36 +31,75 @@ func Remove(dir string, home process.Home) error {
 		return err
 	}
 	for _, node := range nodes {
-		if err := node.remove(home); err != nil {
-			return fmt.Errorf("removing node %s: %w", node.Name, err)
+		processes := node.Processes()
+		slices.Reverse(processes) // the kubelet would start again what it sees end
+		for _, name := range processes {
+			if err := home.Stop(name); err != nil {
+				return err
+			}
 		}
 	}
-	if err := site.removeNetwork(); err != nil {
+	unlock, err := lockMachine()
+	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(site.runFolder()); err != nil {
-		return fmt.Errorf("removing the real nodes' sockets: %w", err)
+	defer unlock()
+	if err := site.removeTraces(); err != nil {
+		return err
 	}
-	if err := os.Remove(runFolder); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing the real nodes' sockets: %w", err)
+	return restore()
+}
+
+// sweep removes what sites left whose folders were removed with no regard to what they hold, as a killed test's are. Their kubelets and
+// containerds end by themselves when that happens; containers do not. The caller has the lock.
+func sweep() error {
+	homes, err := filepath.Glob(filepath.Join(runFolder, "*", "home"))
+	if err != nil {
+		return fmt.Errorf("looking for left real nodes: %w", err)
+	}
+	for _, file := range homes {
+		dir, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("looking for left real nodes: %w", err)
+		}
+		number, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			continue // not a site
+		}
+		site := Site{Dir: string(dir), Number: number}
+		if now, err := Open(site.Dir); err == nil && now.Number == number {
+			continue
+		}
+		if err := site.removeTraces(); err != nil {
+			return fmt.Errorf("removing what is left of the real nodes of %s: %w", site.Dir, err)
+		}
 	}
 	return nil
 }
 
-func (n Node) remove(home process.Home) error {
-	processes := n.Processes()
-	slices.Reverse(processes) // the kubelet would start again what it sees end
-	for _, name := range processes {
-		if err := home.Stop(name); err != nil {
-			return err
+// removeTraces removes what the site's nodes left outside of its folder, and releases what they have mounted inside.
+func (s Site) removeTraces() error {
+	nodes, err := s.nodes()
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		for _, step := range []func() error{
+			node.killAll, node.removeShimSockets, node.removeNetworkRecords, node.removeLogLinks, node.removeBridge, node.unmountAll,
+			node.removeCgroup,
+		} {
+			if err := step(); err != nil {
+				return fmt.Errorf("removing node %s: %w", node.Name, err)
+			}
 		}
 	}
-	for _, step := range []func() error{n.killAll, n.removeShimSockets, n.removeNetworkNamespaces, n.unmountAll, n.removeCgroup, n.removeBridge} {
-		if err := step(); err != nil {
-			return err
-		}
+	if err := s.removeNetwork(); err != nil {
+		return err
 	}
-	return os.RemoveAll(n.runFolder())
+	if err := os.RemoveAll(s.runFolder()); err != nil {
+		return fmt.Errorf("removing the real nodes' sockets: %w", err)
+	}
+	return nil
 }
 
 // killAll ends the containers and the shims that hold them.
@@ -76,7 +114,7 @@ func (n Node) killAll() error {
 		if err != nil {
 			return err
 		}
-		all := append(shims, contained...)
+		all := slices.Concat(shims, contained)
 		if len(all) == 0 {
 			return nil
 		}
@@ -136,70 +174,39 @@ func (n Node) removeShimSockets() error {
 	return nil
 }
 
-// cniRecords is where the network plugins remember what they gave to whom.
-const cniRecords = "/var/lib/cni/results"
-
-// removeNetworkNamespaces removes the network namespaces of the node's Pods, and with them the devices inside.
-func (n Node) removeNetworkNamespaces() error {
-	records, err := filepath.Glob(filepath.Join(cniRecords, n.cniNetwork()+"-*"))
+// removeNetworkRecords removes what the network plugins remember of the node's Pods: each record names the Pod's network namespace, which is a
+// file in the node's folder.
+func (n Node) removeNetworkRecords() error {
+	records, err := filepath.Glob(filepath.Join(cniRecords, "*"))
 	if err != nil {
-		return fmt.Errorf("finding network namespaces: %w", err)
+		return fmt.Errorf("finding records of networks: %w", err)
 	}
-	loopbacks, err := filepath.Glob(filepath.Join(cniRecords, "cni-loopback-*"))
-	if err != nil {
-		return fmt.Errorf("finding network namespaces: %w", err)
-	}
-	containers := map[string]bool{}
 	for _, record := range records {
-		var pod struct {
-			ContainerID string `json:"containerId"`
-			Result      struct {
-				Interfaces []struct {
-					Sandbox string `json:"sandbox"`
-				} `json:"interfaces"`
-			} `json:"result"`
-		}
 		content, err := os.ReadFile(record)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+		if err == nil && bytes.Contains(content, []byte(n.runFolder()+"/")) {
+			err = os.Remove(record)
 		}
-		if err != nil {
-			return fmt.Errorf("finding network namespaces: %w", err)
-		}
-		if err := json.Unmarshal(content, &pod); err != nil {
-			return fmt.Errorf("reading %s: %w", record, err)
-		}
-		containers[pod.ContainerID] = true
-		for _, device := range pod.Result.Interfaces {
-			if err := removeNamespace(device.Sandbox); err != nil {
-				return err
-			}
-		}
-		if err := os.Remove(record); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("removing %s: %w", record, err)
-		}
-	}
-	for _, record := range loopbacks {
-		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(record), "cni-loopback-"), "-")
-		if containers[id] {
-			if err := os.Remove(record); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("removing %s: %w", record, err)
-			}
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // another node's, whose Pod has ended
+			return fmt.Errorf("removing records of networks: %w", err)
 		}
 	}
 	return nil
 }
 
-func removeNamespace(path string) error {
-	name := filepath.Base(path)
-	if !strings.HasPrefix(name, "cni-") {
-		return nil // not made for a Pod
+// removeLogLinks removes the links to the logs of the node's containers.
+func (n Node) removeLogLinks() error {
+	links, err := filepath.Glob(filepath.Join(logLinks, "*.log"))
+	if err != nil {
+		return fmt.Errorf("finding links to logs: %w", err)
 	}
-	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("releasing network namespace %s: %w", name, err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing network namespace %s: %w", name, err)
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err == nil && strings.HasPrefix(target, n.path("pod-logs")+"/") {
+			err = os.Remove(link)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL) { // gone meanwhile, or not a link
+			return fmt.Errorf("removing links to logs: %w", err)
+		}
 	}
 	return nil
 }
@@ -207,6 +214,13 @@ func removeNamespace(path string) error {
 // unmountAll releases what is mounted in the node's folders, the innermost first.
 func (n Node) unmountAll() error {
 	for _, folder := range []string{n.path(), n.runFolder()} {
+		folder, err := filepath.EvalSymlinks(folder) // as the kernel lists them
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("listing mounts: %w", err)
+		}
 		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(folder))
 		if err != nil {
 			return fmt.Errorf("listing mounts: %w", err)

@@ -17,9 +17,14 @@ const (
 	// AnnotationStopped on a Node, with the value "true", makes its kubelet fall silent.
 	AnnotationStopped = annotationPrefix + "stopped"
 
+	// Region is that of all nodes.
+	Region = "local"
 	// zones is over how many zones nodes are spread.
 	zones = 3
 )
+
+// Zone is the zone of the i-th node, counted from 0.
+func Zone(i int) string { return fmt.Sprintf("zone-%c", 'a'+i%zones) }
 
 // NewNode is the i-th simulated node, counted from 1, as a kubelet would register it.
 func NewNode(i int) *corev1.Node {
@@ -38,8 +43,8 @@ func NewNode(i int) *corev1.Node {
 				corev1.LabelHostname:            name,
 				corev1.LabelOSStable:            "linux",
 				corev1.LabelArchStable:          "amd64",
-				corev1.LabelTopologyZone:        fmt.Sprintf("zone-%c", 'a'+(i-1)%zones),
-				corev1.LabelTopologyRegion:      "local",
+				corev1.LabelTopologyZone:        Zone(i - 1),
+				corev1.LabelTopologyRegion:      Region,
 				corev1.LabelInstanceTypeStable:  "simulated",
 				"node.kubernetes.io/simulation": "kruise-local",
 			},

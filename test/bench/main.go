@@ -1,4 +1,4 @@
-// Command bench measures a CloneSet against a native Deployment: on the same control plane, on the same simulated nodes, in the same run.
+// Command bench measures a CloneSet against a native Deployment, or an Advanced StatefulSet against a native one: on the same control plane, on the same simulated nodes, in the same run.
 //
 // For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb as
 // the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
@@ -26,7 +26,9 @@ type settings struct {
 	out         string
 	idle        time.Duration
 	// only is the one contender that is measured; empty for all.
-	only  string
+	only string
+	// kind says which contenders there are.
+	kind  string
 	terse bool
 }
 
@@ -35,8 +37,9 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch the contender at rest, and again after a restart; 0 to leave this out")
-	flag.StringVar(&s.only, "only", "", "measure one contender alone: Deployment or CloneSet")
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset or statefulset")
+	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
+	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -77,10 +80,11 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	var results []measurement
-	for _, contender := range []contender{
-		{name: "Deployment", agent: "kube-controller-manager", pid: func() int { return controllerManager }, make: deployment},
-		{name: "CloneSet", agent: "kruise-manager", pid: func() int { return b.manager.PID() }, make: cloneSet},
-	} {
+	all, err := contenders(s.kind, func() int { return controllerManager }, func() int { return b.manager.PID() })
+	if err != nil {
+		return err
+	}
+	for _, contender := range all {
 		if s.only != "" && s.only != contender.name {
 			continue
 		}
@@ -90,7 +94,7 @@ func run(ctx context.Context, s settings) (err error) {
 			return fmt.Errorf("measuring %s: %w", contender.name, err)
 		}
 	}
-	if s.idle > 0 {
+	if s.idle > 0 && s.kind == "cloneset" {
 		rest, err := b.rest(ctx, func() (*cluster.Manager, error) {
 			// At another address, it would have to tell the API server of it.
 			port := "WEBHOOK_PORT=" + b.manager.WebhookPort()

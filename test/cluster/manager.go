@@ -47,7 +47,8 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	if err != nil {
 		return nil, err
 	}
-	return m, m.WaitReady(ctx)
+	err = m.WaitReady(ctx)
+	return m, err
 }
 
 // LaunchManager starts a manager in a cluster that everything is installed in, and does not wait until it is ready.

@@ -6,12 +6,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 func TestClaimTemplatesOfAnOldRevision(t *testing.T) {
-	e := newEnv(t)
+	for name, partition := range map[string]*intstr.IntOrString{
+		"at partition 100%":                  percent("100%"),
+		"at a partition of all replicas":     number(3),
+		"at a partition beyond all replicas": number(4),
+	} {
+		t.Run(name, func(t *testing.T) { newEnv(t).growsAtTheOldRevision(partition) })
+	}
+}
+
+// growsAtTheOldRevision has a template lose a claim, and a Pod added that is still to have it.
+func (e *env) growsAtTheOldRevision(partition *intstr.IntOrString) {
+	e.Helper()
 	set := e.plain("twofold", 2)
 	claim := func(name string) corev1.PersistentVolumeClaim {
 		c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -33,13 +45,13 @@ func TestClaimTemplatesOfAnOldRevision(t *testing.T) {
 	e.edit("twofold", func(set *v1beta1.CloneSet) {
 		set.Spec.VolumeClaimTemplates = set.Spec.VolumeClaimTemplates[:1]
 		set.Spec.Template.Spec.Containers[0].VolumeMounts = mount("a")
-		set.Spec.UpdateStrategy.RollingUpdate.Partition = percent("100%")
+		set.Spec.UpdateStrategy.RollingUpdate.Partition = partition
 		replicas(3)(set)
 	})
 	e.settled("twofold", 3, 0)
 	for _, p := range e.pods("twofold") {
 		if n := len(p.Spec.Containers[0].VolumeMounts); n < 2 {
-			t.Errorf("Pod %s of the old revision has %d mounts", p.Name, n)
+			e.Errorf("Pod %s of the old revision has %d mounts", p.Name, n)
 		}
 	}
 }

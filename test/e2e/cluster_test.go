@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -48,7 +49,12 @@ var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simul
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // what the API server warns of is no part of these tests
-	code, err := run(m)
+	// They wait far more than they work, so that more of them run at once than there are processors. What the command line says comes later.
+	err := flag.Set("test.parallel", "6")
+	code := 1
+	if err == nil {
+		code, err = run(m)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -62,15 +68,15 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	for _, s := range []*site{usual, gated} {
+	sites := []*site{usual, gated}
+	for _, s := range sites {
 		s.dir = filepath.Join(dir, s.name)
-		defer func() { //nolint:gocritic // each site goes down when all tests have run, not before the next one
-			if downErr := s.down(code != 0); downErr != nil && err == nil {
-				code, err = 1, downErr
-			}
-		}()
 	}
-	return m.Run(), nil
+	code = m.Run()
+	for _, s := range sites {
+		err = errors.Join(err, s.down(code != 0))
+	}
+	return code, err
 }
 
 // up returns the cluster, with a manager that is ready.

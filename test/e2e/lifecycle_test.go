@@ -151,6 +151,42 @@ func (e *env) drainUpdatesOnly(name string) {
 	})
 }
 
+func TestStatesOfAWholeLife(t *testing.T) {
+	e := newEnv(t)
+	set := e.inPlace("lives", 0)
+	hook := &pub.LifecycleHook{FinalizersHandler: []string{blocker}}
+	set.Spec.Lifecycle = &pub.Lifecycle{
+		PreNormal:     &pub.LifecycleHook{LabelsHandler: map[string]string{"example.io/warm": "true"}},
+		InPlaceUpdate: hook, PreDelete: hook,
+	}
+	set.Spec.Template.Finalizers = []string{blocker}
+	e.must(e.Client.Create(e.ctx, set))
+	e.settled("lives", 0, 0)
+	h := e.record("lives")
+	e.edit("lives", replicas(1))
+	e.eventually("the Pod is ready, and waits for its preNormal hook", func() error {
+		pods := e.pods("lives")
+		if len(pods) != 1 || !isReady(&pods[0]) {
+			return fmt.Errorf("Pods are %v", names(pods))
+		}
+		return nil
+	})
+	name := e.pods("lives")[0].Name
+	e.patchPod(name, func(p *corev1.Pod) { p.Labels["example.io/warm"] = "true" })
+	e.settled("lives", 1, 1)
+	e.drain("lives")
+	e.edit("lives", image("nginx:mainline"))
+	e.settled("lives", 1, 1)
+	e.edit("lives", replicas(0))
+	e.settled("lives", 0, 0)
+	h.read(func(h *history) {
+		want := []string{"PreparingNormal", "Normal", "PreparingUpdate", "Updating", "Updated", "Normal", "PreparingDelete"}
+		if got := h.states[name]; !slices.Equal(got, want) {
+			t.Errorf("the Pod went through %v, want %v", got, want)
+		}
+	})
+}
+
 func TestHookByTwoLabels(t *testing.T) {
 	e := newEnv(t)
 	set := e.inPlace("labels", 1)

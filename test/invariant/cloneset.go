@@ -24,6 +24,7 @@ const (
 	RuleGrace       = "no change before the grace period is over"
 	RuleHook        = "no deletion or change while a hook holds the Pod"
 	RuleClaims      = "no deletion of a claim in use"
+	RuleService     = "no end of an update before the Pod runs as its spec says"
 )
 
 func (l *ledger) judge(c simulate.Change) {
@@ -182,6 +183,9 @@ func (l *ledger) judgeUpdate(c simulate.Change, w window, lives []*life) {
 			l.breaks(RulePaused, c, "%s goes to %s", before.Name, revisionOf(after))
 		}
 	}
+	if state(before) == pub.LifecycleStateUpdating && (state(after) == pub.LifecycleStateUpdated || state(after) == pub.LifecycleStateNormal) {
+		l.judgeEnd(c, before)
+	}
 	if sameImages(before, after) {
 		return
 	}
@@ -191,6 +195,23 @@ func (l *ledger) judgeUpdate(c simulate.Change, w window, lives []*life) {
 		l.breaks(RuleHook, c, "%s changes while its inPlaceUpdate hook holds it", before.Name)
 	}
 	l.judgeGrace(c, before)
+}
+
+// judgeEnd checks that the containers of a Pod whose update is over are those of its spec.
+func (l *ledger) judgeEnd(c simulate.Change, before *corev1.Pod) {
+	for _, status := range before.Status.ContainerStatuses {
+		for _, wanted := range before.Spec.Containers {
+			if wanted.Name != status.Name {
+				continue
+			}
+			if status.Image != wanted.Image {
+				l.breaks(RuleService, c, "%s: container %s runs %s and is to run %s", before.Name, status.Name, status.Image, wanted.Image)
+			}
+			if status.Resources == nil || !status.Resources.Requests.Cpu().Equal(*wanted.Resources.Requests.Cpu()) {
+				l.breaks(RuleService, c, "%s: container %s is not resized yet", before.Name, status.Name)
+			}
+		}
+	}
 }
 
 // judgeGrace checks that a Pod was out of service for the grace period before it changes.

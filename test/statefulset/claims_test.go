@@ -31,7 +31,7 @@ func (e *env) gone(claim string) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there, owned by %v: %v", c.OwnerReferences, err)
+		return fmt.Errorf("it is there, owned by %v: %w", c.OwnerReferences, err)
 	})
 }
 
@@ -221,7 +221,7 @@ func (e *env) orphan(set client.Object) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there: %v", err)
+		return fmt.Errorf("it is there: %w", err)
 	})
 }
 

@@ -231,15 +231,6 @@ func reserve(entries ...intstr.IntOrString) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) { set.Spec.ReserveOrdinals = entries }
 }
 
-func annotate(key, value string) func(*v1beta1.StatefulSet) {
-	return func(set *v1beta1.StatefulSet) {
-		if set.Spec.Template.Annotations == nil {
-			set.Spec.Template.Annotations = map[string]string{}
-		}
-		set.Spec.Template.Annotations[key] = value
-	}
-}
-
 // claims gives every Pod a claim for each name, mounted under it.
 func claims(names ...string) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) {

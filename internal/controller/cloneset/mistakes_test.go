@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
 	"github.com/seed-69ecc383/kruise/test/invariant"
 )
@@ -124,6 +126,19 @@ func TestMistakesAreCaught(t *testing.T) {
 				}
 				return p
 			}}, invariant.RuleClaims,
+		},
+		"an update believed to be over as soon as it is written": {
+			mistake{plan: func(v Survey) plan.Plan {
+				p := Plan(v)
+				for _, m := range v.fleet.members {
+					if m.state == pub.LifecycleStateUpdating && !inplace.Pending(m.pod) {
+						after := m.pod.DeepCopy()
+						after.Labels[keys.LifecycleState] = string(pub.LifecycleStateNormal)
+						p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Settle, Before: m.pod, After: after}}})
+					}
+				}
+				return p
+			}}, invariant.RuleService,
 		},
 		"a cache believed that is older than our own writes": {
 			mistake{trustsCache: true, unconditional: true}, invariant.RuleUnavailable,

@@ -179,17 +179,17 @@ type deletion struct {
 }
 
 // delete deletes a Pod, after its claims have been told what to go along with, or, while its preDelete hook holds it, has it wait in
-// PreparingDelete. It reports whether it planned a write.
-func (v *Survey) delete(m *member, d deletion, b *plan.Builder) bool {
+// PreparingDelete.
+func (v *Survey) delete(m *member, d deletion, b *plan.Builder) {
 	if chain := v.workload().PrepareDelete(m.pod, d.concern); chain != nil {
 		if len(chain) == 0 {
 			b.Hold(plan.Hold{Name: m.pod.Name, Why: "its preDelete hook holds it"})
-			return false
+			return
 		}
 		chain[0].Why = d.why
 		b.Do(chain...)
 		m.settled = true
-		return true
+		return
 	}
 	event := d.event
 	if event == "" {
@@ -200,5 +200,4 @@ func (v *Survey) delete(m *member, d deletion, b *plan.Builder) bool {
 		Verb: plan.Delete, Concern: d.concern, Before: m.pod, What: d.what, Why: d.why,
 		Event: event, EventMessage: fmt.Sprintf("delete Pod %s in StatefulSet %s successful", m.pod.Name, v.Set.Name), FailedEvent: eventFailedDelete,
 	})...)
-	return true
 }

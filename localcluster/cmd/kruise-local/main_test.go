@@ -26,7 +26,7 @@ import (
 // what the tests run is the program itself, in processes of its own.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
-	if _, ok := component.Programs()[name]; ok || name == "kruise-local" || name == kubectl.Name {
+	if _, ok := component.Lookup(name); ok || name == "kruise-local" || name == kubectl.Name {
 		os.Exit(run())
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// contenders returns who is measured against each other: workloads that are alike in what they promise.
+func contenders(kind string, native, ours func() int) ([]contender, error) {
+	switch kind {
+	case "cloneset":
+		return []contender{
+			{name: "Deployment", agent: "kube-controller-manager", pid: native, make: deployment},
+			{name: "CloneSet", agent: "kruise-manager", pid: ours, make: cloneSet},
+		}, nil
+	case "statefulset":
+		return []contender{
+			{name: "StatefulSet", agent: "kube-controller-manager", pid: native, make: nativeStatefulSet},
+			{name: "AdvancedStatefulSet", agent: "kruise-manager", pid: ours, make: statefulSet},
+		}, nil
+	}
+	return nil, fmt.Errorf("-kind is %q, want cloneset or statefulset", kind)
+}
+
+// nativeStatefulSet is created in parallel and updated one by one, which is all that Kubernetes does by default.
+func nativeStatefulSet(namespace string) workload {
+	labels := map[string]string{"app": "bench"}
+	zero := int32(0)
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			ServiceName: "bench", PodManagementPolicy: appsv1.ParallelPodManagement,
+		},
+	}
+	return workload{
+		object:   set,
+		replicas: func(n int32) { set.Spec.Replicas = &n },
+		image:    func(image string) { set.Spec.Template.Spec.Containers[0].Image = image },
+		environment: func(value string) {
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
+		},
+		done: func(want int32) bool {
+			s := set.Status
+			return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
+		},
+	}
+}
+
+func statefulSet(namespace string) workload {
+	labels := map[string]string{"app": "bench"}
+	zero := int32(0)
+	unavailable := intstr.FromString(maxUnavailable)
+	set := &v1beta1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
+		Spec: v1beta1.StatefulSetSpec{
+			Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			ServiceName: "bench", PodManagementPolicy: appsv1.ParallelPodManagement,
+			UpdateStrategy: v1beta1.StatefulSetUpdateStrategy{
+				RollingUpdate: &v1beta1.RollingUpdateStatefulSetStrategy{MaxUnavailable: &unavailable},
+			},
+		},
+	}
+	set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	return workload{
+		object:   set,
+		replicas: func(n int32) { set.Spec.Replicas = &n },
+		image:    func(image string) { set.Spec.Template.Spec.Containers[0].Image = image },
+		environment: func(value string) {
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
+		},
+		inPlace: func(graceSeconds int32) {
+			rolling := set.Spec.UpdateStrategy.RollingUpdate
+			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePodUpdateStrategyType
+			rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
+		},
+		done: func(want int32) bool {
+			s := set.Status
+			return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
+		},
+	}
+}
