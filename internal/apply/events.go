@@ -28,7 +28,7 @@ func (e *Events) after(owner plan.Object, a plan.Action, err error) {
 	switch {
 	case err == nil && a.Event != "":
 		e.recorder.Event(owner, corev1.EventTypeNormal, a.Event, a.EventMessage)
-	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err):
+	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.recorder.Event(owner, corev1.EventTypeWarning, a.FailedEvent, err.Error())
 	}
 }

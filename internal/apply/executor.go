@@ -64,11 +64,11 @@ func (o Outcome) Conflict() bool {
 	return false
 }
 
-// Err joins the failures other than conflicts; nil when there are none.
+// Err joins the failures other than conflicts, and than creations in a namespace that is on its way out; nil when there are none.
 func (o Outcome) Err() error {
 	var failures []error
 	for _, r := range o.Results {
-		if r.Err != nil && !apierrors.IsConflict(r.Err) {
+		if r.Err != nil && !apierrors.IsConflict(r.Err) && !apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) {
 			failures = append(failures, r.Err)
 		}
 	}

@@ -2,12 +2,20 @@ package daemonset
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
 func TestEveryNodeThatFitsRunsAPod(t *testing.T) {
@@ -66,19 +74,20 @@ func TestAPodThatEndsIsReplacedWithPatience(t *testing.T) {
 	e := newEnv(t, 1)
 	e.create(e.manifest("{}"))
 	e.settled(1, 1)
-	fail := func() {
+	// The simulated kubelet may take back what it did not say itself, until the Pod goes.
+	failUntilReplaced := func() time.Duration {
 		e.Helper()
-		p := e.podOn(e.nodes[0])
-		p.Status.Phase = corev1.PodFailed
-		e.must(e.Client.Status().Update(e.ctx, p))
-	}
-	replaced := func(old string) time.Duration {
-		e.Helper()
-		start := time.Now()
+		old, start := e.podOn(e.nodes[0]).UID, time.Now()
 		e.eventually("the Pod is replaced", func() error {
 			for _, p := range e.pods() {
-				if string(p.UID) != old && isReady(&p) {
+				switch {
+				case p.UID != old && isReady(&p):
 					return nil
+				case p.UID == old && p.Status.Phase != corev1.PodFailed:
+					p.Status.Phase = corev1.PodFailed
+					if err := e.Client.Status().Update(e.ctx, &p); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+						return err
+					}
 				}
 			}
 			return fmt.Errorf("not yet")
@@ -87,9 +96,7 @@ func TestAPodThatEndsIsReplacedWithPatience(t *testing.T) {
 	}
 	var last time.Duration
 	for range 3 {
-		old := string(e.podOn(e.nodes[0]).UID)
-		fail()
-		last = replaced(old)
+		last = failUntilReplaced()
 	}
 	if last < time.Second {
 		t.Errorf("the third Pod in a row was replaced after %s", last)
@@ -189,4 +196,50 @@ func TestPreDeleteHook(t *testing.T) {
 		return nil
 	})
 	e.settled(3, 3)
+}
+
+func TestExamplesAreAccepted(t *testing.T) {
+	e := newEnv(t, 0)
+	root, err := cluster.Root()
+	e.must(err)
+	files, err := filepath.Glob(filepath.Join(root, "examples", "daemonset-*.yaml"))
+	e.must(err)
+	if len(files) == 0 {
+		t.Fatal("there are no examples")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		e.must(err)
+		o := &unstructured.Unstructured{}
+		e.must(yaml.UnmarshalStrict(text, &o.Object))
+		o.SetNamespace(e.namespace)
+		if err := e.Client.Create(e.ctx, o, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%s: %v", filepath.Base(file), err)
+		}
+	}
+}
+
+// TestMistakesAreRefused: by the schema, by the webhook, and by the API server's own rules for templates.
+func TestMistakesAreRefused(t *testing.T) {
+	e := newEnv(t, 0)
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"both limits":        {e.manifest("{maxUnavailable: 1, maxSurge: 1}"), "spec.updateStrategy.rollingUpdate.maxSurge"},
+		"surge in place":     {e.manifest("{rollingUpdateType: InPlaceIfPossible, maxSurge: 1}"), "must be 0 for InPlaceIfPossible type"},
+		"more than all":      {e.manifest("{maxUnavailable: 101%}"), "spec.updateStrategy.rollingUpdate.maxUnavailable"},
+		"a burst of none":    {e.manifest("{}", "burstReplicas: 0"), "spec.burstReplicas"},
+		"a template of none": {strings.Replace(e.manifest("{}"), `containers: [{name: app, image: "nginx:1.27"}]`, "containers: []", 1), "spec.template.spec.containers"},
+		"the other labels":   {strings.Replace(e.manifest("{}"), "selector: {matchLabels: {app: agent}}", "selector: {matchLabels: {app: other}}", 1), "spec.template.metadata.labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(tc.manifest), &o.Object); err != nil {
+				t.Fatal(err)
+			}
+			o.SetNamespace(e.namespace)
+			err := e.Client.Create(e.ctx, o, client.DryRunAll)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("answered %v, want a refusal that says %s", err, tc.want)
+			}
+		})
+	}
 }

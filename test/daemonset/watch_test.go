@@ -1,13 +1,11 @@
 package daemonset
 
 import (
-	"context"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // record is the most that was ever seen of what is limited, over every version of every Pod that the API server told of.
@@ -19,32 +17,27 @@ type record struct {
 	// order is the nodes in the order in which they got a Pod of another image than the one they had.
 	order []string
 	had   map[string]string
-	stop  func()
 }
 
 // watch records what happens to the test's Pods from now on.
 func (e *env) watch() *record {
 	e.Helper()
-	withWatch, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Client.Scheme()})
-	e.must(err)
 	r := &record{pods: map[types.UID]*corev1.Pod{}, had: map[string]string{}}
 	for _, p := range e.allPods() {
 		r.pods[p.UID] = &p
 		r.had[nodeOf(&p)] = p.Spec.Containers[0].Image
 	}
-	ctx, cancel := context.WithCancel(e.ctx)
-	events, err := withWatch.Watch(ctx, &corev1.PodList{}, client.InNamespace(e.namespace))
-	e.must(err)
-	var running sync.WaitGroup
-	running.Go(func() {
-		for event := range events.ResultChan() {
-			if p, ok := event.Object.(*corev1.Pod); ok {
-				r.take(event.Type, p, e.nodes)
-			}
+	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+		if p, ok := event.Object.(*corev1.Pod); ok {
+			r.take(event.Type, p, e.nodes)
 		}
 	})
-	r.stop = func() { cancel(); running.Wait() }
-	e.Cleanup(r.stop)
+	e.must(err)
+	e.Cleanup(func() {
+		if err := stop(); err != nil {
+			e.Error(err)
+		}
+	})
 	return r
 }
 
