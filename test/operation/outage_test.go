@@ -25,13 +25,7 @@ func TestOnlyCloneSetsMissAManagerThatIsDown(t *testing.T) {
 	s.must(manager.WaitReady(s.ctx))
 	got, err := s.addresses()
 	s.must(err)
-	base := "https://localhost:" + manager.WebhookPort()
-	want := []string{
-		"mcloneset.kb.io " + base + "/mutate-apps-kruise-io-cloneset",
-		"vcloneset.kb.io " + base + "/validate-apps-kruise-io-cloneset",
-		"conversion " + base + "/convert",
-	}
-	if !slices.Equal(got, want) {
+	if want := addressesAt("https://localhost:" + manager.WebhookPort()); !slices.Equal(got, want) {
 		t.Errorf("the API server reaches the manager at %q, want %q", got, want)
 	}
 	s.must(s.Client.Create(s.ctx, cloneSet("kept", 3)))

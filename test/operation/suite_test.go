@@ -180,6 +180,17 @@ func (s *site) addresses() ([]string, error) {
 	return out, nil
 }
 
+// addressesAt is what addresses returns when everything is reached at base.
+func addressesAt(base string) []string {
+	var out []string
+	for _, verb := range []string{"mutate", "validate"} {
+		for _, kind := range []string{"cloneset", "daemonset", "statefulset"} {
+			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb[0], kind, base, verb, kind))
+		}
+	}
+	return append(out, "conversion "+base+"/convert")
+}
+
 // caBundles returns the CAs that the API server trusts, by webhook.
 func (s *site) caBundles() (map[string][]byte, error) {
 	w, err := s.webhooks()
