@@ -37,11 +37,14 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset or statefulset")
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.Parse()
+	if s.kind == "daemonset" {
+		s.nodes = s.pods
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, s)
 	stop()

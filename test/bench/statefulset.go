@@ -25,8 +25,13 @@ func contenders(kind string, native, ours func() int) ([]contender, error) {
 			{name: "StatefulSet", agent: "kube-controller-manager", pid: native, make: nativeStatefulSet},
 			{name: "AdvancedStatefulSet", agent: "kruise-manager", pid: ours, make: statefulSet},
 		}, nil
+	case "daemonset":
+		return []contender{
+			{name: "DaemonSet", agent: "kube-controller-manager", pid: native, make: nativeDaemonSet},
+			{name: "AdvancedDaemonSet", agent: "kruise-manager", pid: ours, make: daemonSet},
+		}, nil
 	}
-	return nil, fmt.Errorf("-kind is %q, want cloneset or statefulset", kind)
+	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset or daemonset", kind)
 }
 
 // nativeStatefulSet is created in parallel and updated one by one, which is all that Kubernetes does by default.

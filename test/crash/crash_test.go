@@ -148,16 +148,24 @@ func (w *world) setImage(name, image string) {
 
 func (w *world) settled(name string) {
 	w.Helper()
+	var s v1beta1.CloneSet
+	w.await(name, &s, func() (int64, []int32) {
+		return s.Status.ObservedGeneration, []int32{s.Status.Replicas - replicas, s.Status.UpdatedReplicas - replicas, s.Status.UpdatedAvailableReplicas - replicas}
+	})
+}
+
+// await reads an object again and again until its status speaks of its newest spec and lacks nothing.
+func (w *world) await(name string, object client.Object, status func() (observed int64, lacks []int32)) {
+	w.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
-		var s v1beta1.CloneSet
-		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s))
-		got := []int32{s.Status.Replicas, s.Status.UpdatedReplicas, s.Status.UpdatedAvailableReplicas}
-		if s.Status.ObservedGeneration == s.Generation && slices.Equal(got, []int32{replicas, replicas, replicas}) {
+		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, object))
+		observed, lacks := status()
+		if observed == object.GetGeneration() && !slices.ContainsFunc(lacks, func(n int32) bool { return n != 0 }) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("%s does not settle: replicas, updated, available %v, generation %d of %d, conditions %v", name, got, s.Status.ObservedGeneration, s.Generation, s.Status.Conditions)
+			w.Fatalf("%s does not settle: its numbers are off by %v, generation %d of %d", name, lacks, observed, object.GetGeneration())
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

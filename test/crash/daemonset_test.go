@@ -112,19 +112,12 @@ func (w *world) setDaemonImage(name, image string) {
 
 func (w *world) daemonsSettled(name string) {
 	w.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for {
-		var s v1beta1.DaemonSet
-		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s))
-		got := []int32{s.Status.DesiredNumberScheduled, s.Status.UpdatedNumberScheduled, s.Status.NumberAvailable}
-		if s.Status.ObservedGeneration == s.Generation && slices.Equal(got, []int32{daemonNodes, daemonNodes, daemonNodes}) {
-			return
+	var s v1beta1.DaemonSet
+	w.await(name, &s, func() (int64, []int32) {
+		return s.Status.ObservedGeneration, []int32{
+			s.Status.DesiredNumberScheduled - daemonNodes, s.Status.UpdatedNumberScheduled - daemonNodes, s.Status.NumberAvailable - daemonNodes,
 		}
-		if time.Now().After(deadline) {
-			w.Fatalf("%s does not settle: desired, updated, available %v, generation %d of %d, conditions %v", name, got, s.Status.ObservedGeneration, s.Generation, s.Status.Conditions)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	})
 }
 
 // nodeHistory judges Pods node by node as their events come in.

@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -290,10 +290,11 @@ func TestTakeoverOfANativeDaemonSet(t *testing.T) {
 	before := uids(e.allPods())
 	e.must(e.Client.Delete(e.ctx, native, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	e.eventually("the native one is gone", func() error {
-		if err := e.Client.Get(e.ctx, client.ObjectKeyFromObject(native), native); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading it said %v", err)
+		err := e.Client.Get(e.ctx, client.ObjectKeyFromObject(native), native)
+		if err == nil {
+			return errors.New("it is still there")
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 	e.create(e.manifest(`{maxUnavailable: 1}`))
 	e.settled(4, 4)

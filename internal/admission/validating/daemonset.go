@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -82,8 +83,7 @@ func (o DaemonSetOptions) written(ctx context.Context, asked admission.Request) 
 	if len(found.errors) > 0 {
 		return invalid(asked, now.userErrors(found.errors)).WithWarnings(found.warnings...)
 	}
-	warnings := append(found.warnings, c.warnings()...)
-	return admission.Allowed("").WithWarnings(append(warnings, now.spellingWarnings()...)...)
+	return admission.Allowed("").WithWarnings(slices.Concat(found.warnings, c.warnings(), now.spellingWarnings())...)
 }
 
 // decodedDaemonSet is an object of a request.

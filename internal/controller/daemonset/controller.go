@@ -74,11 +74,11 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		Cache: cached,
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.DaemonSet) (Survey, error) {
-			s, err := Observe(ctx, r, live.Reader, set, c.Now())
+			s, err := Observe(ctx, r, live.Reader, set)
 			if err != nil {
 				return Survey{}, err
 			}
-			s.Options, s.Taken = c.Options, c.Executor.Taken(set.UID)
+			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(set.UID)
 			s.Failures = l.memory.failures(set.UID, set.Generation)
 			return Take(s), nil
 		},

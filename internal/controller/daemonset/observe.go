@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"context"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,9 +10,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
-// Observe makes every read of a pass. Names and labels of everything found are those of the moment now. Live reads around the cache.
-func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1beta1.DaemonSet, now time.Time) (Snapshot, error) {
-	s := Snapshot{Set: set, Now: now}
+// Observe makes every read of a pass. Live reads around the cache.
+func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1beta1.DaemonSet) (Snapshot, error) {
+	s := Snapshot{Set: set}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || selector.Empty() || set.DeletionTimestamp != nil {
 		// Nothing can be found with it, or nothing is to be done; the plan says so.

@@ -25,7 +25,7 @@ const (
 )
 
 // errSelectsAll is the problem of a DaemonSet that would own every Pod of its namespace.
-var errSelectsAll = errors.New("This daemon set is selecting all pods. A non-empty selector is required.") //nolint:revive,staticcheck // Wire: the message of an event
+var errSelectsAll = errors.New("This daemon set is selecting all pods. A non-empty selector is required.") //nolint:staticcheck // Wire: the message of an event
 
 // Plan decides the next step. It reads only the survey and changes nothing but the survey's own notes.
 //

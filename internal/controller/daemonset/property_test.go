@@ -116,6 +116,10 @@ type world struct {
 	scenario *scenario
 	problems []string
 	options  Options
+	// mistake changes what the planner goes by, and reports whether it did; nil for none.
+	mistake func(*Survey) bool
+	// made is how often the mistake was made.
+	made int
 	// told is what was planned and when, for a story worth reading.
 	told map[int64][]string
 }
@@ -191,6 +195,12 @@ func (w *world) start(connection *simulate.Client, view *simulate.View) simulate
 // plan plans, and checks that planning is pure: the same survey gives the same plan, and nothing that was read is changed.
 func (w *world) plan(v Survey) plan.Plan {
 	w.tell(v)
+	if w.mistake != nil {
+		if w.mistake(&v) {
+			w.made++
+		}
+		return Plan(v)
+	}
 	const thorough = 10
 	if w.seed%thorough != 0 {
 		return Plan(v)
