@@ -86,7 +86,7 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 		},
 		StatefulSet: validating.StatefulSetOptions{
 			Templates:          templates,
-			Classes:            live,
+			Live:               live,
 			InPlace:            inPlaceOptions(s.gates),
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),

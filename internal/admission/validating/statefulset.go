@@ -23,8 +23,8 @@ import (
 type StatefulSetOptions struct {
 	// Templates judges Pod templates; without it they are not looked into.
 	Templates TemplateChecker
-	// Classes reads storage classes. It is asked only where claims are to grow.
-	Classes client.Reader
+	// Live reads storage classes, where claims are to grow, and the StatefulSets of Kubernetes, where a new one might have the name of one.
+	Live client.Reader
 	// InPlace says which changes can go in place.
 	InPlace inplace.Options
 	// ClaimResize heeds volumeClaimUpdateStrategy (gate StatefulSetAutoResizePVCGate).
@@ -91,7 +91,8 @@ func (o StatefulSetOptions) written(ctx context.Context, asked admission.Request
 	if len(found.errors) > 0 {
 		return invalid(asked, found.errors).WithWarnings(found.warnings...)
 	}
-	return admission.Allowed("").WithWarnings(append(found.warnings, c.warnings()...)...)
+	found.warnings = append(found.warnings, c.warnings()...)
+	return admission.Allowed("").WithWarnings(append(found.warnings, c.rival(ctx)...)...)
 }
 
 // decodeStatefulSet returns an object as this build understands it, and its template as it came.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -74,6 +75,20 @@ func (c statefulSetChange) templateChanged() bool {
 
 func (c statefulSetChange) claimsChanged() bool {
 	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.VolumeClaimTemplates, c.new.Spec.VolumeClaimTemplates)
+}
+
+// rival warns of a StatefulSet of Kubernetes with the name of a new one: both would fight for the same Pods. Whether there is one is not worth
+// refusing the new one for, where it can't be found out.
+func (c statefulSetChange) rival(ctx context.Context) []string {
+	if c.old != nil || c.Live == nil {
+		return nil
+	}
+	var native appsv1.StatefulSet
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.new.Name}, &native); err != nil || native.DeletionTimestamp != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"there is a StatefulSet %s of apps/v1, whose Pods have the same names: delete it with --cascade=orphan to hand its Pods over", c.new.Name)}
 }
 
 // names are checked for new objects only: they can't be changed any more. An empty name will be generated.

@@ -58,7 +58,7 @@ func (c statefulSetChange) grows(ctx context.Context, before, after *corev1.Pers
 		return field.Forbidden(path, "only its size can change with volumeClaimUpdateStrategy OnPodRollingUpdate"), nil
 	}
 	was, is := before.Spec.Resources.Requests[corev1.ResourceStorage], after.Spec.Resources.Requests[corev1.ResourceStorage]
-	if is.Cmp(was) <= 0 || c.Classes == nil {
+	if is.Cmp(was) <= 0 || c.Live == nil {
 		return nil, nil
 	}
 	class, err := c.class(ctx, after)
@@ -79,13 +79,13 @@ func (c statefulSetChange) grows(ctx context.Context, before, after *corev1.Pers
 func (c statefulSetChange) class(ctx context.Context, template *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	if name := template.Spec.StorageClassName; name != nil && *name != "" {
 		class := &storagev1.StorageClass{}
-		if err := c.Classes.Get(ctx, client.ObjectKey{Name: *name}, class); err != nil {
+		if err := c.Live.Get(ctx, client.ObjectKey{Name: *name}, class); err != nil {
 			return nil, fmt.Errorf("reading storage class %s: %w", *name, err)
 		}
 		return class, nil
 	}
 	var list storagev1.StorageClassList
-	if err := c.Classes.List(ctx, &list); err != nil {
+	if err := c.Live.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing storage classes: %w", err)
 	}
 	var newest *storagev1.StorageClass

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -218,7 +219,7 @@ func TestChangedStatefulSet(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := StatefulSetOptions{ClaimResize: true, Classes: classes}
+			o := StatefulSetOptions{ClaimResize: true, Live: classes}
 			got := causes(askDatabase(o, edit(t, hubDatabase, tc.new), edit(t, hubDatabase, tc.old)))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -262,6 +263,15 @@ func TestStatefulSetWarnings(t *testing.T) {
 				t.Errorf("allowed %v (-want +got):\n%s", response.Allowed, diff)
 			}
 		})
+	}
+}
+
+func TestNamesakeOfKubernetesIsToldOf(t *testing.T) {
+	live := fake.NewClientBuilder().WithObjects(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"}}).Build()
+	want := []string{"there is a StatefulSet db of apps/v1, whose Pods have the same names: delete it with --cascade=orphan to hand its Pods over"}
+	response := askDatabase(StatefulSetOptions{Live: live}, edit(t, hubDatabase, nil), nil)
+	if diff := cmp.Diff(want, response.Warnings); diff != "" || !response.Allowed {
+		t.Errorf("allowed %v (-want +got):\n%s", response.Allowed, diff)
 	}
 }
 
