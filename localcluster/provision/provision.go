@@ -153,10 +153,24 @@ func (p *Provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 		return nil // no Pod needs it yet
 	}
 	volume := p.volumeFor(claim, class)
+	if err := makeFolder(volume.Spec.HostPath.Path); err != nil {
+		return fmt.Errorf("making volume of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
 	if _, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating volume of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
+}
+
+// makeFolder makes the folder of a volume. Any user may write there, as a Pod's user is known to nobody here; folders around it are closed.
+func makeFolder(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Chmod(path, 0o777) // whatever this process keeps from new files
 }
 
 // volumeFor is the volume of a claim. Its name follows from the claim, so that a repeated call makes no second one.

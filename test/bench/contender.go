@@ -40,6 +40,18 @@ func template(labels map[string]string) corev1.PodTemplateSpec {
 	}
 }
 
+// workloadOf returns what the workloads of all kinds have in common. The object is read anew for each phase, in its place.
+func workloadOf(object client.Object, replicas **int32, template *corev1.PodTemplateSpec) workload {
+	return workload{
+		object:   object,
+		replicas: func(n int32) { *replicas = &n },
+		image:    func(image string) { template.Spec.Containers[0].Image = image },
+		environment: func(value string) {
+			template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
+		},
+	}
+}
+
 func deployment(namespace string) workload {
 	labels := map[string]string{"app": "bench"}
 	zero := int32(0)
@@ -54,18 +66,12 @@ func deployment(namespace string) workload {
 			},
 		},
 	}
-	return workload{
-		object:   d,
-		replicas: func(n int32) { d.Spec.Replicas = &n },
-		image:    func(image string) { d.Spec.Template.Spec.Containers[0].Image = image },
-		environment: func(value string) {
-			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
-		},
-		done: func(want int32) bool {
-			s := d.Status
-			return s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
-		},
+	w := workloadOf(d, &d.Spec.Replicas, &d.Spec.Template)
+	w.done = func(want int32) bool {
+		s := d.Status
+		return s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
 	}
+	return w
 }
 
 func cloneSet(namespace string) workload {
@@ -82,21 +88,15 @@ func cloneSet(namespace string) workload {
 			},
 		},
 	}
-	return workload{
-		object:   set,
-		replicas: func(n int32) { set.Spec.Replicas = &n },
-		image:    func(image string) { set.Spec.Template.Spec.Containers[0].Image = image },
-		environment: func(value string) {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
-		},
-		inPlace: func(graceSeconds int32) {
-			rolling := set.Spec.UpdateStrategy.RollingUpdate
-			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
-			rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
-		},
-		done: func(want int32) bool {
-			s := set.Status
-			return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
-		},
+	w := workloadOf(set, &set.Spec.Replicas, &set.Spec.Template)
+	w.inPlace = func(graceSeconds int32) {
+		rolling := set.Spec.UpdateStrategy.RollingUpdate
+		rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
+		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
 	}
+	w.done = func(want int32) bool {
+		s := set.Status
+		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
+	}
+	return w
 }

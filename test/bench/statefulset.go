@@ -45,18 +45,12 @@ func nativeStatefulSet(namespace string) workload {
 			ServiceName: "bench", PodManagementPolicy: appsv1.ParallelPodManagement,
 		},
 	}
-	return workload{
-		object:   set,
-		replicas: func(n int32) { set.Spec.Replicas = &n },
-		image:    func(image string) { set.Spec.Template.Spec.Containers[0].Image = image },
-		environment: func(value string) {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
-		},
-		done: func(want int32) bool {
-			s := set.Status
-			return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
-		},
+	w := workloadOf(set, &set.Spec.Replicas, &set.Spec.Template)
+	w.done = func(want int32) bool {
+		s := set.Status
+		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
 	}
+	return w
 }
 
 func statefulSet(namespace string) workload {
@@ -74,21 +68,15 @@ func statefulSet(namespace string) workload {
 		},
 	}
 	set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
-	return workload{
-		object:   set,
-		replicas: func(n int32) { set.Spec.Replicas = &n },
-		image:    func(image string) { set.Spec.Template.Spec.Containers[0].Image = image },
-		environment: func(value string) {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
-		},
-		inPlace: func(graceSeconds int32) {
-			rolling := set.Spec.UpdateStrategy.RollingUpdate
-			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePodUpdateStrategyType
-			rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
-		},
-		done: func(want int32) bool {
-			s := set.Status
-			return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
-		},
+	w := workloadOf(set, &set.Spec.Replicas, &set.Spec.Template)
+	w.inPlace = func(graceSeconds int32) {
+		rolling := set.Spec.UpdateStrategy.RollingUpdate
+		rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePodUpdateStrategyType
+		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
 	}
+	w.done = func(want int32) bool {
+		s := set.Status
+		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
+	}
+	return w
 }

@@ -262,6 +262,8 @@ func (r realNodes) keepData() {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 		}}}
 		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+		spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1000))}
+		spec.Containers[0].Env = []corev1.EnvVar{{Name: "PORT", Value: "8080"}} // the usual one is root's
 	}
 	r.start("writer", withData)
 	r.exec("writer", "sh", "-c", "echo kept >/data/file")
