@@ -137,7 +137,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
-				&corev1.Node{}: {Transform: observe.Slim, Field: fields.Everything()},
+				&corev1.Node{}: {Transform: observe.SlimNode, Field: fields.Everything()},
 			},
 		},
 	}

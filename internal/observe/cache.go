@@ -37,3 +37,15 @@ func SlimPod(groups ...string) func(any) (any, error) {
 		}}, nil
 	}
 }
+
+// SlimNode leaves of a node what says which Pods fit it: its labels and its taints. The rest, above all the images that it has, is many times that.
+func SlimNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return Slim(object)
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+	}, nil
+}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -266,15 +267,7 @@ func TestTheOlderVersion(t *testing.T) {
 func TestTakeoverOfANativeDaemonSet(t *testing.T) {
 	e := newEnv(t, 4)
 	native := &appsv1.DaemonSet{}
-	ours := e.create(e.manifest(`{maxUnavailable: 1}`)) // only to be read
-	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(ours.Object, native))
-	e.must(e.Client.Delete(e.ctx, ours))
-	e.eventually("ours is gone", func() error {
-		if n := len(e.allPods()); n > 0 {
-			return fmt.Errorf("%d Pods", n)
-		}
-		return nil
-	})
+	e.must(yaml.Unmarshal([]byte(e.manifest(`{maxUnavailable: 1}`)), native))
 	native.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: e.namespace}
 	native.TypeMeta = metav1.TypeMeta{}
 	native.Status = appsv1.DaemonSetStatus{}

@@ -3,6 +3,7 @@ package statefulset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,33 +60,16 @@ func (o observer) observe(ctx context.Context, set *v1beta1.StatefulSet) (Snapsh
 	return s, err
 }
 
-// orphans returns the Pods to adopt. A cache that does not know yet that the StatefulSet was replaced, perhaps by one of apps/v1 of the same name,
-// would have them adopted for one that is gone, and the garbage collector would delete them; so it is read once more first.
+// orphans returns the Pods to adopt: those whose names are a StatefulSet's own.
 func (o observer) orphans(ctx context.Context, set *v1beta1.StatefulSet, selector labels.Selector) ([]*corev1.Pod, error) {
-	if set.DeletionTimestamp != nil {
-		return nil, nil
-	}
-	found, err := o.OrphanPods(ctx, set.Namespace, selector)
+	found, err := o.Adoptable(ctx, o.live, set, selector)
 	if err != nil {
 		return nil, err
 	}
-	var ours []*corev1.Pod
-	for _, p := range found {
-		if name, _, ok := ordinal.Split(p.Name); ok && name == set.Name && p.DeletionTimestamp == nil {
-			ours = append(ours, p)
-		}
-	}
-	if len(ours) == 0 {
-		return nil, nil
-	}
-	var now v1beta1.StatefulSet
-	if err := o.live.Get(ctx, client.ObjectKeyFromObject(set), &now); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if now.UID != set.UID || now.DeletionTimestamp != nil {
-		return nil, nil
-	}
-	return ours, nil
+	return slices.DeleteFunc(found, func(p *corev1.Pod) bool {
+		name, _, ok := ordinal.Split(p.Name)
+		return !ok || name != set.Name
+	}), nil
 }
 
 // isClaimOf tells the names of claims that Pods of the StatefulSet have or had.

@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+func TestAdoptable(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := func(uid string) *v1beta1.DaemonSet {
+		return &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "ns", UID: types.UID(uid)}}
+	}
+	pod := func(name, app string, owner *v1beta1.DaemonSet) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{"app": app}}}
+		if owner != nil {
+			p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind("DaemonSet"))}
+		}
+		return p
+	}
+	leaving := pod("leaving", "agent", nil)
+	leaving.Finalizers = []string{"example.com/held"}
+	pods := []client.Object{pod("orphan", "agent", nil), pod("other", "other", nil), pod("owned", "agent", set("1")), leaving}
+	for name, tc := range map[string]struct {
+		cached, live *v1beta1.DaemonSet
+		want         []string
+	}{
+		"the owner is what the cache says": {set("1"), set("1"), []string{"orphan"}},
+		"another has its name by now":      {set("1"), set("2"), nil},
+		"it is gone":                       {set("1"), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pods...)
+			if tc.live != nil {
+				builder = builder.WithObjects(tc.live)
+			}
+			live := builder.Build()
+			if err := live.Delete(context.Background(), leaving); err != nil {
+				t.Fatal(err)
+			}
+			found, err := Reader{Reader: live}.Adoptable(t.Context(), live, tc.cached, labels.SelectorFromSet(labels.Set{"app": "agent"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range found {
+				got = append(got, p.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSlimNodeKeepsWhatPodsAskOf(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"long": "text"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k"}}, PodCIDR: "10.0.0.0/24"},
+		Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+	}
+	got, err := SlimNode(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k"}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
