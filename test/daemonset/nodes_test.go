@@ -70,49 +70,6 @@ func TestNodesComeAndAreTainted(t *testing.T) {
 	e.settled(3, 3)
 }
 
-func TestAPodThatEndsIsReplacedWithPatience(t *testing.T) {
-	e := newEnv(t, 1)
-	e.create(e.manifest("{}"))
-	e.settled(1, 1)
-	// The simulated kubelet may take back what it did not say itself, until the Pod goes.
-	failUntilReplaced := func() time.Duration {
-		e.Helper()
-		old, start := e.podOn(e.nodes[0]).UID, time.Now()
-		e.eventually("the Pod is replaced", func() error {
-			for _, p := range e.pods() {
-				switch {
-				case p.UID != old && isReady(&p):
-					return nil
-				case p.UID == old && p.Status.Phase != corev1.PodFailed:
-					p.Status.Phase = corev1.PodFailed
-					if err := e.Client.Status().Update(e.ctx, &p); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-						return err
-					}
-				}
-			}
-			return fmt.Errorf("not yet")
-		})
-		return time.Since(start)
-	}
-	var last time.Duration
-	for range 3 {
-		last = failUntilReplaced()
-	}
-	if last < time.Second {
-		t.Errorf("the third Pod in a row was replaced after %s", last)
-	}
-	e.eventually("an event tells of it", func() error {
-		var events corev1.EventList
-		e.must(e.Client.List(e.ctx, &events))
-		for _, event := range events.Items {
-			if event.Namespace == e.namespace && event.Reason == "FailedDaemonPod" {
-				return nil
-			}
-		}
-		return fmt.Errorf("there is none")
-	})
-}
-
 func TestBurst(t *testing.T) {
 	e := newEnv(t, 6)
 	e.create(e.manifest("{}", "burstReplicas: 1%"))

@@ -96,6 +96,22 @@ func TestPlans(t *testing.T) {
   hold     n3                 2 nodes wait: maxUnavailable 1 is used up, 1 have no available Pod
 `,
 		},
+		"Pods that have ended, one of them again": {
+			strategy: "{paused: true}",
+			change: func(s *Snapshot) {
+				s.Pods[0].Status.Phase, s.Pods[1].Status.Phase, s.Pods[2].Status.Phase = corev1.PodFailed, corev1.PodSucceeded, corev1.PodFailed
+				s.Failures = map[string]Failure{"n2": {Count: 3, Last: s.Now.Add(-time.Second)}}
+			},
+			want: `DaemonSet default/agent   nodes 4, pods 4, paused, maxUnavailable 1
+  create    agent-569f9d6758   revision 2   the template is new
+  delete    agent-0            delete       it has failed
+  delete    agent-1            delete       it has ended
+  hold      agent-0            Found failed daemon pod default/agent-0 on node n0, will try to kill it
+  hold      agent-2            it has ended, as 3 before it on n2: it is not replaced at once
+  hold                         the update is paused: 1 nodes are not at agent-569f9d6758
+  recheck   in 3s              agent-2 may be replaced
+`,
+		},
 		"a paused update": {
 			strategy: "{paused: true}",
 			want: `DaemonSet default/agent   nodes 4, pods 4, paused, maxUnavailable 1
