@@ -8,9 +8,10 @@ help: ## Show what make can do.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/kruise-manager and bin/kruise-local, the control plane of this machine.
+build: ## Build bin/kruise-manager, bin/kruise-daemon and bin/kruise-local, the control plane of this machine.
 	@mkdir -p bin
 	go build -trimpath -o bin/kruise-manager ./cmd/kruise-manager
+	go build -trimpath -o bin/kruise-daemon ./cmd/kruise-daemon
 	cd localcluster && go build -o ../bin/kruise-local ./cmd/kruise-local
 
 .PHONY: gen

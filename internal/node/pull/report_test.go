@@ -1,11 +1,14 @@
 package pull
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -150,6 +153,49 @@ func TestReport(t *testing.T) {
 			tc.image.Status.FirstSyncStatus, tc.want.FirstSyncStatus = sync, sync
 			if diff := cmp.Diff(tc.want, Report(tc.image, tc.seen), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("Report() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPatchOf(t *testing.T) {
+	said := func(repository, tag string) v1beta1.NodeImageStatus {
+		return v1beta1.NodeImageStatus{Desired: 2, Waiting: 1, ImageStatuses: map[string]v1beta1.ImageStatus{
+			"same": {Tags: []v1beta1.ImageTagStatus{{Tag: "1", StartTime: at(3)}}}, repository: {Tags: []v1beta1.ImageTagStatus{{Tag: tag}}},
+		}}
+	}
+	sync := &v1beta1.SyncStatus{Status: v1beta1.SyncStatusSucceeded}
+	cases := map[string]struct{ before, after v1beta1.NodeImageStatus }{
+		"a repository comes and another goes": {said("old", "1"), said("new", "1")},
+		"a tag changes":                       {said("a", "1"), said("a", "2")},
+		"everything goes":                     {said("a", "1"), v1beta1.NodeImageStatus{}},
+		"what others said stays": {
+			v1beta1.NodeImageStatus{FirstSyncStatus: sync}, v1beta1.NodeImageStatus{FirstSyncStatus: sync, Desired: 1, Failed: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			body, err := patchOf("7", tc.before, tc.after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := json.Marshal(v1beta1.NodeImage{Status: tc.before})
+			if err != nil {
+				t.Fatal(err)
+			}
+			patched, err := jsonpatch.MergePatch(before, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got v1beta1.NodeImage
+			if err := json.Unmarshal(patched, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.after, got.Status, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got.ResourceVersion != "7" || strings.Contains(string(body), "startTime") {
+				t.Errorf("the patch is %s, want it bound to resource version 7, and nothing of what is the same", body)
 			}
 		})
 	}
