@@ -78,11 +78,14 @@ verify: gen lint ## Check that what is generated is up to date, and all is forma
 
 ARCH ?= amd64
 TAG ?= kruise-manager:latest
+DAEMON_TAG ?= kruise-daemon:latest
 .PHONY: image
-image: ## Build the manager's image for ARCH as dist/kruise-manager.tar, named TAG, without a Docker engine.
+image: ## Build the images of manager and daemon for ARCH as dist/kruise-*.tar, named TAG and DAEMON_TAG, without a Docker engine.
 	@mkdir -p dist
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/daemon ./cmd/kruise-daemon
 	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
+	cd tools && go run ./image -binary ../dist/daemon -entry /daemon -arch $(ARCH) -tag $(DAEMON_TAG) -out ../dist/kruise-daemon.tar
 
 .PHONY: cluster-up
 cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.
