@@ -3,8 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -132,8 +132,13 @@ func managerOptions(o Options, s *runtime.Scheme, active []worker) ctrlmanager.O
 	}
 	// What no worker has asked for is not read at all, rather than that of the whole cluster.
 	scope := map[client.Object]cache.ByObject{}
+	known := map[reflect.Type]bool{}
 	for _, w := range active {
-		maps.Copy(scope, w.scope(o.NodeName))
+		for object, part := range w.scope(o.NodeName) {
+			if kind := reflect.TypeOf(object); !known[kind] { // workers that watch the same kind watch the same of it
+				known[kind], scope[object] = true, part
+			}
+		}
 	}
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/facts"
 	"github.com/seed-69ecc383/kruise/internal/node/keyring"
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
 )
@@ -59,6 +60,9 @@ func workers(gates features.Set) []worker {
 				Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-imagepuller"),
 				MaxPulls: k.MaxPulls, Credentials: keyring.Secrets{Reader: mgr.GetAPIReader()}.Credentials, Now: time.Now,
 			})
+		}},
+		{name: "facts", gate: features.DaemonWatchingPod, scope: facts.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+			return facts.Add(mgr, facts.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-containermeta"), Now: time.Now})
 		}},
 	}
 	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
