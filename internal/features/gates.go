@@ -29,6 +29,8 @@ const (
 	CloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
 	// PreparingUpdateAsUpdate: Pods in state PreparingUpdate count as updated.
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
+	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
+	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -56,7 +58,6 @@ const (
 	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
 	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	sidecarTerminator                         Gate = "SidecarTerminator"
-	podProbeMarkerGate                        Gate = "PodProbeMarkerGate"
 	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
@@ -96,7 +97,7 @@ func specs() []spec {
 		{StatefulSetAutoDeletePVC, true, beta},
 		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
-		{podProbeMarkerGate, true, beta},
+		{PodProbeMarkerGate, true, beta},
 		{preDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
@@ -128,7 +129,7 @@ func needs() map[Gate][]Gate {
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
-			podProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
+			PodProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
 	}

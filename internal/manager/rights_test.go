@@ -73,13 +73,14 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 3 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want three of each", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 4 || len(validating.Webhooks) != 4 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want four of each", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1,
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
