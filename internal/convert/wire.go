@@ -47,6 +47,22 @@ func pairs() []pair {
 		toHub:          typed(DaemonSetToHub),
 		fromHub:        typed(DaemonSetFromHub),
 	}, {
+		hub:     v1beta1.GroupVersion.WithKind("ImageListPullJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("ImageListPullJob"),
+		toHub:   typed(ImageListPullJobToHub),
+		fromHub: typed(ImageListPullJobFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("ImagePullJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("ImagePullJob"),
+		toHub:   typed(ImagePullJobToHub),
+		fromHub: typed(ImagePullJobFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("NodeImage"),
+		spoke:   v1alpha1.GroupVersion.WithKind("NodeImage"),
+		differ:  []string{"images"},
+		toHub:   typed(NodeImageToHub),
+		fromHub: typed(NodeImageFromHub),
+	}, {
 		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
 		toHub:   typed(StatefulSetToHub),

@@ -1,0 +1,47 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/keyring"
+	"github.com/seed-69ecc383/kruise/internal/node/pull"
+)
+
+// worker is one thing that the daemon does.
+type worker struct {
+	// name is what logs and metrics call it.
+	name string
+	// gate turns it off; empty for one that every daemon has.
+	gate features.Gate
+	// scope says what of which kinds it watches: only what concerns the node. Workers that watch the same kind watch the same of it.
+	scope func(node string) map[client.Object]cache.ByObject
+	// add adds it to the process.
+	add func(ctrlmanager.Manager, kit) error
+}
+
+// kit is what workers are made of.
+type kit struct {
+	Options
+	Runtimes  *cri.Set
+	Recorders recorders
+}
+
+// workers returns what the daemon does under the given gates.
+func workers(gates features.Set) []worker {
+	all := []worker{
+		{name: "pull", scope: pull.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+			return pull.Add(mgr, pull.Config{
+				Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-imagepuller"),
+				MaxPulls: k.MaxPulls, Credentials: keyring.Secrets{Reader: mgr.GetAPIReader()}.Credentials, Now: time.Now,
+			})
+		}},
+	}
+	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
+}
