@@ -17,13 +17,6 @@ const (
 	RecreateSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
 )
 
-// NodeType is the label by which a node, and a request for one of its Pods, says what it is: with the value NodeTypeVirtual it is no machine of its
-// own, and no daemon runs there. Providers of such nodes write it.
-const (
-	NodeType        = "type"
-	NodeTypeVirtual = "virtual-kubelet"
-)
-
 // ProbeCleanup is the finalizer by which a PodProbeMarker stays until its probes are gone from the nodes. The manager writes it.
 const ProbeCleanup = "kruise.io/node-pod-probe-cleanup"
 
