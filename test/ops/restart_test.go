@@ -395,3 +395,13 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestRestartExample(t *testing.T) {
+	e := newEnv(t)
+	p := e.runPod("web-0", nil, "app", "proxy")
+	r := parse[v1beta1.ContainerRecreateRequest](e, e.example("container-restart-ordered.yaml"))
+	e.must(e.client.Create(e.ctx, r))
+	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
+	e.expect("outcome", outcome(r), "proxy Succeeded, app Succeeded, success True")
+	e.expect("calls", e.calls(p), "stop proxy 30, stop app 30")
+}

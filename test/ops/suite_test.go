@@ -192,3 +192,13 @@ func (e *env) condition(p *corev1.Pod, kind corev1.PodConditionType, want corev1
 	}
 	return fmt.Errorf("condition %s is not %s: %v", kind, want, p.Status.Conditions)
 }
+
+// example reads one of the examples.
+func (e *env) example(name string) string {
+	e.Helper()
+	root, err := cluster.Root()
+	e.must(err)
+	text, err := os.ReadFile(filepath.Join(root, "examples", name))
+	e.must(err)
+	return string(text)
+}
