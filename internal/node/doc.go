@@ -5,6 +5,6 @@
 // it has to do is read from the API, what it has done from the container runtime, so that it may be killed at any point.
 //
 // Work is done by workers, each a package below this one with a Config, a function Scope that says what the worker watches, and a function Add. To
-// add a worker, add a line to workers, and its kinds to the daemon's role and to the policy that holds each daemon to its own node
-// (config/rbac/daemon_role.yaml, config/daemon/policy.yaml).
+// add a worker, add a line to workers, and its kinds to the daemon's role and to the policies that hold each daemon to its own node
+// (config/daemon/rights.yaml and policy.yaml).
 package node

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	defer recorders.Shutdown()
 	k := kit{Options: o, Runtimes: runtimes, Recorders: recorders}
 	for _, w := range active {
-		if err := w.add(mgr, k); err != nil {
+		if err := w.add(withRuntime{mgr, runtimes}, k); err != nil {
 			return fmt.Errorf("adding worker %s: %w", w.name, err)
 		}
 	}
@@ -122,7 +122,7 @@ func managerOptions(o Options, s *runtime.Scheme, active []worker) ctrlmanager.O
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{
 		Scheme:                  s,
-		Metrics:                 metricsserver.Options{BindAddress: o.Addr},
+		Metrics:                 metricsserver.Options{BindAddress: o.address()},
 		HealthProbeBindAddress:  "0",
 		PprofBindAddress:        pprof,
 		GracefulShutdownTimeout: &shutdown,

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 
 	"github.com/seed-69ecc383/kruise/internal/logging"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 )
-
-// DefaultConfigNamespace is where the daemons find the Secrets that the manager has copied for them.
-const DefaultConfigNamespace = "kruise-daemon-config"
 
 // Options are what the daemon is started with.
 type Options struct {
@@ -29,14 +28,15 @@ type Options struct {
 	LoggingFormat              string
 	Verbosity                  int
 
-	// NodeName and ConfigNamespace are read from the environment, which says where the process runs.
-	NodeName, ConfigNamespace string
+	// NodeName is the node that the daemon runs on, HostIP the address at which it serves if Addr names none: what is on the network of the node
+	// had better not serve at all of its addresses. Both are read from the environment, which says where the process runs.
+	NodeName, HostIP string
 }
 
 // Bind declares the flags.
 func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
-	fs.StringVar(&o.Addr, "addr", ":10221", "address of /metrics, /healthz and /readyz")
+	fs.StringVar(&o.Addr, "addr", ":10221", "address of /metrics, /healthz and /readyz; without a host, that of HOST_IP in the environment")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", false, "serve pprof")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:10222", "address of pprof")
 	fs.StringVar(&o.SocketFile, "socket-file", "",
@@ -54,10 +54,15 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 
 // FromEnvironment reads the options that the environment holds.
 func (o *Options) FromEnvironment() {
-	o.NodeName = os.Getenv("NODE_NAME")
-	if o.ConfigNamespace = os.Getenv("KRUISE_DAEMON_CONFIG_NS"); o.ConfigNamespace == "" {
-		o.ConfigNamespace = DefaultConfigNamespace
+	o.NodeName, o.HostIP = os.Getenv("NODE_NAME"), os.Getenv("HOST_IP")
+}
+
+// address returns where the daemon serves.
+func (o *Options) address() string {
+	if port, found := strings.CutPrefix(o.Addr, ":"); found && o.HostIP != "" {
+		return net.JoinHostPort(o.HostIP, port)
 	}
+	return o.Addr
 }
 
 func (o *Options) validate() error {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -25,6 +26,23 @@ type worker struct {
 	scope func(node string) map[client.Object]cache.ByObject
 	// add adds it to the process.
 	add func(ctrlmanager.Manager, kit) error
+}
+
+// withRuntime is a manager whose runnables start when a container runtime has been found: a daemon without one has nothing to say of its node.
+type withRuntime struct {
+	ctrlmanager.Manager
+	runtimes *cri.Set
+}
+
+func (m withRuntime) Add(r ctrlmanager.Runnable) error {
+	return m.Manager.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case <-m.runtimes.Found():
+			return r.Start(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}))
 }
 
 // kit is what workers are made of.

@@ -44,13 +44,17 @@ func Sockets(folder, named string) []string {
 // Set is the runtimes of the node: there may be several while one takes another's place.
 type Set struct {
 	sockets []string
+	found   chan struct{}
 
 	mu       sync.Mutex
 	runtimes []*Runtime
 }
 
 // NewSet returns the set of the runtimes at some sockets. It is empty before Start finds them.
-func NewSet(sockets []string) *Set { return &Set{sockets: sockets} }
+func NewSet(sockets []string) *Set { return &Set{sockets: sockets, found: make(chan struct{})} }
+
+// Found returns what is closed when a runtime has been found.
+func (s *Set) Found() <-chan struct{} { return s.found }
 
 // Start looks for runtimes until it has found one, and closes the connections when the context ends.
 func (s *Set) Start(ctx context.Context) error {
@@ -106,6 +110,7 @@ func (s *Set) search(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runtimes = found
+	close(s.found)
 	return nil
 }
 

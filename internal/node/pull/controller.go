@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -141,8 +142,11 @@ func (w *worker) report(ctx context.Context, image *v1beta1.NodeImage) (ctrl.Res
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	ended := Ended(image, after)
-	patch := client.MergeFromWithOptions(image.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if err := w.client.Status().Patch(ctx, after, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	body, err := patchOf(image.ResourceVersion, image.Status, after.Status)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("encoding the status of NodeImage %s: %w", image.Name, err)
+	}
+	if err := w.client.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, body)); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache will show what has become of it
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reporting on NodeImage %s: %w", image.Name, err)

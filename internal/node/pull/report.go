@@ -2,7 +2,10 @@ package pull
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -49,6 +52,29 @@ func count(s *v1beta1.NodeImageStatus, phase v1beta1.ImagePullPhase) {
 	case v1beta1.ImagePhaseWaiting:
 		s.Waiting++
 	}
+}
+
+// patchOf returns the merge patch that brings the status before to the status after, if the object is still at the given resource version. All
+// numbers are said, because an object that nobody has reported on has none; of the repositories only those that differ.
+func patchOf(resourceVersion string, before, after v1beta1.NodeImageStatus) ([]byte, error) {
+	repositories := map[string]*v1beta1.ImageStatus{}
+	for name := range before.ImageStatuses {
+		if _, stays := after.ImageStatuses[name]; !stays {
+			repositories[name] = nil
+		}
+	}
+	for name, status := range after.ImageStatuses {
+		if was, known := before.ImageStatuses[name]; !known || !equality.Semantic.DeepEqual(was, status) {
+			repositories[name] = &status
+		}
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": resourceVersion},
+		"status": map[string]any{
+			"desired": after.Desired, "succeeded": after.Succeeded, "failed": after.Failed, "pulling": after.Pulling, "waiting": after.Waiting,
+			"imageStatuses": repositories,
+		},
+	})
 }
 
 // Ended returns the rounds that have ended since the status before, with their spec.
