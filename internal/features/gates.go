@@ -31,6 +31,8 @@ const (
 	CloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
 	// PreparingUpdateAsUpdate: Pods in state PreparingUpdate count as updated.
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
+	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
+	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -57,7 +59,6 @@ const (
 	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
 	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	sidecarTerminator                         Gate = "SidecarTerminator"
-	podProbeMarkerGate                        Gate = "PodProbeMarkerGate"
 	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
@@ -97,7 +98,7 @@ func specs() []spec {
 		{StatefulSetAutoDeletePVC, true, beta},
 		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
-		{podProbeMarkerGate, true, beta},
+		{PodProbeMarkerGate, true, beta},
 		{preDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
@@ -129,7 +130,7 @@ func needs() map[Gate][]Gate {
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
-			podProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
+			PodProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},

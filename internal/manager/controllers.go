@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
@@ -25,7 +26,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		return err
 	}
 	executor := executors(mgr, live)
-	return errors.Join(cloneset.Add(mgr, cloneset.Config{
+	return errors.Join(addNodeControllers(mgr, live, o, gates), cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
@@ -57,6 +58,19 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Now:      time.Now,
 		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
 	}))
+}
+
+// addNodeControllers adds those whose work the daemons of the nodes do.
+func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
+	if !gates.Enabled(features.KruiseDaemon) {
+		return nil
+	}
+	return containerrecreate.Add(mgr, containerrecreate.Config{
+		Executor: executors(mgr, live)(containerrecreate.EventSource),
+		Live:     live,
+		Workers:  o.ContainerRecreateWorkers,
+		Now:      time.Now,
+	})
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/node/facts"
 	"github.com/seed-69ecc383/kruise/internal/node/keyring"
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
+	"github.com/seed-69ecc383/kruise/internal/node/restart"
 )
 
 // worker is one thing that the daemon does.
@@ -65,5 +66,8 @@ func workers(gates features.Set) []worker {
 			return facts.Add(mgr, facts.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-containermeta"), Now: time.Now})
 		}},
 	}
+	all = append(all, worker{name: "restart", scope: restart.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+		return restart.Add(mgr, restart.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-crr"), Now: time.Now})
+	}})
 	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
 }
