@@ -15,6 +15,8 @@ const (
 	KruisePodReadinessGate Gate = "KruisePodReadinessGate"
 	// PreDownloadImageForInPlaceUpdate: images are pulled on the nodes before Pods are updated in place.
 	PreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
+	// PreDownloadImageForDaemonSetUpdate: images are pulled on the nodes before Pods of DaemonSets are updated.
+	PreDownloadImageForDaemonSetUpdate Gate = "PreDownloadImageForDaemonSetUpdate"
 	// CloneSetPartitionRollback: raising the partition takes updated Pods back to the current revision.
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
@@ -57,7 +59,6 @@ const (
 	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	sidecarTerminator                         Gate = "SidecarTerminator"
 	podProbeMarkerGate                        Gate = "PodProbeMarkerGate"
-	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
 	enablePodProbeMarkerOnServerless          Gate = "EnablePodProbeMarkerOnServerless"
@@ -97,7 +98,7 @@ func specs() []spec {
 		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
 		{podProbeMarkerGate, true, beta},
-		{preDownloadImageForDaemonSetUpdate, false, alpha},
+		{PreDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
@@ -127,7 +128,7 @@ func needs() map[Gate][]Gate {
 			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
-			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
+			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,
 			podProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
