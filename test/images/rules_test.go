@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
@@ -98,7 +99,7 @@ func TestBothVersions(t *testing.T) {
 
 // TestExamples: what is shipped to start from works.
 func TestExamples(t *testing.T) {
-	e := newEnv(t, 0)
+	e := newEnvAlone(t, 0)
 	root, err := cluster.Root()
 	e.must(err)
 	files, err := filepath.Glob(filepath.Join(root, "examples", "image*.yaml"))
@@ -118,6 +119,19 @@ func TestExamples(t *testing.T) {
 		}
 		if list := e.list("release"); list.Status.Active != 2 && list.Status.Completed == 0 {
 			return fmt.Errorf("status is %+v", list.Status)
+		}
+		return nil
+	})
+	for _, kind := range []client.Object{&v1beta1.ImagePullJob{}, &v1beta1.ImageListPullJob{}} {
+		e.must(e.Client.DeleteAllOf(e.ctx, kind, client.InNamespace(e.namespace)))
+	}
+	e.eventually("nothing is left of them", func() error {
+		var all v1beta1.NodeImageList
+		e.must(e.Client.List(e.ctx, &all))
+		for _, image := range all.Items {
+			if len(image.Spec.Images) > 0 || len(image.Status.ImageStatuses) > 0 {
+				return fmt.Errorf("NodeImage %s lists %v", image.Name, image.Spec.Images)
+			}
 		}
 		return nil
 	})
