@@ -30,7 +30,7 @@ type watched struct {
 // watchNodes follows the NodeImages of the test until stop is called.
 func (e *env) watchNodes() (w *watched, stop func()) {
 	e.Helper()
-	w = &watched{pulling: map[string]map[string]bool{}, most: map[string]int{}, rounds: map[string]map[int64]bool{}}
+	w = newWatched()
 	end, err := e.Follow(e.ctx, &v1beta1.NodeImageList{}, "", func(event watch.Event) {
 		if image, ok := event.Object.(*v1beta1.NodeImage); ok && image.Labels[pool] == e.namespace {
 			w.see(image)
@@ -38,6 +38,34 @@ func (e *env) watchNodes() (w *watched, stop func()) {
 	})
 	e.must(err)
 	return w, func() { e.must(end()) }
+}
+
+// pollNodes looks at the NodeImages of the test again and again until stop is called: a watch may end with what its manager served.
+func (e *env) pollNodes() (w *watched, stop func()) {
+	e.Helper()
+	w = newWatched()
+	ctx, cancel := context.WithCancel(e.ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			var all v1beta1.NodeImageList
+			// One that fails is followed by the next.
+			if err := e.Client.List(ctx, &all, client.MatchingLabels{pool: e.namespace}); err == nil {
+				for i := range all.Items {
+					w.see(&all.Items[i])
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	return w, func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func newWatched() *watched {
+	return &watched{pulling: map[string]map[string]bool{}, most: map[string]int{}, rounds: map[string]map[int64]bool{}}
 }
 
 func (w *watched) see(n *v1beta1.NodeImage) {
@@ -162,7 +190,7 @@ func (e *env) borrow(count int) {
 func TestManagerIsKilledAgainAndAgain(t *testing.T) {
 	e := newEnvAlone(t, 0)
 	e.borrow(min(*fleet, 40))
-	seen, stop := e.watchNodes()
+	seen, stop := e.pollNodes()
 	e.pull("job", "nginx:killed", "parallelism: 5")
 	e.pullList("list", "[redis:killed, busybox:killed]", "parallelism: 5")
 	for i := range 4 {
