@@ -37,6 +37,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
 			RecreateOnClaimChange:   gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
 			ExcludePreparingDelete:  o.ExcludePreparingDelete,
+			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), statefulset.Add(mgr, statefulset.Config{
@@ -49,6 +50,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
 			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
+			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), daemonset.Add(mgr, daemonset.Config{
@@ -56,7 +58,11 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Live:     live,
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
-		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+		Options: daemonset.Options{
+			BindPods:    !o.AssignPodsByScheduler,
+			PreDownload: gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
+			InPlace:     inPlaceOptions(gates),
+		},
 	}))
 }
 
