@@ -31,6 +31,8 @@ const (
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
 	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
 	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
+	// EnablePodProbeMarkerOnServerless: PodProbeMarkers reach Pods on virtual nodes, whose providers run the probes.
+	EnablePodProbeMarkerOnServerless Gate = "EnablePodProbeMarkerOnServerless"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -61,7 +63,6 @@ const (
 	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
-	enablePodProbeMarkerOnServerless          Gate = "EnablePodProbeMarkerOnServerless"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -112,7 +113,7 @@ func specs() []spec {
 		{StatefulSetAutoResizePVCGate, false, alpha},
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
-		{enablePodProbeMarkerOnServerless, false, alpha},
+		{EnablePodProbeMarkerOnServerless, false, alpha},
 		{"EnableSortSidecarContainerByName", false, alpha},
 		{"InPlacePodVerticalScaling", false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
@@ -125,7 +126,7 @@ func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
 			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
-			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
+			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,

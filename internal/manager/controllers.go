@@ -11,6 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -65,12 +67,27 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 	if !gates.Enabled(features.KruiseDaemon) {
 		return nil
 	}
-	return containerrecreate.Add(mgr, containerrecreate.Config{
+	err := containerrecreate.Add(mgr, containerrecreate.Config{
 		Executor: executor(mgr, live, containerrecreate.EventSource),
 		Live:     live,
 		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
 	})
+	if !gates.Enabled(features.PodProbeMarkerGate) {
+		return err
+	}
+	return errors.Join(err, podprobemarker.Add(mgr, podprobemarker.Config{
+		Executor: executor(mgr, live, podprobemarker.EventSource),
+		Live:     live,
+		Workers:  o.PodProbeMarkerWorkers,
+		Now:      time.Now,
+	}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+		Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+		Executor: executor(mgr, live, nodepodprobe.EventSource),
+		Live:     live,
+		Workers:  o.NodePodProbeWorkers,
+		Now:      time.Now,
+	}))
 }
 
 // executor returns what carries the plans of one controller out.

@@ -202,3 +202,5 @@ func (e *env) example(name string) string {
 	e.must(err)
 	return string(text)
 }
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
