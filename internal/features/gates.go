@@ -9,6 +9,8 @@ const (
 	PodWebhook Gate = "PodWebhook"
 	// KruiseDaemon: a daemon runs on the nodes. Off forces every gate off that needs it.
 	KruiseDaemon Gate = "KruiseDaemon"
+	// DaemonWatchingPod: daemons tell on Pods what their containers really run with.
+	DaemonWatchingPod Gate = "DaemonWatchingPod"
 	// CloneSetShortHash: label values of a CloneSet's Pods hold the hash of the revision instead of its name.
 	CloneSetShortHash Gate = "CloneSetShortHash"
 	// KruisePodReadinessGate: every Pod gets the readiness gate KruisePodReady.
@@ -55,7 +57,6 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	daemonWatchingPod                         Gate = "DaemonWatchingPod"
 	workloadSpread                            Gate = "WorkloadSpread"
 	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
 	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
@@ -84,7 +85,7 @@ func specs() []spec {
 	return []spec{
 		{PodWebhook, true, beta},
 		{KruiseDaemon, true, beta},
-		{daemonWatchingPod, true, beta},
+		{DaemonWatchingPod, true, beta},
 		{CloneSetShortHash, false, alpha},
 		{KruisePodReadinessGate, false, alpha},
 		{PreDownloadImageForInPlaceUpdate, false, alpha},
@@ -129,9 +130,10 @@ func needs() map[Gate][]Gate {
 			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
-			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
+			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
 			PodProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
+		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/facts"
 	"github.com/seed-69ecc383/kruise/internal/node/keyring"
 	"github.com/seed-69ecc383/kruise/internal/node/probe"
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
@@ -61,6 +62,9 @@ func workers(gates features.Set) []worker {
 				Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-imagepuller"),
 				MaxPulls: k.MaxPulls, Credentials: keyring.Secrets{Reader: mgr.GetAPIReader()}.Credentials, Now: time.Now,
 			})
+		}},
+		{name: "facts", gate: features.DaemonWatchingPod, scope: facts.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+			return facts.Add(mgr, facts.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-containermeta"), Now: time.Now})
 		}},
 	}
 	all = append(all, worker{name: "restart", scope: restart.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
