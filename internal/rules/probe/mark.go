@@ -85,15 +85,14 @@ func FromConditions(p *corev1.Pod, questions []Question) Results {
 	out := Results{}
 	for _, q := range questions {
 		c := pod.Condition(p, corev1.PodConditionType(q.Probe.PodConditionType))
-		if c == nil {
+		if c == nil || c.Status == corev1.ConditionUnknown {
 			continue
 		}
-		state := v1alpha1.ContainerProbeState{Name: q.Name(), State: v1alpha1.ProbeUnknown, Message: c.Message, LastProbeTime: c.LastProbeTime, LastTransitionTime: c.LastTransitionTime}
-		switch c.Status {
-		case corev1.ConditionTrue:
+		state := v1alpha1.ContainerProbeState{
+			Name: q.Name(), State: v1alpha1.ProbeFailed, Message: c.Message, LastProbeTime: c.LastProbeTime, LastTransitionTime: c.LastTransitionTime,
+		}
+		if c.Status == corev1.ConditionTrue {
 			state.State = v1alpha1.ProbeSucceeded
-		case corev1.ConditionFalse:
-			state.State = v1alpha1.ProbeFailed
 		}
 		out[q.Name()] = state
 	}
