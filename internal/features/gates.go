@@ -35,6 +35,8 @@ const (
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
 	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
 	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
+	// EnablePodProbeMarkerOnServerless: PodProbeMarkers reach Pods on virtual nodes, whose providers run the probes.
+	EnablePodProbeMarkerOnServerless Gate = "EnablePodProbeMarkerOnServerless"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -63,7 +65,6 @@ const (
 	sidecarTerminator                         Gate = "SidecarTerminator"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
-	enablePodProbeMarkerOnServerless          Gate = "EnablePodProbeMarkerOnServerless"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -114,7 +115,7 @@ func specs() []spec {
 		{StatefulSetAutoResizePVCGate, false, alpha},
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
-		{enablePodProbeMarkerOnServerless, false, alpha},
+		{EnablePodProbeMarkerOnServerless, false, alpha},
 		{"EnableSortSidecarContainerByName", false, alpha},
 		{"InPlacePodVerticalScaling", false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
@@ -127,7 +128,7 @@ func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
 			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
-			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
+			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,

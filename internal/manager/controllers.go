@@ -11,6 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -71,12 +73,28 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 	if !gates.Enabled(features.KruiseDaemon) {
 		return nil
 	}
-	return containerrecreate.Add(mgr, containerrecreate.Config{
-		Executor: executors(mgr, live)(containerrecreate.EventSource),
+	executor := executors(mgr, live)
+	err := containerrecreate.Add(mgr, containerrecreate.Config{
+		Executor: executor(containerrecreate.EventSource),
 		Live:     live,
 		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
 	})
+	if !gates.Enabled(features.PodProbeMarkerGate) {
+		return err
+	}
+	return errors.Join(err, podprobemarker.Add(mgr, podprobemarker.Config{
+		Executor: executor(podprobemarker.EventSource),
+		Live:     live,
+		Workers:  o.PodProbeMarkerWorkers,
+		Now:      time.Now,
+	}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+		Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+		Executor: executor(nodepodprobe.EventSource),
+		Live:     live,
+		Workers:  o.NodePodProbeWorkers,
+		Now:      time.Now,
+	}))
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.

@@ -58,7 +58,9 @@ func rooms() []room {
 		{packages: []string{"internal/logging"}, others: []string{"..."}},
 		{packages: []string{"internal/node/cri"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},
 		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/rules/...", "internal/node/...", "internal/features", "internal/logging"}, others: []string{"..."}},
-		{packages: []string{"internal/features", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
+		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/features", "internal/logging", "internal/rules/...", "internal/node/..."},
+			others: []string{"..."}},
+		{packages: []string{"internal/features", "internal/logging", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
 
