@@ -24,13 +24,14 @@ func addImageControllers(ctx context.Context, mgr ctrlmanager.Manager, live clie
 	}
 	executor, jobs := executors(mgr, live), s.gates.Enabled(features.ImagePullJobGate)
 	err := nodeimage.Add(mgr, nodeimage.Config{
-		Births:        executor(nodeimage.EventSource),
-		Upkeep:        executor(nodeimage.EventSource),
-		Live:          live,
-		Workers:       s.NodeImageWorkers,
-		CreationDelay: s.NodeImageCreationDelay,
-		Jobs:          jobs,
-		Now:           time.Now,
+		Births:          executor(nodeimage.EventSource),
+		Upkeep:          executor(nodeimage.EventSource),
+		Live:            live,
+		Workers:         s.NodeImageWorkers,
+		CreationDelay:   s.NodeImageCreationDelay,
+		Jobs:            jobs,
+		ConfigNamespace: s.DaemonConfigNamespace,
+		Now:             time.Now,
 	})
 	if err != nil || !jobs {
 		return err

@@ -35,7 +35,9 @@ type Config struct {
 	CreationDelay time.Duration
 	// Jobs says that ImagePullJobs are looked after: what becomes of one matters to the tags that it asked for.
 	Jobs bool
-	Now  func() time.Time
+	// ConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
+	ConfigNamespace string
+	Now             func() time.Time
 }
 
 // Add adds the controllers to a manager.

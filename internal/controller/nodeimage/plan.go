@@ -28,12 +28,14 @@ type Snapshot struct {
 	Node *corev1.Node
 	// Owners says of each owner of a tag what has become of it.
 	Owners map[types.UID]pull.Owner
-	Now    time.Time
+	// Lost are the Secrets of images that are gone.
+	Lost map[types.NamespacedName]bool
+	Now  time.Time
 }
 
 // Observe makes every read of a pass over a NodeImage.
 func (c Config) Observe(ctx context.Context, r observe.Reader, image *v1beta1.NodeImage) (Snapshot, error) {
-	s := Snapshot{Image: image, Owners: map[types.UID]pull.Owner{}, Now: c.Now()}
+	s := Snapshot{Image: image, Owners: map[types.UID]pull.Owner{}, Lost: map[types.NamespacedName]bool{}, Now: c.Now()}
 	var node corev1.Node
 	err := r.Get(ctx, client.ObjectKey{Name: image.Name}, &node)
 	switch {
@@ -43,6 +45,9 @@ func (c Config) Observe(ctx context.Context, r observe.Reader, image *v1beta1.No
 		return Snapshot{}, fmt.Errorf("reading node %s: %w", image.Name, err)
 	}
 	for _, of := range image.Spec.Images {
+		if err := c.readSecrets(ctx, r, of.PullSecrets, s.Lost); err != nil {
+			return Snapshot{}, err
+		}
 		for i := range of.Tags {
 			for _, owner := range of.Tags[i].OwnerReferences {
 				if _, known := s.Owners[owner.UID]; known {
@@ -55,6 +60,22 @@ func (c Config) Observe(ctx context.Context, r observe.Reader, image *v1beta1.No
 		}
 	}
 	return s, nil
+}
+
+// readSecrets finds out which Secrets are gone, as far as the manager may know.
+func (c Config) readSecrets(ctx context.Context, r observe.Reader, secrets []v1beta1.ReferenceObject, lost map[types.NamespacedName]bool) error {
+	for _, secret := range secrets {
+		if !c.Jobs || secret.Mode == v1beta1.ReferenceBatch || secret.Namespace != c.ConfigNamespace {
+			continue
+		}
+		key := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}
+		err := r.Get(ctx, key, &corev1.Secret{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading Secret %s: %w", key, err)
+		}
+		lost[key] = err != nil
+	}
+	return nil
 }
 
 // fate finds out what has become of an owner.
@@ -92,7 +113,12 @@ func Plan(s Snapshot) plan.Plan {
 		})
 		return b.Plan()
 	}
-	keep := pull.Keep(s.Image, func(r corev1.ObjectReference) pull.Owner { return s.Owners[r.UID] }, s.Now)
+	keep := pull.Keep(s.Image, pull.Others{
+		Owner: func(r corev1.ObjectReference) pull.Owner { return s.Owners[r.UID] },
+		Lost: func(r v1beta1.ReferenceObject) bool {
+			return s.Lost[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
+		},
+	}, s.Now)
 	after := keep.After
 	if s.Node != nil && !maps.Equal(s.Node.Labels, s.Image.Labels) {
 		if after == nil {

@@ -249,7 +249,7 @@ func TestKeep(t *testing.T) {
 		"a tag of a user's, after its time to live": {byHand, nil, now.Add(ttl), "", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Keep(tc.image, func(r corev1.ObjectReference) Owner { return tc.owners[r.UID] }, tc.at)
+			got := Keep(tc.image, Others{Owner: func(r corev1.ObjectReference) Owner { return tc.owners[r.UID] }, Lost: none}, tc.at)
 			left := "as it was"
 			if got.After != nil {
 				left = says(got.After)
@@ -261,6 +261,31 @@ func TestKeep(t *testing.T) {
 				t.Errorf("left %q, next %s, want %q, %s", left, got.Next, tc.want, tc.next)
 			}
 		})
+	}
+}
+
+func none(v1beta1.ReferenceObject) bool { return false }
+
+func TestSecretsThatAreGoneAreTakenOff(t *testing.T) {
+	n := mustAsk(t, wants(newJob("job", nil), "nginx", "1"), &v1beta1.NodeImage{})
+	image := n.Spec.Images["nginx"]
+	image.PullSecrets = []v1beta1.ReferenceObject{
+		{Namespace: "config", Name: "gone"}, {Namespace: "config", Name: "here"}, {Namespace: "config", Name: "gone", Mode: v1beta1.ReferenceBatch},
+	}
+	n.Spec.Images["nginx"] = image
+	others := Others{
+		Owner: func(corev1.ObjectReference) Owner { return Running },
+		Lost:  func(r v1beta1.ReferenceObject) bool { return r.Name == "gone" },
+	}
+	got := Keep(n, others, now)
+	if got.After == nil {
+		t.Fatal("nothing was taken off")
+	}
+	if diff := cmp.Diff(image.PullSecrets[1:], got.After.Spec.Images["nginx"].PullSecrets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if again := Keep(got.After, others, now); again.After != nil {
+		t.Errorf("taken off once more: %+v", again.After.Spec)
 	}
 }
 
@@ -347,12 +372,12 @@ func TestRoundsOfAnyCourse(t *testing.T) {
 			case 2:
 				gone[job.UID] = true
 			default:
-				keep := Keep(n, func(r corev1.ObjectReference) Owner {
+				keep := Keep(n, Others{Owner: func(r corev1.ObjectReference) Owner {
 					if gone[r.UID] {
 						return Gone
 					}
 					return Running
-				}, now)
+				}, Lost: none}, now)
 				if keep.After != nil {
 					n = keep.After
 				}
