@@ -30,6 +30,7 @@ func addImageControllers(ctx context.Context, mgr ctrlmanager.Manager, live clie
 		Workers:         s.NodeImageWorkers,
 		CreationDelay:   s.NodeImageCreationDelay,
 		Jobs:            jobs,
+		Namespace:       s.Namespace,
 		ConfigNamespace: s.DaemonConfigNamespace,
 		Now:             time.Now,
 	})
