@@ -9,7 +9,10 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -25,7 +28,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		return err
 	}
 	executor := executors(mgr, live)
-	return errors.Join(cloneset.Add(mgr, cloneset.Config{
+	return errors.Join(addNodeControllers(mgr, live, o, gates), cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
@@ -62,6 +65,35 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			PreDownload: gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
 			InPlace:     inPlaceOptions(gates),
 		},
+	}))
+}
+
+// addNodeControllers adds those whose work the daemons of the nodes do.
+func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
+	if !gates.Enabled(features.KruiseDaemon) {
+		return nil
+	}
+	executor := executors(mgr, live)
+	err := containerrecreate.Add(mgr, containerrecreate.Config{
+		Executor: executor(containerrecreate.EventSource),
+		Live:     live,
+		Workers:  o.ContainerRecreateWorkers,
+		Now:      time.Now,
+	})
+	if !gates.Enabled(features.PodProbeMarkerGate) {
+		return err
+	}
+	return errors.Join(err, podprobemarker.Add(mgr, podprobemarker.Config{
+		Executor: executor(podprobemarker.EventSource),
+		Live:     live,
+		Workers:  o.PodProbeMarkerWorkers,
+		Now:      time.Now,
+	}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+		Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+		Executor: executor(nodepodprobe.EventSource),
+		Live:     live,
+		Workers:  o.NodePodProbeWorkers,
+		Now:      time.Now,
 	}))
 }
 

@@ -73,13 +73,16 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 4 || len(validating.Webhooks) != 6 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want 4 and 6", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 5 || len(validating.Webhooks) != 7 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want 5 and 7", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{
+		LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
+	}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
