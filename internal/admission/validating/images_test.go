@@ -31,13 +31,13 @@ func TestImageJobs(t *testing.T) {
 		"a change, with the gate closed":           {options: noJobs, spec: other, old: spec, code: http.StatusForbidden, says: "feature-gate ImagePullJobGate is not enabled"},
 		"a change to something wrong":              {options: open, spec: `{"image":"A"}`, old: spec, code: http.StatusUnprocessableEntity, says: "spec.image: Invalid value: \"A\": invalid image A: "},
 		"what was stored before the rule can stay": {options: open, spec: `{"image":"A"}`, old: `{"image":"A"}`},
-		"no image":                                 {options: open, spec: `{}`, code: http.StatusUnprocessableEntity, says: "image can not be empty"},
-		"a list with an image twice":               {options: open, kind: "ImageListPullJob", spec: `{"images":["a","b","a"]}`, code: http.StatusUnprocessableEntity, says: "spec.images[2]: Invalid value: \"a\": images cannot have duplicate values"},
-		"a list with something wrong":              {options: open, kind: "ImageListPullJob", spec: `{"images":["a","B"]}`, code: http.StatusUnprocessableEntity, says: "spec.images[1]: Invalid value: \"B\": invalid image B: "},
-		"a selector that can't be read":            {options: open, spec: `{"image":"a","selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}`, code: http.StatusUnprocessableEntity, says: "spec.selector: Invalid value"},
-		"a NodeImage":                              {options: noJobs, kind: "NodeImage", spec: `{}`},
-		"a NodeImage without daemons":              {options: noDaemon, kind: "NodeImage", spec: `{}`, code: http.StatusForbidden, says: "feature-gate KruiseDaemon is not enabled"},
-		"a NodeImage that was there before":        {options: noDaemon, kind: "NodeImage", spec: `{}`, old: `{}`},
+		"no image":                          {options: open, spec: `{}`, code: http.StatusUnprocessableEntity, says: "image can not be empty"},
+		"a list with an image twice":        {options: open, kind: "ImageListPullJob", spec: `{"images":["a","b","a"]}`, code: http.StatusUnprocessableEntity, says: "spec.images[2]: Invalid value: \"a\": images cannot have duplicate values"},
+		"a list with something wrong":       {options: open, kind: "ImageListPullJob", spec: `{"images":["a","B"]}`, code: http.StatusUnprocessableEntity, says: "spec.images[1]: Invalid value: \"B\": invalid image B: "},
+		"a selector that can't be read":     {options: open, spec: `{"image":"a","selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}`, code: http.StatusUnprocessableEntity, says: "spec.selector: Invalid value"},
+		"a NodeImage":                       {options: noJobs, kind: "NodeImage", spec: `{}`},
+		"a NodeImage without daemons":       {options: noDaemon, kind: "NodeImage", spec: `{}`, code: http.StatusForbidden, says: "feature-gate KruiseDaemon is not enabled"},
+		"a NodeImage that was there before": {options: noDaemon, kind: "NodeImage", spec: `{}`, old: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, handler := "ImagePullJob", ImagePullJob(tc.options)
