@@ -49,6 +49,7 @@ func addImageControllers(ctx context.Context, mgr ctrlmanager.Manager, live clie
 		Now:      time.Now,
 		Options: imagepulljob.Options{
 			ConfigNamespace: s.DaemonConfigNamespace,
+			SystemNamespace: s.Webhook.PodNamespace,
 			Extra:           time.Duration(s.NodeImageExtraTTL) * time.Second,
 		},
 	}), imagelistpulljob.Add(mgr, imagelistpulljob.Config{
