@@ -2,6 +2,7 @@ package admission
 
 import (
 	"net/http"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -22,8 +23,11 @@ type Options struct {
 	CloneSet          validating.CloneSetOptions
 	ContainerRecreate recreate.Options
 	DaemonSet         validating.DaemonSetOptions
+	Images            validating.ImageOptions
 	PodProbeMarker    validating.PodProbeMarkerOptions
 	StatefulSet       validating.StatefulSetOptions
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -37,12 +41,17 @@ func Register(server Server, o Options) {
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
+		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
+		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
+		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
-			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			if handlers.mutate != nil { // else the schema has all defaults
+				server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			}
 			server.Register("/validate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.validate})
 		}
 	}

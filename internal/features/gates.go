@@ -17,6 +17,8 @@ const (
 	KruisePodReadinessGate Gate = "KruisePodReadinessGate"
 	// PreDownloadImageForInPlaceUpdate: images are pulled on the nodes before Pods are updated in place.
 	PreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
+	// PreDownloadImageForDaemonSetUpdate: images are pulled on the nodes before Pods of DaemonSets are updated.
+	PreDownloadImageForDaemonSetUpdate Gate = "PreDownloadImageForDaemonSetUpdate"
 	// CloneSetPartitionRollback: raising the partition takes updated Pods back to the current revision.
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
@@ -61,7 +63,6 @@ const (
 	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
 	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	sidecarTerminator                         Gate = "SidecarTerminator"
-	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
 )
@@ -100,7 +101,7 @@ func specs() []spec {
 		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
 		{PodProbeMarkerGate, true, beta},
-		{preDownloadImageForDaemonSetUpdate, false, alpha},
+		{PreDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
@@ -130,7 +131,7 @@ func needs() map[Gate][]Gate {
 			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
-			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
+			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,
 			PodProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
