@@ -2,12 +2,14 @@ package admission
 
 import (
 	"net/http"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
+	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
@@ -17,10 +19,15 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions   client.Reader
-	CloneSet    validating.CloneSetOptions
-	DaemonSet   validating.DaemonSetOptions
-	StatefulSet validating.StatefulSetOptions
+	Revisions         client.Reader
+	CloneSet          validating.CloneSetOptions
+	ContainerRecreate recreate.Options
+	DaemonSet         validating.DaemonSetOptions
+	Images            validating.ImageOptions
+	PodProbeMarker    validating.PodProbeMarkerOptions
+	StatefulSet       validating.StatefulSetOptions
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -31,13 +38,20 @@ type Server interface {
 // Register puts every handler at its path. Older installations name the version in their paths; both spellings work.
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
+	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
+	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
+		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
+		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
+		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
-			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			if handlers.mutate != nil { // else the schema has all defaults
+				server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			}
 			server.Register("/validate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.validate})
 		}
 	}

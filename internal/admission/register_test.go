@@ -22,11 +22,15 @@ func TestRegister(t *testing.T) {
 	var got paths
 	Register(&got, Options{})
 	slices.Sort(got)
-	want := paths{"/convert"}
+	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker"}
 	for _, verb := range []string{"mutate", "validate"} {
 		for _, kind := range []string{"cloneset", "daemonset", "statefulset"} {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)
 		}
+	}
+	for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
+		want = append(want, "/mutate-"+group+"-nodeimage", "/validate-"+group+"-nodeimage",
+			"/validate-"+group+"-imagepulljob", "/validate-"+group+"-imagelistpulljob")
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -28,6 +28,12 @@ type conversion func(src map[string]any) (map[string]any, error)
 
 func pairs() []pair {
 	return []pair{{
+		hub:            v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		spoke:          v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		differInStatus: []string{"conditions", "containerStatusSnapshot"},
+		toHub:          typed(recreateToHub),
+		fromHub:        typed(recreateFromHub),
+	}, {
 		hub:     v1beta1.GroupVersion.WithKind("CloneSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("CloneSet"),
 		differ:  []string{"scaleStrategy", "updateStrategy"},
@@ -40,6 +46,22 @@ func pairs() []pair {
 		differInStatus: []string{"updateRevision", "daemonSetHash"},
 		toHub:          typed(DaemonSetToHub),
 		fromHub:        typed(DaemonSetFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("ImageListPullJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("ImageListPullJob"),
+		toHub:   typed(ImageListPullJobToHub),
+		fromHub: typed(ImageListPullJobFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("ImagePullJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("ImagePullJob"),
+		toHub:   typed(ImagePullJobToHub),
+		fromHub: typed(ImagePullJobFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("NodeImage"),
+		spoke:   v1alpha1.GroupVersion.WithKind("NodeImage"),
+		differ:  []string{"images"},
+		toHub:   typed(NodeImageToHub),
+		fromHub: typed(NodeImageFromHub),
 	}, {
 		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
@@ -95,8 +117,8 @@ func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind
 	if hasSpec {
 		out.Object["spec"] = replace(spec, converted["spec"], p.differ...)
 	}
-	if hasStatus && len(p.differInStatus) > 0 {
-		out.Object["status"] = replace(status, converted["status"], p.differInStatus...)
+	if told := replace(status, converted["status"], p.differInStatus...); hasStatus && len(p.differInStatus) > 0 || len(told) > 0 {
+		out.Object["status"] = told
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 	shipped "github.com/seed-69ecc383/kruise/config/webhook"
 	"github.com/seed-69ecc383/kruise/internal/admission"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/features"
@@ -31,6 +33,16 @@ import (
 type settings struct {
 	Options
 	gates features.Set
+}
+
+// off returns the first of the gates that is off; empty when all are on.
+func (s settings) off(gates ...features.Gate) string {
+	for _, gate := range gates {
+		if !s.gates.Enabled(gate) {
+			return string(gate)
+		}
+	}
+	return ""
 }
 
 // presented hands the certificate of the moment to the webhook server, which is made before the part that keeps it.
@@ -91,10 +103,14 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
+		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
+		PodProbeMarker:    validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
 		DaemonSet: validating.DaemonSetOptions{
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
+		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
+		Now:    time.Now,
 	})
 	rotator, err := newRotator(live, s, served.has)
 	if err != nil {

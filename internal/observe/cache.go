@@ -14,7 +14,8 @@ func Slim(object any) (any, error) {
 	return object, nil
 }
 
-// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only what identifies it.
+// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only its
+// outline: what identifies it, where it runs, and what its containers are doing.
 func SlimPod(groups ...string) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
@@ -31,14 +32,39 @@ func SlimPod(groups ...string) func(any) (any, error) {
 				}
 			}
 		}
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
-			Labels: p.Labels, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
-		}}, nil
+		return outline(p), nil
 	}
 }
 
-// SlimNode leaves of a node what says which Pods fit it: its labels and its taints. The rest, above all the images that it has, is many times that.
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, and by probes.
+func outline(p *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
+			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: p.Spec.NodeName, ReadinessGates: p.Spec.ReadinessGates,
+			Containers: outlines(p.Spec.Containers), InitContainers: outlines(p.Spec.InitContainers),
+		},
+		Status: corev1.PodStatus{
+			Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: p.Status.Conditions,
+			ContainerStatuses: p.Status.ContainerStatuses, InitContainerStatuses: p.Status.InitContainerStatuses,
+		},
+	}
+}
+
+func outlines(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for i := range containers {
+		c := &containers[i]
+		out = append(out, corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
+	}
+	return out
+}
+
+// SlimNode leaves of a node what says which Pods fit it, its labels and its taints, and since when it is Ready. The rest, above all the images that
+// it has, is many times that.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -47,5 +73,16 @@ func SlimNode(object any) (any, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
 	}, nil
+}
+
+// readyCondition returns the condition Ready without its heartbeat, its only part that changes all the time.
+func readyCondition(node *corev1.Node) []corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	return nil
 }

@@ -34,6 +34,8 @@ rules:
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update, patch]}
 - {apiGroups: ["", events.k8s.io], resources: [events], verbs: [create, patch]}
 - {apiGroups: [storage.k8s.io], resources: [storageclasses], verbs: [get, list, watch]}
+- {apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: [get, list, watch]}
+- {apiGroups: [apps.kruise.io], resources: [nodeimages/status], verbs: [update]}
 `},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kruise-local:simulator", `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -69,8 +71,8 @@ allowVolumeExpansion: true
 	}
 }
 
-func applyObjects(ctx context.Context, client kubernetes.Interface) error {
-	for _, object := range objects() {
+func applyObjects(ctx context.Context, client kubernetes.Interface, objects []object) error {
+	for _, object := range objects {
 		body, err := yaml.YAMLToJSON([]byte(object.yaml))
 		if err != nil {
 			return fmt.Errorf("reading object %s: %w", object.path, err)

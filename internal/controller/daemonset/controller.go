@@ -79,6 +79,11 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 			if err != nil {
 				return Survey{}, err
 			}
+			if c.Options.PreDownload {
+				if s.PullJobs, err = r.ImagePullJobs(ctx, set.Namespace, set.UID); err != nil {
+					return Survey{}, err
+				}
+			}
 			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(set.UID)
 			s.Failures = l.memory.failures(set.UID, set.Generation)
 			return Take(s), nil
