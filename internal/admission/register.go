@@ -17,10 +17,11 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions   client.Reader
-	CloneSet    validating.CloneSetOptions
-	DaemonSet   validating.DaemonSetOptions
-	StatefulSet validating.StatefulSetOptions
+	Revisions    client.Reader
+	BroadcastJob validating.BroadcastJobOptions
+	CloneSet     validating.CloneSetOptions
+	DaemonSet    validating.DaemonSetOptions
+	StatefulSet  validating.StatefulSetOptions
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -32,9 +33,10 @@ type Server interface {
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"broadcastjob": {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
+		"cloneset":     {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":    {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"statefulset":  {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})

@@ -27,7 +27,11 @@ func NewEvents(recorder record.EventRecorder) *Events {
 func (e *Events) after(owner plan.Object, a plan.Action, err error) {
 	switch {
 	case err == nil && a.Event != "":
-		e.recorder.Event(owner, corev1.EventTypeNormal, a.Event, a.EventMessage)
+		kind := a.EventType
+		if kind == "" {
+			kind = corev1.EventTypeNormal
+		}
+		e.recorder.Event(owner, kind, a.Event, a.EventMessage)
 	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.recorder.Event(owner, corev1.EventTypeWarning, a.FailedEvent, err.Error())
 	}

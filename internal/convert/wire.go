@@ -28,6 +28,11 @@ type conversion func(src map[string]any) (map[string]any, error)
 
 func pairs() []pair {
 	return []pair{{
+		hub:     v1beta1.GroupVersion.WithKind("BroadcastJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("BroadcastJob"),
+		toHub:   typed(BroadcastJobToHub),
+		fromHub: typed(BroadcastJobFromHub),
+	}, {
 		hub:     v1beta1.GroupVersion.WithKind("CloneSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("CloneSet"),
 		differ:  []string{"scaleStrategy", "updateStrategy"},

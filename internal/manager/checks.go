@@ -19,7 +19,7 @@ const oldestServer = "1.32"
 
 // crds are the kinds that must be installed.
 func crds() []string {
-	return []string{"clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
+	return []string{"broadcastjobs.apps.kruise.io", "clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
 }
 
 // need is a right that the manager cannot work without.
@@ -39,6 +39,9 @@ func Needs() []need {
 		{group: "", resource: "events", verbs: []string{"create", "patch"}},
 		{group: "", resource: "podtemplates", verbs: []string{"create"}},
 		{group: "apps", resource: "controllerrevisions", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},

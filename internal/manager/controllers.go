@@ -8,6 +8,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/broadcastjob"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
@@ -64,6 +65,12 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
 		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+	}), broadcastjob.Add(mgr, broadcastjob.Config{
+		Executor: executor(broadcastjob.EventSource),
+		Live:     live,
+		Workers:  o.BroadcastJobWorkers,
+		Now:      time.Now,
+		Options:  broadcastjob.Options{BindPods: !o.AssignBroadcastJobPodsByScheduler},
 	}))
 }
 

@@ -29,11 +29,14 @@ type Options struct {
 
 	CacheSyncTimeout         time.Duration
 	WebhookInitializeTimeout time.Duration
+	BroadcastJobWorkers      int
 	CloneSetWorkers          int
 	DaemonSetWorkers         int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
+
+	AssignBroadcastJobPodsByScheduler bool
 
 	Webhook WebhookOptions
 }
@@ -72,6 +75,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often the Lease is looked at")
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
 	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
+	fs.IntVar(&o.BroadcastJobWorkers, "broadcastjob-workers", 3, "BroadcastJobs looked after at the same time")
+	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true, "have the scheduler bind the Pods of BroadcastJobs to their nodes")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
@@ -91,10 +96,10 @@ func ignored() map[string]string {
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
-		"assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
+		"nodeimage-creation-delay":    "30s",
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
-		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
+		"workloadspread-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
 		"nodeimage-workers": "3", "crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
 		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
 	}
@@ -126,7 +131,7 @@ func (o *Options) validate() error {
 	for _, workers := range []struct {
 		flag   string
 		number int
-	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
+	}{{"broadcastjob-workers", o.BroadcastJobWorkers}, {"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
 		}

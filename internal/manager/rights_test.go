@@ -73,13 +73,13 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 3 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want three of each", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 4 || len(validating.Webhooks) != 4 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want four of each", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{LoggingFormat: "text", BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
@@ -88,6 +88,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"an unknown format of logs":   {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
 		"no workers":                  {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
 		"no workers of StatefulSets":  {func(o *Options) { o.StatefulSetWorkers = 0 }, "--statefulset-workers is 0, want 1 at least"},
+		"no workers of BroadcastJobs": {func(o *Options) { o.BroadcastJobWorkers = 0 }, "--broadcastjob-workers is 0, want 1 at least"},
 		"a port that is not a number": {func(o *Options) { o.Webhook.Port = "-1" }, `WEBHOOK_PORT is "-1", want the number of a port: address -1: invalid port`},
 	}
 	for name, tc := range cases {

@@ -38,7 +38,7 @@ func SlimPod(groups ...string) func(any) (any, error) {
 	}
 }
 
-// SlimNode leaves of a node what says which Pods fit it: its labels and its taints. The rest, above all the images that it has, is many times that.
+// SlimNode leaves of a node what says which Pods fit it: its labels, its taints, whether it is cordoned, and its size. The rest, above all the images that it has, is many times that.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -46,6 +46,7 @@ func SlimNode(object any) (any, error) {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable},
 	}, nil
 }

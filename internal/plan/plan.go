@@ -59,6 +59,8 @@ type Action struct {
 	What, Why string
 	// Event is the reason of the event to emit on the owner once the write has succeeded; empty for none.
 	Event string
+	// EventType is that event's type; Normal when empty.
+	EventType string
 	// EventMessage is that event's message.
 	EventMessage string
 	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none.
