@@ -60,6 +60,8 @@ type Loop = loop.Loop[*v1beta1.BroadcastJob, Survey]
 
 // NewLoop returns the reconcile of BroadcastJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Exact = true // a job that is over must not run again
 	return &Loop{
 		New:   func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
 		Cache: cached,
@@ -79,6 +81,6 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 			return after
 		},
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 }

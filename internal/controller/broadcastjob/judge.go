@@ -92,9 +92,9 @@ func ends(job *v1beta1.BroadcastJob) bool {
 	return job.Spec.CompletionPolicy.Type != v1beta1.NeverComplete
 }
 
-// isComplete reports whether every node is done. A job for no node waits for one.
+// isComplete reports whether every node is done, and no Pod is left that is sent away. A job for no node waits for one.
 func (v *Survey) isComplete() bool {
-	return ends(v.Job) && v.desired > 0 && !slices.ContainsFunc(v.places, func(p *place) bool { return p.counts() && !p.isDone() })
+	return ends(v.Job) && v.desired > 0 && v.active == 0 && !slices.ContainsFunc(v.places, func(p *place) bool { return p.counts() && !p.isDone() })
 }
 
 // untilDeadline returns how long the job may still take, if there is a limit. Pauses do not stop the clock.
