@@ -2,7 +2,6 @@ package broadcastjob
 
 import (
 	"fmt"
-	"math/rand"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,20 +9,18 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/promises"
 )
-
-const userActor = "user"
 
 // scenario is one user with one BroadcastJob after the other, and an administrator whose nodes come, go, are tainted and cordoned.
 type scenario struct {
-	cluster *simulate.Cluster
-	rand    *rand.Rand
-	key     simulate.Key
+	promises.User
+	key simulate.Key
 }
 
-func newScenario(c *simulate.Cluster, r *rand.Rand) *scenario {
-	s := &scenario{cluster: c, rand: r, key: simulate.Key{Kind: kind(), Namespace: "default", Name: "patch"}}
-	for range 3 + r.Intn(4) {
+func newScenario(w *promises.World) *scenario {
+	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: kind(), Namespace: "default", Name: "patch"}}
+	for range 3 + w.Rand.Intn(4) {
 		s.addNode()
 	}
 	s.create()
@@ -31,15 +28,13 @@ func newScenario(c *simulate.Cluster, r *rand.Rand) *scenario {
 }
 
 func (s *scenario) job() *v1beta1.BroadcastJob {
-	job, _ := s.cluster.Get(s.key).(*v1beta1.BroadcastJob)
+	job, _ := s.Cluster.Get(s.key).(*v1beta1.BroadcastJob)
 	return job
 }
 
-func (s *scenario) chance(percent int) bool { return s.rand.Intn(100) < percent }
-
 func (s *scenario) addNode() {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", s.rand.Intn(8)), Labels: map[string]string{"disk": "ssd"}}}
-	_, _ = s.cluster.Create(userActor, node) // the name may be taken
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", s.Rand.Intn(8)), Labels: map[string]string{"disk": "ssd"}}}
+	_, _ = s.Cluster.Create(promises.UserActor, node) // the name may be taken
 }
 
 func (s *scenario) create() {
@@ -48,29 +43,29 @@ func (s *scenario) create() {
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers:    []corev1.Container{{Name: "app", Image: "app:v1"}},
 	}
-	if s.chance(40) {
+	if s.Chance(40) {
 		job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-		job.Spec.FailurePolicy.RestartLimit = int32(s.rand.Intn(2))
+		job.Spec.FailurePolicy.RestartLimit = int32(s.Rand.Intn(2))
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		job.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "l", Operator: corev1.TolerationOpExists}}
 	}
 	s.parallelism(job)
 	policies := []v1beta1.FailurePolicyType{"", v1beta1.FailurePolicyTypeContinue, v1beta1.FailurePolicyTypeFailFast, v1beta1.FailurePolicyTypePause, v1beta1.FailurePolicyTypePause}
-	job.Spec.FailurePolicy.Type = policies[s.rand.Intn(len(policies))]
+	job.Spec.FailurePolicy.Type = policies[s.Rand.Intn(len(policies))]
 	job.Spec.CompletionPolicy.Type = v1beta1.AlwaysComplete
 	switch {
-	case s.chance(25):
+	case s.Chance(25):
 		job.Spec.CompletionPolicy.Type = v1beta1.NeverComplete
-	case s.chance(30):
-		seconds := int64(10 + s.rand.Intn(60))
+	case s.Chance(30):
+		seconds := int64(10 + s.Rand.Intn(60))
 		job.Spec.CompletionPolicy.ActiveDeadlineSeconds = &seconds
-	case s.chance(30):
-		seconds := int32(s.rand.Intn(20))
+	case s.Chance(30):
+		seconds := int32(s.Rand.Intn(20))
 		job.Spec.CompletionPolicy.TTLSecondsAfterFinished = &seconds
 	}
-	job.Spec.Paused = s.chance(10)
-	if _, err := s.cluster.Create(userActor, job); err != nil {
+	job.Spec.Paused = s.Chance(10)
+	if _, err := s.Cluster.Create(promises.UserActor, job); err != nil {
 		panic(err)
 	}
 }
@@ -78,8 +73,8 @@ func (s *scenario) create() {
 func (s *scenario) parallelism(job *v1beta1.BroadcastJob) {
 	values := []intstr.IntOrString{intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("30%"), intstr.FromString("100%"), intstr.FromInt32(0)}
 	job.Spec.Parallelism = nil
-	if s.chance(80) {
-		job.Spec.Parallelism = &values[s.rand.Intn(len(values))]
+	if s.Chance(80) {
+		job.Spec.Parallelism = &values[s.Rand.Intn(len(values))]
 	}
 }
 
@@ -90,15 +85,15 @@ func (s *scenario) act() {
 		s.create()
 		return
 	}
-	switch n := s.rand.Intn(100); {
+	switch n := s.Rand.Intn(100); {
 	case n < 10:
-		simulate.Update(s.cluster, userActor, job, s.parallelism)
+		simulate.Update(s.Cluster, promises.UserActor, job, s.parallelism)
 	case n < 25:
-		simulate.Update(s.cluster, userActor, job, func(job *v1beta1.BroadcastJob) { job.Spec.Paused = !job.Spec.Paused })
+		simulate.Update(s.Cluster, promises.UserActor, job, func(job *v1beta1.BroadcastJob) { job.Spec.Paused = !job.Spec.Paused })
 	case n < 30:
-		simulate.Update(s.cluster, userActor, job, func(job *v1beta1.BroadcastJob) { job.Spec.Template.Spec.Containers[0].Image += "1" })
+		simulate.Update(s.Cluster, promises.UserActor, job, func(job *v1beta1.BroadcastJob) { job.Spec.Template.Spec.Containers[0].Image += "1" })
 	case n < 33:
-		s.cluster.Delete(userActor, job)
+		s.Cluster.Delete(promises.UserActor, job)
 	case n < 75:
 		s.actOnNode()
 	default:
@@ -107,63 +102,53 @@ func (s *scenario) act() {
 }
 
 func (s *scenario) actOnNode() {
-	nodes := s.cluster.Of(corev1.SchemeGroupVersion.WithKind("Node"))
-	if len(nodes) == 0 || s.chance(30) {
+	nodes := s.Cluster.Of(corev1.SchemeGroupVersion.WithKind("Node"))
+	if len(nodes) == 0 || s.Chance(30) {
 		s.addNode()
 		return
 	}
-	node := nodes[s.rand.Intn(len(nodes))].(*corev1.Node)
-	change := func(change func(*corev1.Node)) { simulate.Update(s.cluster, userActor, node, change) }
-	switch n := s.rand.Intn(100); {
+	node := nodes[s.Rand.Intn(len(nodes))].(*corev1.Node)
+	change := func(change func(*corev1.Node)) { simulate.Update(s.Cluster, promises.UserActor, node, change) }
+	switch n := s.Rand.Intn(100); {
 	case n < 15:
-		s.cluster.Delete(userActor, node)
+		s.Cluster.Delete(promises.UserActor, node)
 	case n < 60:
 		change(func(node *corev1.Node) {
 			node.Spec.Taints = nil
-			if s.chance(60) {
+			if s.Chance(60) {
 				effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}
-				node.Spec.Taints = []corev1.Taint{{Key: []string{"k", "l"}[s.rand.Intn(2)], Effect: effects[s.rand.Intn(3)]}}
+				node.Spec.Taints = []corev1.Taint{{Key: []string{"k", "l"}[s.Rand.Intn(2)], Effect: effects[s.Rand.Intn(3)]}}
 			}
 		})
 	case n < 80:
 		change(func(node *corev1.Node) { node.Spec.Unschedulable = !node.Spec.Unschedulable })
 	default:
-		change(func(node *corev1.Node) { node.Status.Phase = corev1.NodePhase(fmt.Sprint(s.rand.Intn(9))) }) // a heartbeat
+		change(func(node *corev1.Node) { node.Status.Phase = corev1.NodePhase(fmt.Sprint(s.Rand.Intn(9))) }) // a heartbeat
 	}
-}
-
-func (s *scenario) pods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, object := range s.cluster.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
-		pods = append(pods, object.(*corev1.Pod))
-	}
-	return pods
 }
 
 func (s *scenario) actOnPod() {
-	pods := s.pods()
+	pods := s.Pods()
 	if len(pods) == 0 {
 		return
 	}
-	p := pods[s.rand.Intn(len(pods))]
-	if s.chance(20) {
-		s.cluster.Delete(userActor, p)
+	p := pods[s.Rand.Intn(len(pods))]
+	if s.Chance(20) {
+		s.Cluster.Delete(promises.UserActor, p)
 		return
 	}
-	simulate.Update(s.cluster, "rogue", p, func(p *corev1.Pod) {
-		p.Annotations = map[string]string{"rogue": fmt.Sprint(s.rand.Intn(1000))}
-	})
+	s.Meddle(p)
 }
 
 // runPods has a Pod that runs end, mostly well, and reports whether there was one.
 func (s *scenario) runPods() bool {
-	for _, p := range s.pods() {
+	for _, p := range s.Pods() {
 		if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil {
 			continue
 		}
-		simulate.Update(s.cluster, "kubelet", p, func(p *corev1.Pod) {
+		simulate.Update(s.Cluster, "kubelet", p, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodSucceeded
-			if s.chance(20) {
+			if s.Chance(20) {
 				p.Status.Phase = corev1.PodFailed
 			}
 		})
@@ -177,7 +162,7 @@ func (s *scenario) relent() {
 	if s.job() == nil {
 		return
 	}
-	simulate.Update(s.cluster, userActor, s.job(), func(job *v1beta1.BroadcastJob) {
+	simulate.Update(s.Cluster, promises.UserActor, s.job(), func(job *v1beta1.BroadcastJob) {
 		job.Spec.Paused, job.Spec.Parallelism = false, nil
 	})
 }
@@ -188,6 +173,6 @@ func (s *scenario) goOn() bool {
 	if job == nil || !job.Spec.Paused {
 		return false
 	}
-	simulate.Update(s.cluster, userActor, job, func(job *v1beta1.BroadcastJob) { job.Spec.Paused = false })
+	simulate.Update(s.Cluster, promises.UserActor, job, func(job *v1beta1.BroadcastJob) { job.Spec.Paused = false })
 	return true
 }
