@@ -20,6 +20,7 @@ require (
 require (
 	github.com/go-logr/zapr v1.3.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 )
