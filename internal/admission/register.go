@@ -2,6 +2,7 @@ package admission
 
 import (
 	"net/http"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -22,6 +23,9 @@ type Options struct {
 	CloneSet     validating.CloneSetOptions
 	DaemonSet    validating.DaemonSetOptions
 	StatefulSet  validating.StatefulSetOptions
+	Images       validating.ImageOptions
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -33,13 +37,18 @@ type Server interface {
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"broadcastjob": {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
-		"cloneset":     {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset":    {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"statefulset":  {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
+		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
+		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
+		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
+		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
-			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			if handlers.mutate != nil { // else the schema has all defaults
+				server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			}
 			server.Register("/validate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.validate})
 		}
 	}

@@ -25,15 +25,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
-	executor := func(eventSource string) *apply.Executor {
-		return &apply.Executor{Config: apply.Config{
-			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-			Scheme:      mgr.GetScheme(),
-			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-			Parallel:    parallelWrites,
-		}}
-	}
+	executor := executors(mgr, live)
 	return errors.Join(cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
@@ -72,6 +64,19 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Now:      time.Now,
 		Options:  broadcastjob.Options{BindPods: !o.AssignBroadcastJobPodsByScheduler},
 	}))
+}
+
+// executors returns how the executor of a controller is made, which is known by the source of its events.
+func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
+	return func(eventSource string) *apply.Executor {
+		return &apply.Executor{Config: apply.Config{
+			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+			Scheme:      mgr.GetScheme(),
+			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
+			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
+			Parallel:    parallelWrites,
+		}}
+	}
 }
 
 func inPlaceOptions(gates features.Set) inplace.Options {

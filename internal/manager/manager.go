@@ -78,7 +78,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	if err := check(ctx, live, versions); err != nil {
+	needs := Needs()
+	if gates.Enabled(features.ImagePullJobGate) {
+		needs = append(needs, pullSecretNeeds(o.DaemonConfigNamespace)...)
+	}
+	if err := check(ctx, live, versions, needs); err != nil {
 		return err
 	}
 	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -91,6 +95,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := addControllers(mgr, live, o, gates); err != nil {
+		return err
+	}
+	if err := addImageControllers(ctx, mgr, live, settings{Options: o, gates: gates}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -136,8 +143,11 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
-				&corev1.Node{}: {Transform: observe.SlimNode, Field: fields.Everything()},
+				&corev1.Pod{}:        {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
+				&corev1.Node{}:       {Transform: observe.SlimNode, Field: fields.Everything()},
+				&v1beta1.NodeImage{}: {Field: fields.Everything()},
+				// The only ones that the manager may list.
+				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},
 			},
 		},
 	}

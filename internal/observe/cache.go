@@ -14,7 +14,8 @@ func Slim(object any) (any, error) {
 	return object, nil
 }
 
-// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only what identifies it.
+// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only what identifies it, and on which node
+// it is, if it still runs: images are pulled on the nodes of any Pods.
 func SlimPod(groups ...string) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
@@ -34,11 +35,12 @@ func SlimPod(groups ...string) func(any) (any, error) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			Labels: p.Labels, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
-		}}, nil
+		}, Spec: corev1.PodSpec{NodeName: p.Spec.NodeName}, Status: corev1.PodStatus{Phase: p.Status.Phase}}, nil
 	}
 }
 
-// SlimNode leaves of a node what says which Pods fit it: its labels, its taints, whether it is cordoned, and its size. The rest, above all the images that it has, is many times that.
+// SlimNode leaves of a node what says which Pods fit it, its labels, its taints, whether it is cordoned and its size, and since when it is Ready. The
+// rest, above all the images that it has, is many times that.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -47,6 +49,16 @@ func SlimNode(object any) (any, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable},
+		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, Conditions: readyCondition(node)},
 	}, nil
+}
+
+// readyCondition returns the condition Ready without its heartbeat, its only part that changes all the time.
+func readyCondition(node *corev1.Node) []corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	return nil
 }

@@ -22,7 +22,12 @@ const (
 
 // AddIndexes adds the indexes that the reads of this package use to a cache.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+	return AddControllerIndex(ctx, indexer, &corev1.Pod{}, &appsv1.ControllerRevision{})
+}
+
+// AddControllerIndex adds the index ByController for further kinds, which have the cache hold them.
+func AddControllerIndex(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
+	for _, kind := range kinds {
 		if err := indexer.IndexField(ctx, kind, ByController, ControllerKey); err != nil {
 			return fmt.Errorf("indexing %T by controller: %w", kind, err)
 		}
