@@ -6,6 +6,7 @@ require (
 	github.com/distribution/reference v0.6.0
 	github.com/google/go-cmp v0.7.0
 	github.com/prometheus/client_golang v1.23.2
+	github.com/robfig/cron/v3 v3.0.1
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
 	k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver v0.36.3
@@ -17,13 +18,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require (
-	github.com/go-logr/zapr v1.3.0 // indirect
-	github.com/opencontainers/go-digest v1.0.0 // indirect
-	github.com/robfig/cron/v3 v3.0.1 // indirect
-	go.uber.org/multierr v1.11.0 // indirect
-	go.uber.org/zap v1.27.1 // indirect
-)
+require github.com/opencontainers/go-digest v1.0.0 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

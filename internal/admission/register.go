@@ -18,12 +18,13 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions    client.Reader
-	BroadcastJob validating.BroadcastJobOptions
-	CloneSet     validating.CloneSetOptions
-	DaemonSet    validating.DaemonSetOptions
-	StatefulSet  validating.StatefulSetOptions
-	Images       validating.ImageOptions
+	Revisions       client.Reader
+	AdvancedCronJob validating.AdvancedCronJobOptions
+	BroadcastJob    validating.BroadcastJobOptions
+	CloneSet        validating.CloneSetOptions
+	DaemonSet       validating.DaemonSetOptions
+	StatefulSet     validating.StatefulSetOptions
+	Images          validating.ImageOptions
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -37,6 +38,7 @@ type Server interface {
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
+		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.AdvancedCronJob)},
 		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
 		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},

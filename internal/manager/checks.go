@@ -20,7 +20,7 @@ const oldestServer = "1.32"
 // crds are the kinds that must be installed.
 func crds() []string {
 	return []string{
-		"broadcastjobs.apps.kruise.io", "clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io",
+		"advancedcronjobs.apps.kruise.io", "broadcastjobs.apps.kruise.io", "clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io",
 		"nodeimages.apps.kruise.io", "statefulsets.apps.kruise.io",
 	}
 }
@@ -49,7 +49,10 @@ func Needs() []need {
 		{group: "", resource: "events", verbs: []string{"create", "patch"}},
 		{group: "", resource: "podtemplates", verbs: []string{"create"}},
 		{group: "apps", resource: "controllerrevisions", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "broadcastjobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "advancedcronjobs", verbs: []string{"get", "list", "watch"}},
+		{group: "apps.kruise.io", resource: "advancedcronjobs", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "advancedcronjobs", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
@@ -58,7 +61,7 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "imagelistpulljobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "imagelistpulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps.kruise.io", resource: "imagepulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
@@ -69,6 +72,7 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps", resource: "statefulsets", verbs: []string{"get"}},
+		{group: "batch", resource: "jobs", verbs: []string{"get", "list", "watch", "create", "delete"}},
 		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
 	}
 }

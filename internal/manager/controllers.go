@@ -8,6 +8,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/advancedcronjob"
 	"github.com/seed-69ecc383/kruise/internal/controller/broadcastjob"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
@@ -63,6 +64,11 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Workers:  o.BroadcastJobWorkers,
 		Now:      time.Now,
 		Options:  broadcastjob.Options{BindPods: !o.AssignBroadcastJobPodsByScheduler},
+	}), advancedcronjob.Add(mgr, advancedcronjob.Config{
+		Executor: executor(advancedcronjob.EventSource),
+		Live:     live,
+		Workers:  o.AdvancedCronJobWorkers,
+		Now:      time.Now,
 	}))
 }
 

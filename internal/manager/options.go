@@ -29,6 +29,7 @@ type Options struct {
 
 	CacheSyncTimeout         time.Duration
 	WebhookInitializeTimeout time.Duration
+	AdvancedCronJobWorkers   int
 	BroadcastJobWorkers      int
 	CloneSetWorkers          int
 	DaemonSetWorkers         int
@@ -82,6 +83,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often the Lease is looked at")
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
 	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
+	fs.IntVar(&o.AdvancedCronJobWorkers, "advancedcronjob-workers", 3, "AdvancedCronJobs looked after at the same time")
 	fs.IntVar(&o.BroadcastJobWorkers, "broadcastjob-workers", 3, "BroadcastJobs looked after at the same time")
 	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true, "have the scheduler bind the Pods of BroadcastJobs to their nodes")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
@@ -110,8 +112,8 @@ func ignored() map[string]string {
 		"disable-no-deepcopy": "false", "protection-log-path": "/log",
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
-		"workloadspread-workers": "3", "advancedcronjob-workers": "3",
-		"crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
+		"workloadspread-workers": "3",
+		"crr-workers":            "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
 		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
 	}
 }
@@ -144,7 +146,7 @@ func (o *Options) validate() error {
 		flag   string
 		number int
 	}{
-		{"broadcastjob-workers", o.BroadcastJobWorkers}, {"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
+		{"advancedcronjob-workers", o.AdvancedCronJobWorkers}, {"broadcastjob-workers", o.BroadcastJobWorkers}, {"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
 	} {
 		if workers.number < 1 {

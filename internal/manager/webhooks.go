@@ -92,7 +92,8 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
-		BroadcastJob: validating.BroadcastJobOptions{Templates: templates},
+		AdvancedCronJob: validating.AdvancedCronJobOptions{Templates: templates},
+		BroadcastJob:    validating.BroadcastJobOptions{Templates: templates},
 		DaemonSet: validating.DaemonSetOptions{
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),

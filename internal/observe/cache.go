@@ -1,6 +1,7 @@
 package observe
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,17 @@ func Slim(object any) (any, error) {
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil
+}
+
+// SlimJob leaves of a Job what identifies it and how far it has come: what it is to do is nobody's business here.
+func SlimJob(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return Slim(object)
+	}
+	job.ManagedFields = nil
+	job.Spec = batchv1.JobSpec{}
+	return job, nil
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only what identifies it, and on which node

@@ -91,6 +91,8 @@ type Hold struct {
 	Why string
 	// Event is the reason of the event to emit on the owner; empty for none.
 	Event string
+	// EventType is that event's type; Warning when empty.
+	EventType string
 	// Failure is the heading under which the hold is reported as a failure, because only a person can end it; empty for an ordinary wait.
 	Failure Concern
 }

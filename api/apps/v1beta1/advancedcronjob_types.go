@@ -89,10 +89,8 @@ type CronJobTemplate struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	BroadcastJobTemplate *BroadcastJobTemplateSpec `json:"broadcastJobTemplate,omitempty"`
 	// imageListPullJobTemplate makes ImageListPullJobs. Its completion policy must be Always without ttlSecondsAfterFinished: the history limits
-	// decide how long jobs are kept.
+	// decide how long jobs are kept. It can be changed, for the jobs to come.
 	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
 	ImageListPullJobTemplate *ImageListPullJobTemplateSpec `json:"imageListPullJobTemplate,omitempty"`
 }
 
@@ -107,13 +105,18 @@ type BroadcastJobTemplateSpec struct {
 }
 
 // ImageListPullJobTemplateSpec is what an ImageListPullJob is made of.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.completionPolicy) || !has(self.spec.completionPolicy.type) || self.spec.completionPolicy.type == 'Always'",message="must be Always: a job that never ends is no job of a schedule",fieldPath=".spec.completionPolicy.type"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.completionPolicy) || !has(self.spec.completionPolicy.ttlSecondsAfterFinished)",message="may not be set: the history limits decide how long jobs are kept",fieldPath=".spec.completionPolicy.ttlSecondsAfterFinished"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.completionPolicy) || !has(self.spec.completionPolicy.activeDeadlineSeconds) || self.spec.completionPolicy.activeDeadlineSeconds <= 86400",message="must be no more than 86400, a day",fieldPath=".spec.completionPolicy.activeDeadlineSeconds"
 type ImageListPullJobTemplateSpec struct {
 	// metadata holds the labels and annotations of the jobs.
 	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// spec is that of the jobs.
-	// +optional
-	Spec ImageListPullJobSpec `json:"spec,omitempty"`
+	Spec ImageListPullJobSpec `json:"spec"`
 }
 
 // ConcurrencyPolicy says what to do at a slot while an earlier job is under way.
