@@ -5,7 +5,8 @@
 //
 // What makes that hold: the name of a job follows from its slot, so that the API server refuses a second one; and the slot is written down, with
 // the name of the job that is to come, before the job is made. Of a name without a UID in status.active it is thus known that its job
-// still has to be made.
+// still has to be made. (One thing can't be known: that a job was made and deleted again between the death of one controller and the first look of
+// the next. It is made once more.)
 //
 //	slot ── status: slot, name ── (Replace: the earlier jobs go) ── job is made ── status: UID ── runs ── finished ── history
 package advancedcronjob
