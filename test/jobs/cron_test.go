@@ -246,9 +246,7 @@ func TestManagersThatDie(t *testing.T) {
 	shared.manager.Kill()
 	before := len(made())
 	time.Sleep(12 * time.Second)
-	manager, err := shared.StartManager(e.ctx, managerOptions())
-	e.must(err)
-	shared.manager = manager
+	e.start()
 	e.eventually("one job makes up for what was missed", func() error {
 		if n := len(made()); n <= before {
 			return errors.New("none does")

@@ -77,16 +77,23 @@ func run(m *testing.M) (code int, err error) {
 
 func managerOptions() cluster.ManagerOptions {
 	// The lease of a manager that was killed must not keep the next one waiting.
-	return cluster.ManagerOptions{Dir: filepath.Join(shared.dir, "manager"), Args: []string{"--enable-leader-election=false"}}
+	return cluster.ManagerOptions{Dir: filepath.Join(shared.dir, "manager"), Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"}}
 }
 
 // restart kills the manager, as a crash would, and starts another one.
 func (e *env) restart() {
 	e.Helper()
 	shared.manager.Kill()
-	manager, err := shared.StartManager(context.Background(), managerOptions())
+	e.start()
+}
+
+// start starts a manager where none is. Nothing is installed anew: that would end the watches of the tests.
+func (e *env) start() {
+	e.Helper()
+	manager, err := shared.LaunchManager(context.Background(), managerOptions())
 	e.must(err)
 	shared.manager = manager
+	e.must(manager.WaitReady(e.ctx))
 }
 
 // env is a namespace and some nodes, for one test.
@@ -289,4 +296,27 @@ func (e *env) events(name string) map[string]int {
 		}
 	}
 	return out
+}
+
+func TestExamples(t *testing.T) {
+	e := newEnv(t, 0)
+	root, err := cluster.Root()
+	e.must(err)
+	for _, kind := range []string{"broadcastjob", "advancedcronjob"} {
+		files, err := filepath.Glob(filepath.Join(root, "examples", kind+"-*.yaml"))
+		e.must(err)
+		if len(files) == 0 {
+			t.Fatalf("there are no examples of %s", kind)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			e.must(err)
+			o := &unstructured.Unstructured{}
+			e.must(yaml.Unmarshal(text, &o.Object))
+			o.SetNamespace(e.namespace)
+			if err := e.Client.Create(e.ctx, o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+				t.Errorf("creating %s: %v", filepath.Base(file), err)
+			}
+		}
+	}
 }
