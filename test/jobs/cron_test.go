@@ -10,8 +10,10 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,21 +60,37 @@ func (e *env) editCron(change func(*v1beta1.AdvancedCronJob)) error {
 	})
 }
 
-// made follows the jobs of a kind, and returns the names of all that were ever made, in their order.
+// made looks at the jobs of a kind all the time, and returns the names of all that were ever there, in their order. It does not watch them: a manager
+// that starts writes to their CRD, which ends all watches.
 func (e *env) made(list client.ObjectList) func() []string {
 	e.Helper()
 	var mu sync.Mutex
 	var names []string
-	stop, err := e.Follow(e.ctx, list, e.namespace, func(event watch.Event) {
+	seen := map[types.UID]bool{}
+	look := func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if event.Type == watch.Added {
-			names = append(names, event.Object.(client.Object).GetName())
+		if e.Client.List(e.ctx, list, client.InNamespace(e.namespace)) != nil {
+			return // the test is over, or the next look will do
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			if job := item.(client.Object); !seen[job.GetUID()] {
+				seen[job.GetUID()] = true
+				names = append(names, job.GetName())
+			}
+			return nil
+		})
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for e.ctx.Err() == nil {
+			look()
+			time.Sleep(100 * time.Millisecond)
 		}
 	})
-	e.must(err)
-	e.Cleanup(func() { _ = stop() }) // the test's context has ended it
+	e.Cleanup(running.Wait)
 	return func() []string {
+		look()
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(names)
