@@ -8,9 +8,10 @@ help: ## Show what make can do.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/kruise-manager and bin/kruise-local, the control plane of this machine.
+build: ## Build bin/kruise-manager, bin/kruise-daemon and bin/kruise-local, the control plane of this machine.
 	@mkdir -p bin
 	go build -trimpath -o bin/kruise-manager ./cmd/kruise-manager
+	go build -trimpath -o bin/kruise-daemon ./cmd/kruise-daemon
 	cd localcluster && go build -o ../bin/kruise-local ./cmd/kruise-local
 
 .PHONY: gen
@@ -22,7 +23,7 @@ test: test-unit test-cluster test-real ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/(realnode|install)$$")
+	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/(realnode|realops|install)$$")
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that bring clusters up, one after the other.
@@ -34,7 +35,7 @@ REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPo
 
 .PHONY: test-real
 test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
-	go test -p 1 -timeout 20m ./test/realnode ./test/install
+	go test -p 1 -timeout 20m ./test/realnode ./test/realops ./test/install
 	go test -timeout 20m -parallel 8 ./test/e2e -nodes real -run '^Test($(REAL_SCENARIOS))$$'
 
 .PHONY: e2e
@@ -77,11 +78,14 @@ verify: gen lint ## Check that what is generated is up to date, and all is forma
 
 ARCH ?= amd64
 TAG ?= kruise-manager:latest
+DAEMON_TAG ?= kruise-daemon:latest
 .PHONY: image
-image: ## Build the manager's image for ARCH as dist/kruise-manager.tar, named TAG, without a Docker engine.
+image: ## Build the images of manager and daemon for ARCH as dist/kruise-*.tar, named TAG and DAEMON_TAG, without a Docker engine.
 	@mkdir -p dist
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/daemon ./cmd/kruise-daemon
 	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
+	cd tools && go run ./image -binary ../dist/daemon -entry /daemon -arch $(ARCH) -tag $(DAEMON_TAG) -out ../dist/kruise-daemon.tar
 
 .PHONY: cluster-up
 cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.

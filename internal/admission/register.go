@@ -9,6 +9,7 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
+	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
@@ -18,13 +19,15 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions       client.Reader
-	AdvancedCronJob validating.AdvancedCronJobOptions
-	BroadcastJob    validating.BroadcastJobOptions
-	CloneSet        validating.CloneSetOptions
-	DaemonSet       validating.DaemonSetOptions
-	StatefulSet     validating.StatefulSetOptions
-	Images          validating.ImageOptions
+	Revisions         client.Reader
+	AdvancedCronJob   validating.AdvancedCronJobOptions
+	BroadcastJob      validating.BroadcastJobOptions
+	CloneSet          validating.CloneSetOptions
+	ContainerRecreate recreate.Options
+	DaemonSet         validating.DaemonSetOptions
+	Images            validating.ImageOptions
+	PodProbeMarker    validating.PodProbeMarkerOptions
+	StatefulSet       validating.StatefulSetOptions
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -37,6 +40,8 @@ type Server interface {
 // Register puts every handler at its path. Older installations name the version in their paths; both spellings work.
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
+	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
+	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.AdvancedCronJob)},
 		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},

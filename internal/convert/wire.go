@@ -39,6 +39,12 @@ func pairs() []pair {
 		toHub:   typed(BroadcastJobToHub),
 		fromHub: typed(BroadcastJobFromHub),
 	}, {
+		hub:            v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		spoke:          v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		differInStatus: []string{"conditions", "containerStatusSnapshot"},
+		toHub:          typed(recreateToHub),
+		fromHub:        typed(recreateFromHub),
+	}, {
 		hub:     v1beta1.GroupVersion.WithKind("CloneSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("CloneSet"),
 		differ:  []string{"scaleStrategy", "updateStrategy"},
@@ -122,8 +128,8 @@ func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind
 	if hasSpec {
 		out.Object["spec"] = replace(spec, converted["spec"], p.differ...)
 	}
-	if hasStatus && len(p.differInStatus) > 0 {
-		out.Object["status"] = replace(status, converted["status"], p.differInStatus...)
+	if told := replace(status, converted["status"], p.differInStatus...); hasStatus && len(p.differInStatus) > 0 || len(told) > 0 {
+		out.Object["status"] = told
 	}
 	return out, nil
 }

@@ -9,12 +9,16 @@ const (
 	PodWebhook Gate = "PodWebhook"
 	// KruiseDaemon: a daemon runs on the nodes. Off forces every gate off that needs it.
 	KruiseDaemon Gate = "KruiseDaemon"
+	// DaemonWatchingPod: daemons tell on Pods what their containers really run with.
+	DaemonWatchingPod Gate = "DaemonWatchingPod"
 	// CloneSetShortHash: label values of a CloneSet's Pods hold the hash of the revision instead of its name.
 	CloneSetShortHash Gate = "CloneSetShortHash"
 	// KruisePodReadinessGate: every Pod gets the readiness gate KruisePodReady.
 	KruisePodReadinessGate Gate = "KruisePodReadinessGate"
 	// PreDownloadImageForInPlaceUpdate: images are pulled on the nodes before Pods are updated in place.
 	PreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
+	// PreDownloadImageForDaemonSetUpdate: images are pulled on the nodes before Pods of DaemonSets are updated.
+	PreDownloadImageForDaemonSetUpdate Gate = "PreDownloadImageForDaemonSetUpdate"
 	// CloneSetPartitionRollback: raising the partition takes updated Pods back to the current revision.
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
@@ -29,6 +33,10 @@ const (
 	CloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
 	// PreparingUpdateAsUpdate: Pods in state PreparingUpdate count as updated.
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
+	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
+	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
+	// EnablePodProbeMarkerOnServerless: PodProbeMarkers reach Pods on virtual nodes, whose providers run the probes.
+	EnablePodProbeMarkerOnServerless Gate = "EnablePodProbeMarkerOnServerless"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -51,16 +59,12 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	daemonWatchingPod                         Gate = "DaemonWatchingPod"
 	workloadSpread                            Gate = "WorkloadSpread"
 	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
 	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	sidecarTerminator                         Gate = "SidecarTerminator"
-	podProbeMarkerGate                        Gate = "PodProbeMarkerGate"
-	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
-	enablePodProbeMarkerOnServerless          Gate = "EnablePodProbeMarkerOnServerless"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -82,7 +86,7 @@ func specs() []spec {
 	return []spec{
 		{PodWebhook, true, beta},
 		{KruiseDaemon, true, beta},
-		{daemonWatchingPod, true, beta},
+		{DaemonWatchingPod, true, beta},
 		{CloneSetShortHash, false, alpha},
 		{KruisePodReadinessGate, false, alpha},
 		{PreDownloadImageForInPlaceUpdate, false, alpha},
@@ -96,8 +100,8 @@ func specs() []spec {
 		{StatefulSetAutoDeletePVC, true, beta},
 		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
-		{podProbeMarkerGate, true, beta},
-		{preDownloadImageForDaemonSetUpdate, false, alpha},
+		{PodProbeMarkerGate, true, beta},
+		{PreDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
@@ -111,7 +115,7 @@ func specs() []spec {
 		{StatefulSetAutoResizePVCGate, false, alpha},
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
-		{enablePodProbeMarkerOnServerless, false, alpha},
+		{EnablePodProbeMarkerOnServerless, false, alpha},
 		{"EnableSortSidecarContainerByName", false, alpha},
 		{"InPlacePodVerticalScaling", false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
@@ -124,12 +128,13 @@ func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
 			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
-			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
+			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
-			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
-			podProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
+			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,
+			PodProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
+		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
 	}
 }

@@ -20,8 +20,10 @@ const oldestServer = "1.32"
 // crds are the kinds that must be installed.
 func crds() []string {
 	return []string{
-		"advancedcronjobs.apps.kruise.io", "broadcastjobs.apps.kruise.io", "clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io",
-		"nodeimages.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"advancedcronjobs.apps.kruise.io", "broadcastjobs.apps.kruise.io",
+		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
+		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
+		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "statefulsets.apps.kruise.io",
 	}
 }
 
@@ -58,6 +60,11 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "containerrecreaterequests", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "containerrecreaterequests", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "podprobemarkers", verbs: []string{"get", "list", "watch", "patch"}},
+		{group: "apps.kruise.io", resource: "podprobemarkers", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "nodepodprobes", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},

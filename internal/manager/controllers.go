@@ -8,10 +8,11 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
-	"github.com/seed-69ecc383/kruise/internal/controller/advancedcronjob"
-	"github.com/seed-69ecc383/kruise/internal/controller/broadcastjob"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -27,7 +28,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		return err
 	}
 	executor := executors(mgr, live)
-	return errors.Join(cloneset.Add(mgr, cloneset.Config{
+	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
@@ -38,6 +39,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
 			RecreateOnClaimChange:   gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
 			ExcludePreparingDelete:  o.ExcludePreparingDelete,
+			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), statefulset.Add(mgr, statefulset.Config{
@@ -50,6 +52,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
 			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
+			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), daemonset.Add(mgr, daemonset.Config{
@@ -57,17 +60,39 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Live:     live,
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
-		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
-	}), broadcastjob.Add(mgr, broadcastjob.Config{
-		Executor: executor(broadcastjob.EventSource),
+		Options: daemonset.Options{
+			BindPods:    !o.AssignPodsByScheduler,
+			PreDownload: gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
+			InPlace:     inPlaceOptions(gates),
+		},
+	}))
+}
+
+// addNodeControllers adds those whose work the daemons of the nodes do.
+func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
+	if !gates.Enabled(features.KruiseDaemon) {
+		return nil
+	}
+	executor := executors(mgr, live)
+	err := containerrecreate.Add(mgr, containerrecreate.Config{
+		Executor: executor(containerrecreate.EventSource),
 		Live:     live,
-		Workers:  o.BroadcastJobWorkers,
+		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
-		Options:  broadcastjob.Options{BindPods: !o.AssignBroadcastJobPodsByScheduler},
-	}), advancedcronjob.Add(mgr, advancedcronjob.Config{
-		Executor: executor(advancedcronjob.EventSource),
+	})
+	if !gates.Enabled(features.PodProbeMarkerGate) {
+		return err
+	}
+	return errors.Join(err, podprobemarker.Add(mgr, podprobemarker.Config{
+		Executor: executor(podprobemarker.EventSource),
 		Live:     live,
-		Workers:  o.AdvancedCronJobWorkers,
+		Workers:  o.PodProbeMarkerWorkers,
+		Now:      time.Now,
+	}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+		Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+		Executor: executor(nodepodprobe.EventSource),
+		Live:     live,
+		Workers:  o.NodePodProbeWorkers,
 		Now:      time.Now,
 	}))
 }

@@ -32,7 +32,10 @@ type Options struct {
 	AdvancedCronJobWorkers   int
 	BroadcastJobWorkers      int
 	CloneSetWorkers          int
+	ContainerRecreateWorkers int
 	DaemonSetWorkers         int
+	NodePodProbeWorkers      int
+	PodProbeMarkerWorkers    int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
@@ -87,6 +90,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.BroadcastJobWorkers, "broadcastjob-workers", 3, "BroadcastJobs looked after at the same time")
 	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true, "have the scheduler bind the Pods of BroadcastJobs to their nodes")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
+	fs.IntVar(&o.ContainerRecreateWorkers, "crr-workers", 3, "ContainerRecreateRequests looked after at the same time")
+	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "PodProbeMarkers looked after at the same time")
+	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "nodes whose probes are looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
 	fs.IntVar(&o.ImagePullJobWorkers, "imagepulljob-workers", 3, "ImagePullJobs, and ImageListPullJobs, looked after at the same time")
@@ -112,9 +118,8 @@ func ignored() map[string]string {
 		"disable-no-deepcopy": "false", "protection-log-path": "/log",
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
-		"workloadspread-workers": "3",
-		"crr-workers":            "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
-		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
+		"workloadspread-workers":       "3",
+		"podunavailablebudget-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
 	}
 }
 
@@ -146,8 +151,10 @@ func (o *Options) validate() error {
 		flag   string
 		number int
 	}{
-		{"advancedcronjob-workers", o.AdvancedCronJobWorkers}, {"broadcastjob-workers", o.BroadcastJobWorkers}, {"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
+		{"advancedcronjob-workers", o.AdvancedCronJobWorkers}, {"broadcastjob-workers", o.BroadcastJobWorkers},
+		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
+		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
 	} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)

@@ -73,13 +73,16 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 6 || len(validating.Webhooks) != 8 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want 6 and 8", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 7 || len(validating.Webhooks) != 9 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want 7 and 9", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{
+		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
+	}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string

@@ -5,10 +5,12 @@ package images
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +36,9 @@ const pool = "test-pool"
 // birth is how long a node must have been ready before it gets a NodeImage.
 const birth = 2 * time.Second
 
+// fleet is the number of nodes of the tests of many nodes.
+var fleet = flag.Int("fleet", 60, "nodes of the tests of many nodes")
+
 // site is the cluster of all tests.
 type site struct {
 	*cluster.Cluster
@@ -55,7 +60,8 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	const nodes = 130
+	flag.Parse()
+	nodes := 80 + *fleet
 	if shared.dir, err = os.MkdirTemp("", "kruise-images-"); err != nil {
 		return 1, err
 	}
@@ -99,6 +105,12 @@ type env struct {
 func newEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	t.Parallel()
+	return newEnvAlone(t, nodes)
+}
+
+// newEnvAlone is for a test that no other may run beside.
+func newEnvAlone(t *testing.T, nodes int) *env {
+	t.Helper()
 	e := &env{T: t, Cluster: shared.Cluster, ctx: t.Context()}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "images-"}}
 	e.must(e.Client.Create(e.ctx, namespace))
@@ -294,4 +306,20 @@ func (e *env) tagStatuses(node, repository string) map[string]v1beta1.ImageTagSt
 		out[tag.Tag] = tag
 	}
 	return out
+}
+
+// ticksPerSecond is the unit of CPU times in /proc on every Linux that Go runs on.
+const ticksPerSecond = 100
+
+// cpu returns the CPU time that the manager has used, in seconds.
+func (e *env) cpu() float64 {
+	e.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", shared.manager.PID()))
+	e.must(err)
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, err := strconv.Atoi(fields[11])
+	e.must(err)
+	system, err := strconv.Atoi(fields[12])
+	e.must(err)
+	return float64(user+system) / ticksPerSecond
 }

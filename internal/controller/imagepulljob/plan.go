@@ -118,11 +118,16 @@ func (v *Survey) askNodes(b *plan.Builder) {
 	for _, n := range v.nodes {
 		asks := n.State == pull.Unasked && !n.Full && v.parallelism > 0
 		switch {
-		case asks && (!n.ready || free > 0):
-			if n.ready {
-				free--
-			}
+		case asks && !n.ready:
 			v.ask(n, b)
+		case asks && free > 0:
+			free--
+			v.ask(n, b)
+		case asks:
+			waiting++
+			if n.Stale {
+				v.drop(n, b)
+			}
 		case n.LacksSecrets:
 			b.Do(plan.Action{
 				Verb: plan.Update, Concern: plan.Rollout, Before: n.image, After: v.want.AddSecrets(n.image),
@@ -131,15 +136,12 @@ func (v *Survey) askNodes(b *plan.Builder) {
 		case n.Stale:
 			v.drop(n, b)
 		}
-		if n.State == pull.Unasked && n.ready && !n.Full {
-			waiting++
-		}
 	}
 	for _, image := range v.elsewhere {
 		v.drop(&node{image: image}, b)
 	}
-	if waiting > 0 && free <= 0 {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("nodes wait for others: parallelism is %d", v.parallelism)})
+	if waiting > 0 {
+		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes wait for others: parallelism is %d", waiting, v.parallelism)})
 	}
 }
 
