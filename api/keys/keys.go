@@ -129,3 +129,23 @@ const (
 	DeleteProtectionAlways    = "Always"
 	DeleteProtectionCascading = "Cascading"
 )
+
+// Labels and annotations of BroadcastJobs.
+const (
+	// BroadcastJobName is the Pod label with the name of the job. The BroadcastJob controller writes it, users select by it.
+	BroadcastJobName = "broadcastjob-name"
+	// BroadcastJobControllerUID is the Pod label with the UID of the job. The BroadcastJob controller writes it.
+	BroadcastJobControllerUID = "broadcastjob-controller-uid"
+	// BroadcastJobPausedAtFailed is the BroadcastJob annotation with the number of failed Pods at which the failure policy paused the job, so that
+	// only one more pauses it again. The BroadcastJob controller writes and reads it.
+	BroadcastJobPausedAtFailed = "broadcastjob.kruise.io/paused-at-failed"
+)
+
+// Annotations of AdvancedCronJobs and their jobs.
+const (
+	// ScheduledAt is the annotation of a job with the slot that it was made for, in RFC 3339. The AdvancedCronJob controller writes and reads it.
+	ScheduledAt = "apps.kruise.io/scheduled-at"
+	// ImageListPullJobTemplate is the v1alpha1 AdvancedCronJob annotation that keeps, as JSON, spec.template.imageListPullJobTemplate of v1beta1.
+	// Conversion writes and reads it.
+	ImageListPullJobTemplate = "apps.kruise.io/image-list-pull-job-template"
+)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // the time zones of cron jobs, wherever the manager runs
 
 	"github.com/seed-69ecc383/kruise/internal/manager"
 )

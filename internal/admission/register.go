@@ -20,6 +20,8 @@ type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
 	Revisions         client.Reader
+	AdvancedCronJob   validating.AdvancedCronJobOptions
+	BroadcastJob      validating.BroadcastJobOptions
 	CloneSet          validating.CloneSetOptions
 	ContainerRecreate recreate.Options
 	DaemonSet         validating.DaemonSetOptions
@@ -41,6 +43,8 @@ func Register(server Server, o Options) {
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
+		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.AdvancedCronJob)},
+		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
 		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
 		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},

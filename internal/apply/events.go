@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ func NewEvents(recorder record.EventRecorder) *Events {
 func (e *Events) after(owner plan.Object, a plan.Action, err error) {
 	switch {
 	case err == nil && a.Event != "":
-		e.recorder.Event(owner, corev1.EventTypeNormal, a.Event, a.EventMessage)
+		e.recorder.Event(owner, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
 	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.recorder.Event(owner, corev1.EventTypeWarning, a.FailedEvent, err.Error())
 	}
@@ -51,7 +52,7 @@ func (e *Events) Held(owner plan.Object, p plan.Plan) {
 	e.mu.Unlock()
 	for h := range now {
 		if !before[h] {
-			e.recorder.Event(owner, corev1.EventTypeWarning, h.Event, h.Why)
+			e.recorder.Event(owner, cmp.Or(h.EventType, corev1.EventTypeWarning), h.Event, h.Why)
 		}
 	}
 }

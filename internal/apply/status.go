@@ -22,6 +22,9 @@ const (
 
 // Statuses writes the status of owners, no more often than anybody can read it.
 type Statuses struct {
+	// Exact writes a status only over the version of the owner that it was judged from. That is for a status that decides what is done next,
+	// such as that a job is over: a write that arrives late must not take it back.
+	Exact    bool
 	executor *Executor
 	now      func() time.Time
 	mu       sync.Mutex
@@ -44,13 +47,21 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 	if wait := s.take(before.GetUID()); wait > 0 && !urgent {
 		return wait, nil
 	}
+	version := ""
+	if s.Exact {
+		version = before.GetResourceVersion()
+	}
+	encoded, err := json.Marshal(patch.on(version))
+	if err != nil {
+		return 0, fmt.Errorf("encoding the status of %s: %w", before.GetName(), err)
+	}
 	object := named(after)
-	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, patch)
+	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, encoded)
 	switch {
 	case apierrors.IsNotFound(err):
 		return 0, nil
 	case apierrors.IsConflict(err):
-		// The patch goes for any version: the API server has only lost a race with other writers too often, and no event may follow.
+		// Of a patch that goes for any version the API server has only lost a race with other writers too often, and no event may follow.
 		return statusInterval, nil
 	case apierrors.IsInvalid(err) && s.isReplaced(ctx, before):
 		return 0, nil
@@ -74,9 +85,19 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
+type operations []operation
+
+// on returns the patch such that it goes for one version of the object only, and for any where version is empty.
+func (o operations) on(version string) operations {
+	if version == "" {
+		return o
+	}
+	return append(o, operation{Op: "replace", Path: "/metadata/resourceVersion", Value: version})
+}
+
 // statusPatch returns the JSON patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
 // spec. It tests the UID, which the API server ignores in any other patch of a custom resource's status.
-func statusPatch(before, after plan.Object) (patch []byte, urgent bool, err error) {
+func statusPatch(before, after plan.Object) (patch operations, urgent bool, err error) {
 	was, err := statusOf(before)
 	if err != nil {
 		return nil, false, err
@@ -88,11 +109,11 @@ func statusPatch(before, after plan.Object) (patch []byte, urgent bool, err erro
 	if equality.Semantic.DeepEqual(was, is) {
 		return nil, false, nil
 	}
-	patch, err = json.Marshal([]operation{
+	patch = operations{
 		{Op: "test", Path: "/metadata/uid", Value: before.GetUID()},
 		{Op: "add", Path: "/status", Value: is},
-	})
-	return patch, is["observedGeneration"] != was["observedGeneration"], err
+	}
+	return patch, is["observedGeneration"] != was["observedGeneration"], nil
 }
 
 func statusOf(object plan.Object) (map[string]any, error) {

@@ -28,6 +28,17 @@ type conversion func(src map[string]any) (map[string]any, error)
 
 func pairs() []pair {
 	return []pair{{
+		hub:     v1beta1.GroupVersion.WithKind("AdvancedCronJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("AdvancedCronJob"),
+		differ:  []string{"template"},
+		toHub:   advancedCronJobToHub,
+		fromHub: advancedCronJobFromHub,
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("BroadcastJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("BroadcastJob"),
+		toHub:   typed(BroadcastJobToHub),
+		fromHub: typed(BroadcastJobFromHub),
+	}, {
 		hub:            v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
 		spoke:          v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"),
 		differInStatus: []string{"conditions", "containerStatusSnapshot"},

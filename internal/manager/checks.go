@@ -20,6 +20,7 @@ const oldestServer = "1.32"
 // crds are the kinds that must be installed.
 func crds() []string {
 	return []string{
+		"advancedcronjobs.apps.kruise.io", "broadcastjobs.apps.kruise.io",
 		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
 		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
 		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "statefulsets.apps.kruise.io",
@@ -50,6 +51,12 @@ func Needs() []need {
 		{group: "", resource: "events", verbs: []string{"create", "patch"}},
 		{group: "", resource: "podtemplates", verbs: []string{"create"}},
 		{group: "apps", resource: "controllerrevisions", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "advancedcronjobs", verbs: []string{"get", "list", "watch"}},
+		{group: "apps.kruise.io", resource: "advancedcronjobs", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "advancedcronjobs", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
@@ -61,7 +68,7 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "imagelistpulljobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "imagelistpulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps.kruise.io", resource: "imagepulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
@@ -72,6 +79,7 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps", resource: "statefulsets", verbs: []string{"get"}},
+		{group: "batch", resource: "jobs", verbs: []string{"get", "list", "watch", "create", "delete"}},
 		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
 	}
 }

@@ -28,7 +28,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		return err
 	}
 	executor := executors(mgr, live)
-	return errors.Join(addNodeControllers(mgr, live, o, gates), cloneset.Add(mgr, cloneset.Config{
+	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,

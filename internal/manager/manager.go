@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -145,6 +146,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}:        {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
 				&corev1.Node{}:       {Transform: observe.SlimNode, Field: fields.Everything()},
+				&batchv1.Job{}:       {Transform: observe.SlimJob, Field: within},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
 				// The only ones that the manager may list.
 				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},

@@ -29,6 +29,8 @@ type Options struct {
 
 	CacheSyncTimeout         time.Duration
 	WebhookInitializeTimeout time.Duration
+	AdvancedCronJobWorkers   int
+	BroadcastJobWorkers      int
 	CloneSetWorkers          int
 	ContainerRecreateWorkers int
 	DaemonSetWorkers         int
@@ -44,6 +46,8 @@ type Options struct {
 	NodeImageExtraTTL int
 	// DaemonConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
 	DaemonConfigNamespace string
+
+	AssignBroadcastJobPodsByScheduler bool
 
 	Webhook WebhookOptions
 }
@@ -82,6 +86,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often the Lease is looked at")
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
 	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
+	fs.IntVar(&o.AdvancedCronJobWorkers, "advancedcronjob-workers", 3, "AdvancedCronJobs looked after at the same time")
+	fs.IntVar(&o.BroadcastJobWorkers, "broadcastjob-workers", 3, "BroadcastJobs looked after at the same time")
+	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true, "have the scheduler bind the Pods of BroadcastJobs to their nodes")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
 	fs.IntVar(&o.ContainerRecreateWorkers, "crr-workers", 3, "ContainerRecreateRequests looked after at the same time")
 	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "PodProbeMarkers looked after at the same time")
@@ -109,10 +116,9 @@ func ignored() map[string]string {
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log",
-		"assign-bcj-pods-by-scheduler": "true",
-		"ws-enabled-versioned-status":  "deployment,replicaset",
-		"sidecarset-workers":           "3", "uniteddeployment-workers": "3",
-		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3",
+		"ws-enabled-versioned-status": "deployment,replicaset",
+		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
+		"workloadspread-workers":       "3",
 		"podunavailablebudget-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
 	}
 }
@@ -145,6 +151,7 @@ func (o *Options) validate() error {
 		flag   string
 		number int
 	}{
+		{"advancedcronjob-workers", o.AdvancedCronJobWorkers}, {"broadcastjob-workers", o.BroadcastJobWorkers},
 		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
 		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},

@@ -103,6 +103,8 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
+		AdvancedCronJob:   validating.AdvancedCronJobOptions{Templates: templates},
+		BroadcastJob:      validating.BroadcastJobOptions{Templates: templates},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
 		PodProbeMarker:    validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
 		DaemonSet: validating.DaemonSetOptions{

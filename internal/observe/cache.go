@@ -1,6 +1,7 @@
 package observe
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,17 @@ func Slim(object any) (any, error) {
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil
+}
+
+// SlimJob leaves of a Job what identifies it and how far it has come: what it is to do is nobody's business here.
+func SlimJob(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return Slim(object)
+	}
+	job.ManagedFields = nil
+	job.Spec = batchv1.JobSpec{}
+	return job, nil
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only its
@@ -63,8 +75,8 @@ func outlines(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// SlimNode leaves of a node what says which Pods fit it, its labels and its taints, and since when it is Ready. The rest, above all the images that
-// it has, is many times that.
+// SlimNode leaves of a node what says which Pods fit it, its labels, its taints, whether it is cordoned and its size, and since when it is Ready. The
+// rest, above all the images that it has, is many times that.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -72,8 +84,8 @@ func SlimNode(object any) (any, error) {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
-		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, Conditions: readyCondition(node)},
 	}, nil
 }
 

@@ -8,8 +8,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -71,6 +73,21 @@ func (r Reader) Pods(ctx context.Context, namespace string, owner types.UID) ([]
 		}
 	}
 	return pods, nil
+}
+
+// Controlled returns the objects of a kind that the owner controls. The list is an empty one of that kind, which must be indexed by controller.
+func (r Reader) Controlled(ctx context.Context, list client.ObjectList, namespace string, owner types.UID) ([]client.Object, error) {
+	if err := r.list(ctx, list, namespace, string(owner)); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", list, err)
+	}
+	var out []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok && isControlledBy(object, owner) {
+			out = append(out, object)
+		}
+		return nil
+	})
+	return out, err
 }
 
 // Claims returns the claims that match the selector and that the owner controls, or that one of the Pods owns.

@@ -64,6 +64,8 @@ type Action struct {
 	What, Why string
 	// Event is the reason of the event to emit on the owner once the write has succeeded; empty for none.
 	Event string
+	// EventType is that event's type; Normal when empty.
+	EventType string
 	// EventMessage is that event's message.
 	EventMessage string
 	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none.
@@ -94,6 +96,8 @@ type Hold struct {
 	Why string
 	// Event is the reason of the event to emit on the owner; empty for none.
 	Event string
+	// EventType is that event's type; Warning when empty.
+	EventType string
 	// Failure is the heading under which the hold is reported as a failure, because only a person can end it; empty for an ordinary wait.
 	Failure Concern
 }

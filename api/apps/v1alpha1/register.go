@@ -15,6 +15,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
 	scheme.AddKnownTypes(GroupVersion, &PodProbeMarker{}, &PodProbeMarkerList{}, &NodePodProbe{}, &NodePodProbeList{})
 	scheme.AddKnownTypes(GroupVersion, &ImagePullJob{}, &ImagePullJobList{}, &ImageListPullJob{}, &ImageListPullJobList{}, &NodeImage{}, &NodeImageList{})
+	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{}, &AdvancedCronJob{}, &AdvancedCronJobList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

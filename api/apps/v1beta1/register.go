@@ -14,6 +14,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &DaemonSet{}, &DaemonSetList{}, &StatefulSet{}, &StatefulSetList{})
 	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
 	scheme.AddKnownTypes(GroupVersion, &ImagePullJob{}, &ImagePullJobList{}, &ImageListPullJob{}, &ImageListPullJobList{}, &NodeImage{}, &NodeImageList{})
+	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{}, &AdvancedCronJob{}, &AdvancedCronJobList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

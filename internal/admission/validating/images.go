@@ -56,7 +56,8 @@ func closed(gate string) admission.Response {
 func ImagePullJob(o ImageOptions) admission.Handler {
 	return imageJob(o, func(job *v1beta1.ImagePullJob) judged {
 		return judged{job.DeletionTimestamp != nil, job.Spec, func() field.ErrorList {
-			return append(validateImage(job.Spec.Image, field.NewPath("spec", "image")), validateTemplate(&job.Spec.ImagePullJobTemplate)...)
+			spec := field.NewPath("spec")
+			return append(validateImage(job.Spec.Image, spec.Child("image")), validateTemplate(&job.Spec.ImagePullJobTemplate, spec)...)
 		}}
 	})
 }
@@ -65,17 +66,22 @@ func ImagePullJob(o ImageOptions) admission.Handler {
 func ImageListPullJob(o ImageOptions) admission.Handler {
 	return imageJob(o, func(list *v1beta1.ImageListPullJob) judged {
 		return judged{list.DeletionTimestamp != nil, list.Spec, func() field.ErrorList {
-			errs := validateTemplate(&list.Spec.ImagePullJobTemplate)
-			at := field.NewPath("spec", "images")
-			for i, image := range list.Spec.Images {
-				errs = append(errs, validateImage(image, at.Index(i))...)
-				if slices.Contains(list.Spec.Images[:i], image) {
-					errs = append(errs, field.Invalid(at.Index(i), image, "images cannot have duplicate values"))
-				}
-			}
-			return errs
+			return validateImageList(&list.Spec, field.NewPath("spec"))
 		}}
 	})
+}
+
+// validateImageList finds what the schema can't.
+func validateImageList(spec *v1beta1.ImageListPullJobSpec, path *field.Path) field.ErrorList {
+	errs := validateTemplate(&spec.ImagePullJobTemplate, path)
+	at := path.Child("images")
+	for i, image := range spec.Images {
+		errs = append(errs, validateImage(image, at.Index(i))...)
+		if slices.Contains(spec.Images[:i], image) {
+			errs = append(errs, field.Invalid(at.Index(i), image, "images cannot have duplicate values"))
+		}
+	}
+	return errs
 }
 
 // judged is what the validation needs to know of a job.
@@ -134,7 +140,7 @@ func validateImage(image string, at *field.Path) field.ErrorList {
 }
 
 // validateTemplate finds what the schema can't.
-func validateTemplate(t *v1beta1.ImagePullJobTemplate) field.ErrorList {
+func validateTemplate(t *v1beta1.ImagePullJobTemplate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	selector := func(s *metav1.LabelSelector, at *field.Path) {
 		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
@@ -142,7 +148,7 @@ func validateTemplate(t *v1beta1.ImagePullJobTemplate) field.ErrorList {
 		}
 	}
 	if t.Selector != nil {
-		at := field.NewPath("spec", "selector")
+		at := path.Child("selector")
 		selector(&t.Selector.LabelSelector, at)
 		names := map[string]bool{}
 		for i, name := range t.Selector.Names {
@@ -153,7 +159,7 @@ func validateTemplate(t *v1beta1.ImagePullJobTemplate) field.ErrorList {
 		}
 	}
 	if t.PodSelector != nil {
-		selector(&t.PodSelector.LabelSelector, field.NewPath("spec", "podSelector"))
+		selector(&t.PodSelector.LabelSelector, path.Child("podSelector"))
 	}
 	return errs
 }

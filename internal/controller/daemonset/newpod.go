@@ -1,11 +1,8 @@
 package daemonset
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/podname"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -100,37 +98,7 @@ func (n *pods) gates() []corev1.PodConditionType {
 	return nil
 }
 
-// What names of Pods are made of: as much of the DaemonSet's name as leaves room for the rest in a host name, a dash, and a few characters
-// without vowels, so that they spell no word.
-const (
-	maxPrefix  = 57
-	suffixSize = 5
-	alphabet   = "bcdfghjklmnpqrstvwxz2456789"
-)
-
-// name returns the name of the Pod of a node at a revision. It depends on nothing but these, so that a pass that is repeated because the answer to
-// a create was lost asks for the same Pod again instead of one more; and on the names that are in use.
+// name returns the name of the Pod of a node at a revision.
 func (n *pods) name(at *place, rev *appsv1.ControllerRevision) string {
-	prefix := n.Set.Name
-	if len(prefix) > maxPrefix {
-		prefix = strings.TrimRight(prefix[:maxPrefix], "-.")
-	}
-	for try := uint64(0); ; try++ {
-		hash := fnv.New64a()
-		for _, part := range []string{string(n.Set.UID), at.name, string(at.node.UID), rev.Name} {
-			_, _ = hash.Write(append([]byte(part), 0)) // a hash does not fail
-		}
-		_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, try))
-		sum := hash.Sum64()
-		suffix := make([]byte, suffixSize)
-		for i := range suffix {
-			suffix[i] = alphabet[sum%uint64(len(alphabet))]
-			sum /= uint64(len(alphabet))
-		}
-		name := prefix + "-" + string(suffix)
-		if !n.used.Has(name) {
-			n.used.Insert(name)
-			return name
-		}
-	}
+	return podname.New(n.Set.Name, n.used, string(n.Set.UID), at.name, string(at.node.UID), rev.Name)
 }

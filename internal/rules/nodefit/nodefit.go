@@ -3,12 +3,16 @@
 // A node should run a Pod when the template's node name, node selector and required node affinity match it, and the Pod tolerates its taints of
 // the effects NoSchedule and NoExecute. A Pod that is there may stay as long as it tolerates those of NoExecute. Neither readiness nor room on
 // the node matters: a daemon is wanted on a full or a broken node most of all. These are the rules of the DaemonSets of Kubernetes.
+//
+// A job is more choosy: it tolerates what its template says and no more, cordons included, and it is not for a node that is too small for its
+// Pod even when nothing else runs there.
 package nodefit
 
 import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -17,6 +21,8 @@ type Fit struct {
 	nodeName    string
 	affinity    nodeaffinity.RequiredNodeAffinity
 	tolerations []corev1.Toleration
+	// requests must not be more than all that the node has.
+	requests corev1.ResourceList
 }
 
 // Verdict is what may be on a node.
@@ -25,6 +31,17 @@ type Verdict struct {
 	Run bool
 	// Stay means that a Pod that is there may stay. It is true wherever Run is.
 	Stay bool
+}
+
+// OfJob returns what the Pods of a job's template ask of a node.
+func OfJob(template *corev1.PodSpec) Fit {
+	p := &corev1.Pod{Spec: *template}
+	return Fit{
+		nodeName:    template.NodeName,
+		affinity:    nodeaffinity.GetRequiredNodeAffinity(p),
+		tolerations: template.Tolerations,
+		requests:    resource.PodRequests(p, resource.PodResourcesOptions{}),
+	}
 }
 
 // Of returns what the Pods of a template ask of a node; they tolerate what Tolerations returns.
@@ -44,7 +61,10 @@ func (f Fit) On(node *corev1.Node) Verdict {
 	if matches, err := f.affinity.Match(node); err != nil || !matches {
 		return Verdict{}
 	}
-	v := Verdict{Run: true, Stay: true}
+	v := Verdict{Run: f.hasRoom(node), Stay: true}
+	if cordon := (corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}); node.Spec.Unschedulable && !f.tolerates(&cordon) {
+		v.Run = false // its taint may still be on its way
+	}
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
 		if taint.Effect == corev1.TaintEffectPreferNoSchedule || f.tolerates(taint) {
@@ -58,6 +78,30 @@ func (f Fit) On(node *corev1.Node) Verdict {
 	return v
 }
 
+// hasRoom reports whether the Pod fits an empty node.
+func (f Fit) hasRoom(node *corev1.Node) bool {
+	if most, ok := node.Status.Allocatable[corev1.ResourcePods]; ok && most.IsZero() && f.requests != nil {
+		return false
+	}
+	for name, request := range f.requests {
+		if most := node.Status.Allocatable[name]; request.Cmp(most) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Endures reports whether a Pod with these tolerations may stay on a node: whether it tolerates, if only for a while, the taints of effect NoExecute.
+func Endures(tolerations []corev1.Toleration, node *corev1.Node) bool {
+	f := Fit{tolerations: tolerations}
+	for i := range node.Spec.Taints {
+		if taint := &node.Spec.Taints[i]; taint.Effect == corev1.TaintEffectNoExecute && !f.tolerates(taint) {
+			return false
+		}
+	}
+	return true
+}
+
 // tolerates leaves out the operators that compare numbers: the gate that Kubernetes has for them is off.
 func (f Fit) tolerates(taint *corev1.Taint) bool {
 	for i := range f.tolerations {
@@ -68,9 +112,23 @@ func (f Fit) tolerates(taint *corev1.Taint) bool {
 	return false
 }
 
-// Changed reports whether a node changed in what any template could ask of it: its labels and its taints. Heartbeats change neither.
+// Changed reports whether a node changed in what any template could ask of it: its labels, its taints, whether it is cordoned, and
+// how large it is. Heartbeats change none of these.
 func Changed(before, after *corev1.Node) bool {
-	return !sameLabels(before.Labels, after.Labels) || !sameTaints(before.Spec.Taints, after.Spec.Taints)
+	return before.Spec.Unschedulable != after.Spec.Unschedulable || !sameLabels(before.Labels, after.Labels) ||
+		!sameTaints(before.Spec.Taints, after.Spec.Taints) || !sameResources(before.Status.Allocatable, after.Status.Allocatable)
+}
+
+func sameResources(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, quantity := range a {
+		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func sameLabels(a, b map[string]string) bool {

@@ -84,6 +84,17 @@ func MaxRestarts(pod *corev1.Pod) int32 {
 	return most
 }
 
+// Restarts returns how often containers of the Pod were restarted, init containers included.
+func Restarts(pod *corev1.Pod) int32 {
+	var all int32
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			all += statuses[i].RestartCount
+		}
+	}
+	return all
+}
+
 // HasReadinessGate reports whether the Pod's readiness depends on the condition.
 func HasReadinessGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	for _, gate := range pod.Spec.ReadinessGates {

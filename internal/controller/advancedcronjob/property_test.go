@@ -1,0 +1,91 @@
+package advancedcronjob
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/invariant"
+	"github.com/seed-69ecc383/kruise/test/promises"
+)
+
+// TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
+func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
+
+// TestRunsRepeat checks that a failure could be repeated.
+func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
+
+// suite is the controller, with a planner that may be mistaken, in clusters with one AdvancedCronJob.
+func suite(planned func(Survey) plan.Plan) promises.Suite {
+	watched := []client.Object{&v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}, &v1beta1.ImageListPullJob{}}
+	return promises.Suite{Scheme: promises.Scheme(), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
+		s := newScenario(w)
+		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		return promises.Scenario{
+			Start: func(c promises.Connection) simulate.Process {
+				if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok {
+					if err := AddIndexes(context.Background(), indexer); err != nil {
+						panic(err)
+					}
+				}
+				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+				l.Plan = planner.In(w)
+				owner := kind().GroupKind()
+				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
+					promises.On(loop.OwnerEvents[*v1beta1.AdvancedCronJob](l.Forget)),
+					promises.On(loop.OwnedEvents[*batchv1.Job](owner)),
+					promises.On(loop.OwnedEvents[*v1beta1.BroadcastJob](owner)),
+					promises.On(loop.OwnedEvents[*v1beta1.ImageListPullJob](owner)),
+				}}
+			},
+			Act: s.act, Relent: s.relent, Others: []func() bool{s.finish}, Check: invariant.CheckAdvancedCronJob,
+			Converged: func() []string { return invariant.CronConverged(w.Cluster, s.cron()) },
+		}
+	}}
+}
+
+// TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
+func TestMistakesShow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mistake func(*Survey)
+		want    string
+	}{
+		"it believes only the jobs that are there": {func(v *Survey) {
+			v.last, v.pending = time.Time{}, false
+			for _, c := range v.children {
+				if c.slot.After(v.last) {
+					v.last = c.slot
+				}
+			}
+		}, invariant.RuleSlotOnce},
+		"it forgets that jobs are under way": {func(v *Survey) {
+			for _, c := range v.children {
+				c.finished = true
+			}
+		}, invariant.RuleForbid},
+		"it forgets the deadline": {func(v *Survey) {
+			v.Cron = v.Cron.DeepCopy()
+			v.Cron.Spec.StartingDeadlineSeconds = nil
+		}, invariant.RuleDeadline},
+		"it does not know that it is paused": {func(v *Survey) {
+			v.Cron = v.Cron.DeepCopy()
+			v.Cron.Spec.Paused = nil
+		}, invariant.RuleCronPaused},
+		"its clock is slow": {func(v *Survey) { v.Now = v.Now.Add(-5 * time.Minute) }, invariant.RuleLatest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			suite(func(v Survey) plan.Plan {
+				tc.mistake(&v)
+				return Plan(v)
+			}).Break(t, tc.want)
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package broadcastjob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// kind is what the controller looks after.
+func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("BroadcastJob") }
+
+// EventSource is the component that the controller's events come from.
+const EventSource = "broadcastjob-controller"
+
+// Config is what the controller works with.
+type Config struct {
+	Options  Options
+	Executor *apply.Executor
+	// Live reads around the cache.
+	Live client.Reader
+	// Workers is the number of BroadcastJobs looked after at the same time.
+	Workers int
+	Now     func() time.Time
+}
+
+// Add adds the controller to a manager, whose cache has the indexes of package observe.
+func Add(mgr manager.Manager, c Config) error {
+	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
+	ctl, err := controller.New("broadcastjob", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
+	if err != nil {
+		return fmt.Errorf("making the controller: %w", err)
+	}
+	for _, s := range []source.Source{
+		source.Kind(mgr.GetCache(), &v1beta1.BroadcastJob{}, loop.OwnerEvents[*v1beta1.BroadcastJob](l.Forget)),
+		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
+		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(Jobs{Reader: mgr.GetCache()}.OfNode)),
+	} {
+		if err := ctl.Watch(s); err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+	return nil
+}
+
+// Loop is the reconcile of BroadcastJobs.
+type Loop = loop.Loop[*v1beta1.BroadcastJob, Survey]
+
+// NewLoop returns the reconcile of BroadcastJobs, for a manager or for a simulated cluster.
+func NewLoop(c Config, cached, live observe.Reader) *Loop {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Exact = true // a job that is over must not run again
+	return &Loop{
+		New:   func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
+		Cache: cached,
+		Live:  live,
+		Observe: func(ctx context.Context, r observe.Reader, job *v1beta1.BroadcastJob) (Survey, error) {
+			s, err := Observe(ctx, r, job)
+			if err != nil {
+				return Survey{}, err
+			}
+			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(job.UID)
+			return Take(s), nil
+		},
+		Plan: Plan,
+		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.BroadcastJob {
+			after := v.Job.DeepCopy()
+			after.Status = Status(v, p, done)
+			return after
+		},
+		Executor: c.Executor,
+		Statuses: statuses,
+	}
+}

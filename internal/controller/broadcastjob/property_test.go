@@ -1,0 +1,86 @@
+package broadcastjob
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/invariant"
+	"github.com/seed-69ecc383/kruise/test/promises"
+)
+
+// TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
+func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
+
+// TestRunsRepeat checks that a failure could be repeated.
+func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
+
+// suite is the controller, with a planner that may be mistaken, in clusters with one BroadcastJob and nodes that come and go.
+func suite(planned func(Survey) plan.Plan) promises.Suite {
+	watched := []client.Object{&v1beta1.BroadcastJob{}, &corev1.Pod{}, &corev1.Node{}}
+	return promises.Suite{Scheme: promises.Scheme(), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
+		s := newScenario(w)
+		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		return promises.Scenario{
+			Start: func(c promises.Connection) simulate.Process {
+				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+				l.Plan = planner.In(w)
+				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
+					promises.On(loop.OwnerEvents[*v1beta1.BroadcastJob](l.Forget)),
+					promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
+					promises.On(loop.AffectedEvents(Jobs{Reader: c.Cached}.OfNode)),
+				}}
+			},
+			Act: s.act, Relent: s.relent, Others: []func() bool{s.runPods, s.goOn}, Check: invariant.CheckBroadcastJob,
+			Converged: func() []string { return invariant.BroadcastConverged(w.Cluster, s.job()) },
+		}
+	}}
+}
+
+// TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
+func TestMistakesShow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mistake func(*Survey)
+		want    string
+	}{
+		"it forgets parallelism": {func(v *Survey) { v.limit = 100 }, invariant.RuleJobParallelism},
+		"it forgets what has ended, and the names of that": {func(v *Survey) {
+			for _, p := range v.places {
+				p.members = slices.DeleteFunc(p.members, func(m *member) bool { return m.class == succeeded || m.class == failed })
+			}
+		}, invariant.RuleOnce},
+		"it deletes what has ended": {func(v *Survey) {
+			for _, m := range v.members {
+				if m.class == succeeded {
+					m.unfit = "mistake"
+				}
+			}
+		}, invariant.RuleEnded},
+		"it forgets the taints": {func(v *Survey) {
+			for _, node := range v.Nodes {
+				if !slices.ContainsFunc(v.places, func(p *place) bool { return p.name == node.Name }) {
+					v.places = append(v.places, &place{name: node.Name, node: node, fits: true})
+				}
+			}
+		}, invariant.RuleNode},
+		"it goes on with a job that is over": {func(v *Survey) {
+			v.Job = v.Job.DeepCopy()
+			v.Job.Status = v1beta1.BroadcastJobStatus{}
+			*v = Take(v.Snapshot)
+		}, invariant.RuleOver},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			suite(func(v Survey) plan.Plan {
+				tc.mistake(&v)
+				return Plan(v)
+			}).Break(t, tc.want)
+		})
+	}
+}
