@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
 )
 
 // owned returns the stored owner.
@@ -79,5 +80,24 @@ func TestStatusThatLostARaceIsTriedAgain(t *testing.T) {
 	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
 	if err != nil || wait <= 0 {
 		t.Errorf("wait %s, error %v; want to wait a little", wait, err)
+	}
+}
+
+func TestAnExactStatusTakesNothingBack(t *testing.T) {
+	b := newBench(t)
+	statuses := NewStatuses(b.Executor, b.cluster.Now)
+	statuses.Exact = true
+	stale := b.ownerNow()
+	simulate.Update(b.cluster, "user", stale, func(set *v1beta1.CloneSet) { set.Status.Replicas = 5 })
+	after := stale.DeepCopy()
+	after.Status.Replicas = 1
+	if wait, err := statuses.Write(t.Context(), stale, after); err != nil || wait == 0 || b.ownerNow().Status.Replicas != 5 {
+		t.Errorf("over a newer version: wait %s, %v, %d replicas", wait, err, b.ownerNow().Status.Replicas)
+	}
+	now := b.ownerNow()
+	after = now.DeepCopy()
+	after.Status.Replicas = 6
+	if wait, err := statuses.Write(t.Context(), now, after); err != nil || wait != 0 || b.ownerNow().Status.Replicas != 6 {
+		t.Errorf("over the version that was judged: wait %s, %v, %d replicas", wait, err, b.ownerNow().Status.Replicas)
 	}
 }
