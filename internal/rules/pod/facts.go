@@ -114,6 +114,34 @@ func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
+// LastingContainer returns the container of that name that runs as long as its Pod: one of its containers, or an init container that runs as a
+// sidecar; nil if there is none.
+func LastingContainer(pod *corev1.Pod, name string) *corev1.Container {
+	if c := Container(pod, name); c != nil {
+		return c
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			return c
+		}
+	}
+	return nil
+}
+
+// LastingStatus returns the status of a container that LastingContainer finds, or nil.
+func LastingStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	if s := ContainerStatus(pod, name); s != nil {
+		return s
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		if s := &pod.Status.InitContainerStatuses[i]; s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
 func isTrue(c *corev1.PodCondition) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
