@@ -280,3 +280,23 @@ func (s statusOnly) Patch(ctx context.Context, object plan.Object, subresource s
 	}
 	return s.Writer.Patch(ctx, object, subresource, kind, patch)
 }
+
+// TestOptionalWritesStopNothing: what is pulled ahead must not stand against the update that it is for.
+func TestOptionalWritesStopNothing(t *testing.T) {
+	b := newBench(t)
+	b.before = func(what string) error {
+		if what == "create spare" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, what, errors.New("exceeded quota"))
+		}
+		return nil
+	}
+	spare := create(b.pod("spare"))
+	spare[0].Optional = true
+	done := b.run(t, plan.Stage{append(spare, create(b.pod("after"))...), create(b.pod("1")), create(b.pod("2"))}, plan.Stage{create(b.pod("later"))})
+	if diff := cmp.Diff([]string{"create spare", "create 1", "create 2", "create later"}, b.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if err := done.Err(); err != nil {
+		t.Errorf("got error %v", err)
+	}
+}

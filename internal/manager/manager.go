@@ -64,6 +64,13 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	needs := Needs()
+	if gates.Enabled(features.ImagePullJobGate) {
+		needs = append(needs, pullSecretNeeds(o.DaemonConfigNamespace)...)
+	}
+	if err := examine(ctx, restConfig, s, needs); err != nil {
+		return err
+	}
 	certificates := &presented{}
 	options := managerOptions(o, s)
 	options.WebhookServer = webhookServer(o.Webhook, certificates)
@@ -74,17 +81,6 @@ func Run(ctx context.Context, o Options) error {
 	live, err := client.NewWithWatch(restConfig, client.Options{Scheme: s, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
-	}
-	versions, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	needs := Needs()
-	if gates.Enabled(features.ImagePullJobGate) {
-		needs = append(needs, pullSecretNeeds(o.DaemonConfigNamespace)...)
-	}
-	if err := check(ctx, live, versions, needs); err != nil {
-		return err
 	}
 	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -102,6 +98,19 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// examine checks the cluster before anything is made that needs our CRDs, and would fail with less to say.
+func examine(ctx context.Context, restConfig *rest.Config, s *runtime.Scheme, needs []need) error {
+	c, err := client.New(restConfig, client.Options{Scheme: s})
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	versions, err := discovery.NewDiscoveryClientForConfig(restConfig)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	return check(ctx, c, versions, needs)
 }
 
 // restConfig returns how the API server is reached, without a limit of our own: the server's priority and fairness sets the pace.

@@ -183,9 +183,15 @@ func (s *site) addresses() ([]string, error) {
 // addressesAt is what addresses returns when everything is reached at base.
 func addressesAt(base string) []string {
 	var out []string
-	for _, verb := range []string{"mutate", "validate"} {
-		for _, kind := range []string{"cloneset", "daemonset", "statefulset"} {
-			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb[0], kind, base, verb, kind))
+	for _, verb := range []struct {
+		name  string
+		kinds []string
+	}{
+		{"mutate", []string{"cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "statefulset"}},
+		{"validate", []string{"cloneset", "daemonset", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "statefulset"}},
+	} {
+		for _, kind := range verb.kinds {
+			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb.name[0], kind, base, verb.name, kind))
 		}
 	}
 	return append(out, "conversion "+base+"/convert")
