@@ -49,13 +49,13 @@ fuzz: ## Fuzz every target for FUZZTIME (10s).
 	    echo "$$package $$target"; go test ./$$package -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 10x || exit 1; \
 	  done; done
 
+KIND ?= cloneset
 .PHONY: demo
-demo: build ## Show a canary and an update in place on a control plane of this machine.
-	go run ./hack/demo
+demo: build ## Show rollouts of a CloneSet, or with KIND=statefulset or daemonset of such a set, on a control plane of this machine.
+	go run ./hack/demo -kind $(KIND)
 
 N ?= 1000
 OUT ?= bench.json
-KIND ?= cloneset
 .PHONY: bench
 bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset or daemonset such a set against its native namesake: N Pods, figures to OUT.
 	go run ./test/bench -kind $(KIND) -n $(N) -out $(OUT)

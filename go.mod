@@ -20,7 +20,10 @@ require (
 )
 
 require (
+	github.com/go-logr/zapr v1.3.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260128011058-8636f8732409 // indirect
 )
 

@@ -1,10 +1,11 @@
-// Command demo brings up a control plane on this machine, starts Kruise beside it, and shows two rollouts as they happen: a canary with surge,
-// and an update in place. It leaves the cluster up, to play with.
+// Command demo brings up a control plane on this machine, starts Kruise beside it, and shows rollouts of one kind of workload as they happen. It
+// leaves the cluster up, to play with.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,8 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -25,15 +24,24 @@ import (
 
 const (
 	namespace = "kruise-demo"
-	// name is what the example calls its CloneSet.
-	name = "demo"
 	// stepLimit ends a rollout that does not come to its end.
 	stepLimit = 3 * time.Minute
 )
 
+// performance is what a demo shows: the life of one workload.
+type performance interface {
+	perform(ctx context.Context, d *demo) error
+}
+
+func performances() map[string]performance {
+	return map[string]performance{"cloneset": cloneSet(), "statefulset": statefulSet(), "daemonset": daemonSet()}
+}
+
 func main() {
+	kind := flag.String("kind", "cloneset", "the kind of workload to show: cloneset, statefulset or daemonset")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	err := run(ctx, *kind)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -41,7 +49,11 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, kind string) error {
+	shown, known := performances()[kind]
+	if !known {
+		return fmt.Errorf("there is no demo of %q", kind)
+	}
 	fmt.Println("Bringing up a Kubernetes control plane with five simulated nodes ...")
 	c, err := cluster.Up(ctx, cluster.Options{Nodes: 5, Log: os.Stdout, Args: []string{"--sim-start", "1s", "--sim-restart", "1s", "--sim-stop", "500ms"}})
 	if err != nil {
@@ -61,12 +73,9 @@ func run(ctx context.Context) error {
 	if err := d.emptyNamespace(ctx); err != nil {
 		return err
 	}
-	for _, show := range []func(context.Context) error{d.canary, d.inPlace} {
-		if err := show(ctx); err != nil {
-			return errors.Join(err, fmt.Errorf("the manager's last words:\n%s", manager.Tail(20)))
-		}
+	if err := shown.perform(ctx, d); err != nil {
+		return errors.Join(err, fmt.Errorf("the manager's last words:\n%s", manager.Tail(20)))
 	}
-	d.farewell()
 	return nil
 }
 
@@ -82,8 +91,10 @@ func (d *demo) emptyNamespace(ctx context.Context) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making namespace %s: %w", namespace, err)
 	}
-	if err := d.cluster.Client.DeleteAllOf(ctx, &v1beta1.CloneSet{}, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("removing earlier CloneSets: %w", err)
+	for _, kind := range []client.Object{&v1beta1.CloneSet{}, &v1beta1.StatefulSet{}, &v1beta1.DaemonSet{}} {
+		if err := d.cluster.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("removing every %T of an earlier demo: %w", kind, err)
+		}
 	}
 	for {
 		var pods corev1.PodList
@@ -99,87 +110,4 @@ func (d *demo) emptyNamespace(ctx context.Context) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// canary is the first rollout: two of five Pods at first, with one Pod of surge, then the rest.
-func (d *demo) canary(ctx context.Context) error {
-	root, err := cluster.Root()
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(root, "examples", "cloneset-surge-partition.yaml")
-	if err := d.cluster.ApplyFileIn(ctx, file, namespace); err != nil {
-		return err
-	}
-	if err := d.watch(ctx, "1. A CloneSet of five Pods (examples/cloneset-surge-partition.yaml)", all); err != nil {
-		return err
-	}
-	if err := d.edit(ctx, setImage("nginx:mainline")); err != nil {
-		return err
-	}
-	if err := d.watch(ctx, "2. A new image, to two of five Pods (partition 3), one Pod of surge, none unavailable", canaried); err != nil {
-		return err
-	}
-	if err := d.edit(ctx, func(set *v1beta1.CloneSet) {
-		none := intstr.FromInt32(0)
-		set.Spec.UpdateStrategy.RollingUpdate.Partition = &none
-	}); err != nil {
-		return err
-	}
-	return d.watch(ctx, "3. The canary is good: partition 0, to all Pods", all)
-}
-
-// inPlace is the second rollout: the Pods stay, only their containers are exchanged.
-func (d *demo) inPlace(ctx context.Context) error {
-	if err := d.edit(ctx, func(set *v1beta1.CloneSet) {
-		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
-		rolling := set.Spec.UpdateStrategy.RollingUpdate
-		rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
-		rolling.MaxSurge, rolling.MaxUnavailable = &none, &two
-		setImage("nginx:1.29")(set)
-	}); err != nil {
-		return err
-	}
-	return d.watch(ctx, "4. Another image, in place: the same Pods, IPs and nodes, two at a time", all)
-}
-
-func setImage(image string) func(*v1beta1.CloneSet) {
-	return func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = image }
-}
-
-func (d *demo) edit(ctx context.Context, change func(*v1beta1.CloneSet)) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		var set v1beta1.CloneSet
-		if err := d.cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &set); err != nil {
-			return err
-		}
-		change(&set)
-		return d.cluster.Client.Update(ctx, &set)
-	})
-}
-
-// all reports whether every Pod is updated and available, canaried whether as many as the partition allows are.
-func all(set *v1beta1.CloneSet) bool {
-	s := set.Status
-	return canaried(set) && s.UpdatedAvailableReplicas == *set.Spec.Replicas
-}
-
-func canaried(set *v1beta1.CloneSet) bool {
-	s := set.Status
-	return s.ObservedGeneration == set.Generation && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas &&
-		s.UpdatedAvailableReplicas >= s.ExpectedUpdatedReplicas
-}
-
-func (d *demo) farewell() {
-	fmt.Printf(`
-The cluster is still up. Try next:
-
-  alias k='bin/kruise-local kubectl -n %s'              the real kubectl, at this cluster
-  k get clone,pods -w
-  k scale clone/demo --replicas=8
-  k label pod -l app=demo apps.kruise.io/specified-delete=true   all of them, as maxUnavailable allows
-  k explain cloneset.spec.updateStrategy.rollingUpdate
-  ls examples/                                         more manifests
-  bin/kruise-local down                                removes all of it
-`, namespace)
 }

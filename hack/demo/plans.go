@@ -25,7 +25,7 @@ func followPlans(log string) (*plans, error) {
 	return &plans{lines: bufio.NewReader(file)}, err
 }
 
-// next returns the plans for a CloneSet that have been logged since.
+// next returns the plans for a workload that have been logged since.
 func (p *plans) next(name string) ([]string, error) {
 	var out []string
 	for {

@@ -11,8 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -27,9 +27,8 @@ type screen struct {
 	story  []string
 	counts string
 	table  string
-	// origin remembers the UID and the restarts with which each Pod was first seen in this step.
-	origin map[string]int32
-	first  bool
+	// origin holds the restarts that each Pod had before this step, by its UID; latest those that it had when it was last seen.
+	origin, latest map[types.UID]int32
 }
 
 func newScreen(out *os.File) *screen {
@@ -40,14 +39,12 @@ func newScreen(out *os.File) *screen {
 func (s *screen) begin(title string) {
 	fmt.Fprintf(s.out, "\n%s\n\n", title)
 	s.began, s.lines, s.story, s.counts, s.table = time.Now(), 0, nil, "", ""
-	s.origin, s.first = map[string]int32{}, true
+	s.origin, s.latest = s.latest, map[types.UID]int32{}
 }
 
-func (s *screen) show(seen cloneset.Snapshot, plans []string) {
-	counts := s.numbers(seen)
+func (s *screen) show(counts string, pods []corev1.Pod, plans []string) {
 	story := s.tell(plans)
-	table := s.pods(seen)
-	s.first = false
+	table := s.pods(pods)
 	if s.terminal {
 		if counts != s.counts || len(story) > 0 || table != s.table {
 			s.draw(counts, table)
@@ -69,12 +66,6 @@ func (s *screen) end() {
 	}
 }
 
-func (s *screen) numbers(seen cloneset.Snapshot) string {
-	status := seen.Set.Status
-	return fmt.Sprintf("DESIRED %d  UPDATED %d  UPDATED_READY %d  READY %d  TOTAL %d", *seen.Set.Spec.Replicas,
-		status.UpdatedReplicas, status.UpdatedReadyReplicas, status.ReadyReplicas, status.Replicas)
-}
-
 // tell adds what the manager's plans did to the story, and returns what is new in it.
 func (s *screen) tell(plans []string) []string {
 	var news []string
@@ -92,21 +83,21 @@ func (s *screen) tell(plans []string) []string {
 }
 
 // pods draws the table of Pods.
-func (s *screen) pods(seen cloneset.Snapshot) string {
+func (s *screen) pods(pods []corev1.Pod) string {
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "  POD\tREVISION\tIMAGE\tSTATE\tREADY\tIP\tHOW")
-	pods := slices.Clone(seen.Pods)
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+	fmt.Fprintln(table, "  POD\tREVISION\tIMAGE\tSTATE\tREADY\tNODE\tIP\tHOW")
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	for _, p := range pods {
+	for i := range pods {
+		p := &pods[i]
 		state := string(pod.State(p))
 		if p.DeletionTimestamp != nil {
 			state = "Terminating"
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%v\t%s\t%s\n", p.Name, p.Labels[appsv1.ControllerRevisionHashLabelKey],
-			p.Spec.Containers[0].Image, state, pod.IsReady(p), p.Status.PodIP, s.how(p))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%v\t%s\t%s\t%s\n", p.Name, p.Labels[appsv1.ControllerRevisionHashLabelKey],
+			p.Spec.Containers[0].Image, state, pod.IsReady(p), p.Spec.NodeName, p.Status.PodIP, s.how(p))
 	}
 	_ = table.Flush() // a strings.Builder does not fail
 	return out.String()
@@ -115,15 +106,9 @@ func (s *screen) pods(seen cloneset.Snapshot) string {
 // how says what became of a Pod in this step.
 func (s *screen) how(p *corev1.Pod) string {
 	restarts := pod.MaxRestarts(p)
-	before, known := s.origin[string(p.UID)]
-	switch {
-	case !known && s.first:
-		s.origin[string(p.UID)] = restarts
-		return ""
+	s.latest[p.UID] = restarts
+	switch before, known := s.origin[p.UID]; {
 	case !known:
-		s.origin[string(p.UID)] = -1
-		return "new"
-	case before < 0:
 		return "new"
 	case restarts > before:
 		return "updated in place"

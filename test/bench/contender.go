@@ -20,6 +20,8 @@ type workload struct {
 	inPlace     func(graceSeconds int32)
 	// done reports whether the wanted number of Pods is updated and available.
 	done func(want int32) bool
+	// updated is the number of Pods that are; nil for workloads that are never so slow that a phase is broken off.
+	updated func() int32
 }
 
 // contender is a kind of workload and the process that looks after it.
@@ -31,7 +33,11 @@ type contender struct {
 	make  func(namespace string) workload
 }
 
-const maxUnavailable = "25%"
+// maxUnavailable is what the contenders of a run share, as far as they have it; fewUnavailable that of StatefulSets, whose users are more careful.
+const (
+	maxUnavailable = "25%"
+	fewUnavailable = "10%"
+)
 
 func template(labels map[string]string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{

@@ -1,8 +1,10 @@
-// Command bench measures a CloneSet against a native Deployment, or an Advanced StatefulSet against a native one: on the same control plane, on the same simulated nodes, in the same run.
+// Command bench measures a CloneSet against a native Deployment, or an Advanced StatefulSet or DaemonSet against its native namesake: on the same
+// control plane, on the same simulated nodes, in the same run.
 //
 // For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb as
 // the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
-// seconds do, so that only their ratio means something elsewhere.
+// seconds do, so that only their ratio means something elsewhere. A contender that updates one Pod after the other may take hours for many Pods;
+// after -limit its phase is broken off, and the seconds are those until then times all Pods by those that are updated, marked with a tilde.
 package main
 
 import (
@@ -30,6 +32,8 @@ type settings struct {
 	// kind says which contenders there are.
 	kind  string
 	terse bool
+	// limit is how long a phase may take before it is broken off, and the rest of it reckoned.
+	limit time.Duration
 }
 
 func main() {
@@ -41,6 +45,7 @@ func main() {
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
+	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods
@@ -108,7 +113,7 @@ func run(ctx context.Context, s settings) (err error) {
 			return fmt.Errorf("measuring at rest: %w", err)
 		}
 	}
-	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results, Ratios: ratios(results)}
+	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results, Ratios: ratios(all, results)}
 	report.print(os.Stdout)
 	encoded, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -21,8 +22,12 @@ import (
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
-// phaseLimit ends a phase that does not come to its end.
-const phaseLimit = 15 * time.Minute
+// errBrokenOff says that a phase has taken as long as it may.
+const errBrokenOff = brokenOff("it takes too long")
+
+type brokenOff string
+
+func (b brokenOff) Error() string { return string(b) }
 
 type bench struct {
 	settings
@@ -36,6 +41,9 @@ type measurement struct {
 	Contender string  `json:"contender"`
 	Phase     string  `json:"phase"`
 	Seconds   float64 `json:"seconds"`
+	// Reckoned means that the phase was broken off when so many Pods were done, and that the seconds are what all would have taken. What is counted
+	// for each Pod is of those that were done, the CPU time until then.
+	Reckoned int `json:"reckoned,omitempty"`
 	// CPUSeconds is what the contender's controller used; the controller manager does more than to look after the Deployment.
 	CPUSeconds float64 `json:"cpuSeconds"`
 	// PeakMiB is the most memory that the process has had so far.
@@ -103,11 +111,17 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, 
 	if err := b.edit(ctx, w.object, change); err != nil {
 		return m, err
 	}
-	if err := b.await(ctx, w, want, seen); err != nil {
-		return m, err
-	}
+	err = b.await(ctx, w, want, seen)
 	ended := time.Now()
 	m.Seconds = ended.Sub(began).Seconds()
+	if errors.Is(err, errBrokenOff) && w.updated != nil && want > 0 {
+		if m.Reckoned = int(w.updated()); m.Reckoned == 0 {
+			return m, err
+		}
+		m.Seconds *= float64(want) / float64(m.Reckoned)
+	} else if err != nil {
+		return m, err
+	}
 	after, err := cpuSeconds(c.pid())
 	if err != nil {
 		return m, err
@@ -122,8 +136,11 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, 
 		return m, err
 	}
 	m.Requests = requests.Counts
-	m.WritesPerPod = float64(requests.PodWrites) / float64(b.pods)
-	m.ReadsPerPod = float64(requests.Reads) / float64(b.pods)
+	done := float64(b.pods)
+	if m.Reckoned > 0 {
+		done = float64(m.Reckoned)
+	}
+	m.WritesPerPod, m.ReadsPerPod = float64(requests.PodWrites)/done, float64(requests.Reads)/done
 	m.Conflicts = requests.Conflicts
 	return m, nil
 }
@@ -139,8 +156,7 @@ func (b *bench) edit(ctx context.Context, object client.Object, change func()) e
 }
 
 func (b *bench) await(ctx context.Context, w workload, want int32, seen *podWatch) error {
-	ctx, cancel := context.WithTimeout(ctx, phaseLimit)
-	defer cancel()
+	limit := time.After(b.limit)
 	for {
 		if err := b.cluster.Client.Get(ctx, client.ObjectKeyFromObject(w.object), w.object); err != nil {
 			return err
@@ -151,6 +167,8 @@ func (b *bench) await(ctx context.Context, w workload, want int32, seen *podWatc
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %d Pods: %w", want, ctx.Err())
+		case <-limit:
+			return fmt.Errorf("waiting for %d Pods: %w", want, errBrokenOff)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

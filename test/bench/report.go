@@ -15,17 +15,17 @@ type summary struct {
 	Ratios    map[string]float64 `json:"ratios"`
 }
 
-// ratios returns the wall time of the CloneSet over that of the Deployment, by phase.
-func ratios(results []measurement) map[string]float64 {
+// ratios returns the wall time of ours, the last contender, over that of the native one, the first, by phase.
+func ratios(all []contender, results []measurement) map[string]float64 {
 	native := map[string]float64{}
 	for _, m := range results {
-		if m.Contender == "Deployment" {
+		if m.Contender == all[0].name {
 			native[m.Phase] = m.Seconds
 		}
 	}
 	out := map[string]float64{}
 	for _, m := range results {
-		if seconds := native[m.Phase]; m.Contender == "CloneSet" && seconds > 0 {
+		if seconds := native[m.Phase]; m.Contender == all[len(all)-1].name && seconds > 0 {
 			out[m.Phase] = m.Seconds / seconds
 		}
 	}
@@ -33,19 +33,22 @@ func ratios(results []measurement) map[string]float64 {
 }
 
 func (s summary) print(to io.Writer) {
-	fmt.Fprintf(to, "%d Pods on %d simulated nodes, maxUnavailable %s, %s\n\n", s.Pods, s.Nodes, maxUnavailable, s.Processor)
+	fmt.Fprintf(to, "%d Pods on %d simulated nodes, maxUnavailable %s (of StatefulSets %s), %s\n\n", s.Pods, s.Nodes, maxUnavailable, fewUnavailable, s.Processor)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "contender\tphase\tseconds\tratio\tCPU s\tpeak MiB\twrites/Pod\treads/Pod\t409s\tunavailable\tPods\t")
 	for _, m := range s.Results {
-		ratio := ""
-		if r, ok := s.Ratios[m.Phase]; ok && m.Contender == "CloneSet" {
+		ratio, about := "", ""
+		if r, ok := s.Ratios[m.Phase]; ok && m.Contender != s.Results[0].Contender {
 			ratio = fmt.Sprintf("%.2f", r)
+		}
+		if m.Reckoned > 0 {
+			about = "~"
 		}
 		if m.Phase == "at rest" || m.Phase == "restart" {
 			fmt.Fprintf(table, "%s\t%s\t%.1f\t\t%.1f\t%.0f\t%.0f in all\t\t%d\t\t\t\n", m.Contender, m.Phase, m.Seconds, m.CPUSeconds, m.PeakMiB, m.WritesPerPod, m.Conflicts)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t\n", m.Contender, m.Phase, m.Seconds, ratio, m.CPUSeconds, m.PeakMiB,
+		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t\n", m.Contender, m.Phase, about, m.Seconds, ratio, m.CPUSeconds, m.PeakMiB,
 			m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told

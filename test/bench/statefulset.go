@@ -34,7 +34,8 @@ func contenders(kind string, native, ours func() int) ([]contender, error) {
 	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset or daemonset", kind)
 }
 
-// nativeStatefulSet is created in parallel and updated one by one, which is all that Kubernetes does by default.
+// nativeStatefulSet is created in parallel, so that creating compares like with like. It is updated one by one, which is all that Kubernetes does by
+// default with either management policy.
 func nativeStatefulSet(namespace string) workload {
 	labels := map[string]string{"app": "bench"}
 	zero := int32(0)
@@ -50,13 +51,14 @@ func nativeStatefulSet(namespace string) workload {
 		s := set.Status
 		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
 	}
+	w.updated = func() int32 { return set.Status.UpdatedReplicas }
 	return w
 }
 
 func statefulSet(namespace string) workload {
 	labels := map[string]string{"app": "bench"}
 	zero := int32(0)
-	unavailable := intstr.FromString(maxUnavailable)
+	unavailable := intstr.FromString(fewUnavailable)
 	set := &v1beta1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
 		Spec: v1beta1.StatefulSetSpec{

@@ -10,17 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +40,7 @@ type world struct {
 }
 
 func TestOnRealNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(t.TempDir(), "cluster"), RealNodes: 2, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
 	if err != nil {
@@ -61,7 +58,15 @@ func TestOnRealNodes(t *testing.T) {
 	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("an update in place changes one container and nothing else", func(t *testing.T) { w.on(t).updateInPlace() })
 	t.Run("an image that can't be pulled holds the rollout, and rolling back frees it", func(t *testing.T) { w.on(t).badImage() })
+	t.Run("a StatefulSet keeps its Pods in place, and their claims whatever becomes of the Pods", func(t *testing.T) { w.on(t).statefulSet() })
+	t.Run("a DaemonSet keeps its Pods in place", func(t *testing.T) { w.on(t).daemonSetInPlace() })
+	t.Run("a DaemonSet is never missing while it surges", func(t *testing.T) { w.on(t).daemonSetSurges() })
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
+	t.Run("an image that was pulled ahead needs no pull when a Pod is updated in place", func(t *testing.T) { w.on(t).pullAhead() })
+	t.Run("a registry that has no such image is told of", func(t *testing.T) { w.on(t).refuse() })
+	t.Run("a pull outlives the daemon and the container runtime", func(t *testing.T) { w.on(t).interrupt() })
+	t.Run("an environment that comes from an annotation changes in place", func(t *testing.T) { w.on(t).environment() })
+	t.Run("the daemon runs as a Pod on every node", func(t *testing.T) { w.on(t).daemonPods() })
 }
 
 func (w *world) on(t *testing.T) *world { return &world{T: t, Cluster: w.Cluster, ctx: w.ctx} }
@@ -93,22 +98,12 @@ func (w *world) eventually(what string, check func() error) {
 func set(name string, replicas int32) *v1beta1.CloneSet {
 	labels := map[string]string{"app": name}
 	unavailable := intstr.FromInt32(1)
-	grace := int64(1)
 	s := &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: v1beta1.CloneSetSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{
-					TerminationGracePeriodSeconds: &grace,
-					Containers: []corev1.Container{
-						{Name: "web", Image: "nginx:alpine", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}},
-						{Name: "side", Image: "busybox:1.36", Command: []string{"sleep", "100000"}},
-					},
-				},
-			},
+			Replicas:             &replicas,
+			Selector:             &metav1.LabelSelector{MatchLabels: labels},
+			Template:             template(labels),
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{build.ClaimTemplate("data", "1Gi")},
 			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{
 				MaxUnavailable: &unavailable, PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType,
@@ -118,17 +113,39 @@ func set(name string, replicas int32) *v1beta1.CloneSet {
 	return s
 }
 
+// template has two containers, the first of which mounts a volume that is not in the template.
+func template(labels map[string]string) corev1.PodTemplateSpec {
+	grace := int64(1)
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{
+				{Name: "web", Image: "nginx:alpine", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}},
+				{Name: "side", Image: "busybox:1.36", Command: []string{"sleep", "100000"}},
+			},
+		},
+	}
+}
+
 func (w *world) edit(name string, change func(*v1beta1.CloneSet)) {
 	w.Helper()
+	s := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.editObject(s, func() { change(s) })
+}
+
+// editObject reads an object by its name, has it changed, and writes it.
+func (w *world) editObject(object client.Object, change func()) {
+	w.Helper()
+	key := client.ObjectKey{Namespace: namespace, Name: object.GetName()}
 	// While a leader is being replaced, the webhooks may not answer for a moment.
 	patience := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.3, Steps: 20}
 	w.must(retry.OnError(patience, func(error) bool { return true }, func() error {
-		s := &v1beta1.CloneSet{}
-		if err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {
+		if err := w.Client.Get(w.ctx, key, object); err != nil {
 			return err
 		}
-		change(s)
-		return w.Client.Update(w.ctx, s)
+		change()
+		return w.Client.Update(w.ctx, object)
 	}))
 }
 
@@ -174,22 +191,38 @@ func (w *world) updateInPlace() {
 	s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: grace}
 	w.must(w.Client.Create(w.ctx, s))
 	w.settled("keeper")
-	before := w.pods("keeper")
-	for i := range before {
-		w.run(&before[i], "web", "sh", "-c", "echo kept > /data/note; echo lost > /tmp/note")
-		w.run(&before[i], "side", "sh", "-c", "echo kept > /tmp/note")
-	}
+	before := w.takeNotes("keeper")
 	h := w.follow()
 	w.edit("keeper", image("nginx:mainline"))
 	w.settled("keeper")
 	w.must(h.stop())
-	after := w.pods("keeper")
+	w.changedInPlace("keeper", before)
+	for i := range before {
+		h.outOfServiceFirst(w.T, before[i].UID, grace*time.Second)
+	}
+}
+
+// takeNotes writes notes in the Pods' volumes and in their containers, and returns the Pods.
+func (w *world) takeNotes(name string) []corev1.Pod {
+	w.Helper()
+	pods := w.pods(name)
+	for i := range pods {
+		w.run(&pods[i], "web", "sh", "-c", "echo kept > /data/note; echo lost > /tmp/note")
+		w.run(&pods[i], "side", "sh", "-c", "echo kept > /tmp/note")
+	}
+	return pods
+}
+
+// changedInPlace checks that the Pods are those of before, that container web alone was started again, with the image nginx:mainline, and that the
+// volumes are as they were.
+func (w *world) changedInPlace(name string, before []corev1.Pod) {
+	w.Helper()
+	after := w.pods(name)
 	if len(after) != len(before) {
 		w.Fatalf("there are %d Pods, want %d", len(after), len(before))
 	}
 	for i := range after {
 		w.sameButImage(&before[i], &after[i])
-		h.outOfServiceFirst(w.T, before[i].UID, grace*time.Second)
 		if tag := w.run(&after[i], "web", "cat", "/etc/image-tag"); tag != "mainline" {
 			w.Errorf("container web of %s runs tag %q, want mainline", after[i].Name, tag)
 		}
@@ -304,81 +337,4 @@ func (w *world) updated(name string) int32 {
 		return 0
 	}
 	return s.Status.UpdatedReplicas
-}
-
-// history is every version of every Pod, with the time at which it came.
-type history struct {
-	mu       sync.Mutex
-	versions []version
-	stop     func() error
-}
-
-type version struct {
-	event watch.EventType
-	pod   *corev1.Pod
-	at    time.Time
-}
-
-func (w *world) follow() *history {
-	w.Helper()
-	h := &history{}
-	stop, err := w.Follow(w.ctx, &corev1.PodList{}, namespace, func(e watch.Event) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.versions = append(h.versions, version{e.Type, e.Object.(*corev1.Pod), time.Now()})
-	})
-	w.must(err)
-	h.stop = stop
-	return h
-}
-
-// outOfServiceFirst checks that the Pod was NotReady for the grace period before its image changed.
-func (h *history) outOfServiceFirst(t *testing.T, uid types.UID, grace time.Duration) {
-	t.Helper()
-	var unready, changed time.Time
-	first := ""
-	for _, v := range h.versions {
-		if v.pod.UID != uid {
-			continue
-		}
-		switch image := v.pod.Spec.Containers[0].Image; {
-		case first == "":
-			first = image
-		case image != first && changed.IsZero():
-			changed = v.at
-		case image == first && unready.IsZero() && !pod.IsReady(v.pod):
-			unready = v.at
-		}
-	}
-	// The grace period is counted in whole seconds.
-	if unready.IsZero() || changed.Sub(unready) < grace-time.Second {
-		t.Errorf("Pod %s was NotReady %s before its image changed, want %s", uid, changed.Sub(unready), grace)
-	}
-}
-
-// neverFewerReady checks that at no moment fewer Pods were ready.
-func (h *history) neverFewerReady(t *testing.T, name string, fewest int) {
-	t.Helper()
-	ready := map[types.UID]bool{}
-	begun := false
-	for _, v := range h.versions {
-		if v.pod.Labels["app"] != name {
-			continue
-		}
-		ready[v.pod.UID] = v.event != watch.Deleted && v.pod.DeletionTimestamp == nil && pod.IsReady(v.pod)
-		n := 0
-		for _, isReady := range ready {
-			if isReady {
-				n++
-			}
-		}
-		begun = begun || n > fewest
-		if begun && n < fewest {
-			t.Errorf("only %d Pods were ready, want %d at least", n, fewest)
-			return
-		}
-	}
-	if !begun {
-		t.Error("the Pods were never seen ready")
-	}
 }

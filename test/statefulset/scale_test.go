@@ -219,7 +219,7 @@ func TestQuotaIsReportedAndForgotten(t *testing.T) {
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}
 	e.must(e.Create(e.ctx, quota))
 	e.create()
-	condition := func(t appsv1.StatefulSetConditionType) *appsv1.StatefulSetCondition {
+	condition := func(t v1beta1.StatefulSetConditionType) *v1beta1.StatefulSetCondition {
 		for _, c := range e.set().Status.Conditions {
 			if c.Type == t {
 				return &c

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -313,4 +314,32 @@ func TestLimitsThatCannotBeMeantAreRefused(t *testing.T) {
 
 func unordered(r *v1beta1.RollingUpdateStatefulSetStrategy) {
 	r.UnorderedUpdate = &v1beta1.UnorderedUpdateStrategy{}
+}
+
+func TestProgressDeadline(t *testing.T) {
+	e := newEnv(t)
+	e.create(replicas(2), func(set *v1beta1.StatefulSet) {
+		deadline := int32(5)
+		set.Spec.ProgressDeadlineSeconds = &deadline
+	})
+	progressing := func(want string) {
+		t.Helper()
+		e.eventually("the condition Progressing is "+want, func() error {
+			for _, c := range e.set().Status.Conditions {
+				if got := fmt.Sprintf("%s %s", c.Status, c.Reason); c.Type == v1beta1.StatefulSetConditionProgressing && got != want {
+					return fmt.Errorf("it is %s", got)
+				} else if c.Type == v1beta1.StatefulSetConditionProgressing {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
+	}
+	progressing("True StatefulSetAvailable")
+	e.edit(image("nginx:never-ready"))
+	progressing("False ProgressDeadlineExceeded")
+	e.edit(image("nginx:1.29"))
+	progressing("True StatefulSetAvailable")
+	e.edit(partition(2), image("nginx:1.28"))
+	progressing("True ProgressPartitionAvailable")
 }

@@ -52,6 +52,7 @@ type StatefulSetList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : \"\") == (has(oldSelf.serviceName) ? oldSelf.serviceName : \"\")",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew under another Service",fieldPath=".serviceName",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="(has(self.podManagementPolicy) ? self.podManagementPolicy : 'OrderedReady') == (has(oldSelf.podManagementPolicy) ? oldSelf.podManagementPolicy : 'OrderedReady')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew with another policy",fieldPath=".podManagementPolicy",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.type) || self.updateStrategy.type != 'OnDelete' || !has(self.updateStrategy.rollingUpdate)",message="only allowed for updateStrategy 'RollingUpdate'",fieldPath=".updateStrategy.rollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.updateStrategy) && has(self.updateStrategy.rollingUpdate) && has(self.updateStrategy.rollingUpdate.minReadySeconds) && self.updateStrategy.rollingUpdate.minReadySeconds > 0 ? self.updateStrategy.rollingUpdate.minReadySeconds : (has(self.minReadySeconds) ? self.minReadySeconds : 0))",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds"
 type StatefulSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -127,6 +128,12 @@ type StatefulSetSpec struct {
 	// ordinals says where the numbering begins.
 	// +optional
 	Ordinals *StatefulSetOrdinals `json:"ordinals,omitempty"`
+
+	// progressDeadlineSeconds is how long a rollout may make no progress, in seconds, before the condition Progressing turns False with the
+	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
+	// be greater than the minReadySeconds in force.
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // StatefulSetOrdinals says where the numbering of Pods begins.
@@ -305,11 +312,11 @@ type StatefulSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions tell what keeps Pods from being created or updated: FailedCreatePod and FailedUpdatePod.
+	// conditions tell what keeps Pods from being created or updated, FailedCreatePod and FailedUpdatePod, and how the rollout comes on, Progressing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
-	Conditions []appsv1.StatefulSetCondition `json:"conditions,omitempty"`
+	Conditions []StatefulSetCondition `json:"conditions,omitempty"`
 
 	// labelSelector is the selector as text, for the scale subresource.
 	// +optional
@@ -321,12 +328,39 @@ type StatefulSetStatus struct {
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
 }
 
+// StatefulSetConditionType names a condition of a StatefulSet.
+type StatefulSetConditionType string
+
 const (
 	// StatefulSetConditionFailedCreatePod is True while Pods or claims could not be created or deleted.
-	StatefulSetConditionFailedCreatePod appsv1.StatefulSetConditionType = "FailedCreatePod"
+	StatefulSetConditionFailedCreatePod StatefulSetConditionType = "FailedCreatePod"
 	// StatefulSetConditionFailedUpdatePod is True while Pods or claims could not be updated.
-	StatefulSetConditionFailedUpdatePod appsv1.StatefulSetConditionType = "FailedUpdatePod"
+	StatefulSetConditionFailedUpdatePod StatefulSetConditionType = "FailedUpdatePod"
+	// StatefulSetConditionProgressing tells whether a rollout makes progress; it is there only with progressDeadlineSeconds. Its reasons are
+	// StatefulSetUpdated while it does, StatefulSetAvailable, StatefulSetPaused and ProgressPartitionAvailable while there is nothing to do, and
+	// ProgressDeadlineExceeded.
+	StatefulSetConditionProgressing StatefulSetConditionType = "Progressing"
 )
+
+// StatefulSetCondition is one aspect of a StatefulSet's state: a condition of apps/v1, and when it was last true anew.
+type StatefulSetCondition struct {
+	// type of the condition.
+	Type StatefulSetConditionType `json:"type"`
+	// status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// lastUpdateTime is when the progress that the condition Progressing tells of last changed; absent from the others.
+	// +optional
+	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
+	// lastTransitionTime is when the status of the condition last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// reason is one word for programs to read.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is a sentence for people to read.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
 
 // VolumeClaimStatus tells how far the claims of one claim template have come.
 type VolumeClaimStatus struct {

@@ -90,16 +90,7 @@ func (c change) numbers(path *field.Path) field.ErrorList {
 	if _, err := scaled(spec.ScaleStrategy.MaxUnavailable, replicas(spec)); err != nil {
 		errs = append(errs, field.Invalid(path.Child("scaleStrategy", "maxUnavailable"), spec.ScaleStrategy.MaxUnavailable, err.Error()))
 	}
-	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
-		at := path.Child("progressDeadlineSeconds")
-		if *deadline < 0 {
-			errs = append(errs, field.Invalid(at, *deadline, "must be greater than or equal to 0"))
-		}
-		if *deadline <= spec.MinReadySeconds {
-			errs = append(errs, field.Invalid(at, *deadline, "must be greater than minReadySeconds"))
-		}
-	}
-	return errs
+	return append(errs, deadline(spec.ProgressDeadlineSeconds, spec.MinReadySeconds, path.Child("progressDeadlineSeconds"))...)
 }
 
 // podsToDelete checks names that are new on the list: a name on it before may well be gone by now.

@@ -36,38 +36,16 @@ type CloneSetOptions struct {
 }
 
 // CloneSet returns the handler that validates CloneSets of both versions.
-func CloneSet(o CloneSetOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" {
-			return admission.Allowed("")
-		}
-		switch asked.Operation {
-		case admissionv1.Delete:
-			return o.deleted(asked)
-		case admissionv1.Create, admissionv1.Update:
-			return o.written(ctx, asked)
-		}
-		return admission.Allowed("")
-	})
-}
+func CloneSet(o CloneSetOptions) admission.Handler { return handler(o) }
 
-// deleted refuses to delete a protected object.
-func (o CloneSetOptions) deleted(asked admission.Request) admission.Response {
-	if !o.DeletionProtection || len(asked.OldObject.Raw) == 0 { // a request to delete a collection is followed by one for each object
-		return admission.Allowed("")
-	}
-	doomed, err := decode(asked.OldObject)
+func (o CloneSetOptions) protects() bool { return o.DeletionProtection }
+
+func (o CloneSetOptions) doomed(object runtime.RawExtension) (labels map[string]string, pods int32, err error) {
+	set, err := decode(object)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+		return nil, 0, err
 	}
-	replicas := int32(1)
-	if r := doomed.hub.Spec.Replicas; r != nil {
-		replicas = *r
-	}
-	if reason := protection(doomed.hub.Labels, replicas); reason != "" {
-		return admission.Denied(reason)
-	}
-	return admission.Allowed("")
+	return set.hub.Labels, replicasOf(set.hub.Spec.Replicas), nil
 }
 
 func (o CloneSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {

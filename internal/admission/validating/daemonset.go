@@ -30,34 +30,17 @@ type DaemonSetOptions struct {
 }
 
 // DaemonSet returns the handler that validates DaemonSets of both versions.
-func DaemonSet(o DaemonSetOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" {
-			return admission.Allowed("")
-		}
-		switch asked.Operation {
-		case admissionv1.Delete:
-			return o.deleted(asked)
-		case admissionv1.Create, admissionv1.Update:
-			return o.written(ctx, asked)
-		}
-		return admission.Allowed("")
-	})
-}
+func DaemonSet(o DaemonSetOptions) admission.Handler { return handler(o) }
 
-// deleted refuses to delete a protected object. What Cascading protects is the Pods, of which a node that wants one stands for one.
-func (o DaemonSetOptions) deleted(asked admission.Request) admission.Response {
-	if !o.DeletionProtection || len(asked.OldObject.Raw) == 0 { // a request to delete a collection is followed by one for each object
-		return admission.Allowed("")
-	}
-	doomed, err := decodeDaemonSet(asked.OldObject)
+func (o DaemonSetOptions) protects() bool { return o.DeletionProtection }
+
+// doomed counts a node that wants a Pod for one.
+func (o DaemonSetOptions) doomed(object runtime.RawExtension) (labels map[string]string, pods int32, err error) {
+	set, err := decodeDaemonSet(object)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+		return nil, 0, err
 	}
-	if reason := protection(doomed.hub.Labels, doomed.hub.Status.DesiredNumberScheduled); reason != "" {
-		return admission.Denied(reason)
-	}
-	return admission.Allowed("")
+	return set.hub.Labels, set.hub.Status.DesiredNumberScheduled, nil
 }
 
 func (o DaemonSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {

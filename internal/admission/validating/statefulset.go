@@ -34,38 +34,16 @@ type StatefulSetOptions struct {
 }
 
 // StatefulSet returns the handler that validates StatefulSets of both versions.
-func StatefulSet(o StatefulSetOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" {
-			return admission.Allowed("")
-		}
-		switch asked.Operation {
-		case admissionv1.Delete:
-			return o.deleted(asked)
-		case admissionv1.Create, admissionv1.Update:
-			return o.written(ctx, asked)
-		}
-		return admission.Allowed("")
-	})
-}
+func StatefulSet(o StatefulSetOptions) admission.Handler { return handler(o) }
 
-// deleted refuses to delete a protected object.
-func (o StatefulSetOptions) deleted(asked admission.Request) admission.Response {
-	if !o.DeletionProtection || len(asked.OldObject.Raw) == 0 { // a request to delete a collection is followed by one for each object
-		return admission.Allowed("")
-	}
-	doomed, _, err := decodeStatefulSet(asked.OldObject)
+func (o StatefulSetOptions) protects() bool { return o.DeletionProtection }
+
+func (o StatefulSetOptions) doomed(object runtime.RawExtension) (labels map[string]string, pods int32, err error) {
+	set, _, err := decodeStatefulSet(object)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+		return nil, 0, err
 	}
-	replicas := int32(1)
-	if r := doomed.Spec.Replicas; r != nil {
-		replicas = *r
-	}
-	if reason := protection(doomed.Labels, replicas); reason != "" {
-		return admission.Denied(reason)
-	}
-	return admission.Allowed("")
+	return set.Labels, replicasOf(set.Spec.Replicas), nil
 }
 
 func (o StatefulSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {

@@ -153,6 +153,7 @@ func (c statefulSetChange) numbers(path *field.Path) field.ErrorList {
 	if o := spec.Ordinals; o != nil && o.Start < 0 {
 		errs = append(errs, field.Invalid(path.Child("ordinals", "start"), o.Start, "must be greater than or equal to 0"))
 	}
+	errs = append(errs, deadline(spec.ProgressDeadlineSeconds, minReadySeconds(spec), path.Child("progressDeadlineSeconds"))...)
 	policies := []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
 	if !slices.Contains(policies, managementOf(c.new)) {
 		errs = append(errs, field.Invalid(path.Child("podManagementPolicy"), spec.PodManagementPolicy, "must be 'OrderedReady' or 'Parallel'"))
@@ -169,6 +170,14 @@ func (c statefulSetChange) numbers(path *field.Path) field.ErrorList {
 		}
 	}
 	return append(errs, c.retention(path.Child("persistentVolumeClaimRetentionPolicy"))...)
+}
+
+// minReadySeconds returns the one in force.
+func minReadySeconds(spec *v1beta1.StatefulSetSpec) int32 {
+	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.MinReadySeconds != nil && *rolling.MinReadySeconds > 0 {
+		return *rolling.MinReadySeconds
+	}
+	return spec.MinReadySeconds
 }
 
 func (c statefulSetChange) retention(path *field.Path) field.ErrorList {

@@ -107,6 +107,11 @@ func TestNewStatefulSet(t *testing.T) {
 			set: edits{rolling + "minReadySeconds": "301"}, want: []string{"spec.updateStrategy.rollingUpdate.minReadySeconds: Invalid value: 301: must be no less than 0 and no more than 300 seconds"},
 		},
 		"the spelling of Kubernetes has no bound": {set: edits{"spec.minReadySeconds": "3600"}, want: []string{"allowed"}},
+		"a deadline that no Pod could keep": {
+			set:  edits{rolling + "minReadySeconds": "30", "spec.minReadySeconds": "5", "spec.progressDeadlineSeconds": "30"},
+			want: []string{"spec.progressDeadlineSeconds: Invalid value: 30: must be greater than minReadySeconds"},
+		},
+		"a deadline": {set: edits{"spec.minReadySeconds": "5", "spec.progressDeadlineSeconds": "6"}, want: []string{"allowed"}},
 		"an order for one that goes by number": {
 			set: edits{"spec.podManagementPolicy": "OrderedReady", rolling + "unorderedUpdate": "{}"}, want: []string{"spec.updateStrategy.rollingUpdate.unorderedUpdate: Required value: unorderedUpdate can only work with Parallel PodManagementPolicyType"},
 		},

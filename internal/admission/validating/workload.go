@@ -67,6 +67,18 @@ func (w workload) checkPodsRunForEver(template *field.Path) field.ErrorList {
 	return errs
 }
 
+// deadline checks a progressDeadlineSeconds: a Pod that becomes available as fast as it can must not exceed it.
+func deadline(seconds *int32, minReadySeconds int32, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if seconds != nil && *seconds < 0 {
+		errs = append(errs, field.Invalid(path, *seconds, "must be greater than or equal to 0"))
+	}
+	if seconds != nil && *seconds <= minReadySeconds {
+		errs = append(errs, field.Invalid(path, *seconds, "must be greater than minReadySeconds"))
+	}
+	return errs
+}
+
 // judge asks the API server about a template, and names the fields of its answer by where the template stands.
 func judge(ctx context.Context, checker TemplateChecker, namespace string, template map[string]any, path *field.Path) Verdict {
 	verdict := checker.Check(ctx, namespace, template)

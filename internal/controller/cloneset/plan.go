@@ -57,7 +57,7 @@ func recheck(v *Survey, b *plan.Builder) {
 	if wait := v.fleet.nextAvailable; wait > 0 {
 		b.Recheck(wait, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.fleet.nextAvailablePod, v.Set.Spec.MinReadySeconds))
 	}
-	if wait := progressOf(v).deadlineIn; wait > 0 {
+	if _, wait := progressOf(v); wait > 0 {
 		b.Recheck(wait, fmt.Sprintf("progressDeadlineSeconds %d are over", *v.Set.Spec.ProgressDeadlineSeconds))
 	}
 }

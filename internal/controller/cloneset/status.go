@@ -31,7 +31,8 @@ func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.CloneSetStatus {
 	for _, concern := range []plan.Concern{plan.Scale, plan.Rollout} {
 		setCondition(&s, failure(&v, concern, rollout.Failures(concern, p, done)))
 	}
-	setCondition(&s, progressOf(&v).condition)
+	progressing, _ := progressOf(&v)
+	setCondition(&s, progressing)
 	return s
 }
 

@@ -2,14 +2,10 @@ package daemonset
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -29,35 +25,18 @@ func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("Daem
 const EventSource = "daemonset-controller"
 
 // Config is what the controller works with.
-type Config struct {
-	Options  Options
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of DaemonSets looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[Options]
 
 // Add adds the controller to a manager, whose cache has the indexes of package observe.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("daemonset", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	sets := Sets{Reader: mgr.GetCache()}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "daemonset", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.DaemonSet{}, loop.OwnerEvents[*v1beta1.DaemonSet](l.Forget)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(sets.OfOrphan)),
 		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(sets.OfNode)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // Loop is the reconcile of DaemonSets.

@@ -2,15 +2,11 @@ package statefulset
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -29,34 +25,17 @@ const EventSource = "statefulset-controller"
 func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("StatefulSet") }
 
 // Config is what the controller works with.
-type Config struct {
-	Options  Options
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of StatefulSets looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[Options]
 
 // Add adds the controller to a manager, whose cache has the indexes of package observe.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("statefulset", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "statefulset", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.StatefulSet{}, loop.OwnerEvents[*v1beta1.StatefulSet](l.Forget)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.NamedEvents[*corev1.Pod](setsOfPod)),
 		source.Kind(mgr.GetCache(), &corev1.PersistentVolumeClaim{}, loop.NamedEvents[*corev1.PersistentVolumeClaim](setsOfClaim)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // NewLoop returns the reconcile of StatefulSets, for a manager or for a simulated cluster.

@@ -55,6 +55,9 @@ func Plan(v Survey) plan.Plan {
 	if v.nextAvailable > 0 {
 		b.Recheck(v.nextAvailable, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.nextAvailablePod, v.limits.minReadySeconds))
 	}
+	if _, wait := v.progressOf(); wait > 0 {
+		b.Recheck(wait, fmt.Sprintf("progressDeadlineSeconds %d are over", *v.Set.Spec.ProgressDeadlineSeconds))
+	}
 	return b.Plan()
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -213,4 +214,51 @@ func TestCanaryThatIsScaledToNothingStaysACanary(t *testing.T) {
 	if got := Status(v, Plan(v), apply.Outcome{}).CurrentRevision; got != snapshot.Revisions[0].Name {
 		t.Errorf("the current revision is %s, want the old one, %s", got, snapshot.Revisions[0].Name)
 	}
+}
+
+// TestProgress shows what is said of a rollout that was last seen to come on 59 seconds ago, with a deadline of 60 seconds.
+func TestProgress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		situation situation
+		want      string
+	}{
+		"it waits for a Pod":               {situation{set: all(parallel, size(2)), pods: []string{"0 old", "1 new starting"}}, "True StatefulSetUpdated, looks again in 2s"},
+		"a Pod more is ready":              {situation{set: all(parallel, size(2)), pods: []string{"0 old", "1 new"}}, "True StatefulSetUpdated, looks again in 1m1s"},
+		"a surplus Pod less is there":      {situation{set: all(parallel, size(1)), pods: []string{"0 new starting"}}, "True StatefulSetUpdated, looks again in 1m1s"},
+		"the partition keeps the rest":     {situation{set: all(parallel, size(2), partition(1)), pods: []string{"0 old", "1 new"}}, "True ProgressPartitionAvailable"},
+		"it is paused":                     {situation{set: all(parallel, size(2), paused), pods: []string{"0 old", "1 new"}}, "True StatefulSetPaused"},
+		"all is done":                      {situation{set: all(parallel, size(2)), pods: []string{"0 new", "1 new"}}, "True StatefulSetAvailable"},
+		"the user updates Pods by himself": {situation{set: all(parallel, size(2), onDelete), pods: []string{"0 old", "1 new"}}, "True ProgressPartitionAvailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.situation.snapshot(t)
+			deadline, since := int32(60), metav1.NewTime(s.Now.Add(-59*time.Second))
+			s.Set.Spec.ProgressDeadlineSeconds = &deadline
+			s.Set.Status.UpdateRevision, s.Set.Status.Replicas = s.Revisions[1].Name, 2
+			s.Set.Status.UpdatedReplicas, s.Set.Status.ReadyReplicas = 1, 1
+			s.Set.Status.Conditions = []v1beta1.StatefulSetCondition{{
+				Type: v1beta1.StatefulSetConditionProgressing, Status: corev1.ConditionTrue, Reason: "StatefulSetUpdated", LastUpdateTime: &since,
+			}}
+			v := Take(s)
+			p := Plan(v)
+			status := Status(v, p, apply.Outcome{})
+			c := conditionOf(&status, v1beta1.StatefulSetConditionProgressing)
+			got := fmt.Sprintf("%s %s", c.Status, c.Reason)
+			if _, wait := v.progressOf(); wait > 0 {
+				got += fmt.Sprintf(", looks again in %s", wait)
+				if p.Recheck == 0 || p.Recheck > wait {
+					t.Errorf("the plan looks again in %s", p.Recheck)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("Progressing is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func paused(set *v1beta1.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = true }
+
+func onDelete(set *v1beta1.StatefulSet) {
+	set.Spec.UpdateStrategy = v1beta1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 }

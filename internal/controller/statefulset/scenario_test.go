@@ -79,6 +79,10 @@ func (s *scenario) create() {
 		set.Spec.UpdateStrategy.RollingUpdate.MinReadySeconds = &seconds
 	}
 	if s.Chance(30) {
+		deadline := int32(60 + s.Rand.Intn(600))
+		set.Spec.ProgressDeadlineSeconds = &deadline
+	}
+	if s.Chance(30) {
 		s.addHooks(set)
 	}
 	if s.Chance(50) {

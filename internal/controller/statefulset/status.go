@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +38,8 @@ func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.StatefulSetStatus
 	s.VolumeClaims = v.claimStatus()
 	setCondition(&s, v.failure(v1beta1.StatefulSetConditionFailedCreatePod, rollout.Failures(plan.Scale, p, done)))
 	setCondition(&s, v.failedUpdate(rollout.Failures(plan.Rollout, p, done)))
+	progressing, _ := v.progressOf()
+	setCondition(&s, progressing)
 	return s
 }
 
@@ -107,7 +108,7 @@ func (v *Survey) claimStatus() []v1beta1.VolumeClaimStatus {
 
 // failedUpdate is the condition FailedUpdatePod. Pods whose volumes are not those of the claim templates, and that no update will recreate, are named
 // as well.
-func (v *Survey) failedUpdate(message string) appsv1.StatefulSetCondition {
+func (v *Survey) failedUpdate(message string) v1beta1.StatefulSetCondition {
 	c := v.failure(v1beta1.StatefulSetConditionFailedUpdatePod, message)
 	if !v.onDelete() && !v.inPlaceOnly() {
 		return c
@@ -123,26 +124,37 @@ func (v *Survey) failedUpdate(message string) appsv1.StatefulSetCondition {
 }
 
 // failure is a condition that is True with a message, False once it is over, and absent when it never was.
-func (v *Survey) failure(t appsv1.StatefulSetConditionType, message string) appsv1.StatefulSetCondition {
-	c := appsv1.StatefulSetCondition{Type: t, Status: corev1.ConditionFalse, Reason: reasonSucceeded, LastTransitionTime: metav1.NewTime(v.Now)}
+func (v *Survey) failure(t v1beta1.StatefulSetConditionType, message string) v1beta1.StatefulSetCondition {
+	c := v1beta1.StatefulSetCondition{Type: t, Status: corev1.ConditionFalse, Reason: reasonSucceeded, LastTransitionTime: metav1.NewTime(v.Now)}
 	if message != "" {
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reasonFailed, message
 	}
 	return c
 }
 
-// setCondition puts a condition into the status. One that is not True is left out where it never was, and the transition time changes with the
-// status alone.
-func setCondition(s *v1beta1.StatefulSetStatus, want appsv1.StatefulSetCondition) {
-	at := slices.IndexFunc(s.Conditions, func(c appsv1.StatefulSetCondition) bool { return c.Type == want.Type })
+func conditionOf(s *v1beta1.StatefulSetStatus, t v1beta1.StatefulSetConditionType) *v1beta1.StatefulSetCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == t {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// setCondition puts a condition into the status; one without a status value is removed. One that is not True is left out where it never was, and the
+// transition time changes with the status alone.
+func setCondition(s *v1beta1.StatefulSetStatus, want v1beta1.StatefulSetCondition) {
+	old := conditionOf(s, want.Type)
 	switch {
-	case at < 0 && want.Status != corev1.ConditionTrue:
-	case at < 0:
+	case want.Status == "":
+		s.Conditions = slices.DeleteFunc(s.Conditions, func(c v1beta1.StatefulSetCondition) bool { return c.Type == want.Type })
+	case old == nil && want.Status != corev1.ConditionTrue:
+	case old == nil:
 		s.Conditions = append(s.Conditions, want)
 	default:
-		if s.Conditions[at].Status == want.Status {
-			want.LastTransitionTime = s.Conditions[at].LastTransitionTime
+		if old.Status == want.Status {
+			want.LastTransitionTime = old.LastTransitionTime
 		}
-		s.Conditions[at] = want
+		*old = want
 	}
 }
