@@ -103,7 +103,7 @@ func answerable(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) field.ErrorL
 		at := field.NewPath("spec", "containers").Index(i).Child("name")
 		status := pod.LastingStatus(p, c.Name)
 		switch {
-		case pod.LastingContainer(p, c.Name) == nil:
+		case pod.Lasting(p, c.Name) == nil:
 			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("container %s not found in Pod", c.Name)))
 		case status == nil || status.ContainerID == "":
 			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("no containerID of %s in Pod, maybe the container has not been initialized", c.Name)))

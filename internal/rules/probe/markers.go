@@ -86,7 +86,7 @@ func (m Markers) Of(p *corev1.Pod) (questions []Question, clashes []Clash) {
 		}
 		for i := range of.Spec.Probes {
 			q := Question{Marker: of.PodProbeMarker, Probe: &of.Spec.Probes[i]}
-			if pod.LastingContainer(p, q.Probe.ContainerName) == nil {
+			if pod.Lasting(p, q.Probe.ContainerName) == nil {
 				continue
 			}
 			if kind := q.Probe.PodConditionType; kind != "" {

@@ -22,7 +22,7 @@ func (m Markers) Wanted(pods []*corev1.Pod) []v1alpha1.PodProbe {
 		asked := v1alpha1.PodProbe{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), IP: p.Status.PodIP}
 		questions, _ := m.Of(p)
 		for _, q := range questions {
-			if probe, ok := resolve(q.Probe.Probe, pod.LastingContainer(p, q.Probe.ContainerName).Ports); ok {
+			if probe, ok := resolve(q.Probe.Probe, pod.Lasting(p, q.Probe.ContainerName).Ports); ok {
 				asked.Probes = append(asked.Probes, v1alpha1.ContainerProbe{Name: q.Name(), ContainerName: q.Probe.ContainerName, Probe: probe})
 			}
 		}

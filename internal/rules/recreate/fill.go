@@ -38,7 +38,7 @@ func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node)
 	}
 	for i := range r.Spec.Containers {
 		c := &r.Spec.Containers[i]
-		container, status := pod.LastingContainer(p, c.Name), pod.LastingStatus(p, c.Name)
+		container, status := pod.Lasting(p, c.Name), pod.LastingStatus(p, c.Name)
 		if container.Lifecycle != nil && container.Lifecycle.PreStop != nil {
 			c.PreStop = container.Lifecycle.PreStop.DeepCopy()
 			if c.PreStop.HTTPGet != nil {

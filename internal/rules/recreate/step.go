@@ -190,7 +190,7 @@ func (s Sight) exited(state *State, now Runtime) {
 // restarts reports whether the kubelet starts a container anew that has ended with this code.
 func restarts(p *corev1.Pod, name string, code int32) bool {
 	policy := p.Spec.RestartPolicy
-	if c := pod.LastingContainer(p, name); c != nil && c.RestartPolicy != nil {
+	if c := pod.Lasting(p, name); c != nil && c.RestartPolicy != nil {
 		policy = corev1.RestartPolicy(*c.RestartPolicy)
 		if len(c.RestartPolicyRules) > 0 {
 			// What the rules make of it shows when they have: it is not foretold.
