@@ -17,10 +17,10 @@ import (
 
 // The rules that CheckBroadcastJob knows.
 const (
-	RuleOnce        = "no second Pod of a job for a node that has one"
+	RuleOnce           = "no second Pod of a job for a node that has one"
 	RuleJobParallelism = "no Pod of a job beyond parallelism"
-	RuleOver        = "nothing new of a job that is over"
-	RuleEnded       = "no Pod is deleted that has ended"
+	RuleOver           = "nothing new of a job that is over"
+	RuleEnded          = "no Pod is deleted that has ended"
 )
 
 // broadcasts is the history of BroadcastJobs, their Pods and all nodes up to a change.

@@ -105,7 +105,8 @@ func (h *history) neverWithoutAReadyPod(t *testing.T, name string) {
 			ready[node][v.pod.UID] = true
 			continue
 		}
-		if delete(ready[node], v.pod.UID); len(ready[node]) == 0 && v.event != watch.Added {
+		delete(ready[node], v.pod.UID)
+		if len(ready[node]) == 0 && v.event != watch.Added {
 			t.Errorf("node %s had no ready Pod any more when %s was not", node, v.pod.Name)
 		}
 	}

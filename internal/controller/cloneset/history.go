@@ -26,14 +26,9 @@ func readHistory(s Snapshot) (revision.History, error) {
 
 // newRevision makes the revision of the present template.
 func newRevision(set *v1beta1.CloneSet, collisionCount int32) (*appsv1.ControllerRevision, error) {
-	rev, err := revision.New(revision.Owner{
-		Name:        set.Name,
-		Namespace:   set.Namespace,
-		Reference:   ownerReference(set),
-		Annotations: set.Annotations,
-	}, &set.Spec.Template, collisionCount)
+	rev, err := revision.New(revision.OwnerOf(set, kind()), &set.Spec.Template, collisionCount)
 	if err != nil {
-		return nil, fmt.Errorf("making the revision of the template: %w", err)
+		return nil, err
 	}
 	return rev, rememberClaimTemplates(rev, set)
 }

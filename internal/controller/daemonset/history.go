@@ -1,8 +1,6 @@
 package daemonset
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,14 +26,9 @@ func readHistory(s Snapshot) (revision.History, error) {
 //
 // Wire: a DaemonSet's revisions say their hash by the label by which its Pods do, as those of Kubernetes.
 func newRevision(set *v1beta1.DaemonSet, collisionCount int32) (*appsv1.ControllerRevision, error) {
-	rev, err := revision.New(revision.Owner{
-		Name:        set.Name,
-		Namespace:   set.Namespace,
-		Reference:   ownerReference(set),
-		Annotations: set.Annotations,
-	}, &set.Spec.Template, collisionCount)
+	rev, err := revision.New(revision.OwnerOf(set, kind()), &set.Spec.Template, collisionCount)
 	if err != nil {
-		return nil, fmt.Errorf("making the revision of the template: %w", err)
+		return nil, err
 	}
 	rev.Labels[appsv1.ControllerRevisionHashLabelKey] = rev.Labels[keys.RevisionHash]
 	delete(rev.Labels, keys.RevisionHash)

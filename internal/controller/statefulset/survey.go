@@ -305,13 +305,7 @@ func (v *Survey) workload() rollout.Workload {
 func readHistory(s Snapshot) (revision.History, error) {
 	return revision.Read(s.Revisions, revision.Wanted{
 		Make: func(collisionCount int32) (*appsv1.ControllerRevision, error) {
-			rev, err := revision.New(revision.Owner{
-				Name: s.Set.Name, Namespace: s.Set.Namespace, Reference: ownerReference(s.Set), Annotations: s.Set.Annotations,
-			}, &s.Set.Spec.Template, collisionCount)
-			if err != nil {
-				return nil, fmt.Errorf("making the revision of the template: %w", err)
-			}
-			return rev, nil
+			return revision.New(revision.OwnerOf(s.Set, kind()), &s.Set.Spec.Template, collisionCount)
 		},
 		Same:           defaults.Equivalent,
 		Owner:          ownerReference(s.Set),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
@@ -30,11 +31,19 @@ type Owner struct {
 	Annotations map[string]string
 }
 
+// OwnerOf returns what a workload gives its revisions.
+func OwnerOf(workload metav1.Object, kind schema.GroupVersionKind) Owner {
+	return Owner{
+		Name: workload.GetName(), Namespace: workload.GetNamespace(), Annotations: workload.GetAnnotations(),
+		Reference: *metav1.NewControllerRef(workload, kind),
+	}
+}
+
 // New returns the revision of a template, with no number yet.
 func New(owner Owner, template *corev1.PodTemplateSpec, collisionCount int32) (*appsv1.ControllerRevision, error) {
 	data, err := Data(template)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making the revision of the template: %w", err)
 	}
 	hash := Hash(data, collisionCount)
 	rev := &appsv1.ControllerRevision{
