@@ -51,6 +51,20 @@ const (
 	ContainerBarrierEnv = "KRUISE_CONTAINER_BARRIER"
 )
 
+// Labels and annotations of the container launch order. Users write the first, the launch priority controller the others.
+const (
+	// ContainerLaunchPriority is the Pod annotation that, with the value ContainerLaunchOrdered, starts the containers in the order of their list.
+	ContainerLaunchPriority = "apps.kruise.io/container-launch-priority"
+	ContainerLaunchOrdered  = "Ordered"
+	// ContainerLaunchPriorityCompleted is the Pod annotation that is "true" once all containers may start.
+	ContainerLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
+	// ContainerLaunchPriorityCurrent is the annotation of a barrier, and of a Pod, with the key of the lowest priority that may start. A kubelet
+	// that sees it change on a Pod tries at once to start what it could not start before.
+	ContainerLaunchPriorityCurrent = "apps.kruise.io/container-launch-priority-current"
+	// ContainerLaunchBarrier is the label of the ConfigMaps that hold containers back.
+	ContainerLaunchBarrier = "apps.kruise.io/container-launch-barrier"
+)
+
 // Labels and annotations of a workload's revisions. The workload controllers write and read them.
 const (
 	// RevisionHash is the ControllerRevision label with the short hash of the revision.

@@ -8,6 +8,7 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
+	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
@@ -21,6 +22,8 @@ type Options struct {
 	CloneSet    validating.CloneSetOptions
 	DaemonSet   validating.DaemonSetOptions
 	StatefulSet validating.StatefulSetOptions
+	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
+	Pods pods.Chain
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -31,6 +34,9 @@ type Server interface {
 // Register puts every handler at its path. Older installations name the version in their paths; both spellings work.
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
+	if len(o.Pods.Steps) > 0 {
+		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
+	}
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},

@@ -35,6 +35,7 @@ func Needs() []need {
 		{group: "", resource: "pods", subresource: "status", verbs: []string{"patch"}},
 		{group: "", resource: "pods", subresource: "resize", verbs: []string{"patch"}},
 		{group: "", resource: "persistentvolumeclaims", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "", resource: "configmaps", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "", resource: "nodes", verbs: []string{"get", "list", "watch"}},
 		{group: "", resource: "events", verbs: []string{"create", "patch"}},
 		{group: "", resource: "podtemplates", verbs: []string{"create"}},

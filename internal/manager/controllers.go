@@ -10,6 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -18,6 +19,9 @@ import (
 // parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which sets
 // the pace beyond that.
 const parallelWrites = 128
+
+// launchPriorityWorkers is the number of Pods whose containers are started in order at the same time.
+const launchPriorityWorkers = 4
 
 // addControllers adds every controller, with the options that flags and gates give it.
 func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
@@ -64,6 +68,11 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
 		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+	}), launchpriority.Add(mgr, launchpriority.Config{
+		Executor: executor(launchpriority.EventSource),
+		Live:     live,
+		Workers:  launchPriorityWorkers,
+		Now:      time.Now,
 	}))
 }
 

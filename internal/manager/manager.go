@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -23,8 +24,10 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 )
 
 // UserAgent is the name by which the API server's audit log knows the manager.
@@ -136,8 +139,10 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
+				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld), Field: within},
 				&corev1.Node{}: {Transform: observe.SlimNode, Field: fields.Everything()},
+				// Nothing but barriers is read from the cache.
+				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 			},
 		},
 	}

@@ -68,8 +68,13 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 	if err != nil {
 		return fmt.Errorf("preparing the validation of templates: %w", err)
 	}
+	chain, err := podChain(s)
+	if err != nil {
+		return err
+	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
+		Pods:      chain,
 		Revisions: live,
 		Defaults: defaults.Options{
 			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),

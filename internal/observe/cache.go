@@ -14,8 +14,9 @@ func Slim(object any) (any, error) {
 	return object, nil
 }
 
-// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only what identifies it.
-func SlimPod(groups ...string) func(any) (any, error) {
+// SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for another
+// reason only what identifies it.
+func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
 		if !ok {
@@ -24,11 +25,13 @@ func SlimPod(groups ...string) func(any) (any, error) {
 		p.ManagedFields = nil
 		controller := metav1.GetControllerOfNoCopy(p)
 		if controller != nil {
-			version, err := schema.ParseGroupVersion(controller.APIVersion)
-			for _, group := range groups {
-				if err == nil && version.Group == group {
-					return p, nil
-				}
+			if version, err := schema.ParseGroupVersion(controller.APIVersion); err == nil && version.Group == group {
+				return p, nil
+			}
+		}
+		for _, wants := range wanted {
+			if wants(p) {
+				return p, nil
 			}
 		}
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -48,4 +51,12 @@ func SlimNode(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
 	}, nil
+}
+
+// SlimConfigMap leaves out of a ConfigMap its data, which can be large and which nothing reads from a cache.
+func SlimConfigMap(object any) (any, error) {
+	if c, ok := object.(*corev1.ConfigMap); ok {
+		c.Data, c.BinaryData = nil, nil
+	}
+	return Slim(object)
 }

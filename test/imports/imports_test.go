@@ -31,7 +31,7 @@ func kubernetes(more ...string) []string {
 func rooms() []room {
 	return []room{
 		{packages: []string{"api/..."}, ours: []string{"api/..."}, others: kubernetes()},
-		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision"}, others: kubernetes("github.com/distribution/reference", "k8s.io/utils/dump"), pure: true},
+		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision", "internal/rules/launch"}, others: kubernetes("github.com/distribution/reference", "k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/scalein"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
