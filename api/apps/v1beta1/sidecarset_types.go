@@ -91,6 +91,7 @@ type SidecarSetSpec struct {
 	// customVersion names the present revision, so that injectionStrategy can ask for it by that name later. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	CustomVersion string `json:"customVersion,omitempty"`
 }
 
