@@ -91,6 +91,7 @@ type SidecarSetSpec struct {
 	// customVersion names the present revision, so that injectionStrategy can ask for it by that name later. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	CustomVersion string `json:"customVersion,omitempty"`
 }
 
@@ -218,9 +219,6 @@ type SidecarSetStatus struct {
 	// notUpgradablePods is the number of matched Pods that keep older sidecars until they are created anew, because more than images differ.
 	// +optional
 	NotUpgradablePods int32 `json:"notUpgradablePods"`
-	// unmanagedPods is the number of selected, active Pods that do not hold all the sidecars, such as those created before the SidecarSet.
-	// +optional
-	UnmanagedPods int32 `json:"unmanagedPods"`
 	// latestRevision is the name of the ControllerRevision of the present spec.
 	// +optional
 	LatestRevision string `json:"latestRevision,omitempty"`

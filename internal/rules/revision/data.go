@@ -43,6 +43,11 @@ func nullCreationTimestamps(template map[string]any) {
 	nullCreationTimestamp(template)
 	spec, _ := template["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
+	NullCreationTimestamps(volumes)
+}
+
+// NullCreationTimestamps fills them in where they are missing in the claim templates of decoded volumes.
+func NullCreationTimestamps(volumes []any) {
 	for _, v := range volumes {
 		volume, _ := v.(map[string]any)
 		ephemeral, _ := volume["ephemeral"].(map[string]any)
@@ -68,11 +73,11 @@ func Hash(data []byte, collisionCount int32) string {
 	h := fnv.New32()
 	_, _ = h.Write(data) // a hash does not fail
 	_, _ = h.Write([]byte(strconv.Itoa(int(collisionCount))))
-	return encode(strconv.FormatUint(uint64(h.Sum32()), 10))
+	return Encode(strconv.FormatUint(uint64(h.Sum32()), 10))
 }
 
-// encode maps each digit to a letter or digit of the alphabet.
-func encode(digits string) string {
+// Encode maps each character to a letter or digit such that no word comes out.
+func Encode(digits string) string {
 	out := make([]byte, len(digits))
 	for i := range len(digits) {
 		out[i] = alphabet[int(digits[i])%len(alphabet)]

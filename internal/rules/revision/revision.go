@@ -28,6 +28,8 @@ type Owner struct {
 	Reference       metav1.OwnerReference
 	// Annotations of the workload are copied, but for what kubectl notes there for itself.
 	Annotations map[string]string
+	// Labels are copied, too.
+	Labels map[string]string
 }
 
 // New returns the revision of a template, with no number yet.
@@ -36,6 +38,12 @@ func New(owner Owner, template *corev1.PodTemplateSpec, collisionCount int32) (*
 	if err != nil {
 		return nil, err
 	}
+	owner.Labels = template.Labels
+	return Of(owner, data, collisionCount), nil
+}
+
+// Of returns the revision that holds data, with no number yet.
+func Of(owner Owner, data []byte, collisionCount int32) *appsv1.ControllerRevision {
 	hash := Hash(data, collisionCount)
 	rev := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -47,11 +55,11 @@ func New(owner Owner, template *corev1.PodTemplateSpec, collisionCount int32) (*
 		},
 		Data: runtime.RawExtension{Raw: data},
 	}
-	maps.Copy(rev.Labels, template.Labels)
+	maps.Copy(rev.Labels, owner.Labels)
 	rev.Labels[keys.RevisionHash] = hash
 	maps.Copy(rev.Annotations, owner.Annotations)
 	delete(rev.Annotations, lastApplied)
-	return rev, nil
+	return rev
 }
 
 // Template returns the template that a revision holds.
