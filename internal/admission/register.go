@@ -21,6 +21,7 @@ type Options struct {
 	Revisions   client.Reader
 	CloneSet    validating.CloneSetOptions
 	DaemonSet   validating.DaemonSetOptions
+	SidecarSet  validating.SidecarSetOptions
 	StatefulSet validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
@@ -40,6 +41,7 @@ func Register(server Server, o Options) {
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"sidecarset":  {defaulting.SidecarSet(), validating.SidecarSet(o.SidecarSet)},
 		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {

@@ -43,6 +43,8 @@ const (
 	StatefulSetAutoDeletePVC Gate = "StatefulSetAutoDeletePVC"
 	// StatefulSetAutoResizePVCGate: StatefulSets heed volumeClaimUpdateStrategy.
 	StatefulSetAutoResizePVCGate Gate = "StatefulSetAutoResizePVCGate"
+	// SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets may write every annotation that no rule of the configuration speaks of.
+	SidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
 	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
@@ -51,16 +53,15 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	daemonWatchingPod                         Gate = "DaemonWatchingPod"
-	workloadSpread                            Gate = "WorkloadSpread"
-	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
-	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
-	sidecarTerminator                         Gate = "SidecarTerminator"
-	podProbeMarkerGate                        Gate = "PodProbeMarkerGate"
-	preDownloadImageForDaemonSetUpdate        Gate = "PreDownloadImageForDaemonSetUpdate"
-	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
-	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
-	enablePodProbeMarkerOnServerless          Gate = "EnablePodProbeMarkerOnServerless"
+	daemonWatchingPod                     Gate = "DaemonWatchingPod"
+	workloadSpread                        Gate = "WorkloadSpread"
+	podUnavailableBudgetDeleteGate        Gate = "PodUnavailableBudgetDeleteGate"
+	sidecarTerminator                     Gate = "SidecarTerminator"
+	podProbeMarkerGate                    Gate = "PodProbeMarkerGate"
+	preDownloadImageForDaemonSetUpdate    Gate = "PreDownloadImageForDaemonSetUpdate"
+	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
+	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
+	enablePodProbeMarkerOnServerless      Gate = "EnablePodProbeMarkerOnServerless"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -94,7 +95,7 @@ func specs() []spec {
 		{TemplateNoDefaults, false, alpha},
 		{InPlaceUpdateEnvFromMetadata, true, beta},
 		{StatefulSetAutoDeletePVC, true, beta},
-		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
+		{SidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{sidecarTerminator, false, alpha},
 		{podProbeMarkerGate, true, beta},
 		{preDownloadImageForDaemonSetUpdate, false, alpha},
@@ -124,7 +125,7 @@ func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
 			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
-			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
+			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,

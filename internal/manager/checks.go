@@ -19,7 +19,7 @@ const oldestServer = "1.32"
 
 // crds are the kinds that must be installed.
 func crds() []string {
-	return []string{"clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
+	return []string{"clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
 }
 
 // need is a right that the manager cannot work without.
@@ -36,6 +36,7 @@ func Needs() []need {
 		{group: "", resource: "pods", subresource: "resize", verbs: []string{"patch"}},
 		{group: "", resource: "persistentvolumeclaims", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "", resource: "configmaps", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "", resource: "namespaces", verbs: []string{"get", "list", "watch"}},
 		{group: "", resource: "nodes", verbs: []string{"get", "list", "watch"}},
 		{group: "", resource: "events", verbs: []string{"create", "patch"}},
 		{group: "", resource: "podtemplates", verbs: []string{"create"}},
@@ -46,6 +47,9 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "sidecarsets", verbs: []string{"get", "list", "watch"}},
+		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "finalizers", verbs: []string{"update"}},
 		{group: "apps.kruise.io", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},

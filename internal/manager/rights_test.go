@@ -73,8 +73,8 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 4 || len(validating.Webhooks) != 3 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want one of each for three kinds, and one for Pods", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 5 || len(validating.Webhooks) != 4 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want one of each for four kinds, and one for Pods", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 

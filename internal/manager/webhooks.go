@@ -96,6 +96,12 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
+		SidecarSet: validating.SidecarSetOptions{
+			Live:          live,
+			Namespace:     s.Webhook.PodNamespace,
+			Templates:     templates,
+			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+		},
 		DaemonSet: validating.DaemonSetOptions{
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
