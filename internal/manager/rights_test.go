@@ -80,7 +80,7 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1,
-		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, SidecarTerminatorWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
