@@ -28,6 +28,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // UserAgent is the name by which the API server's audit log knows the manager.
@@ -139,7 +140,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld), Field: within},
+				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars), Field: within},
 				&corev1.Node{}: {Transform: observe.SlimNode, Field: fields.Everything()},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},

@@ -31,6 +31,7 @@ type Options struct {
 	WebhookInitializeTimeout time.Duration
 	CloneSetWorkers          int
 	DaemonSetWorkers         int
+	SidecarSetWorkers        int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
@@ -75,6 +76,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
+	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "SidecarSets looked after at the same time")
 	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
@@ -126,7 +128,7 @@ func (o *Options) validate() error {
 	for _, workers := range []struct {
 		flag   string
 		number int
-	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
+	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"sidecarset-workers", o.SidecarSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
 		}

@@ -79,7 +79,7 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string

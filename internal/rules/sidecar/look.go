@@ -73,14 +73,19 @@ func (l look) isReady(name string) bool {
 }
 
 // busy says why the Pod can't take another update yet; empty where it can. One whose sidecar is not ready can: the next image may be what mends it.
+// For the same reason a hot upgrade need not be finished in a Pod whose containers are not ready, which it would have to be for that.
 func (l look) busy() string {
 	for _, name := range l.containers() {
 		if why := l.unsettled([]string{name}); why != "" && l.begun && l.isReady(name) {
 			return why
 		}
 	}
+	var idle []string
 	for _, h := range l.hot() {
-		if !h.isIdle() && l.isReady(h.working.Name) {
+		idle = append(idle, h.idle.Name)
+	}
+	for _, h := range l.hot() {
+		if !h.isIdle() && l.othersReady(idle) {
 			return "container " + h.idle.Name + " has to go idle first"
 		}
 	}
