@@ -95,8 +95,7 @@ func ignored() map[string]string {
 		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
 		"assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
-		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
+		"uniteddeployment-workers":    "3", "workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
 		"nodeimage-workers": "3", "crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
 		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
 	}

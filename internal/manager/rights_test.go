@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,6 +76,16 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	}
 	if len(mutating.Webhooks) != 5 || len(validating.Webhooks) != 4 {
 		t.Errorf("there are %d mutating and %d validating webhooks, want one of each for four kinds, and one for Pods", len(mutating.Webhooks), len(validating.Webhooks))
+	}
+}
+
+// TestFlagsAreBound: a flag that is bound twice ends the process.
+func TestFlagsAreBound(t *testing.T) {
+	var o Options
+	fs := flag.NewFlagSet("test", flag.ContinueOnError)
+	o.Bind(fs)
+	if err := fs.Parse([]string{"--sidecarset-workers=7"}); err != nil || o.SidecarSetWorkers != 7 {
+		t.Errorf("%d workers for SidecarSets, want 7 (%v)", o.SidecarSetWorkers, err)
 	}
 }
 
