@@ -3,6 +3,7 @@ package sidecarset
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -283,34 +284,49 @@ func TestPodsThatVanish(t *testing.T) {
 	e.counts(6, 6, 6, 6)
 }
 
+// perOwner is how many Pods each owner has; more of them are for measuring by hand.
+var perOwner = flag.Int("pods-per-owner", 3, "number of Pods of each of three owners in TestThePodsOfWorkloads")
+
 // TestThePodsOfWorkloads updates a sidecar in the Pods of three kinds of owners, one of which updates its own containers in place at the same time.
 func TestThePodsOfWorkloads(t *testing.T) {
 	e := newEnv(t)
-	e.newLog("{maxUnavailable: 2}")
-	e.apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, selector: {matchLabels: {owner: d}}, template: {metadata: {labels: {app: web, owner: d}}, spec: {containers: [{name: app, image: "app:1"}]}}}}`)
-	e.apply(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 3, serviceName: s, podManagementPolicy: Parallel, selector: {matchLabels: {owner: s}}, template: {metadata: {labels: {app: web, owner: s}}, spec: {containers: [{name: app, image: "app:1"}]}}}}`)
-	clones := e.apply(`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {replicas: 3, selector: {matchLabels: {owner: c}}, updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly, maxUnavailable: 1}}, template: {metadata: {labels: {app: web, owner: c}}, spec: {containers: [{name: app, image: "app:1"}]}}}}`)
-	e.eventually("all Pods are ready", func() error { return e.ready(9) })
-	e.counts(9, 9, 9, 9)
+	each, all := *perOwner, int32(3**perOwner)
+	limit := max(2, each*3/50)
+	e.newLog(fmt.Sprintf("{maxUnavailable: %d}", limit))
+	template := `template: {metadata: {labels: {app: web, owner: %[2]s}}, spec: {containers: [{name: app, image: "app:1"}]}}`
+	for _, text := range []string{
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: %[1]d, selector: {matchLabels: {owner: d}}, ` + template + "}}",
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: %[1]d, serviceName: s, podManagementPolicy: Parallel, selector: {matchLabels: {owner: s}}, ` + template + "}}",
+		`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {replicas: %[1]d, selector: {matchLabels: {owner: c}}, updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly, maxUnavailable: 1}}, ` + template + "}}",
+	} {
+		name := text[strings.Index(text, "{name: ")+len("{name: "):][:1]
+		e.apply(fmt.Sprintf(text, each, name))
+	}
+	clones := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "c"}}
+	e.eventually("all Pods are ready", func() error { return e.ready(int(all)) })
+	e.counts(all, all, all, all)
 	before := map[string]bool{}
 	for _, p := range e.pods() {
 		before[string(p.UID)] = true
 	}
 	stop := e.watchRollout()
+	began := time.Now()
 	e.image("log:2")
-	e.counts(9, 9, 9, 9)
-	if most := stop(); most > 2 {
-		t.Errorf("%d Pods were out of service at once, want at most 2", most)
+	e.counts(all, all, all, all)
+	most := stop()
+	t.Logf("%d Pods of three owners were updated in %s, with at most %d of %d out of service", all, time.Since(began).Round(time.Millisecond), most, limit)
+	if most > limit {
+		t.Errorf("%d Pods were out of service at once, want at most %d", most, limit)
 	}
 	set := &v1beta1.CloneSet{}
 	e.must(e.Get(e.ctx, client.ObjectKeyFromObject(clones), set))
 	set.Spec.Template.Spec.Containers[0].Image = "app:2"
 	e.must(e.Update(e.ctx, set))
 	e.image("log:3")
-	e.counts(9, 9, 9, 9)
+	e.counts(all, all, all, all)
 	e.eventually("the CloneSet is updated, too", func() error {
 		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(clones), set))
-		if set.Status.UpdatedReadyReplicas != 3 {
+		if set.Status.UpdatedReadyReplicas != int32(each) {
 			return fmt.Errorf("%d of its Pods are", set.Status.UpdatedReadyReplicas)
 		}
 		return nil
