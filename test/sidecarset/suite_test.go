@@ -179,12 +179,21 @@ func (e *env) newLog(strategy string) *v1beta1.SidecarSet {
 }
 
 // apply creates an object of any kind from a manifest.
-func (e *env) apply(text string) *unstructured.Unstructured {
+func (e *env) apply(text string) {
 	e.Helper()
 	o := &unstructured.Unstructured{}
 	e.must(yaml.Unmarshal([]byte(text), &o.Object))
 	o.SetNamespace(e.namespace)
 	e.must(e.Create(e.ctx, o))
+}
+
+// applyForAll does the same with an object of the whole cluster, which it deletes in the end.
+func (e *env) applyForAll(text string) *unstructured.Unstructured {
+	e.Helper()
+	o := &unstructured.Unstructured{}
+	e.must(yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", " ")), &o.Object))
+	e.must(e.Create(e.ctx, o))
+	e.cleanUp(o)
 	return o
 }
 

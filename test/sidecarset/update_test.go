@@ -341,3 +341,30 @@ func TestThePodsOfWorkloads(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusingPodHoldsBackNoOther has a rule of the cluster refuse the update of one Pod. It is the first in the order, and its place is all there is.
+func TestARefusingPodHoldsBackNoOther(t *testing.T) {
+	e := newEnv(t)
+	e.newLog("{maxUnavailable: 1, priorityStrategy: {weightPriority: [{weight: 9, matchSelector: {matchLabels: {guarded: \"yes\"}}}]}}")
+	e.newPods(3)
+	p := e.pod("web-0")
+	guarded := p.DeepCopy()
+	guarded.Labels["guarded"] = "yes"
+	e.must(e.Patch(e.ctx, guarded, client.MergeFrom(p)))
+	policy := e.applyForAll(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: ` + e.namespace + `}, spec: {
+		matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + e.namespace + `}}, resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]},
+		validations: [{expression: "!('guarded' in object.metadata.labels) || object.spec.containers == oldObject.spec.containers", message: "is guarded"}]}}`)
+	e.applyForAll(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: ` + e.namespace + `}, spec: {policyName: ` + e.namespace + `, validationActions: [Deny]}}`)
+	e.eventually("the rule holds", func() error {
+		p := e.pod("web-0")
+		p.Spec.Containers[0].Image = "app:refused"
+		if err := e.Update(e.ctx, p, client.DryRunAll); err == nil {
+			return fmt.Errorf("the update is let through")
+		}
+		return nil
+	})
+	e.image("log:2")
+	e.counts(3, 2, 3, 2)
+	e.must(e.Delete(e.ctx, policy))
+	e.counts(3, 3, 3, 3)
+}

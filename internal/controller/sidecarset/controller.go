@@ -110,6 +110,7 @@ func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*corev1.Names
 
 // NewLoop returns the reconcile of SidecarSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarSet, Survey] {
+	refused := &refusals{}
 	return &loop.Loop[*v1beta1.SidecarSet, Survey]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Cache: cached,
@@ -120,10 +121,12 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 				return Survey{}, err
 			}
 			s.Now = c.Now()
+			s.Refused = refused.present(s.Now)
 			return Take(s), nil
 		},
 		Plan: Plan,
 		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.SidecarSet {
+			refused.note(done, v.Now)
 			after := v.Set.DeepCopy()
 			after.Status = Status(v, p, done)
 			return after

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -25,7 +26,9 @@ type Snapshot struct {
 	// Revisions are those of the SidecarSet.
 	Revisions []*appsv1.ControllerRevision
 	// Sets are the names of all SidecarSets.
-	Sets    map[string]bool
+	Sets map[string]bool
+	// Refused are Pods whose update was refused, and until when they are left alone for that.
+	Refused map[types.UID]time.Time
 	Now     time.Time
 	Options Options
 }

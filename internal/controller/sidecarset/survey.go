@@ -41,11 +41,19 @@ func (v *Survey) read() error {
 	}
 	for _, p := range v.Pods {
 		if selection.MatchesLabels(p.Labels) && selection.MatchesNamespace(v.Namespaces[p.Namespace]) && v.target.IsHeldBy(p) {
-			v.matched = append(v.matched, v.target.Stand(p, v.Now))
+			v.matched = append(v.matched, v.stand(p))
 		}
 	}
 	v.decision, err = v.target.Decide(v.matched)
 	return err
+}
+
+func (v *Survey) stand(p *corev1.Pod) sidecar.Standing {
+	s := v.target.Stand(p, v.Now)
+	if until, refused := v.Refused[p.UID]; refused && !s.Updated && s.Waits == "" {
+		s.Waits, s.Recheck = "its update was refused", until.Sub(v.Now)
+	}
+	return s
 }
 
 func (v *Survey) exists(set string) bool { return v.Sets[set] }

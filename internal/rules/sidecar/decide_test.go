@@ -196,3 +196,23 @@ func TestScatterByEveryValue(t *testing.T) {
 		t.Errorf("zones are updated in the order %v", zones)
 	}
 }
+
+// TestWorkloadsWaitForSidecars, but not for ever.
+func TestWorkloadsWaitForSidecars(t *testing.T) {
+	target := targetOf(t, "{}")
+	p := podOf(target, 0, old)
+	if why, _ := Unfinished(p, now); why != "" {
+		t.Errorf("a Pod at rest: %s", why)
+	}
+	target.Upgrade(p, now)
+	if why, wait := Unfinished(p, now.Add(time.Minute)); why == "" || wait != 4*time.Minute {
+		t.Errorf("a Pod whose sidecar restarts: %q for %s", why, wait)
+	}
+	if why, _ := Unfinished(p, now.Add(5*time.Minute)); why != "" {
+		t.Errorf("after five minutes: %s", why)
+	}
+	p.Status.ContainerStatuses[1] = corev1.ContainerStatus{Name: "log", Image: "log:2", ImageID: "sha256:2", ContainerID: "c2"}
+	if why, _ := Unfinished(p, now.Add(time.Minute)); why != "" {
+		t.Errorf("a Pod whose sidecar has restarted: %s", why)
+	}
+}

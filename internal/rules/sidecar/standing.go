@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -134,6 +135,28 @@ func recordOf(p *corev1.Pod, key, set string) Record {
 		return Record{}
 	}
 	return records[set]
+}
+
+// Unfinished says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes too long. Recheck is
+// when it will have taken too long.
+func Unfinished(p *corev1.Pod, now time.Time) (why string, recheck time.Duration) {
+	states, err := StatesIn(p)
+	if err != nil {
+		return "", 0 // what can't be read holds up nobody
+	}
+	for _, set := range slices.Sorted(maps.Keys(states)) {
+		left := states[set].UpdateTimestamp.Add(politeness).Sub(now)
+		if left <= 0 {
+			continue
+		}
+		last := states[set].LastContainerStatuses
+		for _, name := range slices.Sorted(maps.Keys(last)) {
+			if verdict := inplace.ImageProgress(p, name, last[name]); !verdict.Done {
+				return "SidecarSet " + set + " updates it: " + verdict.Why, left
+			}
+		}
+	}
+	return "", 0
 }
 
 // workloadUpdate says which update in place of the Pod's own containers is on its way; empty where none is, or where it takes too long.
