@@ -83,7 +83,7 @@ func TestARefusalNamesTheField(t *testing.T) {
 		"a broken container": {`{selector: {matchLabels: {a: b}}, containers: [{name: a, image: a, volumeMounts: [{name: data, mountPath: /data}]}]}`, "spec.containers[0].volumeMounts[0].name: Not found"},
 		"an unknown place":   {`{selector: {matchLabels: {a: b}}, containers: [{name: a, image: a, podInjectPolicy: Middle}]}`, "spec.containers[0].podInjectPolicy: Unsupported value"},
 		"a partition beside": {`{selector: {matchLabels: {a: b}}, containers: [{name: a, image: a}], updateStrategy: {partition: 1, selector: {matchLabels: {c: d}}}}`, "spec.updateStrategy.partition: Invalid value: must be 0 together with a selector"},
-		"an annotation":      {`{selector: {matchLabels: {a: b}}, containers: [{name: a, image: a}], patchPodMetadata: [{annotations: {x: y}}]}`, "SidecarSet patch metadata whitelist not found"},
+		"an annotation":      {`{selector: {matchLabels: {a: b}}, containers: [{name: a, image: a}], patchPodMetadata: [{annotations: {x: y}}]}`, "spec.patchPodMetadata[0].annotations[x]: Forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "set.yaml")

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -219,57 +218,6 @@ func TestPauses(t *testing.T) {
 		set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	})
 	e.rests("nothing is updated", func() error { return e.countsAre(2, 0, 2, 0) })
-}
-
-// TestHistory keeps as many revisions as the limit says, and those that Pods have beyond it.
-func TestHistory(t *testing.T) {
-	e := newEnv(t)
-	e.newSet("containers: [{name: log, image: \"log:1\"}]\nrevisionHistoryLimit: 2\ncustomVersion: v1\nupdateStrategy: {partition: 100%}")
-	e.newPods(1)
-	e.counts(1, 1, 1, 1)
-	first := e.set().Status.LatestRevision
-	for i := range 5 {
-		e.image(fmt.Sprintf("log:%d", i+2))
-	}
-	names := func() []string {
-		var list appsv1.ControllerRevisionList
-		e.must(e.List(e.ctx, &list, client.InNamespace("kruise-system"), client.MatchingLabels{"kruise.io/sidecarset-name": e.namespace}))
-		var names []string
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-		return names
-	}
-	e.eventually("two revisions are left", func() error {
-		if got := names(); len(got) != 2 || !slices.Contains(got, first) || !slices.Contains(got, e.set().Status.LatestRevision) {
-			return fmt.Errorf("there are %v; %s is in use", got, first)
-		}
-		return nil
-	})
-	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.CustomVersion = "v2" })
-	e.eventually("the revision has the new name", func() error {
-		var rev appsv1.ControllerRevision
-		e.must(e.Get(e.ctx, client.ObjectKey{Namespace: "kruise-system", Name: e.set().Status.LatestRevision}, &rev))
-		if got := rev.Labels["apps.kruise.io/sidecarset-custom-version"]; got != "v2" {
-			return fmt.Errorf("its name is %q", got)
-		}
-		return nil
-	})
-	e.must(e.Delete(e.ctx, e.set()))
-	e.eventually("the revisions go with their SidecarSet", func() error {
-		if got := names(); len(got) > 0 {
-			return fmt.Errorf("there are %v", got)
-		}
-		return nil
-	})
-	if p := e.pod("web-0"); imageOf(p, "log") != "log:1" {
-		t.Error("the Pod has lost its sidecar")
-	}
-	again := e.newSet("containers: [{name: log, image: \"log:1\"}]")
-	e.counts(1, 1, 1, 1)
-	if restarts := restartsOf(e.pod("web-0"), "log"); restarts != 0 || again.Name == "" {
-		t.Errorf("the sidecar restarted %d times", restarts)
-	}
 }
 
 // TestPodsThatVanish deletes Pods in the middle of a rollout, which must go on.
