@@ -78,9 +78,7 @@ func TestAnOlderRevisionForNewPods(t *testing.T) {
 		set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: &v1}
 	})
 	e.counts(10, 1, 10, 1)
-	late := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: e.namespace, Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}}}
-	e.must(e.Create(e.ctx, late))
+	e.must(e.Create(e.ctx, webPod(e.namespace, "late")))
 	e.counts(11, 1, 11, 1)
 	if got := imageOf(e.pod("late"), "log"); got != "log:1" {
 		t.Errorf("the new Pod has %s, want log:1", got)
@@ -98,8 +96,7 @@ func TestAnnotationsFollowTheImage(t *testing.T) {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace, Labels: map[string]string{"annotates": "yes"}}}
 	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+e.namespace+`}}, containers: [{name: log, image: "log:1"}],
 patchPodMetadata: [{annotations: {example.com/kept: "1"}, patchPolicy: Retain}, {annotations: {example.com/written: "1"}, patchPolicy: Overwrite}, {annotations: {example.com/merged: '{"log":1}'}, patchPolicy: MergePatchJson}]}`), &set.Spec))
-	e.must(e.Create(e.ctx, set))
-	e.cleanUp(set)
+	e.create(set)
 	e.newPods(1)
 	is := func(kept, written, merged string) {
 		t.Helper()

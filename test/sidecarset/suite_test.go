@@ -167,9 +167,30 @@ func (e *env) newSet(spec string) *v1beta1.SidecarSet {
 	text := "selector: {matchLabels: {app: web}}\nnamespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + e.namespace + "}}\n" + spec
 	e.must(yaml.UnmarshalStrict([]byte(text), &set.Spec))
 	set.Name = e.namespace
+	e.create(set)
+	return set
+}
+
+// create creates a SidecarSet and waits until new Pods get its sidecars: admission hears of it a moment later.
+func (e *env) create(set *v1beta1.SidecarSet) {
+	e.Helper()
 	e.must(e.Create(e.ctx, set))
 	e.cleanUp(set)
-	return set
+	e.eventually("new Pods get the sidecars", func() error {
+		p := webPod(e.namespace, "tried")
+		e.must(e.Create(e.ctx, p, client.DryRunAll))
+		if p.Annotations["kruise.io/sidecarset-injected-list"] == "" {
+			return fmt.Errorf("a Pod has none")
+		}
+		return nil
+	})
+}
+
+func webPod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+	}
 }
 
 // newLog creates a SidecarSet with one container, and an update of some strategy.
@@ -230,15 +251,10 @@ func (e *env) image(image string) {
 }
 
 // newPods creates Pods web-0, web-1 and so on, and waits until they are ready.
-func (e *env) newPods(count int, labels ...string) {
+func (e *env) newPods(count int) {
 	e.Helper()
 	for i := range count {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", i), Namespace: e.namespace, Labels: map[string]string{"app": "web"}}}
-		for _, label := range labels {
-			p.Labels[label] = "true"
-		}
-		p.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
-		e.must(e.Create(e.ctx, p))
+		e.must(e.Create(e.ctx, webPod(e.namespace, fmt.Sprintf("web-%d", i))))
 	}
 	e.eventually("all Pods are ready", func() error { return e.ready(count) })
 }

@@ -82,9 +82,7 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 		t.Errorf("condition %+v of %+v", c, e.set().Status)
 	}
 	e.must(e.Delete(e.ctx, e.pod("web-1"), client.GracePeriodSeconds(0)))
-	fresh := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-9", Namespace: e.namespace, Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}}}
-	e.must(e.Create(e.ctx, fresh))
+	e.must(e.Create(e.ctx, webPod(e.namespace, "web-9")))
 	e.counts(2, 1, 2, 1)
 	e.must(e.Delete(e.ctx, e.pod("web-9"), client.GracePeriodSeconds(0)))
 	setEnv()
