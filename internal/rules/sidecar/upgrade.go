@@ -39,7 +39,9 @@ func (t Target) Upgrade(p *corev1.Pod, now time.Time) string {
 		UpdateTimestamp: c.now, Hash: t.Hashes.Full, SidecarSetName: t.Set.Name, SidecarList: Names(&t.Set.Spec), ControllerRevision: t.Revision,
 	})
 	if records, err := RecordsIn(p, keys.SidecarSetHashWithoutImage); err == nil {
-		SetRecord(p, keys.SidecarSetHashWithoutImage, records[t.Set.Name]) // in the present form
+		record := records[t.Set.Name]
+		record.SidecarSetName = t.Set.Name
+		SetRecord(p, keys.SidecarSetHashWithoutImage, record) // in the present form
 	}
 	PatchMetadata(p, t.Set.Spec.PatchPodMetadata) // what can't be merged stays
 	c.end(t.Hashes.Full)
