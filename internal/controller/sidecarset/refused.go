@@ -13,7 +13,7 @@ import (
 )
 
 // modesty is how long a Pod is left alone whose update was refused, as by a budget of its owner's: another Pod gets its turn meanwhile.
-const modesty = 30 * time.Second
+const modesty = 10 * time.Second
 
 // refusals remembers Pods whose update was refused, and until when they are left alone.
 type refusals struct {
