@@ -12,6 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
+	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
@@ -62,6 +63,12 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
 		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+	}), sidecarset.Add(mgr, sidecarset.Config{
+		Executor: executor(sidecarset.EventSource),
+		Live:     live,
+		Workers:  o.SidecarSetWorkers,
+		Now:      time.Now,
+		Options:  sidecarset.Options{Namespace: o.Webhook.PodNamespace},
 	}), launchpriority.Add(mgr, launchpriority.Config{
 		Executor: executor(launchpriority.EventSource),
 		Live:     live,

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,8 +79,18 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	}
 }
 
+// TestFlagsAreBound: a flag that is bound twice ends the process.
+func TestFlagsAreBound(t *testing.T) {
+	var o Options
+	fs := flag.NewFlagSet("test", flag.ContinueOnError)
+	o.Bind(fs)
+	if err := fs.Parse([]string{"--sidecarset-workers=7"}); err != nil || o.SidecarSetWorkers != 7 {
+		t.Errorf("%d workers for SidecarSets, want 7 (%v)", o.SidecarSetWorkers, err)
+	}
+}
+
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1,
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, StatefulSetWorkers: 1,
 		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, SidecarTerminatorWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
