@@ -54,6 +54,9 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
 			others: []string{"..."}},
+		{packages: []string{"internal/logging"}, others: []string{"..."}},
+		{packages: []string{"internal/node/cri"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},
+		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/rules/...", "internal/node/...", "internal/features", "internal/logging"}, others: []string{"..."}},
 		{packages: []string{"internal/features", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
