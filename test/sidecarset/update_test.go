@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -310,4 +311,29 @@ func TestARefusingPodHoldsBackNoOther(t *testing.T) {
 	e.counts(3, 2, 3, 2)
 	e.must(e.Delete(e.ctx, policy))
 	e.counts(3, 3, 3, 3)
+}
+
+// TestNamespacesAreSelectedByLabel takes the label off a namespace: its Pods no longer count, and get no new image.
+func TestNamespacesAreSelectedByLabel(t *testing.T) {
+	e := newEnv(t)
+	label := func(value any) {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": value}}})
+		e.must(err)
+		e.must(e.Patch(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, client.RawPatch(types.MergePatchType, patch)))
+	}
+	label(e.namespace)
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
+	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: `+e.namespace+`}}, containers: [{name: log, image: "log:1"}]}`), &set.Spec))
+	e.create(set)
+	e.newPods(2)
+	e.counts(2, 2, 2, 2)
+	label(nil)
+	e.counts(0, 0, 0, 0)
+	e.image("log:2")
+	e.rests("nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
+	label(e.namespace)
+	e.counts(2, 2, 2, 2)
+	if got := imageOf(e.pod("web-0"), "log"); got != "log:2" {
+		t.Errorf("the sidecar has %s, want log:2", got)
+	}
 }
