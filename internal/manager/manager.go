@@ -83,7 +83,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	if err := check(ctx, live, versions); err != nil {
+	needs := Needs()
+	if gates.Enabled(features.ImagePullJobGate) {
+		needs = append(needs, pullSecretNeeds(o.DaemonConfigNamespace)...)
+	}
+	if err := check(ctx, live, versions, needs); err != nil {
 		return err
 	}
 	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -96,6 +100,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := addControllers(mgr, live, o, gates); err != nil {
+		return err
+	}
+	if err := addImageControllers(ctx, mgr, live, settings{Options: o, gates: gates}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -146,7 +153,10 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
 				// Nothing but barriers is read from the cache.
-				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&v1beta1.NodeImage{}: {Field: fields.Everything()},
+				// The only ones that the manager may list.
+				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},
 			},
 		},
 	}

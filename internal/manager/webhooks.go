@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -119,6 +120,8 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
+		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
+		Now:    time.Now,
 	})
 	rotator, err := newRotator(live, s, served.has)
 	if err != nil {
