@@ -91,36 +91,35 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 		return nil
 	}
 	executor := executors(mgr, live)
-	var terminator error
-	if gates.Enabled(features.SidecarTerminator) {
-		terminator = sidecarterminator.Add(mgr, sidecarterminator.Config{
-			Executor: executor(sidecarterminator.EventSource),
-			Live:     live,
-			Workers:  o.SidecarTerminatorWorkers,
-			Now:      time.Now,
-		})
-	}
-	err := errors.Join(terminator, containerrecreate.Add(mgr, containerrecreate.Config{
+	all := []error{containerrecreate.Add(mgr, containerrecreate.Config{
 		Executor: executor(containerrecreate.EventSource),
 		Live:     live,
 		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
-	}))
-	if !gates.Enabled(features.PodProbeMarkerGate) {
-		return err
+	})}
+	if gates.Enabled(features.SidecarTerminator) {
+		all = append(all, sidecarterminator.Add(mgr, sidecarterminator.Config{
+			Executor: executor(sidecarterminator.EventSource),
+			Live:     live,
+			Workers:  o.SidecarTerminatorWorkers,
+			Now:      time.Now,
+		}))
 	}
-	return errors.Join(err, podprobemarker.Add(mgr, podprobemarker.Config{
-		Executor: executor(podprobemarker.EventSource),
-		Live:     live,
-		Workers:  o.PodProbeMarkerWorkers,
-		Now:      time.Now,
-	}), nodepodprobe.Add(mgr, nodepodprobe.Config{
-		Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
-		Executor: executor(nodepodprobe.EventSource),
-		Live:     live,
-		Workers:  o.NodePodProbeWorkers,
-		Now:      time.Now,
-	}))
+	if gates.Enabled(features.PodProbeMarkerGate) {
+		all = append(all, podprobemarker.Add(mgr, podprobemarker.Config{
+			Executor: executor(podprobemarker.EventSource),
+			Live:     live,
+			Workers:  o.PodProbeMarkerWorkers,
+			Now:      time.Now,
+		}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+			Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+			Executor: executor(nodepodprobe.EventSource),
+			Live:     live,
+			Workers:  o.NodePodProbeWorkers,
+			Now:      time.Now,
+		}))
+	}
+	return errors.Join(all...)
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.

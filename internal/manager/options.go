@@ -33,9 +33,9 @@ type Options struct {
 	ContainerRecreateWorkers int
 	SidecarTerminatorWorkers int
 	DaemonSetWorkers         int
-	SidecarSetWorkers        int
 	NodePodProbeWorkers      int
 	PodProbeMarkerWorkers    int
+	SidecarSetWorkers        int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
@@ -149,10 +149,9 @@ func (o *Options) validate() error {
 		flag   string
 		number int
 	}{
-		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
+		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
 		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
-		{"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers},
 	} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)

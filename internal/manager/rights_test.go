@@ -89,6 +89,26 @@ func TestFlagsAreBound(t *testing.T) {
 	}
 }
 
+// TestManagersDoNotStandInTheirOwnWay: wherever they are installed, their own Pods can be created while none of them runs.
+func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
+	mutating, _, err := configurations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spareNamespace(mutating, "elsewhere")
+	spareNamespace(mutating, "elsewhere")
+	for _, hook := range mutating.Webhooks {
+		if hook.Name != "mpod.kb.io" {
+			continue
+		}
+		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, hook.NamespaceSelector.MatchExpressions[1].Values); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		return
+	}
+	t.Error("there is no webhook of Pods")
+}
+
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
 		LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, SidecarTerminatorWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
 )
 
 // job returns a Job whose main container works for a second, and which has a sidecar with marks of its environment.
@@ -234,4 +235,17 @@ func TestPodsThatAreNotConcernedGoOn(t *testing.T) {
 			return one.worker().Status.Phase != corev1.PodRunning || len(one.requests()) > 0
 		})
 	}
+}
+
+func TestTheTerminatorExample(t *testing.T) {
+	e := newEnv(t)
+	e.example("job-sidecar-terminator.yaml")
+	e.eventually("it is a Job with a marked sidecar", func() error {
+		var list corev1.PodList
+		e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		if len(list.Items) != 1 || !terminate.Marked(&list.Items[0]) || !terminate.HasMain(&list.Items[0]) {
+			return fmt.Errorf("there are %d Pods", len(list.Items))
+		}
+		return nil
+	})
 }

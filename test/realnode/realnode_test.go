@@ -63,6 +63,8 @@ func TestOnRealNodes(t *testing.T) {
 	t.Run("an image that can't be pulled holds the rollout, and rolling back frees it", func(t *testing.T) { w.on(t).badImage() })
 	t.Run("sidecars of all kinds are updated", func(t *testing.T) { w.on(t).updateSidecars() })
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
+	t.Run("containers start in the order of their priorities", func(t *testing.T) { w.on(t).launchInOrder() })
+	t.Run("sidecars do not keep Jobs from ending", func(t *testing.T) { w.on(t).terminateSidecars() })
 }
 
 func (w *world) on(t *testing.T) *world { return &world{T: t, Cluster: w.Cluster, ctx: w.ctx} }
