@@ -323,7 +323,7 @@ func TestNamespacesAreSelectedByLabel(t *testing.T) {
 	}
 	label(e.namespace)
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
-	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: `+e.namespace+`}}, containers: [{name: log, image: "log:1"}]}`), &set.Spec))
+	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: `+e.namespace+`}}, containers: [{name: agent, image: "log:1"}]}`), &set.Spec))
 	e.create(set)
 	e.newPods(2)
 	e.counts(2, 2, 2, 2)
@@ -333,7 +333,7 @@ func TestNamespacesAreSelectedByLabel(t *testing.T) {
 	e.rests("nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
 	label(e.namespace)
 	e.counts(2, 2, 2, 2)
-	if got := imageOf(e.pod("web-0"), "log"); got != "log:2" {
+	if got := imageOf(e.pod("web-0"), "agent"); got != "log:2" {
 		t.Errorf("the sidecar has %s, want log:2", got)
 	}
 }
