@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,14 +74,44 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 7 || len(validating.Webhooks) != 9 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want 7 and 9", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 9 || len(validating.Webhooks) != 10 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want 9 and 10", len(mutating.Webhooks), len(validating.Webhooks))
 	}
+}
+
+// TestFlagsAreBound: a flag that is bound twice ends the process.
+func TestFlagsAreBound(t *testing.T) {
+	var o Options
+	fs := flag.NewFlagSet("test", flag.ContinueOnError)
+	o.Bind(fs)
+	if err := fs.Parse([]string{"--sidecarset-workers=7"}); err != nil || o.SidecarSetWorkers != 7 {
+		t.Errorf("%d workers for SidecarSets, want 7 (%v)", o.SidecarSetWorkers, err)
+	}
+}
+
+// TestManagersDoNotStandInTheirOwnWay: wherever they are installed, their own Pods can be created while none of them runs.
+func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
+	mutating, _, err := configurations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spareNamespace(mutating, "elsewhere")
+	spareNamespace(mutating, "elsewhere")
+	for _, hook := range mutating.Webhooks {
+		if hook.Name != "mpod.kb.io" {
+			continue
+		}
+		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, hook.NamespaceSelector.MatchExpressions[1].Values); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		return
+	}
+	t.Error("there is no webhook of Pods")
 }
 
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
-		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
+		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, SidecarTerminatorWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
 		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
 	}
 	cases := map[string]struct {
