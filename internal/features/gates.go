@@ -47,6 +47,8 @@ const (
 	SidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
+	// EnableSortSidecarContainerByName: sidecars of all SidecarSets stand in a Pod in the order of their names.
+	EnableSortSidecarContainerByName Gate = "EnableSortSidecarContainerByName"
 	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
 	DefaultHostNetworkHostPortsInPodTemplates Gate = "DefaultHostNetworkHostPortsInPodTemplates"
 )
@@ -113,7 +115,7 @@ func specs() []spec {
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
 		{enablePodProbeMarkerOnServerless, false, alpha},
-		{"EnableSortSidecarContainerByName", false, alpha},
+		{EnableSortSidecarContainerByName, false, alpha},
 		{"InPlacePodVerticalScaling", false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
 		{"DaemonSetPruneIneligibleNodes", false, alpha},

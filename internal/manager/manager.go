@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
+	if err := addWebhooks(ctx, mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
 		return err
 	}
 	if err := addControllers(mgr, live, o, gates); err != nil {
@@ -139,8 +139,10 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld), Field: within},
-				&corev1.Node{}: {Transform: observe.SlimNode, Field: fields.Everything()},
+				&corev1.Pod{}:         {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld), Field: within},
+				&corev1.Node{}:        {Transform: observe.SlimNode, Field: fields.Everything()},
+				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
+				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 			},

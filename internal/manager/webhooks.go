@@ -63,12 +63,12 @@ func webhookServer(o WebhookOptions, certificates *presented) webhook.Server {
 }
 
 // addWebhooks serves admission and conversion on every replica, and keeps the certificates.
-func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings) error {
+func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings) error {
 	templates, err := validating.NewTemplateChecker(mgr.GetConfig())
 	if err != nil {
 		return fmt.Errorf("preparing the validation of templates: %w", err)
 	}
-	chain, err := podChain(s)
+	chain, err := podChain(ctx, mgr, live, s)
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/json"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/patch"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
@@ -26,15 +26,31 @@ const Path = "/mutate-pod"
 
 // Subject is a Pod on its way into the cluster.
 type Subject struct {
-	// Pod is what a step may change. Its name is empty where the API server is to make one, and so is its namespace in the requests of some
-	// clients.
-	Pod *corev1.Pod
 	// Namespace is where the Pod will be.
 	Namespace string
 	// DryRun means that nothing will be stored.
 	DryRun bool
 
-	warnings []string
+	// asked is the Pod as it came, changed the Pod as it is by now, nil as long as no step has changed it.
+	asked, changed *corev1.Pod
+	warnings       []string
+}
+
+// Pod returns the Pod as it is by now, to be read only. Its name is empty where the API server is to make one, and so is its namespace in the
+// requests of some clients.
+func (s *Subject) Pod() *corev1.Pod {
+	if s.changed != nil {
+		return s.changed
+	}
+	return s.asked
+}
+
+// Edit returns the Pod for a step to change.
+func (s *Subject) Edit() *corev1.Pod {
+	if s.changed == nil {
+		s.changed = s.asked.DeepCopy()
+	}
+	return s.changed
 }
 
 // Warn tells the user who creates the Pod of something that may not be what they wanted.
@@ -70,19 +86,16 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	if from.Operation != admissionv1.Create || from.SubResource != "" {
 		return admission.Allowed("")
 	}
-	u, err := request.Parse(from.Object)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
-	}
-	p, err := request.Decode[corev1.Pod](u)
-	if err != nil {
+	// Straight into the type, unlike for our own kinds: most Pods are left alone, and the API server has read their quantities already.
+	p := &corev1.Pod{}
+	if err := json.UnmarshalCaseSensitivePreserveInts(from.Object.Raw, p); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
 	}
 	if !pod.IsActive(p) || isMirror(p) {
 		return admission.Allowed("")
 	}
 	subject := &Subject{
-		Pod: p.DeepCopy(), Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault), DryRun: from.DryRun != nil && *from.DryRun,
+		asked: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault), DryRun: from.DryRun != nil && *from.DryRun,
 	}
 	for _, step := range c.Steps {
 		began := time.Now()
@@ -92,7 +105,7 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 			return failed(ctx, step, subject, err)
 		}
 	}
-	return respond(u.Object, p, subject)
+	return respond(from.Object, subject)
 }
 
 // isMirror reports whether the Pod is the image of one that a kubelet runs from a file, which nothing here can change.
@@ -104,7 +117,7 @@ func isMirror(p *corev1.Pod) bool {
 func failed(ctx context.Context, step Step, s *Subject, err error) admission.Response {
 	var refusal Refusal
 	if !errors.As(err, &refusal) {
-		log.FromContext(ctx).Error(err, "A Pod could not be looked at", "step", step.Name, "namespace", s.Namespace, "name", s.Pod.Name, "generateName", s.Pod.GenerateName)
+		log.FromContext(ctx).Error(err, "A Pod could not be looked at", "step", step.Name, "namespace", s.Namespace, "name", s.asked.Name, "generateName", s.asked.GenerateName)
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
@@ -112,17 +125,21 @@ func failed(ctx context.Context, step Step, s *Subject, err error) admission.Res
 	}}}
 }
 
-func respond(raw map[string]any, before *corev1.Pod, s *Subject) admission.Response {
-	if equality.Semantic.DeepEqual(before, s.Pod) {
+func respond(from runtime.RawExtension, s *Subject) admission.Response {
+	if s.changed == nil {
 		return admission.Allowed("").WithWarnings(s.warnings...)
 	}
-	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	raw, err := request.Parse(from)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
+	}
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.asked)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("writing the Pod: %w", err))
 	}
-	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.Pod)
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.changed)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("writing the Pod: %w", err))
 	}
-	return admission.Patched("", patch.Between(raw, was, is)...).WithWarnings(s.warnings...)
+	return admission.Patched("", patch.Between(raw.Object, was, is)...).WithWarnings(s.warnings...)
 }

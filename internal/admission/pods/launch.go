@@ -18,28 +18,31 @@ const (
 // Pod, so that a Pod without a name gets one here, unless nothing will be stored. It must come after all steps that add containers. random returns a text of a length.
 func LaunchOrder(random func(length int) string) Step {
 	return Step{Name: "launch", Run: func(_ context.Context, s *Subject) error {
-		priorities, err := launch.Wanted(s.Pod)
-		if err != nil {
+		p := s.Pod()
+		priorities, err := launch.Wanted(p)
+		switch {
+		case err != nil:
 			return Refusal{err}
-		}
-		if priorities == nil {
-			launch.Hold(s.Pod, "", nil)
+		case priorities == nil && !launch.HasBarrier(p):
+			return nil
+		case priorities == nil:
+			launch.Hold(s.Edit(), "", nil)
 			return nil
 		}
-		name := s.Pod.Name
+		name := p.Name
 		if name == "" {
-			base := s.Pod.GenerateName
+			base := p.GenerateName
 			name = base[:min(len(base), longestBase)] + dryRunSuffix
 			if !s.DryRun {
 				name = base[:min(len(base), longestBase)] + random(suffixLength)
-				s.Pod.Name = name
+				s.Edit().Name = name
 			}
 		}
 		barrier, err := launch.BarrierName(name)
 		if err != nil {
 			return Refusal{err}
 		}
-		launch.Hold(s.Pod, barrier, priorities)
+		launch.Hold(s.Edit(), barrier, priorities)
 		return nil
 	}}
 }

@@ -55,7 +55,7 @@ func (s *sidecars) run(ctx context.Context, subject *Subject) error {
 	if err != nil {
 		return err
 	}
-	matching, err := inject.Match(candidates, subject.Pod.Labels, func() (map[string]string, error) {
+	matching, err := inject.Match(candidates, subject.Pod().Labels, func() (map[string]string, error) {
 		return s.Facts.Namespace(ctx, subject.Namespace)
 	})
 	if err != nil || len(matching) == 0 {
@@ -72,7 +72,7 @@ func (s *sidecars) run(ctx context.Context, subject *Subject) error {
 		}
 		chosen = append(chosen, one)
 	}
-	notices, err := inject.Into(subject.Pod, chosen, inject.Options{SortByName: s.SortByName, Now: s.Now()})
+	notices, err := inject.Into(subject.Edit(), chosen, inject.Options{SortByName: s.SortByName, Now: s.Now()})
 	if err != nil {
 		return Refusal{err}
 	}
@@ -91,7 +91,7 @@ func refuse(c *inject.Candidate, why error) Refusal {
 
 // choose returns the revision of a SidecarSet that the Pod gets.
 func (s *sidecars) choose(ctx context.Context, c *inject.Candidate, subject *Subject) (*inject.Sidecars, error) {
-	choice, percent := inject.Choose(c, subject.Pod.Labels)
+	choice, percent := inject.Choose(c, subject.Pod().Labels)
 	if choice == inject.Current {
 		return c.Current, nil
 	}
@@ -112,7 +112,7 @@ func (s *sidecars) choose(ctx context.Context, c *inject.Candidate, subject *Sub
 // isTurnOfAsked decides between two revisions. A Pod that has one of the two, because it was asked about before or is written from another one,
 // stays with it.
 func (s *sidecars) isTurnOfAsked(c *inject.Candidate, asked *appsv1.ControllerRevision, percent int, subject *Subject) bool {
-	records, err := sidecar.RecordsIn(subject.Pod, keys.SidecarSetHash)
+	records, err := sidecar.RecordsIn(subject.Pod(), keys.SidecarSetHash)
 	if has := records[c.Set.Name].ControllerRevision; err == nil && (has == asked.Name || has == c.Current.Revision()) {
 		return has == asked.Name
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/expression"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
@@ -146,6 +147,28 @@ func resourcesPolicy(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorL
 	}
 	if policy.ResourcesExpr.Limits == nil && policy.ResourcesExpr.Requests == nil {
 		errs = append(errs, field.Required(at.Child("resourcesExpr"), "limits or requests is needed"))
+	}
+	return append(errs, expressions(&policy.ResourcesExpr, at.Child("resourcesExpr"))...)
+}
+
+// expressions checks that what resources are computed by can be read.
+func expressions(all *v1beta1.ResourcesExpr, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(text string, variable expression.Variable, at *field.Path) {
+		if text == "" {
+			return
+		}
+		if err := expression.Check(text, variable); err != nil {
+			errs = append(errs, field.Invalid(at.Child(string(variable)), text, err.Error()))
+		}
+	}
+	if limits := all.Limits; limits != nil {
+		check(limits.CPU, expression.CPU, path.Child("limits"))
+		check(limits.Memory, expression.Memory, path.Child("limits"))
+	}
+	if requests := all.Requests; requests != nil {
+		check(requests.CPU, expression.CPU, path.Child("requests"))
+		check(requests.Memory, expression.Memory, path.Child("requests"))
 	}
 	return errs
 }

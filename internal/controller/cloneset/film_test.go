@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,10 +14,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
@@ -31,6 +28,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/promises"
 )
 
 var updateFilms = flag.Bool("update", false, "write the films anew instead of comparing them")
@@ -38,9 +36,9 @@ var updateFilms = flag.Bool("update", false, "write the films anew instead of co
 // studio is a cluster in which one of the examples lives, and the film of it: what the controller saw and planned, whenever that changed.
 type studio struct {
 	*testing.T
-	*world
-	film strings.Builder
-	last string
+	world *promises.World
+	film  strings.Builder
+	last  string
 	// isManned says whether the controller of the hooks is there to answer.
 	isManned bool
 }
@@ -71,7 +69,7 @@ func TestFilms(t *testing.T) {
 		},
 		"claims": func(s *studio) {
 			s.edit("scales to 3", replicas(3))
-			s.act("the user deletes a Pod", func() { s.cluster.Delete("user", s.rig.Cluster.Of(podKind())[0]) })
+			s.act("the user deletes a Pod", func() { s.world.Cluster.Delete("user", s.world.Cluster.Of(podKind())[0]) })
 			s.edit("scales to 2", replicas(2))
 			s.edit("changes the image", image("nginx:mainline"))
 		},
@@ -87,9 +85,14 @@ func TestFilms(t *testing.T) {
 }
 
 func newStudio(t *testing.T, example string) *studio {
-	scheme := testScheme(t)
-	cluster := simulate.NewCluster(scheme, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := &studio{T: t, world: &world{scheme: scheme, cluster: cluster}}
+	s := &studio{T: t}
+	stage := promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(*promises.World) promises.Scenario {
+		return promises.Scenario{
+			Start:  func(c promises.Connection) simulate.Process { return start(c, Options{}, s.shoot) },
+			Others: []func() bool{s.handOver},
+		}
+	}}
+	s.world = stage.World(0)
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "cloneset-"+example+".yaml"))
 	s.must(err)
 	var older v1alpha1.CloneSet
@@ -98,18 +101,9 @@ func newStudio(t *testing.T, example string) *studio {
 	set := &v1beta1.CloneSet{}
 	convert.CloneSetToHub(&older, set)
 	set.Namespace = "default"
-	_, err = cluster.Create("user", set)
+	_, err = s.world.Cluster.Create("user", set)
 	s.must(err)
-	s.mistake.plan = s.shoot
-	s.rig = &simulate.Rig{
-		Cluster: cluster,
-		Kubelet: simulate.NewKubelet(cluster),
-		Rand:    rand.New(rand.NewSource(1)),
-		Watched: []client.Object{&v1beta1.CloneSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
-		Start:   s.start,
-		Others:  []func() bool{s.handOver},
-	}
-	s.rig.Turmoil(s.context(), 0)
+	s.world.Rig.Turmoil(s.context(), 0)
 	return s
 }
 
@@ -131,7 +125,7 @@ func (s *studio) actFor(patience time.Duration, what string, do func()) {
 	s.Helper()
 	fmt.Fprintf(&s.film, "\n> %s\n", what)
 	do()
-	s.must(s.rig.Settle(s.context(), patience))
+	s.must(s.world.Rig.Settle(s.context(), patience))
 }
 
 func (s *studio) edit(what string, change func(*v1beta1.CloneSet)) {
@@ -143,8 +137,8 @@ func (s *studio) edit(what string, change func(*v1beta1.CloneSet)) {
 func (s *studio) editFor(patience time.Duration, what string, change func(*v1beta1.CloneSet)) {
 	s.Helper()
 	s.actFor(patience, "the user "+what, func() {
-		set := s.cluster.Of(kind())[0].(*v1beta1.CloneSet)
-		simulate.Update(s.cluster, "user", set, change)
+		set := s.world.Cluster.Of(kind())[0].(*v1beta1.CloneSet)
+		simulate.Update(s.world.Cluster, "user", set, change)
 	})
 }
 
@@ -168,15 +162,15 @@ func (s *studio) handOver() bool {
 		return false
 	}
 	did := false
-	for _, object := range s.cluster.Of(podKind()) {
+	for _, object := range s.world.Cluster.Of(podKind()) {
 		p := object.(*corev1.Pod)
 		holds := slices.Contains(p.Finalizers, blocker)
 		switch state := pod.State(p); {
 		case holds && (state == pub.LifecycleStatePreparingUpdate || state == pub.LifecycleStatePreparingDelete):
-			simulate.Update(s.cluster, "hooks", p, func(p *corev1.Pod) { p.Finalizers = nil })
+			simulate.Update(s.world.Cluster, "hooks", p, func(p *corev1.Pod) { p.Finalizers = nil })
 			did = true
 		case !holds && state == pub.LifecycleStateUpdated:
-			simulate.Update(s.cluster, "hooks", p, func(p *corev1.Pod) { p.Finalizers = []string{blocker} })
+			simulate.Update(s.world.Cluster, "hooks", p, func(p *corev1.Pod) { p.Finalizers = []string{blocker} })
 			did = true
 		}
 	}
@@ -201,7 +195,7 @@ func (s *studio) shoot(v Survey) plan.Plan {
 	frame.WriteString(actions)
 	if frame.String() != s.last {
 		s.last = frame.String()
-		fmt.Fprintf(&s.film, "%s  %s", s.cluster.Now().Format("04:05.000"), s.last)
+		fmt.Fprintf(&s.film, "%s  %s", s.world.Cluster.Now().Format("04:05.000"), s.last)
 	}
 	return p
 }

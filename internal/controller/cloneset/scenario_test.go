@@ -1,10 +1,7 @@
 package cloneset
 
 import (
-	"fmt"
 	"maps"
-	"math/rand"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,44 +13,31 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
-)
-
-const (
-	userActor = "user"
-	hookActor = "hook controller"
-
-	deleteHook = "hook/delete"
-	updateHook = "hook/update"
-	startHook  = "hook/start"
+	"github.com/seed-69ecc383/kruise/test/promises"
 )
 
 // scenario is one user with one CloneSet, and the controller behind its hooks.
 type scenario struct {
-	cluster *simulate.Cluster
-	rand    *rand.Rand
-	key     simulate.Key
+	promises.User
+	key simulate.Key
 }
 
-func newScenario(c *simulate.Cluster, r *rand.Rand) *scenario {
-	s := &scenario{cluster: c, rand: r, key: simulate.Key{Kind: v1beta1.GroupVersion.WithKind("CloneSet"), Namespace: "default", Name: "web"}}
+func newScenario(w *promises.World) *scenario {
+	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: v1beta1.GroupVersion.WithKind("CloneSet"), Namespace: "default", Name: "web"}}
 	s.create()
 	return s
 }
 
 func (s *scenario) set() *v1beta1.CloneSet {
-	set, _ := s.cluster.Get(s.key).(*v1beta1.CloneSet)
+	set, _ := s.Cluster.Get(s.key).(*v1beta1.CloneSet)
 	return set
 }
-
-func (s *scenario) chance(percent int) bool { return s.rand.Intn(100) < percent }
-
-func (s *scenario) image() string { return fmt.Sprintf("app:v%d", 1+s.rand.Intn(4)) }
 
 // options are the choices of a manager.
 func (s *scenario) options() Options {
 	return Options{
-		ShortHash: s.chance(20), PartitionRollback: s.chance(20), PreparingUpdateAsUpdate: s.chance(20), RecreateOnClaimChange: s.chance(20),
-		InPlace: inplace.Options{VerticalScaling: s.chance(50)},
+		ShortHash: s.Chance(20), PartitionRollback: s.Chance(20), PreparingUpdateAsUpdate: s.Chance(20), RecreateOnClaimChange: s.Chance(20),
+		InPlace: inplace.Options{VerticalScaling: s.Chance(50)},
 	}
 }
 
@@ -64,20 +48,20 @@ func (s *scenario) create() {
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: maps.Clone(labels)}
 	set.Spec.Template = corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: s.image()}, {Name: "side", Image: "side:v1"}}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: s.Image()}, {Name: "side", Image: "side:v1"}}},
 	}
 	set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{}
 	s.scale(set)
 	s.limit(set)
 	s.choosePolicy(set)
-	if s.chance(30) {
-		set.Spec.MinReadySeconds = int32(1 + s.rand.Intn(10))
+	if s.Chance(30) {
+		set.Spec.MinReadySeconds = int32(1 + s.Rand.Intn(10))
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		s.addHooks(set)
 	}
-	if s.chance(25) {
+	if s.Chance(25) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},
 			Spec: corev1.PersistentVolumeClaimSpec{
@@ -87,18 +71,18 @@ func (s *scenario) create() {
 				}},
 			},
 		}}
-		set.Spec.ScaleStrategy.EnablePVCReuse = s.chance(50)
+		set.Spec.ScaleStrategy.EnablePVCReuse = s.Chance(50)
 	}
-	if s.chance(20) {
-		limit := intstr.FromInt32(int32(1 + s.rand.Intn(3)))
+	if s.Chance(20) {
+		limit := intstr.FromInt32(int32(1 + s.Rand.Intn(3)))
 		set.Spec.ScaleStrategy.MaxUnavailable = &limit
 	}
-	set.Spec.ScaleStrategy.ExcludePreparingDelete = s.chance(20)
-	if s.chance(30) {
-		deadline := int32(60 + s.rand.Intn(600))
+	set.Spec.ScaleStrategy.ExcludePreparingDelete = s.Chance(20)
+	if s.Chance(30) {
+		deadline := int32(60 + s.Rand.Intn(600))
 		set.Spec.ProgressDeadlineSeconds = &deadline
 	}
-	if _, err := s.cluster.Create(userActor, set); err != nil {
+	if _, err := s.Cluster.Create(promises.UserActor, set); err != nil {
 		panic(err)
 	}
 }
@@ -106,53 +90,35 @@ func (s *scenario) create() {
 func (s *scenario) addHooks(set *v1beta1.CloneSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{}
 	template := &set.Spec.Template
-	if s.chance(60) {
-		hook := &pub.LifecycleHook{MarkPodNotReady: s.chance(30)}
-		if s.chance(50) {
-			hook.LabelsHandler = map[string]string{deleteHook: "held"}
-			template.Labels[deleteHook] = "held"
-		} else {
-			hook.FinalizersHandler = []string{deleteHook}
-			template.Finalizers = append(template.Finalizers, deleteHook)
-		}
-		set.Spec.Lifecycle.PreDelete = hook
+	if s.Chance(60) {
+		set.Spec.Lifecycle.PreDelete = s.PreDelete(template)
 	}
-	if s.chance(60) {
-		set.Spec.Lifecycle.InPlaceUpdate = &pub.LifecycleHook{LabelsHandler: map[string]string{updateHook: "held"}, MarkPodNotReady: s.chance(30)}
-		template.Labels[updateHook] = "held"
+	if s.Chance(60) {
+		set.Spec.Lifecycle.InPlaceUpdate = s.InPlaceUpdate(template)
 	}
-	if s.chance(30) {
-		set.Spec.Lifecycle.PreNormal = &pub.LifecycleHook{LabelsHandler: map[string]string{startHook: "done"}}
+	if s.Chance(30) {
+		set.Spec.Lifecycle.PreNormal = s.PreNormal()
 	}
 }
 
 func (s *scenario) scale(set *v1beta1.CloneSet) {
-	replicas := int32(s.rand.Intn(7))
+	replicas := int32(s.Rand.Intn(7))
 	set.Spec.Replicas = &replicas
-}
-
-// amount returns a number up to most, or a percentage.
-func (s *scenario) amount(most int) *intstr.IntOrString {
-	value := intstr.FromInt32(int32(s.rand.Intn(most + 1)))
-	if s.chance(40) {
-		value = intstr.FromString(fmt.Sprintf("%d%%", 10*s.rand.Intn(11)))
-	}
-	return &value
 }
 
 // limit sets maxUnavailable and maxSurge, at least one of them such that an update can move.
 func (s *scenario) limit(set *v1beta1.CloneSet) {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
 	rolling.MaxUnavailable, rolling.MaxSurge = nil, nil
-	one := intstr.FromInt32(int32(1 + s.rand.Intn(2)))
-	if s.chance(50) {
+	one := intstr.FromInt32(int32(1 + s.Rand.Intn(2)))
+	if s.Chance(50) {
 		rolling.MaxSurge = &one
-		if s.chance(60) {
-			rolling.MaxUnavailable = s.amount(2)
+		if s.Chance(60) {
+			rolling.MaxUnavailable = s.Amount(2)
 		}
 		return
 	}
-	if s.chance(80) {
+	if s.Chance(80) {
 		rolling.MaxUnavailable = &one
 	}
 }
@@ -162,10 +128,10 @@ func (s *scenario) choosePolicy(set *v1beta1.CloneSet) {
 	rolling.PodUpdatePolicy = []v1beta1.CloneSetPodUpdatePolicyType{
 		v1beta1.RecreateCloneSetPodUpdatePolicyType, v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType,
 		v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType, v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType,
-	}[s.rand.Intn(4)]
+	}[s.Rand.Intn(4)]
 	rolling.InPlaceUpdateStrategy = nil
-	if s.chance(40) {
-		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: int32(1 + s.rand.Intn(6))}
+	if s.Chance(40) {
+		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: int32(1 + s.Rand.Intn(6))}
 	}
 }
 
@@ -176,38 +142,38 @@ func (s *scenario) act() {
 		s.create()
 		return
 	}
-	edit := func(change func(*v1beta1.CloneSet)) { simulate.Update(s.cluster, userActor, set, change) }
+	edit := func(change func(*v1beta1.CloneSet)) { simulate.Update(s.Cluster, promises.UserActor, set, change) }
 	rolling := func(set *v1beta1.CloneSet) *v1beta1.RollingUpdateCloneSetStrategy {
 		return set.Spec.UpdateStrategy.RollingUpdate
 	}
-	switch n := s.rand.Intn(100); {
+	switch n := s.Rand.Intn(100); {
 	case n < 30:
-		edit(func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = s.image() })
+		edit(func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = s.Image() })
 	case n < 33:
 		edit(func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[1].Image = "side:v2" })
 	case n < 36:
-		edit(func(set *v1beta1.CloneSet) { set.Spec.Template.Labels["note"] = s.image()[4:] })
+		edit(func(set *v1beta1.CloneSet) { set.Spec.Template.Labels["note"] = s.Image()[4:] })
 	case n < 40:
 		edit(func(set *v1beta1.CloneSet) {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: s.image()}}
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: s.Image()}}
 		})
 	case n < 44:
 		edit(func(set *v1beta1.CloneSet) {
 			set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
-				corev1.ResourceCPU: *resource.NewMilliQuantity(int64(100+100*s.rand.Intn(3)), resource.DecimalSI),
+				corev1.ResourceCPU: *resource.NewMilliQuantity(int64(100+100*s.Rand.Intn(3)), resource.DecimalSI),
 			}
 		})
 	case n < 45:
 		edit(func(set *v1beta1.CloneSet) {
 			set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteCloneSetStrategyType
-			if s.chance(50) {
+			if s.Chance(50) {
 				set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
 			}
 		})
 	case n < 50:
 		edit(s.scale)
 	case n < 60:
-		edit(func(set *v1beta1.CloneSet) { rolling(set).Partition = s.amount(6) })
+		edit(func(set *v1beta1.CloneSet) { rolling(set).Partition = s.Amount(6) })
 	case n < 64:
 		edit(s.limit)
 	case n < 67:
@@ -215,47 +181,33 @@ func (s *scenario) act() {
 	case n < 72:
 		edit(func(set *v1beta1.CloneSet) { rolling(set).Paused = !rolling(set).Paused })
 	case n < 74:
-		edit(func(set *v1beta1.CloneSet) { set.Spec.MinReadySeconds = int32(s.rand.Intn(5)) })
+		edit(func(set *v1beta1.CloneSet) { set.Spec.MinReadySeconds = int32(s.Rand.Intn(5)) })
 	case n < 75:
-		s.cluster.Delete(userActor, set)
+		s.Cluster.Delete(promises.UserActor, set)
 	default:
 		s.actOnPod(set)
 	}
 }
 
-func (s *scenario) pods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, object := range s.cluster.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
-		pods = append(pods, object.(*corev1.Pod))
-	}
-	return pods
-}
-
 func (s *scenario) actOnPod(set *v1beta1.CloneSet) {
-	pods := s.pods()
+	pods := s.Pods()
 	if len(pods) == 0 {
 		return
 	}
-	p := pods[s.rand.Intn(len(pods))]
-	switch n := s.rand.Intn(100); {
+	p := pods[s.Rand.Intn(len(pods))]
+	switch n := s.Rand.Intn(100); {
 	case n < 25:
-		s.cluster.Delete(userActor, p)
+		s.Cluster.Delete(promises.UserActor, p)
 	case n < 50:
-		simulate.Update(s.cluster, userActor, p, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
 	case n < 70:
-		simulate.Update(s.cluster, userActor, set, func(set *v1beta1.CloneSet) {
+		simulate.Update(s.Cluster, promises.UserActor, set, func(set *v1beta1.CloneSet) {
 			set.Spec.ScaleStrategy.PodsToDelete = append(set.Spec.ScaleStrategy.PodsToDelete, p.Name)
 		})
 	case n < 75:
-		simulate.Update(s.cluster, userActor, p, func(p *corev1.Pod) { p.Labels["app"] = "stray" })
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.Labels["app"] = "stray" })
 	default:
-		// Another controller writes to the Pod, which costs ours its precondition.
-		simulate.Update(s.cluster, "rogue", p, func(p *corev1.Pod) {
-			if p.Annotations == nil {
-				p.Annotations = map[string]string{}
-			}
-			p.Annotations["rogue"] = fmt.Sprint(s.rand.Intn(1000))
-		})
+		s.Meddle(p)
 	}
 }
 
@@ -264,7 +216,7 @@ func (s *scenario) relent() {
 	if s.set() == nil {
 		s.create()
 	}
-	simulate.Update(s.cluster, userActor, s.set(), func(set *v1beta1.CloneSet) {
+	simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.CloneSet) {
 		rolling := set.Spec.UpdateStrategy.RollingUpdate
 		rolling.Paused = false
 		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
@@ -274,28 +226,4 @@ func (s *scenario) relent() {
 			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
 		}
 	})
-}
-
-// answerHooks is the controller behind the hooks: it lets one Pod go on that waits for it, and reports whether there was one.
-func (s *scenario) answerHooks() bool {
-	for _, p := range s.pods() {
-		after := p.DeepCopy()
-		switch state := pub.LifecycleStateType(p.Labels[keys.LifecycleState]); {
-		case state == pub.LifecycleStatePreparingDelete || p.DeletionTimestamp != nil:
-			delete(after.Labels, deleteHook)
-			after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == deleteHook })
-		case state == pub.LifecycleStatePreparingUpdate:
-			delete(after.Labels, updateHook)
-		case state == pub.LifecycleStateUpdated:
-			after.Labels[updateHook] = "held"
-		case state == pub.LifecycleStatePreparingNormal && p.Spec.NodeName != "":
-			after.Labels[startHook] = "done"
-		}
-		if maps.Equal(after.Labels, p.Labels) && slices.Equal(after.Finalizers, p.Finalizers) {
-			continue
-		}
-		simulate.Update(s.cluster, hookActor, p, func(stored *corev1.Pod) { stored.Labels, stored.Finalizers = after.Labels, after.Finalizers })
-		return true
-	}
-	return false
 }

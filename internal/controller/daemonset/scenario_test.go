@@ -3,8 +3,6 @@ package daemonset
 import (
 	"fmt"
 	"maps"
-	"math/rand"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,29 +10,20 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
-)
-
-const (
-	userActor = "user"
-	hookActor = "hook controller"
-
-	deleteHook = "hook/delete"
-	updateHook = "hook/update"
+	"github.com/seed-69ecc383/kruise/test/promises"
 )
 
 // scenario is one user with one DaemonSet, an administrator whose nodes come, go and are tainted, and the controller behind the hooks.
 type scenario struct {
-	cluster *simulate.Cluster
-	rand    *rand.Rand
-	key     simulate.Key
-	nodes   int
+	promises.User
+	key   simulate.Key
+	nodes int
 }
 
-func newScenario(c *simulate.Cluster, r *rand.Rand) *scenario {
-	s := &scenario{cluster: c, rand: r, key: simulate.Key{Kind: v1beta1.GroupVersion.WithKind("DaemonSet"), Namespace: "default", Name: "agent"}}
-	for range 3 + r.Intn(4) {
+func newScenario(w *promises.World) *scenario {
+	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: v1beta1.GroupVersion.WithKind("DaemonSet"), Namespace: "default", Name: "agent"}}
+	for range 3 + s.Rand.Intn(4) {
 		s.addNode()
 	}
 	s.create()
@@ -42,37 +31,33 @@ func newScenario(c *simulate.Cluster, r *rand.Rand) *scenario {
 }
 
 func (s *scenario) set() *v1beta1.DaemonSet {
-	set, _ := s.cluster.Get(s.key).(*v1beta1.DaemonSet)
+	set, _ := s.Cluster.Get(s.key).(*v1beta1.DaemonSet)
 	return set
 }
 
-func (s *scenario) chance(percent int) bool { return s.rand.Intn(100) < percent }
-
-func (s *scenario) image() string { return fmt.Sprintf("app:v%d", 1+s.rand.Intn(4)) }
-
-func (s *scenario) options() Options { return Options{BindPods: s.chance(20)} }
+func (s *scenario) options() Options { return Options{BindPods: s.Chance(20)} }
 
 // addNode lets a node come, perhaps one of a name that was there before.
 func (s *scenario) addNode() {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", s.rand.Intn(10)), Labels: map[string]string{"disk": "ssd"}}}
-	if s.chance(20) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", s.Rand.Intn(10)), Labels: map[string]string{"disk": "ssd"}}}
+	if s.Chance(20) {
 		node.Labels["disk"] = "hdd"
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		node.Labels["canary"] = "yes"
 	}
-	if _, err := s.cluster.Create(userActor, node); err == nil {
+	if _, err := s.Cluster.Create(promises.UserActor, node); err == nil {
 		s.nodes++
 	}
 }
 
 func (s *scenario) taint(node *corev1.Node) {
-	simulate.Update(s.cluster, userActor, node, func(node *corev1.Node) {
+	simulate.Update(s.Cluster, promises.UserActor, node, func(node *corev1.Node) {
 		node.Spec.Taints = nil
-		if s.chance(60) {
+		if s.Chance(60) {
 			node.Spec.Taints = []corev1.Taint{{
-				Key:    []string{"k", "l"}[s.rand.Intn(2)],
-				Effect: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}[s.rand.Intn(3)],
+				Key:    []string{"k", "l"}[s.Rand.Intn(2)],
+				Effect: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}[s.Rand.Intn(3)],
 			}}
 		}
 	})
@@ -85,32 +70,32 @@ func (s *scenario) create() {
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: maps.Clone(labels)}
 	set.Spec.Template = corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: s.image()}}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: s.Image()}}},
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		set.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "l", Operator: corev1.TolerationOpExists}}
 	}
 	set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{}
 	s.limit(set)
-	if s.chance(30) {
-		set.Spec.MinReadySeconds = int32(1 + s.rand.Intn(10))
+	if s.Chance(30) {
+		set.Spec.MinReadySeconds = int32(1 + s.Rand.Intn(10))
 	}
-	if s.chance(30) {
-		burst := intstr.FromInt32(int32(1 + s.rand.Intn(3)))
+	if s.Chance(30) {
+		burst := intstr.FromInt32(int32(1 + s.Rand.Intn(3)))
 		set.Spec.BurstReplicas = &burst
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		s.addHooks(set)
 	}
-	if s.chance(20) {
+	if s.Chance(20) {
 		set.Spec.ScaleStrategy = &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
-		set.Spec.UpdateStrategy.RollingUpdate.Partition = s.amount(3)
+		set.Spec.UpdateStrategy.RollingUpdate.Partition = s.Amount(3)
 	}
-	if _, err := s.cluster.Create(userActor, set); err != nil {
+	if _, err := s.Cluster.Create(promises.UserActor, set); err != nil {
 		panic(err)
 	}
 }
@@ -118,49 +103,31 @@ func (s *scenario) create() {
 func (s *scenario) addHooks(set *v1beta1.DaemonSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{}
 	template := &set.Spec.Template
-	if s.chance(70) {
-		hook := &pub.LifecycleHook{MarkPodNotReady: s.chance(30)}
-		if s.chance(50) {
-			hook.LabelsHandler = map[string]string{deleteHook: "held"}
-			template.Labels[deleteHook] = "held"
-		} else {
-			hook.FinalizersHandler = []string{deleteHook}
-			template.Finalizers = append(template.Finalizers, deleteHook)
-		}
-		set.Spec.Lifecycle.PreDelete = hook
+	if s.Chance(70) {
+		set.Spec.Lifecycle.PreDelete = s.PreDelete(template)
 	}
-	if s.chance(50) {
-		set.Spec.Lifecycle.InPlaceUpdate = &pub.LifecycleHook{LabelsHandler: map[string]string{updateHook: "held"}, MarkPodNotReady: s.chance(30)}
-		template.Labels[updateHook] = "held"
+	if s.Chance(50) {
+		set.Spec.Lifecycle.InPlaceUpdate = s.InPlaceUpdate(template)
 	}
-}
-
-// amount returns a number up to most, or a percentage.
-func (s *scenario) amount(most int) *intstr.IntOrString {
-	value := intstr.FromInt32(int32(s.rand.Intn(most + 1)))
-	if s.chance(40) {
-		value = intstr.FromString(fmt.Sprintf("%d%%", 10*s.rand.Intn(11)))
-	}
-	return &value
 }
 
 // limit chooses how Pods are updated.
 func (s *scenario) limit(set *v1beta1.DaemonSet) {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
 	rolling.Type, rolling.MaxSurge, rolling.MaxUnavailable, rolling.InPlaceUpdateStrategy = v1beta1.StandardRollingUpdateType, nil, nil, nil
-	some := intstr.FromInt32(int32(1 + s.rand.Intn(2)))
-	if s.chance(30) {
+	some := intstr.FromInt32(int32(1 + s.Rand.Intn(2)))
+	if s.Chance(30) {
 		some = intstr.FromString("40%")
 	}
-	if s.chance(40) {
+	if s.Chance(40) {
 		rolling.MaxSurge = &some
 		return
 	}
 	rolling.MaxUnavailable = &some
-	if s.chance(60) {
+	if s.Chance(60) {
 		rolling.Type = v1beta1.InPlaceRollingUpdateType
-		if s.chance(30) {
-			rolling.InPlaceUpdateStrategy = &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: int32(1 + s.rand.Intn(6))}
+		if s.Chance(30) {
+			rolling.InPlaceUpdateStrategy = &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: int32(1 + s.Rand.Intn(6))}
 		}
 	}
 }
@@ -172,30 +139,30 @@ func (s *scenario) act() {
 		s.create()
 		return
 	}
-	edit := func(change func(*v1beta1.DaemonSet)) { simulate.Update(s.cluster, userActor, set, change) }
+	edit := func(change func(*v1beta1.DaemonSet)) { simulate.Update(s.Cluster, promises.UserActor, set, change) }
 	rolling := func(set *v1beta1.DaemonSet) *v1beta1.RollingUpdateDaemonSet {
 		return set.Spec.UpdateStrategy.RollingUpdate
 	}
-	switch n := s.rand.Intn(100); {
+	switch n := s.Rand.Intn(100); {
 	case n < 25:
-		edit(func(set *v1beta1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = s.image() })
+		edit(func(set *v1beta1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = s.Image() })
 	case n < 28:
 		edit(func(set *v1beta1.DaemonSet) {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: s.image()}}
+			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: s.Image()}}
 		})
 	case n < 30:
 		edit(func(set *v1beta1.DaemonSet) {
 			set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType
-			if s.chance(60) {
+			if s.Chance(60) {
 				set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
 			}
 		})
 	case n < 38:
-		edit(func(set *v1beta1.DaemonSet) { rolling(set).Partition = s.amount(6) })
+		edit(func(set *v1beta1.DaemonSet) { rolling(set).Partition = s.Amount(6) })
 	case n < 42:
 		edit(func(set *v1beta1.DaemonSet) {
 			rolling(set).Selector = nil
-			if s.chance(60) {
+			if s.Chance(60) {
 				rolling(set).Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}
 			}
 		})
@@ -207,16 +174,16 @@ func (s *scenario) act() {
 			rolling(set).Paused = &paused
 		})
 	case n < 52:
-		edit(func(set *v1beta1.DaemonSet) { set.Spec.MinReadySeconds = int32(s.rand.Intn(5)) })
+		edit(func(set *v1beta1.DaemonSet) { set.Spec.MinReadySeconds = int32(s.Rand.Intn(5)) })
 	case n < 54:
 		edit(func(set *v1beta1.DaemonSet) {
 			set.Spec.Template.Spec.NodeSelector = nil
-			if s.chance(50) {
+			if s.Chance(50) {
 				set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 			}
 		})
 	case n < 55:
-		s.cluster.Delete(userActor, set)
+		s.Cluster.Delete(promises.UserActor, set)
 	case n < 75:
 		s.actOnNode()
 	default:
@@ -225,19 +192,19 @@ func (s *scenario) act() {
 }
 
 func (s *scenario) actOnNode() {
-	nodes := s.cluster.Of(corev1.SchemeGroupVersion.WithKind("Node"))
-	if len(nodes) == 0 || s.chance(30) {
+	nodes := s.Cluster.Of(corev1.SchemeGroupVersion.WithKind("Node"))
+	if len(nodes) == 0 || s.Chance(30) {
 		s.addNode()
 		return
 	}
-	node := nodes[s.rand.Intn(len(nodes))].(*corev1.Node)
-	switch n := s.rand.Intn(100); {
+	node := nodes[s.Rand.Intn(len(nodes))].(*corev1.Node)
+	switch n := s.Rand.Intn(100); {
 	case n < 15:
-		s.cluster.Delete(userActor, node)
+		s.Cluster.Delete(promises.UserActor, node)
 	case n < 60:
 		s.taint(node)
 	case n < 80:
-		simulate.Update(s.cluster, userActor, node, func(node *corev1.Node) {
+		simulate.Update(s.Cluster, promises.UserActor, node, func(node *corev1.Node) {
 			if _, is := node.Labels["canary"]; is {
 				delete(node.Labels, "canary")
 			} else {
@@ -245,39 +212,25 @@ func (s *scenario) actOnNode() {
 			}
 		})
 	default:
-		simulate.Update(s.cluster, "kubelet", node, func(node *corev1.Node) { node.Status.Phase = corev1.NodePhase(s.image()) }) // a heartbeat
+		simulate.Update(s.Cluster, "kubelet", node, func(node *corev1.Node) { node.Status.Phase = corev1.NodePhase(s.Image()) }) // a heartbeat
 	}
-}
-
-func (s *scenario) pods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, object := range s.cluster.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
-		pods = append(pods, object.(*corev1.Pod))
-	}
-	return pods
 }
 
 func (s *scenario) actOnPod() {
-	pods := s.pods()
+	pods := s.Pods()
 	if len(pods) == 0 {
 		return
 	}
-	p := pods[s.rand.Intn(len(pods))]
-	switch n := s.rand.Intn(100); {
+	p := pods[s.Rand.Intn(len(pods))]
+	switch n := s.Rand.Intn(100); {
 	case n < 40:
-		s.cluster.Delete(userActor, p)
+		s.Cluster.Delete(promises.UserActor, p)
 	case n < 50:
-		simulate.Update(s.cluster, userActor, p, func(p *corev1.Pod) { p.Labels["app"] = "stray" })
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.Labels["app"] = "stray" })
 	case n < 60:
-		simulate.Update(s.cluster, userActor, p, func(p *corev1.Pod) { p.OwnerReferences = nil }) // it will be adopted again
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.OwnerReferences = nil }) // it will be adopted again
 	default:
-		// Another controller writes to the Pod, which costs ours its precondition.
-		simulate.Update(s.cluster, "rogue", p, func(p *corev1.Pod) {
-			if p.Annotations == nil {
-				p.Annotations = map[string]string{}
-			}
-			p.Annotations["rogue"] = fmt.Sprint(s.rand.Intn(1000))
-		})
+		s.Meddle(p)
 	}
 }
 
@@ -286,31 +239,9 @@ func (s *scenario) relent() {
 	if s.set() == nil {
 		s.create()
 	}
-	simulate.Update(s.cluster, userActor, s.set(), func(set *v1beta1.DaemonSet) {
+	simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.DaemonSet) {
 		set.Spec.UpdateStrategy.RollingUpdate.Paused = nil
 		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
 		set.Spec.ScaleStrategy = nil
 	})
-}
-
-// answerHooks is the controller behind the hooks: it lets one Pod go on that waits for it, and reports whether there was one.
-func (s *scenario) answerHooks() bool {
-	for _, p := range s.pods() {
-		after := p.DeepCopy()
-		switch state := pub.LifecycleStateType(p.Labels[keys.LifecycleState]); {
-		case state == pub.LifecycleStatePreparingDelete || p.DeletionTimestamp != nil:
-			delete(after.Labels, deleteHook)
-			after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == deleteHook })
-		case state == pub.LifecycleStatePreparingUpdate:
-			delete(after.Labels, updateHook)
-		case state == pub.LifecycleStateUpdated:
-			after.Labels[updateHook] = "held"
-		}
-		if maps.Equal(after.Labels, p.Labels) && slices.Equal(after.Finalizers, p.Finalizers) {
-			continue
-		}
-		simulate.Update(s.cluster, hookActor, p, func(stored *corev1.Pod) { stored.Labels, stored.Finalizers = after.Labels, after.Finalizers })
-		return true
-	}
-	return false
 }

@@ -88,19 +88,10 @@ func mistakes() map[string]struct {
 
 // TestMistakesComeToLight checks that the test of the promises would notice if one was broken.
 func TestMistakesComeToLight(t *testing.T) {
-	scheme := testScheme(t)
 	for name, tc := range mistakes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const most = 400
-			for seed := range int64(most) {
-				w := newWorld(scheme, seed)
-				w.planned = tc.planned
-				if strings.Contains(strings.Join(w.run(t.Context()), "\n"), tc.breaks) {
-					return
-				}
-			}
-			t.Errorf("in %d clusters %q does not come to light", most, tc.breaks)
+			suite(tc.planned).Break(t, tc.breaks)
 		})
 	}
 }

@@ -2,178 +2,68 @@ package statefulset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math/rand"
-	"os"
-	goruntime "runtime"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
 	"github.com/seed-69ecc383/kruise/test/invariant"
+	"github.com/seed-69ecc383/kruise/test/promises"
 )
 
-// TestPromises runs the controller in simulated clusters in which everything goes wrong that can, and checks what it promises over all that
-// happened. KRUISE_SEEDS is the number of clusters, KRUISE_SEED a single one to run again.
-func TestPromises(t *testing.T) {
-	scheme := testScheme(t)
-	if text := os.Getenv("KRUISE_SEED"); text != "" {
-		seed, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatalf("reading KRUISE_SEED: %v", err)
+// TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
+func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
+
+// TestRunsRepeat checks that a failure could be repeated.
+func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
+
+// suite is the controller, with a planner that may be mistaken, in clusters with one StatefulSet.
+func suite(planned func(Survey) plan.Plan) promises.Suite {
+	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
+		w.Rig.Kubelet.IsBad = func(image string) bool { return image == badImage }
+		s := newScenario(w)
+		options := s.options()
+		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		return promises.Scenario{
+			Start: func(c promises.Connection) simulate.Process {
+				l := NewLoop(Config{Options: options, Executor: c.Executor, Live: glance{w.Cluster}, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+				l.Plan = planner.In(w)
+				return process(l)
+			},
+			Act: s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: invariant.CheckStatefulSet,
+			Converged: func() []string { return invariant.StatefulSetConverged(w.Cluster, heeded(s.set(), options)) },
 		}
-		w := newWorld(scheme, seed)
-		problems := w.run(t.Context())
-		t.Log(w.story())
-		if problems != nil {
-			t.Errorf("seed %d: %s", seed, strings.Join(problems, "\n"))
-		}
-		return
-	}
-	const fewBroken = 5
-	most := seeds(t)
-	var next, broken atomic.Int64
-	var running sync.WaitGroup
-	for range goruntime.GOMAXPROCS(0) {
-		running.Go(func() {
-			for seed := next.Add(1) - 1; seed < most && broken.Load() < fewBroken; seed = next.Add(1) - 1 {
-				if problems := newWorld(scheme, seed).run(t.Context()); problems != nil {
-					broken.Add(1)
-					t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))
-				}
-			}
-		})
-	}
-	running.Wait()
+	}}
 }
 
-// TestRunsRepeat checks that a seed tells the whole story: else a failure could not be repeated.
-func TestRunsRepeat(t *testing.T) {
-	scheme := testScheme(t)
-	for seed := range int64(20) {
-		first, second := newWorld(scheme, seed), newWorld(scheme, seed)
-		first.run(t.Context())
-		second.run(t.Context())
-		if diff := cmp.Diff(first.story(), second.story()); diff != "" {
-			t.Fatalf("seed %d goes another way the second time (-first +second):\n%s", seed, diff)
-		}
-	}
+func watched() []client.Object {
+	return []client.Object{&v1beta1.StatefulSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}}
 }
 
-func seeds(t *testing.T) int64 {
-	t.Helper()
-	text := os.Getenv("KRUISE_SEEDS")
-	if text == "" {
-		return 300
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatalf("reading KRUISE_SEEDS: %v", err)
-	}
-	return n
+func process(l *loop.Loop[*v1beta1.StatefulSet, Survey]) simulate.Process {
+	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
+		promises.On(loop.OwnerEvents[*v1beta1.StatefulSet](l.Forget)),
+		promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
+		promises.On(loop.NamedEvents[*corev1.Pod](setsOfPod)),
+		promises.On(loop.NamedEvents[*corev1.PersistentVolumeClaim](setsOfClaim)),
+	}}
 }
 
-func testScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+// heeded is a StatefulSet without what the manager's options have it ignore.
+func heeded(set *v1beta1.StatefulSet, options Options) *v1beta1.StatefulSet {
+	set = set.DeepCopy()
+	if !options.ClaimRetention {
+		set.Spec.PersistentVolumeClaimRetentionPolicy = nil
 	}
-	return scheme
-}
-
-// world is a simulated cluster with a scenario in it and our controller beside it.
-type world struct {
-	scheme   *runtime.Scheme
-	seed     int64
-	cluster  *simulate.Cluster
-	rig      *simulate.Rig
-	scenario *scenario
-	problems []string
-	options  Options
-	// planned is what plans instead of Plan, in a test of the test.
-	planned func(Survey) plan.Plan
-	// told is what was planned and when, for a story worth reading.
-	told map[int64][]string
-}
-
-func newWorld(scheme *runtime.Scheme, seed int64) *world {
-	r := rand.New(rand.NewSource(seed))
-	cluster := simulate.NewCluster(scheme, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	w := &world{scheme: scheme, seed: seed, cluster: cluster, scenario: newScenario(cluster, r), told: map[int64][]string{}}
-	w.options = w.scenario.options()
-	w.rig = &simulate.Rig{
-		Cluster: cluster,
-		Kubelet: simulate.NewKubelet(cluster),
-		Rand:    r,
-		Watched: []client.Object{&v1beta1.StatefulSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
-		Start:   w.start,
-		Faults:  simulate.Faults{Crash: 0.01, Lost: 0.02, Dropped: 0.02, Late: 0.02, Conflict: 0.02, Denied: 0.03},
-		User:    w.scenario.act,
-		Others:  []func() bool{w.scenario.answerHooks},
-	}
-	w.rig.Kubelet.IsBad = func(image string) bool { return image == badImage }
-	if seed%3 == 0 {
-		// Mistakes that faults would excuse must show as well.
-		w.rig.Faults = simulate.Faults{}
-	}
-	return w
-}
-
-// run lets the cluster live and returns what went wrong.
-func (w *world) run(ctx context.Context) []string {
-	const turmoil, patience = 250, time.Hour
-	ctx = logr.NewContext(ctx, logr.Discard())
-	w.rig.Turmoil(ctx, turmoil)
-	w.rig.LandAll()
-	w.scenario.relent()
-	if err := w.rig.Settle(ctx, patience); err != nil {
-		w.problems = append(w.problems, err.Error())
-	}
-	for _, violation := range invariant.CheckStatefulSet(w.cluster.History()) {
-		w.problems = append(w.problems, violation.String())
-	}
-	w.problems = append(w.problems, invariant.StatefulSetConverged(w.cluster, w.heeded())...)
-	at := w.cluster.Revision()
-	w.cluster.Sleep(time.Minute)
-	w.rig.Restart()
-	if err := w.rig.Settle(ctx, patience); err != nil {
-		w.problems = append(w.problems, "after a restart: "+err.Error())
-	}
-	for _, change := range w.cluster.History() {
-		if change.Revision > at && change.Pass != nil {
-			w.problems = append(w.problems, "a restart makes the controller write: "+describe(change))
-		}
-	}
-	return w.problems
+	return set
 }
 
 // glance reads around the cache without counting as a look at the cluster: what it shows only keeps the controller from adopting.
@@ -192,157 +82,4 @@ func (g glance) Get(_ context.Context, name client.ObjectKey, out client.Object,
 
 func (glance) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("nothing is listed around the cache")
-}
-
-// heeded is the StatefulSet without what the manager's options have it ignore.
-func (w *world) heeded() *v1beta1.StatefulSet {
-	set := w.scenario.set().DeepCopy()
-	if !w.options.ClaimRetention {
-		set.Spec.PersistentVolumeClaimRetentionPolicy = nil
-	}
-	return set
-}
-
-func (w *world) start(connection *simulate.Client, view *simulate.View) simulate.Process {
-	if err := observe.AddIndexes(context.Background(), view); err != nil {
-		panic(err)
-	}
-	executor := &apply.Executor{Config: apply.Config{
-		Writer: connection, Scheme: w.scheme, Consistency: apply.NewConsistency(view.Seen, w.cluster.Now),
-		Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
-	}}
-	l := NewLoop(Config{Options: w.options, Executor: executor, Live: glance{w.cluster}, Workers: 1, Now: w.cluster.Now},
-		observe.Reader{Reader: view, Indexed: true}, observe.Reader{Reader: connection})
-	l.Plan = w.plan
-	return &process{
-		Reconciler: l, sets: loop.OwnerEvents[*v1beta1.StatefulSet](l.Forget), pods: loop.OwnedEvents[*corev1.Pod](kind().GroupKind()), strays: loop.NamedEvents[*corev1.Pod](setsOfPod), claims: loop.NamedEvents[*corev1.PersistentVolumeClaim](setsOfClaim),
-	}
-}
-
-// plan plans, and checks that planning is pure: the same survey gives the same plan, and nothing that was read is changed.
-func (w *world) plan(v Survey) plan.Plan {
-	w.tell(v)
-	planned := w.planned
-	if planned == nil {
-		planned = Plan
-	}
-	const thorough = 10
-	if w.seed%thorough != 0 {
-		return planned(v)
-	}
-	before := encoded(v.Snapshot)
-	first := planned(Take(v.Snapshot)).String()
-	if second := planned(Take(v.Snapshot)).String(); first != second {
-		w.problems = append(w.problems, "planning twice differs:\n"+cmp.Diff(first, second))
-	}
-	p := planned(v)
-	if after := encoded(v.Snapshot); before != after {
-		w.problems = append(w.problems, "planning changes what was read:\n"+cmp.Diff(before, after))
-	}
-	return p
-}
-
-func (w *world) tell(v Survey) {
-	if os.Getenv("KRUISE_SEED") != "" {
-		at := w.cluster.Revision()
-		w.told[at] = append(w.told[at], fmt.Sprintf("   %s plans: %s", w.cluster.Now().Format("15:04:05.000"), Plan(Take(v.Snapshot))))
-	}
-}
-
-func encoded(s Snapshot) string {
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
-
-// process hears of events through the same handlers as in a manager.
-type process struct {
-	reconcile.Reconciler
-	sets   handler.TypedEventHandler[*v1beta1.StatefulSet, reconcile.Request]
-	pods   handler.TypedEventHandler[*corev1.Pod, reconcile.Request]
-	strays handler.TypedEventHandler[*corev1.Pod, reconcile.Request]
-	claims handler.TypedEventHandler[*corev1.PersistentVolumeClaim, reconcile.Request]
-}
-
-func (p *process) Hear(e simulate.Event, queue *simulate.Queue) {
-	switch e.Key.Kind.Kind {
-	case "StatefulSet":
-		hear(p.sets, e, queue)
-	case "Pod":
-		hear(p.pods, e, queue)
-		hear(p.strays, e, queue)
-	case "PersistentVolumeClaim":
-		hear(p.claims, e, queue)
-	}
-}
-
-func hear[T client.Object](h handler.TypedEventHandler[T, reconcile.Request], e simulate.Event, queue *simulate.Queue) {
-	before, existed := e.Old.(T)
-	after, exists := e.New.(T)
-	switch ctx := context.Background(); {
-	case existed && exists:
-		h.Update(ctx, event.TypedUpdateEvent[T]{ObjectOld: before, ObjectNew: after}, queue)
-	case exists:
-		h.Create(ctx, event.TypedCreateEvent[T]{Object: after}, queue)
-	case existed:
-		h.Delete(ctx, event.TypedDeleteEvent[T]{Object: before}, queue)
-	}
-}
-
-// story tells everything that happened, a line for each change.
-func (w *world) story() string {
-	var out strings.Builder
-	for _, change := range w.cluster.History() {
-		out.WriteString(describe(change))
-		out.WriteByte('\n')
-		for _, planned := range w.told[change.Revision] {
-			out.WriteString(planned)
-		}
-	}
-	return out.String()
-}
-
-func describe(c simulate.Change) string {
-	what := "changes"
-	switch {
-	case c.Before == nil:
-		what = "creates"
-	case c.After == nil:
-		what = "removes"
-	case c.Before.GetDeletionTimestamp() == nil && c.After.GetDeletionTimestamp() != nil:
-		what = "deletes"
-	}
-	pass := ""
-	if c.Pass != nil {
-		pass = fmt.Sprintf(" pass %d, had seen %s", c.Pass.Number, seen(c.Pass))
-	}
-	detail := ""
-	if c.Before != nil && c.After != nil {
-		for line := range strings.Lines(cmp.Diff(flat(c.Before), flat(c.After))) {
-			if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
-				detail += "\n      " + strings.TrimSpace(line)
-			}
-		}
-	}
-	return fmt.Sprintf("%d %s %s%s %s %s %s%s", c.Revision, c.Time.Format("15:04:05.000"), c.Actor, pass, what, c.Key.Kind.Kind, c.Key.Name, detail)
-}
-
-// flat is an object as lines that can be compared.
-func flat(object client.Object) []string {
-	text, err := json.MarshalIndent(object, "", " ")
-	if err != nil {
-		panic(err)
-	}
-	return strings.Split(string(text), "\n")
-}
-
-func seen(p *simulate.Pass) string {
-	var kinds []string
-	for kind, revision := range p.Seen {
-		kinds = append(kinds, fmt.Sprintf("%s %d", kind.Kind, revision))
-	}
-	slices.Sort(kinds)
-	return strings.Join(kinds, " ")
 }

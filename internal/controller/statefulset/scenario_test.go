@@ -3,8 +3,6 @@ package statefulset
 import (
 	"fmt"
 	"maps"
-	"math/rand"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,54 +15,43 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/promises"
 )
 
-const (
-	userActor = "user"
-	hookActor = "hook controller"
-
-	deleteHook = "hook/delete"
-	updateHook = "hook/update"
-	startHook  = "hook/start"
-
-	// badImage is one that no node can pull.
-	badImage = "app:bad"
-)
+// badImage is one that no node can pull.
+const badImage = "app:bad"
 
 // scenario is one user with one StatefulSet, and the controller behind its hooks.
 type scenario struct {
-	cluster *simulate.Cluster
-	rand    *rand.Rand
-	key     simulate.Key
+	promises.User
+	key simulate.Key
 	// keepsClaims is true while the user has never let claims go.
 	keepsClaims bool
 }
 
-func newScenario(c *simulate.Cluster, r *rand.Rand) *scenario {
-	s := &scenario{cluster: c, rand: r, key: simulate.Key{Kind: kind(), Namespace: "default", Name: "web"}, keepsClaims: true}
+func newScenario(w *promises.World) *scenario {
+	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: kind(), Namespace: "default", Name: "web"}, keepsClaims: true}
 	s.create()
 	return s
 }
 
 func (s *scenario) set() *v1beta1.StatefulSet {
-	set, _ := s.cluster.Get(s.key).(*v1beta1.StatefulSet)
+	set, _ := s.Cluster.Get(s.key).(*v1beta1.StatefulSet)
 	return set
 }
 
-func (s *scenario) chance(percent int) bool { return s.rand.Intn(100) < percent }
-
 func (s *scenario) image() string {
-	if s.chance(10) {
+	if s.Chance(10) {
 		return badImage
 	}
-	return fmt.Sprintf("app:v%d", 1+s.rand.Intn(4))
+	return fmt.Sprintf("app:v%d", 1+s.Rand.Intn(4))
 }
 
 // options are the choices of a manager.
 func (s *scenario) options() Options {
 	return Options{
-		PreparingUpdateAsUpdate: s.chance(20), ClaimRetention: s.chance(90), StartOrdinal: true,
-		InPlace: inplace.Options{VerticalScaling: s.chance(50)},
+		PreparingUpdateAsUpdate: s.Chance(20), ClaimRetention: s.Chance(90), StartOrdinal: true,
+		InPlace: inplace.Options{VerticalScaling: s.Chance(50)},
 	}
 }
 
@@ -79,7 +66,7 @@ func (s *scenario) create() {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: s.image()}, {Name: "side", Image: "side:v1"}}},
 	}
 	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
-	if s.chance(60) {
+	if s.Chance(60) {
 		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 	}
 	set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
@@ -87,18 +74,18 @@ func (s *scenario) create() {
 	s.scale(set)
 	s.limit(set)
 	s.choosePolicy(set)
-	if s.chance(30) {
-		seconds := int32(1 + s.rand.Intn(10))
+	if s.Chance(30) {
+		seconds := int32(1 + s.Rand.Intn(10))
 		set.Spec.UpdateStrategy.RollingUpdate.MinReadySeconds = &seconds
 	}
-	if s.chance(30) {
+	if s.Chance(30) {
 		s.addHooks(set)
 	}
-	if s.chance(50) {
+	if s.Chance(50) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data")}
 		s.retain(set)
 	}
-	if _, err := s.cluster.Create(userActor, set); err != nil {
+	if _, err := s.Cluster.Create(promises.UserActor, set); err != nil {
 		panic(err)
 	}
 }
@@ -118,45 +105,36 @@ func claimTemplate(name string) corev1.PersistentVolumeClaim {
 func (s *scenario) addHooks(set *v1beta1.StatefulSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{}
 	template := &set.Spec.Template
-	if s.chance(60) {
-		hook := &pub.LifecycleHook{MarkPodNotReady: s.chance(30)}
-		if s.chance(50) {
-			hook.LabelsHandler = map[string]string{deleteHook: "held"}
-			template.Labels[deleteHook] = "held"
-		} else {
-			hook.FinalizersHandler = []string{deleteHook}
-			template.Finalizers = append(template.Finalizers, deleteHook)
-		}
-		set.Spec.Lifecycle.PreDelete = hook
+	if s.Chance(60) {
+		set.Spec.Lifecycle.PreDelete = s.PreDelete(template)
 	}
-	if s.chance(60) {
-		set.Spec.Lifecycle.InPlaceUpdate = &pub.LifecycleHook{LabelsHandler: map[string]string{updateHook: "held"}, MarkPodNotReady: s.chance(30)}
-		template.Labels[updateHook] = "held"
+	if s.Chance(60) {
+		set.Spec.Lifecycle.InPlaceUpdate = s.InPlaceUpdate(template)
 	}
-	if s.chance(30) {
-		set.Spec.Lifecycle.PreNormal = &pub.LifecycleHook{LabelsHandler: map[string]string{startHook: "done"}}
+	if s.Chance(30) {
+		set.Spec.Lifecycle.PreNormal = s.PreNormal()
 	}
 }
 
 // scale sets how many Pods are wanted, and which numbers they may have.
 func (s *scenario) scale(set *v1beta1.StatefulSet) {
-	replicas := int32(s.rand.Intn(6))
+	replicas := int32(s.Rand.Intn(6))
 	set.Spec.Replicas = &replicas
-	if s.chance(30) {
-		set.Spec.Ordinals = &v1beta1.StatefulSetOrdinals{Start: int32(s.rand.Intn(3))}
+	if s.Chance(30) {
+		set.Spec.Ordinals = &v1beta1.StatefulSetOrdinals{Start: int32(s.Rand.Intn(3))}
 	}
 	s.reserve(set)
-	if s.chance(20) && set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+	if s.Chance(20) && set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: s.amount()}
 	}
 }
 
 func (s *scenario) reserve(set *v1beta1.StatefulSet) {
 	set.Spec.ReserveOrdinals = nil
-	for range s.rand.Intn(3) {
-		entry := intstr.FromInt32(int32(s.rand.Intn(6)))
-		if first := s.rand.Intn(5); s.chance(30) {
-			entry = intstr.FromString(fmt.Sprintf("%d-%d", first, first+s.rand.Intn(3)))
+	for range s.Rand.Intn(3) {
+		entry := intstr.FromInt32(int32(s.Rand.Intn(6)))
+		if first := s.Rand.Intn(5); s.Chance(30) {
+			entry = intstr.FromString(fmt.Sprintf("%d-%d", first, first+s.Rand.Intn(3)))
 		}
 		set.Spec.ReserveOrdinals = append(set.Spec.ReserveOrdinals, entry)
 	}
@@ -164,9 +142,9 @@ func (s *scenario) reserve(set *v1beta1.StatefulSet) {
 
 // amount returns a small number, or a percentage.
 func (s *scenario) amount() *intstr.IntOrString {
-	value := intstr.FromInt32(int32(1 + s.rand.Intn(3)))
-	if s.chance(40) {
-		value = intstr.FromString(fmt.Sprintf("%d%%", 10*(1+s.rand.Intn(10))))
+	value := intstr.FromInt32(int32(1 + s.Rand.Intn(3)))
+	if s.Chance(40) {
+		value = intstr.FromString(fmt.Sprintf("%d%%", 10*(1+s.Rand.Intn(10))))
 	}
 	return &value
 }
@@ -174,11 +152,11 @@ func (s *scenario) amount() *intstr.IntOrString {
 func (s *scenario) limit(set *v1beta1.StatefulSet) {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
 	rolling.MaxUnavailable = nil
-	if s.chance(70) {
+	if s.Chance(70) {
 		rolling.MaxUnavailable = s.amount()
 	}
 	rolling.UnorderedUpdate = nil
-	if s.chance(20) && set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
+	if s.Chance(20) && set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		rolling.UnorderedUpdate = &v1beta1.UnorderedUpdateStrategy{PriorityStrategy: &pub.UpdatePriorityStrategy{
 			OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: labelPodIndex}},
 		}}
@@ -190,10 +168,10 @@ func (s *scenario) choosePolicy(set *v1beta1.StatefulSet) {
 	rolling.PodUpdatePolicy = []v1beta1.PodUpdateStrategyType{
 		v1beta1.RecreatePodUpdateStrategyType, v1beta1.InPlaceIfPossiblePodUpdateStrategyType,
 		v1beta1.InPlaceIfPossiblePodUpdateStrategyType, v1beta1.InPlaceOnlyPodUpdateStrategyType,
-	}[s.rand.Intn(4)]
+	}[s.Rand.Intn(4)]
 	rolling.InPlaceUpdateStrategy = nil
-	if s.chance(40) {
-		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: int32(1 + s.rand.Intn(6))}
+	if s.Chance(40) {
+		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: int32(1 + s.Rand.Intn(6))}
 	}
 }
 
@@ -201,9 +179,9 @@ func (s *scenario) retain(set *v1beta1.StatefulSet) {
 	both := []v1beta1.PersistentVolumeClaimRetentionPolicyType{
 		v1beta1.RetainPersistentVolumeClaimRetentionPolicyType, v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
 	}
-	if s.chance(40) {
+	if s.Chance(40) {
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: both[s.rand.Intn(2)], WhenScaled: both[s.rand.Intn(2)],
+			WhenDeleted: both[s.Rand.Intn(2)], WhenScaled: both[s.Rand.Intn(2)],
 		}
 		s.keepsClaims = s.keepsClaims && *set.Spec.PersistentVolumeClaimRetentionPolicy == v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: both[0], WhenScaled: both[0],
@@ -218,11 +196,11 @@ func (s *scenario) act() {
 		s.create()
 		return
 	}
-	edit := func(change func(*v1beta1.StatefulSet)) { simulate.Update(s.cluster, userActor, set, change) }
+	edit := func(change func(*v1beta1.StatefulSet)) { simulate.Update(s.Cluster, promises.UserActor, set, change) }
 	rolling := func(set *v1beta1.StatefulSet) *v1beta1.RollingUpdateStatefulSetStrategy {
 		return set.Spec.UpdateStrategy.RollingUpdate
 	}
-	switch n := s.rand.Intn(100); {
+	switch n := s.Rand.Intn(100); {
 	case n < 30:
 		edit(func(set *v1beta1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = s.image() })
 	case n < 33:
@@ -236,7 +214,7 @@ func (s *scenario) act() {
 	case n < 41:
 		edit(func(set *v1beta1.StatefulSet) {
 			set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
-			if s.chance(50) {
+			if s.Chance(50) {
 				set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
 			}
 		})
@@ -246,7 +224,7 @@ func (s *scenario) act() {
 		edit(s.reserve)
 	case n < 60:
 		edit(func(set *v1beta1.StatefulSet) {
-			partition := int32(s.rand.Intn(6))
+			partition := int32(s.Rand.Intn(6))
 			rolling(set).Partition = &partition
 		})
 	case n < 64:
@@ -262,42 +240,28 @@ func (s *scenario) act() {
 			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates[:0:0], claimTemplate("data"), claimTemplate("more"))
 		})
 	case n < 75:
-		s.cluster.Delete(userActor, set)
+		s.Cluster.Delete(promises.UserActor, set)
 	default:
 		s.actOnPod()
 	}
 }
 
-func (s *scenario) pods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, object := range s.cluster.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
-		pods = append(pods, object.(*corev1.Pod))
-	}
-	return pods
-}
-
 func (s *scenario) actOnPod() {
-	pods := s.pods()
+	pods := s.Pods()
 	if len(pods) == 0 {
 		return
 	}
-	p := pods[s.rand.Intn(len(pods))]
-	switch n := s.rand.Intn(100); {
+	p := pods[s.Rand.Intn(len(pods))]
+	switch n := s.Rand.Intn(100); {
 	case n < 35:
-		s.cluster.Delete(userActor, p)
+		s.Cluster.Delete(promises.UserActor, p)
 	case n < 65:
-		simulate.Update(s.cluster, userActor, p, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
 	case n < 75:
 		// As deleting a StatefulSet does that leaves its Pods behind.
-		simulate.Update(s.cluster, userActor, p, func(p *corev1.Pod) { p.OwnerReferences = nil })
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	default:
-		// Another controller writes to the Pod, which costs ours its precondition.
-		simulate.Update(s.cluster, "rogue", p, func(p *corev1.Pod) {
-			if p.Annotations == nil {
-				p.Annotations = map[string]string{}
-			}
-			p.Annotations["rogue"] = fmt.Sprint(s.rand.Intn(1000))
-		})
+		s.Meddle(p)
 	}
 }
 
@@ -307,7 +271,7 @@ func (s *scenario) relent() {
 		s.create()
 	}
 	zero := int32(0)
-	simulate.Update(s.cluster, userActor, s.set(), func(set *v1beta1.StatefulSet) {
+	simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.StatefulSet) {
 		rolling := set.Spec.UpdateStrategy.RollingUpdate
 		rolling.Paused = false
 		set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
@@ -318,28 +282,4 @@ func (s *scenario) relent() {
 			rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePodUpdateStrategyType
 		}
 	})
-}
-
-// answerHooks is the controller behind the hooks: it lets one Pod go on that waits for it, and reports whether there was one.
-func (s *scenario) answerHooks() bool {
-	for _, p := range s.pods() {
-		after := p.DeepCopy()
-		switch state := pub.LifecycleStateType(p.Labels[keys.LifecycleState]); {
-		case state == pub.LifecycleStatePreparingDelete || p.DeletionTimestamp != nil:
-			delete(after.Labels, deleteHook)
-			after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == deleteHook })
-		case state == pub.LifecycleStatePreparingUpdate:
-			delete(after.Labels, updateHook)
-		case state == pub.LifecycleStateUpdated:
-			after.Labels[updateHook] = "held"
-		case state == pub.LifecycleStatePreparingNormal && p.Spec.NodeName != "":
-			after.Labels[startHook] = "done"
-		}
-		if maps.Equal(after.Labels, p.Labels) && slices.Equal(after.Finalizers, p.Finalizers) {
-			continue
-		}
-		simulate.Update(s.cluster, hookActor, p, func(stored *corev1.Pod) { stored.Labels, stored.Finalizers = after.Labels, after.Finalizers })
-		return true
-	}
-	return false
 }

@@ -98,3 +98,13 @@ func IsHeld(p *corev1.Pod) bool {
 	}
 	return false
 }
+
+// HasBarrier reports whether a container of the Pod brings a variable along that only Hold should write.
+func HasBarrier(p *corev1.Pod) bool {
+	for i := range p.Spec.Containers {
+		if slices.ContainsFunc(p.Spec.Containers[i].Env, func(env corev1.EnvVar) bool { return env.Name == keys.ContainerBarrierEnv }) {
+			return true
+		}
+	}
+	return false
+}
