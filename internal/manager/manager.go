@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -143,6 +144,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&corev1.Node{}:        {Transform: observe.SlimNode, Field: fields.Everything()},
 				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
+				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 			},

@@ -72,6 +72,15 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	if err != nil {
 		return err
 	}
+	sidecarSets, err := scoped(mgr, live, s, validating.SidecarSetOptions{
+		Live:          live,
+		Namespace:     s.Webhook.PodNamespace,
+		Templates:     templates,
+		AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+	})
+	if err != nil {
+		return err
+	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
 		Pods:      chain,
@@ -96,12 +105,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
-		SidecarSet: validating.SidecarSetOptions{
-			Live:          live,
-			Namespace:     s.Webhook.PodNamespace,
-			Templates:     templates,
-			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
-		},
+		SidecarSet: sidecarSets,
 		DaemonSet: validating.DaemonSetOptions{
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),

@@ -11,15 +11,21 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // Webhook is a webhook that an API server has read.
-type Webhook struct{ webhook.WebhookAccessor }
+type Webhook struct {
+	webhook.WebhookAccessor
+	conditions matchconditions.Matcher
+}
 
 // Read returns a webhook as an API server sees it.
 func Read(hook *admissionv1.MutatingWebhook) Webhook {
-	return Webhook{webhook.NewMutatingWebhookAccessor("", "", hook)}
+	read := webhook.NewMutatingWebhookAccessor("", "", hook)
+	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	return Webhook{WebhookAccessor: read, conditions: read.GetCompiledMatcher(compiler)}
 }
 
 // Calls reports whether the webhook is called when a Pod is created in a namespace of this name and these labels. An error is what the user who
@@ -33,11 +39,10 @@ func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]s
 		return false, nil
 	}
 	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
-	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	request := &admission.VersionedAttributes{
 		Attributes:      admission.NewAttributesRecord(p, nil, kind, namespace, p.Name, resource, "", admission.Create, nil, false, nil),
 		VersionedObject: p, VersionedKind: kind,
 	}
-	result := w.GetCompiledMatcher(compiler).Match(context.Background(), request, nil, nil)
+	result := w.conditions.Match(context.Background(), request, nil, nil)
 	return result.Matches, result.Error
 }

@@ -102,10 +102,12 @@ func TestEntries(t *testing.T) {
 
 func TestSidecarSetsWithoutInterest(t *testing.T) {
 	for name, change := range map[string]func(*v1beta1.SidecarSet){
-		"injection is paused":                  func(s *v1beta1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true },
-		"it is being deleted":                  func(s *v1beta1.SidecarSet) { s.DeletionTimestamp = &metav1.Time{} },
-		"its selector is empty":                func(s *v1beta1.SidecarSet) { s.Spec.Selector = &metav1.LabelSelector{} },
-		"its selector of namespaces is broken": func(s *v1beta1.SidecarSet) { s.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"'": "'"}} },
+		"injection is paused":   func(s *v1beta1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true },
+		"it is being deleted":   func(s *v1beta1.SidecarSet) { s.DeletionTimestamp = &metav1.Time{} },
+		"its selector is empty": func(s *v1beta1.SidecarSet) { s.Spec.Selector = &metav1.LabelSelector{} },
+		"its selector of namespaces is broken": func(s *v1beta1.SidecarSet) {
+			s.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"'": "'"}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := labelled("app", "web")
