@@ -8,9 +8,10 @@ help: ## Show what make can do.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/kruise-manager and bin/kruise-local, the control plane of this machine.
+build: ## Build bin/kruise-manager, bin/kruise-daemon and bin/kruise-local, the control plane of this machine.
 	@mkdir -p bin
 	go build -trimpath -o bin/kruise-manager ./cmd/kruise-manager
+	go build -trimpath -o bin/kruise-daemon ./cmd/kruise-daemon
 	cd localcluster && go build -o ../bin/kruise-local ./cmd/kruise-local
 
 .PHONY: gen
@@ -77,11 +78,14 @@ verify: gen lint ## Check that what is generated is up to date, and all is forma
 
 ARCH ?= amd64
 TAG ?= kruise-manager:latest
+DAEMON_TAG ?= kruise-daemon:latest
 .PHONY: image
-image: ## Build the manager's image for ARCH as dist/kruise-manager.tar, named TAG, without a Docker engine.
+image: ## Build the images of manager and daemon for ARCH as dist/kruise-*.tar, named TAG and DAEMON_TAG, without a Docker engine.
 	@mkdir -p dist
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/daemon ./cmd/kruise-daemon
 	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
+	cd tools && go run ./image -binary ../dist/daemon -entry /daemon -arch $(ARCH) -tag $(DAEMON_TAG) -out ../dist/kruise-daemon.tar
 
 .PHONY: cluster-up
 cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.

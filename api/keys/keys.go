@@ -103,6 +103,35 @@ const (
 	PodTemplateGeneration = "pod-template-generation"
 )
 
+// Labels, annotations and finalizers of image pulls.
+const (
+	// ImagePullJobFinalizer keeps an ImagePullJob until the Secrets that were copied for it have been let go. The ImagePullJob controller adds
+	// and removes it.
+	ImagePullJobFinalizer = "apps.kruise.io/deletion-protection"
+	// FakeNodeImage is the NodeImage label that keeps it although it has no node. Tests write it, the NodeImage controller reads it.
+	FakeNodeImage = "apps.kruise.io/fake-nodeimage"
+	// NodeImageSecretModes is the v1alpha1 NodeImage annotation, as JSON, that stands for the modes of the references to Secrets. Conversion
+	// writes and reads it.
+	NodeImageSecretModes = "kruise.io/nodeimage-secret-modes"
+	// NodeType is the node label that says, with the value NodeTypeVirtual, that there is no machine behind the node and so no daemon. Providers
+	// of such nodes write it, the NodeImage controller reads it.
+	NodeType = "type"
+	// NodeTypeVirtual is the value of NodeType for such nodes.
+	NodeTypeVirtual = "virtual-kubelet"
+	// PullSecretSource is the annotation of a copied Secret with the namespace and name of the one that it was copied from.
+	PullSecretSource = "imagepulljobs.kruise.io/source-key"
+	// PullSecretReferences is the annotation of a copied Secret with the ImagePullJobs that use it: namespaces and names, sorted, joined by
+	// commas. The ImagePullJob controller writes and reads it.
+	PullSecretReferences = "imagepulljobs.kruise.io/references"
+	// PullSecretMode is the annotation that, with the value batch, marks a Secret as a copy.
+	PullSecretMode = "imagepulljobs.kruise.io/mode"
+	// PulledBy is the annotation in the sandbox configuration of every pull of the daemon, with the value PulledByDaemon. Plugins of container
+	// runtimes read it.
+	PulledBy = "apps.kruise.io/pulling-image-by"
+	// PulledByDaemon is the value of PulledBy.
+	PulledByDaemon = "kruise-daemon"
+)
+
 // DeleteProtection is the label by which a user protects an object from deletion: DeleteProtectionAlways or DeleteProtectionCascading.
 const (
 	DeleteProtection          = "policy.kruise.io/delete-protection"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
+	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
@@ -18,11 +19,13 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions   client.Reader
-	CloneSet    validating.CloneSetOptions
-	DaemonSet   validating.DaemonSetOptions
-	SidecarSet  validating.SidecarSetOptions
-	StatefulSet validating.StatefulSetOptions
+	Revisions         client.Reader
+	CloneSet          validating.CloneSetOptions
+	ContainerRecreate recreate.Options
+	DaemonSet         validating.DaemonSetOptions
+	PodProbeMarker    validating.PodProbeMarkerOptions
+	SidecarSet        validating.SidecarSetOptions
+	StatefulSet       validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
 }
@@ -38,6 +41,8 @@ func Register(server Server, o Options) {
 	if len(o.Pods.Steps) > 0 {
 		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
 	}
+	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
+	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},

@@ -22,7 +22,7 @@ func TestRegister(t *testing.T) {
 	var got paths
 	Register(&got, Options{})
 	slices.Sort(got)
-	want := paths{"/convert"}
+	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker"}
 	for _, verb := range []string{"mutate", "validate"} {
 		for _, kind := range []string{"cloneset", "daemonset", "sidecarset", "statefulset"} {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)

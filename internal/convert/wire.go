@@ -28,6 +28,12 @@ type conversion func(src map[string]any) (map[string]any, error)
 
 func pairs() []pair {
 	return []pair{{
+		hub:            v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		spoke:          v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		differInStatus: []string{"conditions", "containerStatusSnapshot"},
+		toHub:          typed(recreateToHub),
+		fromHub:        typed(recreateFromHub),
+	}, {
 		hub:     v1beta1.GroupVersion.WithKind("CloneSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("CloneSet"),
 		differ:  []string{"scaleStrategy", "updateStrategy"},
@@ -46,6 +52,22 @@ func pairs() []pair {
 		differ:  []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
 		toHub:   typed(SidecarSetToHub),
 		fromHub: typed(SidecarSetFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("ImageListPullJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("ImageListPullJob"),
+		toHub:   typed(ImageListPullJobToHub),
+		fromHub: typed(ImageListPullJobFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("ImagePullJob"),
+		spoke:   v1alpha1.GroupVersion.WithKind("ImagePullJob"),
+		toHub:   typed(ImagePullJobToHub),
+		fromHub: typed(ImagePullJobFromHub),
+	}, {
+		hub:     v1beta1.GroupVersion.WithKind("NodeImage"),
+		spoke:   v1alpha1.GroupVersion.WithKind("NodeImage"),
+		differ:  []string{"images"},
+		toHub:   typed(NodeImageToHub),
+		fromHub: typed(NodeImageFromHub),
 	}, {
 		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
@@ -101,8 +123,8 @@ func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind
 	if hasSpec {
 		out.Object["spec"] = replace(spec, converted["spec"], p.differ...)
 	}
-	if hasStatus && len(p.differInStatus) > 0 {
-		out.Object["status"] = replace(status, converted["status"], p.differInStatus...)
+	if told := replace(status, converted["status"], p.differInStatus...); hasStatus && len(p.differInStatus) > 0 || len(told) > 0 {
+		out.Object["status"] = told
 	}
 	return out, nil
 }

@@ -29,6 +29,8 @@ const (
 	CloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
 	// PreparingUpdateAsUpdate: Pods in state PreparingUpdate count as updated.
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
+	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
+	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -47,6 +49,8 @@ const (
 	SidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
+	// SidecarTerminator: sidecars of Pods whose work is done are stopped.
+	SidecarTerminator Gate = "SidecarTerminator"
 	// EnableSortSidecarContainerByName: sidecars of all SidecarSets stand in a Pod in the order of their names.
 	EnableSortSidecarContainerByName Gate = "EnableSortSidecarContainerByName"
 	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
@@ -58,8 +62,6 @@ const (
 	daemonWatchingPod                     Gate = "DaemonWatchingPod"
 	workloadSpread                        Gate = "WorkloadSpread"
 	podUnavailableBudgetDeleteGate        Gate = "PodUnavailableBudgetDeleteGate"
-	sidecarTerminator                     Gate = "SidecarTerminator"
-	podProbeMarkerGate                    Gate = "PodProbeMarkerGate"
 	preDownloadImageForDaemonSetUpdate    Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
@@ -98,8 +100,8 @@ func specs() []spec {
 		{InPlaceUpdateEnvFromMetadata, true, beta},
 		{StatefulSetAutoDeletePVC, true, beta},
 		{SidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
-		{sidecarTerminator, false, alpha},
-		{podProbeMarkerGate, true, beta},
+		{SidecarTerminator, false, alpha},
+		{PodProbeMarkerGate, true, beta},
 		{preDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
@@ -131,7 +133,7 @@ func needs() map[Gate][]Gate {
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
-			podProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
+			PodProbeMarkerGate, SidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
 	}

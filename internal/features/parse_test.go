@@ -10,7 +10,7 @@ import (
 func TestParse(t *testing.T) {
 	defaults := []Gate{
 		PodWebhook, KruiseDaemon, daemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-		StatefulSetAutoDeletePVC, podProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
+		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 	}
 	for name, tc := range map[string]struct {
 		from     Sources
@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		"pulling ahead for daemons too":        {from: Sources{Flag: "PreDownloadImageForDaemonSetUpdate=1,ImagePullJobGate=false"}, add: []Gate{preDownloadImageForDaemonSetUpdate, ImagePullJobGate}},
 		"no daemon, nothing that needs one": {
 			from: Sources{Flag: "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true"},
-			off:  []Gate{KruiseDaemon, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, podProbeMarkerGate},
+			off:  []Gate{KruiseDaemon, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, PodProbeMarkerGate},
 		},
 		"no admission of Pods, nothing that needs it": {
 			from: Sources{Flag: "PodWebhook=false,KruisePodReadinessGate=true"},
@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
 				KruiseDaemon, daemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-				StatefulSetAutoDeletePVC, podProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
+				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 			},
 		},
 	} {

@@ -19,7 +19,10 @@ const oldestServer = "1.32"
 
 // crds are the kinds that must be installed.
 func crds() []string {
-	return []string{"clonesets.apps.kruise.io", "daemonsets.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io"}
+	return []string{
+		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
+		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
+	}
 }
 
 // need is a right that the manager cannot work without.
@@ -44,6 +47,11 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "containerrecreaterequests", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "containerrecreaterequests", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "podprobemarkers", verbs: []string{"get", "list", "watch", "patch"}},
+		{group: "apps.kruise.io", resource: "podprobemarkers", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "nodepodprobes", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},

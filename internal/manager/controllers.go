@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
+	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
@@ -28,16 +29,8 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
-	executor := func(eventSource string) *apply.Executor {
-		return &apply.Executor{Config: apply.Config{
-			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-			Scheme:      mgr.GetScheme(),
-			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-			Parallel:    parallelWrites,
-		}}
-	}
-	return errors.Join(cloneset.Add(mgr, cloneset.Config{
+	executor := func(eventSource string) *apply.Executor { return executor(mgr, live, eventSource) }
+	return errors.Join(addNodeControllers(mgr, live, o, gates), cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
@@ -74,6 +67,30 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Workers:  launchPriorityWorkers,
 		Now:      time.Now,
 	}))
+}
+
+// addNodeControllers adds those whose work the daemons of the nodes do.
+func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
+	if !gates.Enabled(features.KruiseDaemon) {
+		return nil
+	}
+	return containerrecreate.Add(mgr, containerrecreate.Config{
+		Executor: executor(mgr, live, containerrecreate.EventSource),
+		Live:     live,
+		Workers:  o.ContainerRecreateWorkers,
+		Now:      time.Now,
+	})
+}
+
+// executor returns what carries the plans of one controller out.
+func executor(mgr ctrlmanager.Manager, live client.Client, eventSource string) *apply.Executor {
+	return &apply.Executor{Config: apply.Config{
+		Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+		Scheme:      mgr.GetScheme(),
+		Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
+		Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
+		Parallel:    parallelWrites,
+	}}
 }
 
 func inPlaceOptions(gates features.Set) inplace.Options {

@@ -30,7 +30,10 @@ type Options struct {
 	CacheSyncTimeout         time.Duration
 	WebhookInitializeTimeout time.Duration
 	CloneSetWorkers          int
+	ContainerRecreateWorkers int
 	DaemonSetWorkers         int
+	NodePodProbeWorkers      int
+	PodProbeMarkerWorkers    int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
@@ -73,6 +76,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
 	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
+	fs.IntVar(&o.ContainerRecreateWorkers, "crr-workers", 3, "ContainerRecreateRequests looked after at the same time")
+	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "PodProbeMarkers looked after at the same time")
+	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "nodes whose probes are looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
 	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
@@ -95,8 +101,8 @@ func ignored() map[string]string {
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
 		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
-		"nodeimage-workers": "3", "crr-workers": "3", "podunavailablebudget-workers": "3", "podprobemarker-workers": "3",
-		"nodepodprobe-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
+		"nodeimage-workers": "3", "podunavailablebudget-workers": "3",
+		"persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
 	}
 }
 
@@ -126,7 +132,8 @@ func (o *Options) validate() error {
 	for _, workers := range []struct {
 		flag   string
 		number int
-	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
+	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers},
+		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
 		}

@@ -73,13 +73,14 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 5 || len(validating.Webhooks) != 4 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want one of each for four kinds, and one for Pods", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 6 || len(validating.Webhooks) != 5 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want 6 and 5", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1,
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string

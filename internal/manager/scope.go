@@ -21,22 +21,21 @@ const ourWebhooks = "kruise-mutating-webhook-configuration"
 const learned = time.Second
 
 // scoped keeps the webhooks for Pods true to the SidecarSets, and returns what the admission of SidecarSets has to do for it. Where there are no
-// Pod webhooks it does nothing.
-func scoped(mgr ctrlmanager.Manager, live client.Client, s settings, o validating.SidecarSetOptions) (validating.SidecarSetOptions, error) {
+// Pod webhooks there is nothing to do.
+func scoped(mgr ctrlmanager.Manager, live client.Client, s settings) (validating.OnAccept, error) {
 	if !s.gates.Enabled(features.PodWebhook) {
-		return o, nil
+		return nil, nil
 	}
 	mutating, _, err := configurations()
 	if err != nil {
-		return o, err
+		return nil, err
 	}
 	i := slices.IndexFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return w.Name == scoping.LaunchOrder })
 	if i < 0 || mutating.Name != ourWebhooks {
-		return o, fmt.Errorf("%s %s, as it is shipped, has no webhook %s", mutating.Kind, mutating.Name, scoping.LaunchOrder)
+		return nil, fmt.Errorf("%s %s, as it is shipped, has no webhook %s", mutating.Kind, mutating.Name, scoping.LaunchOrder)
 	}
 	keeper := &scoping.Keeper{
 		Client: live, Configuration: mutating.Name, Shipped: mutating.Webhooks[i], Settle: learned, Pause: 10 * time.Millisecond, Now: time.Now,
 	}
-	o.Accepted = keeper.Accept
-	return o, keeper.Add(mgr)
+	return keeper.Accept, keeper.Add(mgr)
 }

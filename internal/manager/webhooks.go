@@ -22,6 +22,7 @@ import (
 	shipped "github.com/seed-69ecc383/kruise/config/webhook"
 	"github.com/seed-69ecc383/kruise/internal/admission"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/features"
@@ -31,6 +32,16 @@ import (
 type settings struct {
 	Options
 	gates features.Set
+}
+
+// off returns the first of the gates that is off; empty when all are on.
+func (s settings) off(gates ...features.Gate) string {
+	for _, gate := range gates {
+		if !s.gates.Enabled(gate) {
+			return string(gate)
+		}
+	}
+	return ""
 }
 
 // presented hands the certificate of the moment to the webhook server, which is made before the part that keeps it.
@@ -72,12 +83,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	if err != nil {
 		return err
 	}
-	sidecarSets, err := scoped(mgr, live, s, validating.SidecarSetOptions{
-		Live:          live,
-		Namespace:     s.Webhook.PodNamespace,
-		Templates:     templates,
-		AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
-	})
+	accepted, err := scoped(mgr, live, s)
 	if err != nil {
 		return err
 	}
@@ -105,7 +111,15 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
-		SidecarSet: sidecarSets,
+		SidecarSet: validating.SidecarSetOptions{
+			Live:          live,
+			Namespace:     s.Webhook.PodNamespace,
+			Templates:     templates,
+			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+			Accepted:      accepted,
+		},
+		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
+		PodProbeMarker:    validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
 		DaemonSet: validating.DaemonSetOptions{
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),

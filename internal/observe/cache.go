@@ -15,7 +15,7 @@ func Slim(object any) (any, error) {
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for another
-// reason only what identifies it.
+// reason only its outline: what identifies it, where it runs, and what its containers are doing.
 func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
@@ -34,11 +34,35 @@ func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, err
 				return p, nil
 			}
 		}
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
-			Labels: p.Labels, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
-		}}, nil
+		return outline(p), nil
 	}
+}
+
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, and by probes.
+func outline(p *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
+			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: p.Spec.NodeName, ReadinessGates: p.Spec.ReadinessGates,
+			Containers: outlines(p.Spec.Containers), InitContainers: outlines(p.Spec.InitContainers),
+		},
+		Status: corev1.PodStatus{
+			Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: p.Status.Conditions,
+			ContainerStatuses: p.Status.ContainerStatuses, InitContainerStatuses: p.Status.InitContainerStatuses,
+		},
+	}
+}
+
+func outlines(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for i := range containers {
+		c := &containers[i]
+		out = append(out, corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
+	}
+	return out
 }
 
 // SlimNode leaves of a node what says which Pods fit it: its labels and its taints. The rest, above all the images that it has, is many times that.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +66,8 @@ func newUpFlags() *upFlags { return &upFlags{rules: simnode.DefaultRules()} }
 func (f *upFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.config.Nodes, "nodes", defaultNodes, "simulated nodes, at least")
 	flags.IntVar(&f.config.RealNodes, "real-nodes", 0, "real nodes, at least: kubelet and containerd, as root on Linux")
+	flags.StringVar(&f.config.Daemon, "daemon", besides,
+		"path of kruise-daemon, which runs for every real node; "+besides+": the one beside this program, if there is one; none")
 	flags.BoolVar(&f.config.Bare, "bare", false, "only etcd and the API server: no controllers, no scheduler, no nodes")
 	flags.BoolVar(&f.audit, "audit", true, "log who did what, in logs/audit.log")
 	flags.IntVar(&f.config.Owner, "owner", 0, "process id whose end is also the cluster's, as for tests; the folder stays")
@@ -88,6 +92,13 @@ func (f *upFlags) change(flags *pflag.FlagSet, config *cluster.Config) error {
 	if said("real-nodes") {
 		config.RealNodes = max(config.RealNodes, f.config.RealNodes)
 	}
+	if said("daemon") || isNew {
+		daemon, err := daemonProgram(f.config.Daemon)
+		if err != nil {
+			return err
+		}
+		config.Daemon = daemon
+	}
 	if said("audit") {
 		config.NoAudit = !f.audit
 	}
@@ -110,6 +121,35 @@ func (f *upFlags) change(flags *pflag.FlagSet, config *cluster.Config) error {
 		}
 	})
 	return nil
+}
+
+// besides and none are the values of --daemon that are no paths.
+const besides, none = "auto", "none"
+
+// daemonProgram is the path of the daemon that a value of --daemon means; empty for none.
+func daemonProgram(value string) (string, error) {
+	switch value {
+	case none:
+		return "", nil
+	case besides:
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("looking for kruise-daemon: %w", err)
+		}
+		path := filepath.Join(filepath.Dir(self), "kruise-daemon")
+		if _, err := os.Stat(path); err != nil {
+			return "", nil // then there is none, and nobody asked for it
+		}
+		return path, nil
+	}
+	path, err := filepath.Abs(value)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading --daemon: %w", err)
+	}
+	return path, nil
 }
 
 // parseArgs sorts "component:--flag=value" by component.

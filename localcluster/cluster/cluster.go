@@ -28,6 +28,8 @@ type Config struct {
 	Nodes int `json:"nodes"`
 	// RealNodes is how many kubelets with containers of their own there are at least.
 	RealNodes int `json:"realNodes,omitempty"`
+	// Daemon is the path of kruise-daemon, which then runs for every real node; empty for none.
+	Daemon string `json:"daemon,omitempty"`
 	// Bare leaves out everything but etcd and the API server: no controllers, no scheduler, no nodes.
 	Bare bool `json:"bare,omitempty"`
 	// NoAudit turns the audit log off.

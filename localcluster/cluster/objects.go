@@ -69,8 +69,8 @@ allowVolumeExpansion: true
 	}
 }
 
-func applyObjects(ctx context.Context, client kubernetes.Interface) error {
-	for _, object := range objects() {
+func applyObjects(ctx context.Context, client kubernetes.Interface, objects []object) error {
+	for _, object := range objects {
 		body, err := yaml.YAMLToJSON([]byte(object.yaml))
 		if err != nil {
 			return fmt.Errorf("reading object %s: %w", object.path, err)

@@ -51,7 +51,10 @@ func (c *Cluster) ensureRealNodes(ctx context.Context, client kubernetes.Interfa
 		}
 	}
 	progress(fmt.Sprintf("Waiting for %d real nodes", count))
-	return watched.until(ctx, func(ctx context.Context) (bool, string) { return realNodesReady(ctx, client, nodes) })
+	if err := watched.until(ctx, func(ctx context.Context) (bool, string) { return realNodesReady(ctx, client, nodes) }); err != nil {
+		return err
+	}
+	return c.ensureDaemons(ctx, client, nodes, watched, progress)
 }
 
 func (c *Cluster) ensureRealNode(ctx context.Context, node realnode.Node, watched *watch, progress Progress) error {

@@ -93,7 +93,7 @@ func (c *Cluster) converge(ctx context.Context, progress Progress) error {
 
 // populate fills a running control plane with nodes and what they need, and waits until all of it works.
 func (c *Cluster) populate(ctx context.Context, client kubernetes.Interface, watched *watch, progress Progress) error {
-	if err := applyObjects(ctx, client); err != nil {
+	if err := applyObjects(ctx, client, objects()); err != nil {
 		return err
 	}
 	if err := createSimulatedNodes(ctx, client, c.state.Config.Nodes); err != nil {

@@ -54,7 +54,8 @@ func Programs() map[string]Program {
 		Simulator:         command(simnode.NewCommand),
 		Registry:          command(images.NewCommand),
 
-		realnode.Containerd: realnode.RunContainerd,
+		realnode.Containerd: realnode.RunForeign,
+		realnode.Daemon:     realnode.RunForeign,
 		realnode.Kubelet:    command(realnode.NewKubeletCommand),
 	}
 }

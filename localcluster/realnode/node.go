@@ -39,11 +39,13 @@ type Credentials struct {
 const (
 	Containerd = "containerd"
 	Kubelet    = "kubelet"
+	// Daemon is Kruise's own, which not every cluster has.
+	Daemon = "kruise-daemon"
 )
 
 // Processes are the names of the node's processes, in the order in which they start.
 func (n Node) Processes() []string {
-	return []string{Containerd + "@" + n.Name, Kubelet + "@" + n.Name}
+	return []string{Containerd + "@" + n.Name, Kubelet + "@" + n.Name, Daemon + "@" + n.Name}
 }
 
 // Address is the node's own IP address, at which its kubelet serves.
@@ -115,6 +117,23 @@ func (n Node) Spec(program string, credentials Credentials) process.Spec {
 		}
 	}
 	return spec
+}
+
+// daemonPort is not the usual one, so that a daemon that runs as a Pod finds that free.
+const daemonPort = 10231
+
+// DaemonSpec is how Kruise's daemon of the node is run, given its program.
+func (n Node) DaemonSpec(program, kubeconfig string) process.Spec {
+	return process.Spec{
+		Name: Daemon + "@" + n.Name,
+		Args: []string{
+			program,
+			"--kubeconfig=" + kubeconfig,
+			"--addr=" + net.JoinHostPort(n.Address().String(), strconv.Itoa(daemonPort)),
+			"--socket-file=" + n.Socket(),
+		},
+		Env: []string{"NODE_NAME=" + n.Name},
+	}
 }
 
 // labels are those of the node's own, as simulated nodes have them.

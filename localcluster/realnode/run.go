@@ -13,9 +13,9 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// RunContainerd runs the program that os.Args[1:] names until it ends, and returns its exit code. It stands between the cluster and a foreign
+// RunForeign runs the program that os.Args[1:] names until it ends, and returns its exit code. It stands between the cluster and a foreign
 // program, which would hand on to its own children what marks a part of the cluster as running.
-func RunContainerd() int {
+func RunForeign() int {
 	runtime.LockOSThread() // the signal below comes when this thread ends
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -33,10 +33,10 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making namespace %s: %w", system.Name, err)
 	}
-	for _, folder := range []string{"config/crd/bases", "config/rbac"} {
-		files, err := filepath.Glob(filepath.Join(root, folder, "*.yaml"))
+	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/daemon/rights.yaml", "config/daemon/policy.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(files) == 0 {
-			return errors.Join(err, fmt.Errorf("there are no manifests in %s below %s", folder, root))
+			return errors.Join(err, fmt.Errorf("there are no manifests %s below %s", pattern, root))
 		}
 		for _, file := range files {
 			if filepath.Base(file) == "kustomization.yaml" {
@@ -73,11 +73,27 @@ func (c *Cluster) InstallPods(ctx context.Context) error {
 
 // managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.
 func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "kruise-manager", Namespace: "kruise-system"}}
+	return c.accountKubeconfig(ctx, "kruise-manager", nil, filepath.Join(dir, "kubeconfig"))
+}
+
+// DaemonKubeconfig writes a kubeconfig with which the daemon of a node acts under its own account, as one does whose Pod runs on that node.
+func (c *Cluster) DaemonKubeconfig(ctx context.Context, node, path string) error {
+	n := &corev1.Node{}
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
+		return fmt.Errorf("reading node %s: %w", node, err)
+	}
+	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: n.UID}
+	_, err := c.accountKubeconfig(ctx, "kruise-daemon", bound, path)
+	return err
+}
+
+// accountKubeconfig writes a kubeconfig of a service account of the system, whose token is bound to an object, or to none.
+func (c *Cluster) accountKubeconfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference, path string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kruise-system"}}
 	lifetime := int64((24 * time.Hour).Seconds())
-	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime}}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime, BoundObjectRef: bound}}
 	if err := c.Client.SubResource("token").Create(ctx, account, token); err != nil {
-		return "", fmt.Errorf("asking for a token of the manager: %w", err)
+		return "", fmt.Errorf("asking for a token of %s: %w", name, err)
 	}
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
 	if err != nil {
@@ -86,7 +102,6 @@ func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, er
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	}
-	path := filepath.Join(dir, "kubeconfig")
 	return path, clientcmd.WriteToFile(*config, path)
 }
 

@@ -190,8 +190,10 @@ func (m *Manager) wait(limit time.Duration) {
 }
 
 // Tail returns the last lines of the manager's log.
-func (m *Manager) Tail(lines int) string {
-	text, err := os.ReadFile(m.log)
+func (m *Manager) Tail(lines int) string { return tail(m.log, lines) }
+
+func tail(log string, lines int) string {
+	text, err := os.ReadFile(log)
 	if err != nil {
 		return err.Error()
 	}

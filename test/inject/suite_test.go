@@ -63,7 +63,7 @@ func run(m *testing.M) (code int, err error) {
 	defer func() { manager.Stop() }()
 	code = m.Run()
 	if code != 0 {
-		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(100))
+		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(30))
 	}
 	return code, nil
 }
@@ -222,3 +222,6 @@ func (e *env) events(name string) []string {
 	}
 	return reasons
 }
+
+// afterwards returns a context for what is done when the test's own has ended.
+func (e *env) afterwards() context.Context { return context.WithoutCancel(e.ctx) }

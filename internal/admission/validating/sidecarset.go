@@ -32,10 +32,12 @@ type SidecarSetOptions struct {
 	// AnyAnnotation lets SidecarSets write every annotation that no rule of the configuration speaks of (gate
 	// SidecarSetPatchPodMetadataDefaultsAllowed).
 	AnyAnnotation bool
-	// Accepted is told of each SidecarSet that is about to be stored with another spec, and of the one that it replaces, which is nil if there is
-	// none. The SidecarSet is refused if it fails. It may be nil.
-	Accepted func(ctx context.Context, before, after *v1beta1.SidecarSet) error
+	// Accepted is told of each SidecarSet that is about to be stored with another spec, which is refused if it fails. It may be nil.
+	Accepted OnAccept
 }
+
+// OnAccept is told of a SidecarSet that is about to be stored, and of the one that it replaces, nil if there is none.
+type OnAccept func(ctx context.Context, before, after *v1beta1.SidecarSet) error
 
 // SidecarSet returns the handler that validates SidecarSets of both versions.
 func SidecarSet(o SidecarSetOptions) admission.Handler {

@@ -19,11 +19,12 @@ const (
 	preUpdateKey = "preUpdateHook"
 )
 
-// mark is one reason for which a Pod is kept out of service. Several writers share the condition KruisePodReady: its message is the list of
+// Mark is one reason for which a Pod is kept out of service. Several writers share the condition KruisePodReady: its message is the list of
 // their marks, and it is True only while the list is empty.
 //
 // Wire: the message is JSON that other software reads and adds to.
-type mark struct {
+type Mark struct {
+	// UserAgent names the writer, and Key its reason.
 	UserAgent string `json:"userAgent"`
 	Key       string `json:"key"`
 }
@@ -42,16 +43,33 @@ func markIf(p *corev1.Pod, hook *pub.LifecycleHook, key string, now time.Time) {
 	if hook == nil || !hook.MarkPodNotReady || !pod.HasReadinessGate(p, pub.KruisePodReady) {
 		return
 	}
+	Hold(p, Mark{userAgent, key}, now)
+}
+
+// Hold keeps a Pod that has the gate out of service until the mark is released.
+func Hold(p *corev1.Pod, m Mark, now time.Time) {
 	marks := marksOn(p)
-	if added := (mark{userAgent, key}); !slices.Contains(marks, added) {
-		marks = append(marks, added)
+	if !slices.Contains(marks, m) {
+		marks = append(marks, m)
 	}
 	setMarks(p, marks, now)
 }
 
+// IsHeld reports whether the mark keeps the Pod out of service.
+func IsHeld(p *corev1.Pod, m Mark) bool {
+	return slices.Contains(marksOn(p), m)
+}
+
+// Release takes a mark off; the Pod comes back into service when no other is left.
+func Release(p *corev1.Pod, m Mark, now time.Time) {
+	if marks := marksOn(p); slices.Contains(marks, m) {
+		setMarks(p, slices.DeleteFunc(marks, func(other Mark) bool { return other == m }), now)
+	}
+}
+
 func unmark(p *corev1.Pod, now time.Time, marked ...string) {
 	marks := marksOn(p)
-	left := slices.DeleteFunc(slices.Clone(marks), func(m mark) bool {
+	left := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool {
 		return m.UserAgent == userAgent && slices.Contains(marked, m.Key)
 	})
 	if len(left) != len(marks) {
@@ -60,8 +78,8 @@ func unmark(p *corev1.Pod, now time.Time, marked ...string) {
 }
 
 // marksOn returns the marks on a Pod. A message that can't be read holds none: whoever wrote it opens and closes the gate as it likes.
-func marksOn(p *corev1.Pod) []mark {
-	var marks []mark
+func marksOn(p *corev1.Pod) []Mark {
+	var marks []Mark
 	if c := pod.Condition(p, pub.KruisePodReady); c != nil && c.Message != "" {
 		if err := json.Unmarshal([]byte(c.Message), &marks); err != nil {
 			return nil
@@ -70,8 +88,8 @@ func marksOn(p *corev1.Pod) []mark {
 	return marks
 }
 
-func setMarks(p *corev1.Pod, marks []mark, now time.Time) {
-	slices.SortFunc(marks, func(a, b mark) int {
+func setMarks(p *corev1.Pod, marks []Mark, now time.Time) {
+	slices.SortFunc(marks, func(a, b Mark) int {
 		return cmp.Or(cmp.Compare(a.UserAgent, b.UserAgent), cmp.Compare(a.Key, b.Key))
 	})
 	message := []byte("[]")

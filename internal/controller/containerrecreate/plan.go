@@ -1,0 +1,129 @@
+package containerrecreate
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
+)
+
+// userAgent is the writer of the marks by which requests keep Pods out of service.
+//
+// Wire: it is in the message of a Pod condition.
+const userAgent = "ContainerRecreateRequest"
+
+// Plan decides the next step. It reads only the survey and changes nothing.
+func Plan(v Survey) plan.Plan {
+	r := v.Request
+	b := plan.For(fmt.Sprintf("ContainerRecreateRequest %s/%s   Pod %s, %s", r.Namespace, r.Name, r.Spec.PodName, phase(r)))
+	switch {
+	case r.DeletionTimestamp != nil:
+		v.release(b, "the request is deleted")
+	case recreate.IsCompleted(r):
+		v.release(b, "the request has ended")
+		v.expire(b)
+	default:
+		v.goOn(b)
+	}
+	return b.Plan()
+}
+
+func phase(r *v1beta1.ContainerRecreateRequest) string {
+	if r.Status.Phase == "" {
+		return "not seen by its daemon"
+	}
+	return string(r.Status.Phase)
+}
+
+// goOn looks after a request that has not ended.
+func (v Survey) goOn(b *plan.Builder) {
+	message, wait := recreate.Overdue(v.Request, v.Pod, v.Now)
+	if message != "" {
+		after := v.Request.DeepCopy()
+		recreate.GiveUp(&after.Status, message, v.Now)
+		b.Do(v.status(after, "end", message))
+		return
+	}
+	b.Recheck(wait, "it has to have come further, or ends")
+	switch {
+	case recreate.NeedsGrace(v.Request):
+		b.Do(v.takeOutOfService()...)
+	case v.Request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating:
+		after := v.Request.DeepCopy()
+		after.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
+		if !equality.Semantic.DeepEqual(after.Status, v.Request.Status) {
+			b.Do(v.status(after, "", ""))
+		}
+	}
+}
+
+// takeOutOfService keeps the Pod out of service and says since when. The finalizer comes first: the mark must not stay when the request is deleted.
+func (v Survey) takeOutOfService() plan.Chain {
+	var chain plan.Chain
+	before := v.Request
+	if pod.HasReadinessGate(v.Pod, pub.KruisePodReady) {
+		if !slices.Contains(before.Finalizers, keys.RecreateUnreadyAcquired) {
+			after := before.DeepCopy()
+			after.Finalizers = append(after.Finalizers, keys.RecreateUnreadyAcquired)
+			chain = append(chain, plan.Action{Verb: plan.Update, Concern: plan.Settle, Before: before, After: after})
+			before = after
+		}
+		if !lifecycle.IsHeld(v.Pod, v.mark()) {
+			after := v.Pod.DeepCopy()
+			lifecycle.Hold(after, v.mark(), v.Now)
+			chain = append(chain, plan.Action{
+				Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after,
+				What: "take out of service", Why: "unreadyGracePeriodSeconds lets its clients go before a container is stopped",
+			})
+		}
+	}
+	after := before.DeepCopy()
+	recreate.BeginGrace(&after.Status, v.Now)
+	return append(chain, plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: before, After: after})
+}
+
+func (v Survey) mark() lifecycle.Mark {
+	return lifecycle.Mark{UserAgent: userAgent, Key: v.Request.Namespace + "/" + v.Request.Name}
+}
+
+func (v Survey) status(after *v1beta1.ContainerRecreateRequest, what, why string) plan.Action {
+	return plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Request, After: after, What: what, Why: why}
+}
+
+// release lets the Pod come back into service, and takes off what marked the request as one under way.
+func (v Survey) release(b *plan.Builder, why string) {
+	var chain plan.Chain
+	ours := v.Pod != nil && string(v.Pod.UID) == v.Request.Labels[keys.RecreatePodUID]
+	if ours && lifecycle.IsHeld(v.Pod, v.mark()) {
+		after := v.Pod.DeepCopy()
+		lifecycle.Release(after, v.mark(), v.Now)
+		chain = append(chain, plan.Action{
+			Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why,
+		})
+	}
+	after := v.Request.DeepCopy()
+	delete(after.Labels, keys.RecreateActive)
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == keys.RecreateUnreadyAcquired })
+	if len(after.Finalizers) != len(v.Request.Finalizers) || len(after.Labels) != len(v.Request.Labels) && v.Request.DeletionTimestamp == nil {
+		chain = append(chain, plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: v.Request, After: after, What: "close", Why: why})
+	}
+	b.Do(chain...)
+}
+
+// expire deletes a request that was to be kept for a time only.
+func (v Survey) expire(b *plan.Builder) {
+	expired, wait := recreate.Expired(v.Request, v.Now)
+	_, active := v.Request.Labels[keys.RecreateActive]
+	if expired && !active && !slices.Contains(v.Request.Finalizers, keys.RecreateUnreadyAcquired) {
+		b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: v.Request, What: "delete", Why: "ttlSecondsAfterFinished is over"})
+	}
+	b.Recheck(wait, "ttlSecondsAfterFinished is over")
+}

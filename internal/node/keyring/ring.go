@@ -1,0 +1,139 @@
+package keyring
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/node/cri"
+)
+
+// dockerHub is the domain in the full names of Docker Hub's images; tools write others into their configuration.
+const dockerHub = "docker.io"
+
+// Ring is a set of credentials, each with what it opens.
+type Ring []entry
+
+type entry struct {
+	host, path string
+	cri.Credentials
+}
+
+// login is one entry of a Docker configuration.
+type login struct {
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	Auth          string `json:"auth"`
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+// Parse returns the credentials in a Secret of one of the two types that hold Docker configurations. Entries that can't be read are left out, and
+// told in the error.
+func Parse(secret *corev1.Secret) (Ring, error) {
+	var config struct {
+		Auths map[string]login `json:"auths"`
+	}
+	var err error
+	switch secret.Type {
+	case corev1.SecretTypeDockerConfigJson:
+		err = json.Unmarshal(secret.Data[corev1.DockerConfigJsonKey], &config)
+	case corev1.SecretTypeDockercfg:
+		err = json.Unmarshal(secret.Data[corev1.DockerConfigKey], &config.Auths)
+	default:
+		return nil, fmt.Errorf("Secret %s/%s is of type %q, which holds no credentials of registries", secret.Namespace, secret.Name, secret.Type)
+	}
+	if err != nil {
+		// What a JSON decoder says of the content may quote it.
+		return nil, fmt.Errorf("Secret %s/%s does not hold a Docker configuration", secret.Namespace, secret.Name)
+	}
+	var ring Ring
+	var problems []error
+	for key, login := range config.Auths {
+		credentials, err := login.credentials()
+		if err != nil {
+			problems = append(problems, fmt.Errorf("Secret %s/%s, entry %s: %w", secret.Namespace, secret.Name, key, err))
+			continue
+		}
+		host, within := place(key)
+		ring = append(ring, entry{host: host, path: within, Credentials: credentials})
+	}
+	slices.SortFunc(ring, func(a, b entry) int { // the longest first, which is the most specific of those that match the same image
+		return cmp.Or(cmp.Compare(len(b.host+b.path), len(a.host+a.path)), cmp.Compare(a.host+a.path, b.host+b.path))
+	})
+	return ring, errors.Join(problems...)
+}
+
+func (l login) credentials() (cri.Credentials, error) {
+	c := cri.Credentials{Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken, RegistryToken: l.RegistryToken}
+	if l.Auth == "" || c.Username != "" {
+		return c, nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(l.Auth)
+	if err != nil {
+		decoded, err = base64.RawStdEncoding.DecodeString(l.Auth)
+	}
+	user, password, found := strings.Cut(string(decoded), ":")
+	if err != nil || !found {
+		return c, errors.New("auth is not USER:PASSWORD in base 64")
+	}
+	c.Username, c.Password = user, strings.TrimRight(password, "\x00")
+	return c, nil
+}
+
+// place parts the key of an entry, which tools write in many ways, into host and path: https://index.docker.io/v1/ is docker.io and no path.
+func place(key string) (host, within string) {
+	if _, rest, found := strings.Cut(key, "://"); found {
+		key = rest
+	}
+	host, within, _ = strings.Cut(key, "/")
+	for _, version := range []string{"v1", "v2"} {
+		if within == version || strings.HasPrefix(within, version+"/") {
+			within = strings.TrimPrefix(strings.TrimPrefix(within, version), "/")
+			break
+		}
+	}
+	if host == "index."+dockerHub || host == "registry-1."+dockerHub {
+		host = dockerHub
+	}
+	return host, within
+}
+
+// For returns the credentials that may open a repository, the most specific first.
+func (r Ring) For(repository string) ([]cri.Credentials, error) {
+	named, err := reference.ParseNormalizedNamed(repository)
+	if err != nil {
+		return nil, fmt.Errorf("reading image name %q: %w", repository, err)
+	}
+	var out []cri.Credentials
+	for _, e := range r {
+		if hostMatches(e.host, reference.Domain(named)) && strings.HasPrefix(reference.Path(named), e.path) {
+			out = append(out, e.Credentials)
+		}
+	}
+	return out, nil
+}
+
+// hostMatches compares part by part: a wildcard never reaches over a dot.
+func hostMatches(pattern, host string) bool {
+	patternName, patternPort, _ := strings.Cut(pattern, ":")
+	name, port, _ := strings.Cut(host, ":")
+	wanted, parts := strings.Split(patternName, "."), strings.Split(name, ".")
+	if patternPort != port || len(wanted) != len(parts) {
+		return false
+	}
+	for i := range parts {
+		if matched, err := path.Match(wanted[i], parts[i]); err != nil || !matched {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/seed-69ecc383/kruise/internal/logging"
+	"github.com/seed-69ecc383/kruise/internal/node/cri"
+)
+
+// Options are what the daemon is started with.
+type Options struct {
+	Kubeconfig   string
+	Addr         string
+	EnablePprof  bool
+	PprofAddr    string
+	SocketFile   string
+	FeatureGates string
+	QPS, Burst   int
+	// MaxPulls is the number of images that are pulled at the same time; less than 1 is no limit.
+	MaxPulls int
+	// PluginConfig and PluginFolder are where programs that give credentials for registries are described and found.
+	PluginConfig, PluginFolder string
+	LoggingFormat              string
+	Verbosity                  int
+
+	// NodeName is the node that the daemon runs on, HostIP the address at which it serves if Addr names none: what is on the network of the node
+	// had better not serve at all of its addresses. Both are read from the environment, which says where the process runs.
+	NodeName, HostIP string
+}
+
+// Bind declares the flags.
+func (o *Options) Bind(fs *flag.FlagSet) {
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
+	fs.StringVar(&o.Addr, "addr", ":10221", "address of /metrics, /healthz and /readyz; without a host, that of HOST_IP in the environment")
+	fs.BoolVar(&o.EnablePprof, "enable-pprof", false, "serve pprof")
+	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:10222", "address of pprof")
+	fs.StringVar(&o.SocketFile, "socket-file", "",
+		"the container runtime's socket, below "+cri.SocketFolder+" or a full path; empty to look where runtimes usually are")
+	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas; the manager's names")
+	fs.IntVar(&o.QPS, "rest-config-qps", 0, "requests a second to the API server; 0 leaves the pace to the server")
+	fs.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server, with rest-config-qps")
+	fs.IntVar(&o.MaxPulls, "max-workers-for-pull-image", -1, "images pulled at the same time; less than 1 for no limit")
+	fs.StringVar(&o.PluginConfig, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml",
+		"a CredentialProviderConfig as kubelets have it; none if the file is not there")
+	fs.StringVar(&o.PluginFolder, "plugin-bin-dir", "/kruise/plugins", "folder of the credential providers' programs")
+	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
+	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also why nothing does")
+}
+
+// FromEnvironment reads the options that the environment holds.
+func (o *Options) FromEnvironment() {
+	o.NodeName, o.HostIP = os.Getenv("NODE_NAME"), os.Getenv("HOST_IP")
+}
+
+// address returns where the daemon serves.
+func (o *Options) address() string {
+	if port, found := strings.CutPrefix(o.Addr, ":"); found && o.HostIP != "" {
+		return net.JoinHostPort(o.HostIP, port)
+	}
+	return o.Addr
+}
+
+func (o *Options) validate() error {
+	if o.LoggingFormat != "text" && o.LoggingFormat != logging.JSON {
+		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
+	}
+	if o.NodeName == "" {
+		return errors.New("the environment has no NODE_NAME: set it to the name of the node that the daemon runs on")
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package restart
+
+import (
+	"context"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
+)
+
+// look asks the runtime for the newest container of each name in a request.
+func look(ctx context.Context, r *cri.Runtime, request *v1beta1.ContainerRecreateRequest) (map[string]recreate.Runtime, error) {
+	newest, err := r.Containers(ctx, request.Labels[keys.RecreatePodUID])
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]recreate.Runtime{}
+	for _, c := range request.Spec.Containers {
+		found := newest[c.Name]
+		if found == nil {
+			continue
+		}
+		now := recreate.Runtime{ID: r.Name + "://" + found.Id, RestartCount: int32(found.Metadata.GetAttempt())}
+		switch found.State {
+		case runtimeapi.ContainerState_CONTAINER_RUNNING:
+			now.Life = recreate.Running
+		case runtimeapi.ContainerState_CONTAINER_EXITED:
+			now.Life = recreate.Exited
+		default:
+			now.Life = recreate.Created
+		}
+		status, err := r.ContainerStatus(ctx, found.Id)
+		if err != nil {
+			return nil, err
+		}
+		if status == nil {
+			continue // removed meanwhile
+		}
+		if status.StartedAt > 0 {
+			now.StartedAt = time.Unix(0, status.StartedAt)
+		}
+		now.ExitCode = status.ExitCode
+		out[c.Name] = now
+	}
+	return out, nil
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/keyring"
+	"github.com/seed-69ecc383/kruise/internal/node/pull"
+	"github.com/seed-69ecc383/kruise/internal/node/restart"
+)
+
+// worker is one thing that the daemon does.
+type worker struct {
+	// name is what logs and metrics call it.
+	name string
+	// gate turns it off; empty for one that every daemon has.
+	gate features.Gate
+	// scope says what of which kinds it watches: only what concerns the node. Workers that watch the same kind watch the same of it.
+	scope func(node string) map[client.Object]cache.ByObject
+	// add adds it to the process.
+	add func(ctrlmanager.Manager, kit) error
+}
+
+// withRuntime is a manager whose runnables start when a container runtime has been found: a daemon without one has nothing to say of its node.
+type withRuntime struct {
+	ctrlmanager.Manager
+	runtimes *cri.Set
+}
+
+func (m withRuntime) Add(r ctrlmanager.Runnable) error {
+	return m.Manager.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+		select {
+		case <-m.runtimes.Found():
+			return r.Start(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}))
+}
+
+// kit is what workers are made of.
+type kit struct {
+	Options
+	Runtimes  *cri.Set
+	Recorders recorders
+}
+
+// workers returns what the daemon does under the given gates.
+func workers(gates features.Set) []worker {
+	all := []worker{
+		{name: "pull", scope: pull.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+			return pull.Add(mgr, pull.Config{
+				Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-imagepuller"),
+				MaxPulls: k.MaxPulls, Credentials: keyring.Secrets{Reader: mgr.GetAPIReader()}.Credentials, Now: time.Now,
+			})
+		}},
+	}
+	all = append(all, worker{name: "restart", scope: restart.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+		return restart.Add(mgr, restart.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-crr"), Now: time.Now})
+	}})
+	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
+}
