@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/features"
@@ -38,4 +39,9 @@ func scoped(mgr ctrlmanager.Manager, live client.Client, s settings) (validating
 		Client: live, Configuration: mutating.Name, Shipped: mutating.Webhooks[i], Settle: learned, Pause: 10 * time.Millisecond, Now: time.Now,
 	}
 	return keeper.Accept, keeper.Add(mgr)
+}
+
+// awaited is the step that holds new Pods back until the SidecarSets before them are known.
+func awaited(mgr ctrlmanager.Manager, live client.Reader, catalog *pods.Catalog) pods.Step {
+	return scoping.Await(scoping.AwaitOptions{Configuration: ourWebhooks, Cached: mgr.GetCache(), Live: live, Known: catalog.Candidates})
 }

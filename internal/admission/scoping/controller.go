@@ -79,6 +79,5 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	case done.next.IsZero():
 		return reconcile.Result{}, nil
 	}
-	// A second more, because the time of a note has no fractions.
-	return reconcile.Result{RequeueAfter: max(calm, done.next.Sub(k.Now())+time.Second)}, nil
+	return reconcile.Result{RequeueAfter: max(calm, done.next.Sub(k.Now()))}, nil
 }

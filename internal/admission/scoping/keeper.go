@@ -69,7 +69,7 @@ func (k *Keeper) Accept(ctx context.Context, before, after *v1beta1.SidecarSet) 
 type kept struct {
 	// widened is true if API servers may not yet go by what the configuration says.
 	widened bool
-	// next is when the first of the requests that are on their way must have ended; zero if there are none.
+	// next is when the first of the notes is to be forgotten; zero if there are none.
 	next time.Time
 }
 
@@ -103,7 +103,7 @@ func (k *Keeper) try(ctx context.Context, more *note) (kept, error) {
 		notes = with(notes, *more)
 	}
 	for _, n := range notes {
-		if end := n.At.Add(longestRequest); done.next.IsZero() || end.Before(done.next) {
+		if end := n.end(sets.Items); done.next.IsZero() || end.Before(done.next) {
 			done.next = end
 		}
 	}
@@ -131,7 +131,7 @@ func (k *Keeper) notes(ctx context.Context, live *admissionv1.MutatingWebhookCon
 		log.FromContext(ctx).Error(err, "An annotation can't be read and is removed", "annotation", keys.PodScopePending)
 		return nil
 	}
-	return slices.DeleteFunc(notes, func(n note) bool { return n.isSettled(sets, k.Now()) })
+	return slices.DeleteFunc(notes, func(n note) bool { return !n.end(sets).After(k.Now()) })
 }
 
 // configuration returns live as it is to be.

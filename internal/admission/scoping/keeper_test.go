@@ -51,6 +51,7 @@ func TestLifeOfASidecarSet(t *testing.T) {
 	}
 	check("when the leader has looked before it is stored", "mpod.kb.io")
 	w.must(w.client.Create(ctx, set.DeepCopy()))
+	w.now = w.now.Add(w.lead().RequeueAfter)
 	w.lead()
 	check("when it is stored", "mpod.kb.io")
 	if noted, left := w.configuration().Annotations[keys.PodScopePending]; left {

@@ -16,6 +16,9 @@ import (
 // unless it is told otherwise.
 const longestRequest = 2 * time.Minute
 
+// linger is how long a note stays at least, for the managers that have not heard of the SidecarSet when it is stored.
+const linger = 5 * time.Second
+
 // note is what a SidecarSet selects that has been admitted and may not be stored yet.
 //
 // Wire: in the annotation keys.PodScopePending of the webhook configuration, as a JSON list.
@@ -43,11 +46,19 @@ func noteOf(before, after *v1beta1.SidecarSet, now time.Time) note {
 	return n
 }
 
-// isSettled reports whether nothing can come of the request any more that the stored SidecarSets don't show.
-func (n note) isSettled(stored []v1beta1.SidecarSet, now time.Time) bool {
-	return now.Sub(n.At.Time) > longestRequest || slices.ContainsFunc(stored, func(set v1beta1.SidecarSet) bool {
-		return set.UID == n.UID && set.Generation > n.Generation
-	})
+// isSeenIn reports whether the SidecarSet has come so far that nothing can come of the request any more that it does not show.
+func (n note) isSeenIn(set *v1beta1.SidecarSet) bool {
+	return set.UID == n.UID && set.Generation > n.Generation
+}
+
+// end returns when the note is to be forgotten: once every manager knows the SidecarSet, or the request must have failed.
+func (n note) end(stored []v1beta1.SidecarSet) time.Time {
+	for i := range stored {
+		if n.isSeenIn(&stored[i]) {
+			return n.At.Add(linger)
+		}
+	}
+	return n.At.Add(longestRequest)
 }
 
 // readNotes returns the notes of an annotation.
