@@ -186,3 +186,13 @@ const (
 	// SidecarSetVersionAltEnv shows a hot-upgrade container the annotation with the version of its twin.
 	SidecarSetVersionAltEnv = "SIDECARSET_VERSION_ALT"
 )
+
+// Environment variables of sidecars that are stopped when the work of their Pod is done. Users write them.
+const (
+	// TerminateSidecarEnv, with the value "true", marks a sidecar that is stopped where it runs.
+	TerminateSidecarEnv = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
+	// TerminateSidecarWithImageEnv marks a sidecar that is given another image, which ends by itself, where it can't be stopped.
+	TerminateSidecarWithImageEnv = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
+	// TerminateSidecarIgnoreExitCodeEnv, with the value "true", says of a sidecar that is stopped that its exit code does not count.
+	TerminateSidecarIgnoreExitCodeEnv = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
+)

@@ -25,11 +25,15 @@ func NewEvents(recorder record.EventRecorder) *Events {
 
 // after tells of an action's outcome.
 func (e *Events) after(owner plan.Object, a plan.Action, err error) {
+	on := owner
+	if a.OnObject {
+		on = a.Object()
+	}
 	switch {
 	case err == nil && a.Event != "":
-		e.recorder.Event(owner, corev1.EventTypeNormal, a.Event, a.EventMessage)
+		e.recorder.Event(on, corev1.EventTypeNormal, a.Event, a.EventMessage)
 	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		e.recorder.Event(owner, corev1.EventTypeWarning, a.FailedEvent, err.Error())
+		e.recorder.Event(on, corev1.EventTypeWarning, a.FailedEvent, a.FailedPrefix+err.Error())
 	}
 }
 
@@ -51,7 +55,11 @@ func (e *Events) Held(owner plan.Object, p plan.Plan) {
 	e.mu.Unlock()
 	for h := range now {
 		if !before[h] {
-			e.recorder.Event(owner, corev1.EventTypeWarning, h.Event, h.Why)
+			kind := h.EventType
+			if kind == "" {
+				kind = corev1.EventTypeWarning
+			}
+			e.recorder.Event(owner, kind, h.Event, h.Why)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "containerrecreaterequests", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "containerrecreaterequests", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "apps.kruise.io", resource: "containerrecreaterequests", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "podprobemarkers", verbs: []string{"get", "list", "watch", "patch"}},
 		{group: "apps.kruise.io", resource: "podprobemarkers", subresource: "status", verbs: []string{"patch"}},

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
+	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
+	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -61,6 +63,12 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
 		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+	}), sidecarset.Add(mgr, sidecarset.Config{
+		Executor: executor(sidecarset.EventSource),
+		Live:     live,
+		Workers:  o.SidecarSetWorkers,
+		Now:      time.Now,
+		Options:  sidecarset.Options{Namespace: o.Webhook.PodNamespace},
 	}), launchpriority.Add(mgr, launchpriority.Config{
 		Executor: executor(launchpriority.EventSource),
 		Live:     live,
@@ -74,12 +82,21 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 	if !gates.Enabled(features.KruiseDaemon) {
 		return nil
 	}
-	return containerrecreate.Add(mgr, containerrecreate.Config{
+	var terminator error
+	if gates.Enabled(features.SidecarTerminator) {
+		terminator = sidecarterminator.Add(mgr, sidecarterminator.Config{
+			Executor: executor(mgr, live, sidecarterminator.EventSource),
+			Live:     live,
+			Workers:  o.SidecarTerminatorWorkers,
+			Now:      time.Now,
+		})
+	}
+	return errors.Join(terminator, containerrecreate.Add(mgr, containerrecreate.Config{
 		Executor: executor(mgr, live, containerrecreate.EventSource),
 		Live:     live,
 		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
-	})
+	}))
 }
 
 // executor returns what carries the plans of one controller out.

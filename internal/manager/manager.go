@@ -29,6 +29,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
+	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
 )
 
 // UserAgent is the name by which the API server's audit log knows the manager.
@@ -140,7 +142,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:         {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld), Field: within},
+				&corev1.Pod{}:         {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
 				&corev1.Node{}:        {Transform: observe.SlimNode, Field: fields.Everything()},
 				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},

@@ -31,9 +31,11 @@ type Options struct {
 	WebhookInitializeTimeout time.Duration
 	CloneSetWorkers          int
 	ContainerRecreateWorkers int
+	SidecarTerminatorWorkers int
 	DaemonSetWorkers         int
 	NodePodProbeWorkers      int
 	PodProbeMarkerWorkers    int
+	SidecarSetWorkers        int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
@@ -81,6 +83,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "nodes whose probes are looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
+	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "SidecarSets looked after at the same time")
+	fs.IntVar(&o.SidecarTerminatorWorkers, "sidecarterminator-workers", 3, "Pods whose sidecars are stopped at the same time")
 	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
@@ -99,10 +103,10 @@ func ignored() map[string]string {
 		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
 		"assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
-		"workloadspread-workers": "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
+		"uniteddeployment-workers":    "3",
+		"workloadspread-workers":      "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
 		"nodeimage-workers": "3", "podunavailablebudget-workers": "3",
-		"persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
+		"persistentpodstate-workers": "3", "resourcedistribution-workers": "3",
 	}
 }
 
@@ -133,7 +137,8 @@ func (o *Options) validate() error {
 		flag   string
 		number int
 	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers},
-		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers}, {"statefulset-workers", o.StatefulSetWorkers}} {
+		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers}, {"sidecarset-workers", o.SidecarSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
+		{"sidecarterminator-workers", o.SidecarTerminatorWorkers}} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
 		}

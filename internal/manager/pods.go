@@ -30,7 +30,7 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err := mgr.AddReadyzCheck("sidecarsets-known", catalog.Check); err != nil {
 		return pods.Chain{}, err
 	}
-	return pods.Chain{Metrics: counted, Steps: []pods.Step{
+	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: []pods.Step{
 		awaited(mgr, live, catalog),
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,

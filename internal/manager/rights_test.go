@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 )
 
 // TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
@@ -78,9 +81,39 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	}
 }
 
+// TestFlagsAreBound: a flag that is bound twice ends the process.
+func TestFlagsAreBound(t *testing.T) {
+	var o Options
+	fs := flag.NewFlagSet("test", flag.ContinueOnError)
+	o.Bind(fs)
+	if err := fs.Parse([]string{"--sidecarset-workers=7"}); err != nil || o.SidecarSetWorkers != 7 {
+		t.Errorf("%d workers for SidecarSets, want 7 (%v)", o.SidecarSetWorkers, err)
+	}
+}
+
+// TestManagersDoNotStandInTheirOwnWay: wherever they are installed, their own Pods can be created while none of them runs.
+func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
+	mutating, _, err := configurations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spareNamespace(mutating, "elsewhere")
+	spareNamespace(mutating, "elsewhere")
+	for _, hook := range mutating.Webhooks {
+		if hook.Name != scoping.LaunchOrder {
+			continue
+		}
+		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, hook.NamespaceSelector.MatchExpressions[1].Values); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		return
+	}
+	t.Error("there is no webhook of Pods")
+}
+
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1,
-		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, StatefulSetWorkers: 1,
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, SidecarTerminatorWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string

@@ -31,6 +31,7 @@ func scoped(mgr ctrlmanager.Manager, live client.Client, s settings) (validating
 	if err != nil {
 		return nil, err
 	}
+	spareNamespace(mutating, s.Webhook.PodNamespace)
 	i := slices.IndexFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return w.Name == scoping.LaunchOrder })
 	if i < 0 || mutating.Name != ourWebhooks {
 		return nil, fmt.Errorf("%s %s, as it is shipped, has no webhook %s", mutating.Kind, mutating.Name, scoping.LaunchOrder)

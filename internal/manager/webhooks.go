@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -167,6 +170,7 @@ func newRotator(live client.Client, s settings, serves func(string) bool) (*cert
 	if err != nil {
 		return nil, err
 	}
+	spareNamespace(mutating, s.Webhook.PodNamespace)
 	renewBefore, err := certs.ParseRenewBefore(s.Webhook.RenewBefore)
 	if err != nil {
 		return nil, fmt.Errorf("reading CERTS_RENEW_BEFORE: %w", err)
@@ -198,4 +202,20 @@ func configurations() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.V
 		return nil, nil, fmt.Errorf("reading the webhook configurations: %w", err)
 	}
 	return mutating, validating, nil
+}
+
+// spareNamespace keeps the webhook of Pods away from the namespace of the managers, which could not be created without one that runs.
+func spareNamespace(c *admissionv1.MutatingWebhookConfiguration, namespace string) {
+	for i := range c.Webhooks {
+		selector := c.Webhooks[i].NamespaceSelector
+		if selector == nil {
+			continue
+		}
+		for j := range selector.MatchExpressions {
+			e := &selector.MatchExpressions[j]
+			if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn && !slices.Contains(e.Values, namespace) {
+				e.Values = append(e.Values, namespace)
+			}
+		}
+	}
 }

@@ -5,6 +5,8 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
 // ByController is the index of objects by the UID of their controller; objects that nobody controls are under NoController.
@@ -20,6 +24,9 @@ const (
 	NoController = "none"
 )
 
+// ByInjected is the index of Pods by the names of the SidecarSets that put sidecars into them.
+const ByInjected = "kruise.injectedBy"
+
 // AddIndexes adds the indexes that the reads of this package use to a cache.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
@@ -27,7 +34,19 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 			return fmt.Errorf("indexing %T by controller: %w", kind, err)
 		}
 	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, ByInjected, InjectedKeys); err != nil {
+		return fmt.Errorf("indexing Pods by their SidecarSets: %w", err)
+	}
 	return nil
+}
+
+// InjectedKeys returns the keys of a Pod in the index ByInjected.
+func InjectedKeys(object client.Object) []string {
+	list := object.GetAnnotations()[keys.SidecarSetInjectedList]
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 // ControllerKey returns the key of an object in the index ByController.
@@ -62,6 +81,25 @@ func (r Reader) Pods(ctx context.Context, namespace string, owner types.UID) ([]
 	var pods []*corev1.Pod
 	for i := range list.Items {
 		if isControlledBy(&list.Items[i], owner) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
+}
+
+// InjectedPods returns the Pods of all namespaces that a SidecarSet put sidecars into.
+func (r Reader) InjectedPods(ctx context.Context, set string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	var options []client.ListOption
+	if r.Indexed {
+		options = append(options, client.MatchingFields{ByInjected: set}, client.UnsafeDisableDeepCopy)
+	}
+	if err := r.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("listing Pods with sidecars: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if slices.Contains(InjectedKeys(&list.Items[i]), set) {
 			pods = append(pods, &list.Items[i])
 		}
 	}

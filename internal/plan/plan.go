@@ -61,8 +61,11 @@ type Action struct {
 	Event string
 	// EventMessage is that event's message.
 	EventMessage string
-	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none.
-	FailedEvent string
+	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none. Its message is FailedPrefix and
+	// the error.
+	FailedEvent, FailedPrefix string
+	// OnObject emits both events on the object that is written instead.
+	OnObject bool
 }
 
 // Object returns the object that the action writes.
@@ -87,8 +90,8 @@ type Hold struct {
 	Name string
 	// Why names the rule and the numbers or objects behind it.
 	Why string
-	// Event is the reason of the event to emit on the owner; empty for none.
-	Event string
+	// Event is the reason of the event to emit on the owner; empty for none. Its type is Warning unless EventType says Normal.
+	Event, EventType string
 	// Failure is the heading under which the hold is reported as a failure, because only a person can end it; empty for an ordinary wait.
 	Failure Concern
 }

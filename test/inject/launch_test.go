@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
@@ -252,5 +253,19 @@ func TestAConfigMapOfSomebodyElseIsLeftAlone(t *testing.T) {
 	})
 	if diff := cmp.Diff(foreign.Data, e.barrier("web").Data); diff != "" {
 		t.Errorf("the ConfigMap has changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestTheLaunchExamples(t *testing.T) {
+	e := newEnv(t)
+	t.Cleanup(func() { e.forget(&v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "launch-order"}}) })
+	e.example("launch-priority.yaml")
+	e.startedInOrder(e.launched("launch-priority"), "proxy", "app")
+	e.example("sidecarset-launch-order.yaml")
+	p := e.launched("launch-order")
+	e.startedInOrder(p, "agent", "app")
+	agent := p.Spec.Containers[0]
+	if got := fmt.Sprint(agent.Name, " ", agent.Resources.Limits.Cpu(), " ", agent.Resources.Limits.Memory()); got != "agent 100m 64Mi" {
+		t.Errorf("the first container is %s", got)
 	}
 }

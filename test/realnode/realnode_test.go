@@ -61,7 +61,10 @@ func TestOnRealNodes(t *testing.T) {
 	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("an update in place changes one container and nothing else", func(t *testing.T) { w.on(t).updateInPlace() })
 	t.Run("an image that can't be pulled holds the rollout, and rolling back frees it", func(t *testing.T) { w.on(t).badImage() })
+	t.Run("sidecars of all kinds are updated", func(t *testing.T) { w.on(t).updateSidecars() })
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
+	t.Run("containers start in the order of their priorities", func(t *testing.T) { w.on(t).launchInOrder() })
+	t.Run("sidecars do not keep Jobs from ending", func(t *testing.T) { w.on(t).terminateSidecars() })
 }
 
 func (w *world) on(t *testing.T) *world { return &world{T: t, Cluster: w.Cluster, ctx: w.ctx} }

@@ -77,6 +77,8 @@ func (r Refusal) Unwrap() error { return r.Why }
 type Chain struct {
 	// Steps run in this order.
 	Steps []Step
+	// Within is the only namespace whose Pods are looked at; empty for all. In others no controller would go on with what a step begins.
+	Within string
 	// Metrics may be nil.
 	Metrics *Metrics
 }
@@ -96,6 +98,9 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	}
 	subject := &Subject{
 		asked: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault), DryRun: from.DryRun != nil && *from.DryRun,
+	}
+	if c.Within != "" && c.Within != subject.Namespace {
+		return admission.Allowed("")
 	}
 	for _, step := range c.Steps {
 		began := time.Now()

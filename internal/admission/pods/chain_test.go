@@ -198,6 +198,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestOtherNamespacesAreLeftAlone(t *testing.T) {
+	chain := chainOf(known{candidates: []*inject.Candidate{inject.NewCandidate(setOf(t, "log", `{containers: [{name: log}]}`))}})
+	chain.Within = "here"
+	raw := jsonOf(t, `{apiVersion: v1, kind: Pod, metadata: {labels: {app: web}}, spec: {containers: [{name: app}]}}`)
+	for namespace, want := range map[string]bool{"here": true, "elsewhere": false} {
+		response, _ := create(t, chain, raw, func(r *admission.Request) { r.Namespace = namespace })
+		if !response.Allowed || len(response.Patches) > 0 != want {
+			t.Errorf("a Pod of namespace %s gets %v", namespace, response.Patches)
+		}
+	}
+}
+
 func TestAServerFaultIsNotTheUsers(t *testing.T) {
 	chain := Chain{Steps: []Step{{Name: "broken", Run: func(context.Context, *Subject) error { return errors.New("no answer") }}}}
 	response, _ := create(t, chain, jsonOf(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}]}}`))

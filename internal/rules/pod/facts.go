@@ -114,6 +114,32 @@ func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
+// Lasting returns the container of that name that runs for as long as the Pod does, be it an init container that is restarted always; or nil.
+func Lasting(pod *corev1.Pod, name string) *corev1.Container {
+	if container := Container(pod, name); container != nil {
+		return container
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			return c
+		}
+	}
+	return nil
+}
+
+// LastingStatus returns the status of the container that Lasting returns, or nil.
+func LastingStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	if status := ContainerStatus(pod, name); status != nil {
+		return status
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		if pod.Status.InitContainerStatuses[i].Name == name {
+			return &pod.Status.InitContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
 func isTrue(c *corev1.PodCondition) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }

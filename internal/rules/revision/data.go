@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -112,4 +113,10 @@ func decode(data []byte) (*corev1.PodTemplateSpec, error) {
 		return nil, fmt.Errorf("decoding the template: there is none at spec.template")
 	}
 	return s.Spec.Template, nil
+}
+
+// sameJSON reports whether two texts hold the same JSON value.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return decodeNumbers(a, &left) == nil && decodeNumbers(b, &right) == nil && reflect.DeepEqual(left, right)
 }

@@ -140,7 +140,7 @@ func equal(a, b *appsv1.ControllerRevision, same Same) bool {
 	}
 	left, err := decode(a.Data.Raw)
 	if err != nil {
-		return false
+		return sameJSON(a.Data.Raw, b.Data.Raw) // such as the revision of a SidecarSet
 	}
 	right, err := decode(b.Data.Raw)
 	if err != nil {

@@ -94,4 +94,3 @@ func isOurs(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return prefix == "kruise.io" || strings.HasSuffix(prefix, ".kruise.io")
 }
-

@@ -116,6 +116,9 @@ func InjectedBy(annotations map[string]string) []string {
 	return strings.Split(list, ",")
 }
 
+// HasSidecars reports whether a SidecarSet put sidecars into the Pod.
+func HasSidecars(p *corev1.Pod) bool { return p.Annotations[keys.SidecarSetInjectedList] != "" }
+
 // AddInjected adds names to those of the SidecarSets that put sidecars into a Pod.
 func AddInjected(p *corev1.Pod, names ...string) {
 	all := append(InjectedBy(p.Annotations), names...)

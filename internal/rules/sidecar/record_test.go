@@ -63,3 +63,21 @@ func TestTheInjectedListIsSorted(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestAnUpgradeConvertsTheOldestForm: both notes are in the present form after it.
+func TestAnUpgradeConvertsTheOldestForm(t *testing.T) {
+	target := targetOf(t, "{}")
+	p := podOf(target, 0, old)
+	p.Annotations[keys.SidecarSetHash] = `{"log":"older"}`
+	p.Annotations[keys.SidecarSetHashWithoutImage] = `{"log":"` + target.Hashes.WithoutImage + `"}`
+	if s := target.Stand(p, now); !s.Upgradable || s.Updated {
+		t.Fatalf("upgradable %t, updated %t", s.Upgradable, s.Updated)
+	}
+	target.Upgrade(p, now)
+	for key, want := range map[string]string{keys.SidecarSetHash: target.Hashes.Full, keys.SidecarSetHashWithoutImage: target.Hashes.WithoutImage} {
+		records, err := RecordsIn(p, key)
+		if record := records["log"]; err != nil || record.Hash != want || record.SidecarSetName != "log" || p.Annotations[key][:9] != `{"log":{"` {
+			t.Errorf("%s is %s (%v)", key, p.Annotations[key], err)
+		}
+	}
+}
