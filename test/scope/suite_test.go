@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
@@ -143,7 +144,10 @@ func (e *env) sidecarSet(name, selectors string) *v1beta1.SidecarSet {
 	e.must(yaml.UnmarshalStrict([]byte(selectors), &set.Spec))
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: name, Image: "agent"}}}
 	e.must(e.Create(e.ctx, set))
-	e.Cleanup(func() { e.must(client.IgnoreNotFound(e.Delete(e.ctx, set))) })
+	e.Cleanup(func() {
+		e.settled() // otherwise the note of it stands for two minutes, and the next test begins with it
+		e.must(client.IgnoreNotFound(e.Delete(e.ctx, set)))
+	})
 	return set
 }
 
@@ -222,6 +226,17 @@ func (e *env) webhooks() []string {
 		}
 	}
 	return out
+}
+
+// settled waits until no SidecarSet is on its way any more.
+func (e *env) settled() {
+	e.Helper()
+	e.eventually("nothing is on its way", func() error {
+		if noted := e.configuration().Annotations[keys.PodScopePending]; noted != "" {
+			return errors.New(noted)
+		}
+		return nil
+	})
 }
 
 // calm waits until SidecarSets of earlier tests are forgotten.
