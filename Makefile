@@ -23,7 +23,7 @@ test: test-unit test-cluster test-real ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/(realnode|install)$$")
+	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/(realnode|realops|install)$$")
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that bring clusters up, one after the other.
@@ -35,7 +35,7 @@ REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPo
 
 .PHONY: test-real
 test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
-	go test -p 1 -timeout 20m ./test/realnode ./test/install
+	go test -p 1 -timeout 20m ./test/realnode ./test/realops ./test/install
 	go test -timeout 20m -parallel 8 ./test/e2e -nodes real -run '^Test($(REAL_SCENARIOS))$$'
 
 .PHONY: e2e

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"net/http"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -23,11 +24,14 @@ type Options struct {
 	CloneSet          validating.CloneSetOptions
 	ContainerRecreate recreate.Options
 	DaemonSet         validating.DaemonSetOptions
+	Images            validating.ImageOptions
 	PodProbeMarker    validating.PodProbeMarkerOptions
 	SidecarSet        validating.SidecarSetOptions
 	StatefulSet       validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Server is the part of a webhook server that Register needs.
@@ -44,13 +48,18 @@ func Register(server Server, o Options) {
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"cloneset":    {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset":   {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"sidecarset":  {defaulting.SidecarSet(), validating.SidecarSet(o.SidecarSet)},
-		"statefulset": {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
+		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
+		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
+		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
+		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.SidecarSet)},
+		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
-			server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			if handlers.mutate != nil { // else the schema has all defaults
+				server.Register("/mutate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.mutate})
+			}
 			server.Register("/validate-"+group+"-"+kind, &webhook.Admission{Handler: handlers.validate})
 		}
 	}

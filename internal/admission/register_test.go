@@ -28,6 +28,10 @@ func TestRegister(t *testing.T) {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)
 		}
 	}
+	for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
+		want = append(want, "/mutate-"+group+"-nodeimage", "/validate-"+group+"-nodeimage",
+			"/validate-"+group+"-imagepulljob", "/validate-"+group+"-imagelistpulljob")
+	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -64,11 +64,12 @@ func (o Outcome) Conflict() bool {
 	return false
 }
 
-// Err joins the failures other than conflicts, and than creations in a namespace that is on its way out; nil when there are none.
+// Err joins the failures other than conflicts, than those of optional writes, and than creations in a namespace that is on its way out; nil when
+// there are none.
 func (o Outcome) Err() error {
 	var failures []error
 	for _, r := range o.Results {
-		if r.Err != nil && !apierrors.IsConflict(r.Err) && !apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) {
+		if r.Err != nil && !r.Action.Optional && !apierrors.IsConflict(r.Err) && !apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) {
 			failures = append(failures, r.Err)
 		}
 	}
@@ -82,7 +83,7 @@ func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outc
 		results := e.runStage(ctx, owner, stage)
 		out.Results = append(out.Results, results...)
 		for _, r := range results {
-			if r.Err != nil {
+			if r.Err != nil && !r.Action.Optional {
 				return out
 			}
 		}
@@ -93,7 +94,7 @@ func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outc
 func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.Stage) []Result {
 	var creates, others plan.Stage
 	for _, chain := range stage {
-		if chain[0].Verb == plan.Create {
+		if chain[0].Verb == plan.Create && !chain[0].Optional { // one that fails must not slow the others down
 			creates = append(creates, chain)
 		} else {
 			others = append(others, chain)

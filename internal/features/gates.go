@@ -9,12 +9,16 @@ const (
 	PodWebhook Gate = "PodWebhook"
 	// KruiseDaemon: a daemon runs on the nodes. Off forces every gate off that needs it.
 	KruiseDaemon Gate = "KruiseDaemon"
+	// DaemonWatchingPod: daemons tell on Pods what their containers really run with.
+	DaemonWatchingPod Gate = "DaemonWatchingPod"
 	// CloneSetShortHash: label values of a CloneSet's Pods hold the hash of the revision instead of its name.
 	CloneSetShortHash Gate = "CloneSetShortHash"
 	// KruisePodReadinessGate: every Pod gets the readiness gate KruisePodReady.
 	KruisePodReadinessGate Gate = "KruisePodReadinessGate"
 	// PreDownloadImageForInPlaceUpdate: images are pulled on the nodes before Pods are updated in place.
 	PreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
+	// PreDownloadImageForDaemonSetUpdate: images are pulled on the nodes before Pods of DaemonSets are updated.
+	PreDownloadImageForDaemonSetUpdate Gate = "PreDownloadImageForDaemonSetUpdate"
 	// CloneSetPartitionRollback: raising the partition takes updated Pods back to the current revision.
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
@@ -31,6 +35,8 @@ const (
 	PreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
 	// PodProbeMarkerGate: the daemons ask containers the questions of PodProbeMarkers.
 	PodProbeMarkerGate Gate = "PodProbeMarkerGate"
+	// EnablePodProbeMarkerOnServerless: PodProbeMarkers reach Pods on virtual nodes, whose providers run the probes.
+	EnablePodProbeMarkerOnServerless Gate = "EnablePodProbeMarkerOnServerless"
 	// ImagePullJobGate: image pull jobs are served.
 	ImagePullJobGate Gate = "ImagePullJobGate"
 	// RecreatePodWhenChangeVCTInCloneSetGate: a change of the claim templates recreates Pods.
@@ -59,13 +65,10 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	daemonWatchingPod                     Gate = "DaemonWatchingPod"
 	workloadSpread                        Gate = "WorkloadSpread"
 	podUnavailableBudgetDeleteGate        Gate = "PodUnavailableBudgetDeleteGate"
-	preDownloadImageForDaemonSetUpdate    Gate = "PreDownloadImageForDaemonSetUpdate"
 	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
-	enablePodProbeMarkerOnServerless      Gate = "EnablePodProbeMarkerOnServerless"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -87,7 +90,7 @@ func specs() []spec {
 	return []spec{
 		{PodWebhook, true, beta},
 		{KruiseDaemon, true, beta},
-		{daemonWatchingPod, true, beta},
+		{DaemonWatchingPod, true, beta},
 		{CloneSetShortHash, false, alpha},
 		{KruisePodReadinessGate, false, alpha},
 		{PreDownloadImageForInPlaceUpdate, false, alpha},
@@ -102,7 +105,7 @@ func specs() []spec {
 		{SidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
 		{SidecarTerminator, false, alpha},
 		{PodProbeMarkerGate, true, beta},
-		{preDownloadImageForDaemonSetUpdate, false, alpha},
+		{PreDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
@@ -116,7 +119,7 @@ func specs() []spec {
 		{StatefulSetAutoResizePVCGate, false, alpha},
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
-		{enablePodProbeMarkerOnServerless, false, alpha},
+		{EnablePodProbeMarkerOnServerless, false, alpha},
 		{EnableSortSidecarContainerByName, false, alpha},
 		{"InPlacePodVerticalScaling", false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
@@ -129,12 +132,13 @@ func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
 			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
-			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, enablePodProbeMarkerOnServerless,
+			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
-			PreDownloadImageForInPlaceUpdate, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, preDownloadImageForDaemonSetUpdate,
+			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,
 			PodProbeMarkerGate, SidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
+		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
 	}
 }

@@ -63,7 +63,7 @@ func Parse(s Sources) (Set, error) {
 
 // force switches gates on that others need, and then, because a missing foundation cannot be wished away, those off that lack theirs.
 func force(on map[Gate]bool) {
-	if on[PreDownloadImageForInPlaceUpdate] || on[preDownloadImageForDaemonSetUpdate] {
+	if on[PreDownloadImageForInPlaceUpdate] || on[PreDownloadImageForDaemonSetUpdate] {
 		on[ImagePullJobGate] = true
 	}
 	for base, dependents := range needs() {

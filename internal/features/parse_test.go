@@ -9,7 +9,7 @@ import (
 
 func TestParse(t *testing.T) {
 	defaults := []Gate{
-		PodWebhook, KruiseDaemon, daemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+		PodWebhook, KruiseDaemon, DaemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
 		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 	}
 	for name, tc := range map[string]struct {
@@ -20,10 +20,10 @@ func TestParse(t *testing.T) {
 		"one gate on, with spaces":             {from: Sources{Flag: " CloneSetShortHash = true , "}, add: []Gate{CloneSetShortHash}},
 		"one gate off":                         {from: Sources{Flag: "PodIndexLabel=false"}, off: []Gate{"PodIndexLabel"}},
 		"pulling ahead brings image pull jobs": {from: Sources{Flag: "PreDownloadImageForInPlaceUpdate=true"}, add: []Gate{PreDownloadImageForInPlaceUpdate, ImagePullJobGate}},
-		"pulling ahead for daemons too":        {from: Sources{Flag: "PreDownloadImageForDaemonSetUpdate=1,ImagePullJobGate=false"}, add: []Gate{preDownloadImageForDaemonSetUpdate, ImagePullJobGate}},
+		"pulling ahead for daemons too":        {from: Sources{Flag: "PreDownloadImageForDaemonSetUpdate=1,ImagePullJobGate=false"}, add: []Gate{PreDownloadImageForDaemonSetUpdate, ImagePullJobGate}},
 		"no daemon, nothing that needs one": {
 			from: Sources{Flag: "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true"},
-			off:  []Gate{KruiseDaemon, daemonWatchingPod, InPlaceUpdateEnvFromMetadata, PodProbeMarkerGate},
+			off:  []Gate{KruiseDaemon, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PodProbeMarkerGate},
 		},
 		"no admission of Pods, nothing that needs it": {
 			from: Sources{Flag: "PodWebhook=false,KruisePodReadinessGate=true"},
@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		"all of a stage, but the one named": {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
-				KruiseDaemon, daemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+				KruiseDaemon, DaemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
 				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 			},
 		},

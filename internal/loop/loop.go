@@ -33,6 +33,8 @@ type Loop[O plan.Object, S any] struct {
 	Plan func(S) plan.Plan
 	// Report returns a copy of the owner with the status that it should have. It must be pure.
 	Report func(S, plan.Plan, apply.Outcome) O
+	// Remember, if there is one, keeps in memory what no object tells, such as when a write last happened.
+	Remember func(S, apply.Outcome)
 
 	Executor *apply.Executor
 	Statuses *apply.Statuses
@@ -70,6 +72,9 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	logPlan(ctx, decided)
 	outcome := l.Executor.Run(ctx, owner, decided)
 	l.Executor.Events.Held(owner, decided)
+	if l.Remember != nil {
+		l.Remember(seen, outcome)
+	}
 	return l.report(ctx, owner, seen, decided, outcome)
 }
 

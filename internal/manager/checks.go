@@ -21,6 +21,7 @@ const oldestServer = "1.32"
 func crds() []string {
 	return []string{
 		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
+		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
 		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
 	}
 }
@@ -29,6 +30,13 @@ func crds() []string {
 type need struct {
 	group, resource, subresource string
 	verbs                        []string
+	// namespace is where the right is needed; empty for everywhere.
+	namespace string
+}
+
+// pullSecretNeeds are the rights in the namespace that the daemons of nodes read Secrets of, without which image pull jobs can't be looked after.
+func pullSecretNeeds(namespace string) []need {
+	return []need{{group: "", resource: "secrets", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, namespace: namespace}}
 }
 
 // Needs are the rights that the manager asks for at its start. The ClusterRole that is shipped grants these and no more of them.
@@ -58,6 +66,13 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "sidecarsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "imagelistpulljobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "imagepulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "imagepulljobs", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps.kruise.io", resource: "nodeimages", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "nodeimages", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
@@ -68,11 +83,11 @@ func Needs() []need {
 
 // check finds out before anything is started whether the cluster is one that the manager can work in, and says everything that stands against
 // it at once.
-func check(ctx context.Context, c client.Client, d discovery.ServerVersionInterface) error {
+func check(ctx context.Context, c client.Client, d discovery.ServerVersionInterface, needs []need) error {
 	if err := checkVersion(d); err != nil {
 		return err
 	}
-	return errors.Join(checkCRDs(ctx, c), checkRights(ctx, c))
+	return errors.Join(checkCRDs(ctx, c), checkRights(ctx, c, needs))
 }
 
 func checkVersion(d discovery.ServerVersionInterface) error {
@@ -107,12 +122,12 @@ func checkCRDs(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-func checkRights(ctx context.Context, c client.Client) error {
+func checkRights(ctx context.Context, c client.Client, needs []need) error {
 	var missing []string
-	for _, n := range Needs() {
+	for _, n := range needs {
 		for _, verb := range n.verbs {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: n.group, Resource: n.resource, Subresource: n.subresource, Verb: verb},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: n.group, Resource: n.resource, Subresource: n.subresource, Verb: verb, Namespace: n.namespace},
 			}}
 			if err := c.Create(ctx, review); err != nil {
 				return fmt.Errorf("asking for our own rights: %w", err)
@@ -123,7 +138,7 @@ func checkRights(ctx context.Context, c client.Client) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("the manager's account may not: %s; grant it the ClusterRole kruise-manager-role (config/rbac)", strings.Join(missing, ", "))
+		return fmt.Errorf("the manager's account may not: %s; grant it the roles in config/rbac", strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -135,6 +150,9 @@ func (n need) String() string {
 	}
 	if n.subresource != "" {
 		out += "/" + n.subresource
+	}
+	if n.namespace != "" {
+		out += " in namespace " + n.namespace
 	}
 	return out
 }

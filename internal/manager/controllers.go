@@ -12,6 +12,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
+	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
@@ -31,7 +33,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
-	executor := func(eventSource string) *apply.Executor { return executor(mgr, live, eventSource) }
+	executor := executors(mgr, live)
 	return errors.Join(addNodeControllers(mgr, live, o, gates), cloneset.Add(mgr, cloneset.Config{
 		Executor: executor(cloneset.EventSource),
 		Live:     live,
@@ -43,6 +45,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
 			RecreateOnClaimChange:   gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
 			ExcludePreparingDelete:  o.ExcludePreparingDelete,
+			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), statefulset.Add(mgr, statefulset.Config{
@@ -55,6 +58,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
 			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
+			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), daemonset.Add(mgr, daemonset.Config{
@@ -62,7 +66,11 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 		Live:     live,
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
-		Options:  daemonset.Options{BindPods: !o.AssignPodsByScheduler, InPlace: inPlaceOptions(gates)},
+		Options: daemonset.Options{
+			BindPods:    !o.AssignPodsByScheduler,
+			PreDownload: gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
+			InPlace:     inPlaceOptions(gates),
+		},
 	}), sidecarset.Add(mgr, sidecarset.Config{
 		Executor: executor(sidecarset.EventSource),
 		Live:     live,
@@ -82,32 +90,49 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 	if !gates.Enabled(features.KruiseDaemon) {
 		return nil
 	}
-	var terminator error
-	if gates.Enabled(features.SidecarTerminator) {
-		terminator = sidecarterminator.Add(mgr, sidecarterminator.Config{
-			Executor: executor(mgr, live, sidecarterminator.EventSource),
-			Live:     live,
-			Workers:  o.SidecarTerminatorWorkers,
-			Now:      time.Now,
-		})
-	}
-	return errors.Join(terminator, containerrecreate.Add(mgr, containerrecreate.Config{
-		Executor: executor(mgr, live, containerrecreate.EventSource),
+	executor := executors(mgr, live)
+	all := []error{containerrecreate.Add(mgr, containerrecreate.Config{
+		Executor: executor(containerrecreate.EventSource),
 		Live:     live,
 		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
-	}))
+	})}
+	if gates.Enabled(features.SidecarTerminator) {
+		all = append(all, sidecarterminator.Add(mgr, sidecarterminator.Config{
+			Executor: executor(sidecarterminator.EventSource),
+			Live:     live,
+			Workers:  o.SidecarTerminatorWorkers,
+			Now:      time.Now,
+		}))
+	}
+	if gates.Enabled(features.PodProbeMarkerGate) {
+		all = append(all, podprobemarker.Add(mgr, podprobemarker.Config{
+			Executor: executor(podprobemarker.EventSource),
+			Live:     live,
+			Workers:  o.PodProbeMarkerWorkers,
+			Now:      time.Now,
+		}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+			Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+			Executor: executor(nodepodprobe.EventSource),
+			Live:     live,
+			Workers:  o.NodePodProbeWorkers,
+			Now:      time.Now,
+		}))
+	}
+	return errors.Join(all...)
 }
 
-// executor returns what carries the plans of one controller out.
-func executor(mgr ctrlmanager.Manager, live client.Client, eventSource string) *apply.Executor {
-	return &apply.Executor{Config: apply.Config{
-		Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-		Scheme:      mgr.GetScheme(),
-		Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-		Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-		Parallel:    parallelWrites,
-	}}
+// executors returns how the executor of a controller is made, which is known by the source of its events.
+func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
+	return func(eventSource string) *apply.Executor {
+		return &apply.Executor{Config: apply.Config{
+			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+			Scheme:      mgr.GetScheme(),
+			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
+			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
+			Parallel:    parallelWrites,
+		}}
+	}
 }
 
 func inPlaceOptions(gates features.Set) inplace.Options {

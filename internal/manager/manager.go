@@ -84,7 +84,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	if err := check(ctx, live, versions); err != nil {
+	needs := Needs()
+	if gates.Enabled(features.ImagePullJobGate) {
+		needs = append(needs, pullSecretNeeds(o.DaemonConfigNamespace)...)
+	}
+	if err := check(ctx, live, versions, needs); err != nil {
 		return err
 	}
 	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -97,6 +101,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := addControllers(mgr, live, o, gates); err != nil {
+		return err
+	}
+	if err := addImageControllers(ctx, mgr, live, settings{Options: o, gates: gates}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -148,7 +155,10 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
 				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
 				// Nothing but barriers is read from the cache.
-				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&v1beta1.NodeImage{}: {Field: fields.Everything()},
+				// The only ones that the manager may list.
+				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},
 			},
 		},
 	}

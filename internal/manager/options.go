@@ -39,6 +39,13 @@ type Options struct {
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
+	ImagePullJobWorkers      int
+	NodeImageWorkers         int
+	NodeImageCreationDelay   time.Duration
+	// NodeImageExtraTTL is how many seconds longer than a job that completes needs it a tag is kept in NodeImages.
+	NodeImageExtraTTL int
+	// DaemonConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
+	DaemonConfigNamespace string
 
 	Webhook WebhookOptions
 }
@@ -85,6 +92,11 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
 	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "SidecarSets looked after at the same time")
 	fs.IntVar(&o.SidecarTerminatorWorkers, "sidecarterminator-workers", 3, "Pods whose sidecars are stopped at the same time")
+	fs.IntVar(&o.ImagePullJobWorkers, "imagepulljob-workers", 3, "ImagePullJobs, and ImageListPullJobs, looked after at the same time")
+	fs.IntVar(&o.NodeImageWorkers, "nodeimage-workers", 3, "NodeImages looked after at the same time")
+	fs.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node must have been ready before it gets a NodeImage")
+	fs.IntVar(&o.NodeImageExtraTTL, "default-ttlseconds-for-always-nodeimage", 300,
+		"how many seconds longer than a job that completes needs it a tag is kept in NodeImages, 0 to 2678400")
 	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
@@ -100,13 +112,12 @@ func ignored() map[string]string {
 		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true",
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
-		"disable-no-deepcopy": "false", "default-ttlseconds-for-always-nodeimage": "300", "protection-log-path": "/log",
-		"assign-bcj-pods-by-scheduler": "true", "nodeimage-creation-delay": "30s",
-		"ws-enabled-versioned-status": "deployment,replicaset",
-		"uniteddeployment-workers":    "3",
-		"workloadspread-workers":      "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3", "imagepulljob-workers": "3",
-		"nodeimage-workers": "3", "podunavailablebudget-workers": "3",
-		"persistentpodstate-workers": "3", "resourcedistribution-workers": "3",
+		"disable-no-deepcopy": "false", "protection-log-path": "/log",
+		"assign-bcj-pods-by-scheduler": "true",
+		"ws-enabled-versioned-status":  "deployment,replicaset",
+		"uniteddeployment-workers":     "3",
+		"workloadspread-workers":       "3", "broadcastjob-workers": "3", "advancedcronjob-workers": "3",
+		"podunavailablebudget-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3",
 	}
 }
 
@@ -118,6 +129,7 @@ func (o *Options) FromEnvironment() {
 		}
 		return otherwise
 	}
+	o.DaemonConfigNamespace = value("KRUISE_DAEMON_CONFIG_NS", "kruise-daemon-config")
 	o.Webhook = WebhookOptions{
 		Host:         os.Getenv("WEBHOOK_HOST"),
 		Port:         value("WEBHOOK_PORT", "9876"),
@@ -136,12 +148,20 @@ func (o *Options) validate() error {
 	for _, workers := range []struct {
 		flag   string
 		number int
-	}{{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers},
-		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers}, {"sidecarset-workers", o.SidecarSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
-		{"sidecarterminator-workers", o.SidecarTerminatorWorkers}} {
+	}{
+		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
+		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
+		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
+	} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
 		}
+	}
+	if o.NodeImageCreationDelay < 0 {
+		return fmt.Errorf("--nodeimage-creation-delay is %s, want 0 or more", o.NodeImageCreationDelay)
+	}
+	if o.NodeImageExtraTTL < 0 || o.NodeImageExtraTTL > 2678400 {
+		return fmt.Errorf("--default-ttlseconds-for-always-nodeimage is %d, want 0 to 2678400", o.NodeImageExtraTTL)
 	}
 	if _, err := net.LookupPort("tcp", o.Webhook.Port); err != nil {
 		return fmt.Errorf("WEBHOOK_PORT is %q, want the number of a port: %w", o.Webhook.Port, err)

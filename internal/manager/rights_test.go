@@ -76,8 +76,8 @@ func TestShippedConfigurationsCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(mutating.Webhooks) != 6 || len(validating.Webhooks) != 5 {
-		t.Errorf("there are %d mutating and %d validating webhooks, want 6 and 5", len(mutating.Webhooks), len(validating.Webhooks))
+	if len(mutating.Webhooks) != 7 || len(validating.Webhooks) != 8 {
+		t.Errorf("there are %d mutating and %d validating webhooks, want 7 and 8", len(mutating.Webhooks), len(validating.Webhooks))
 	}
 }
 
@@ -112,8 +112,10 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	good := Options{LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, StatefulSetWorkers: 1,
-		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, SidecarTerminatorWorkers: 1, Webhook: WebhookOptions{Port: "9876"}}
+	good := Options{
+		LoggingFormat: "text", CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, SidecarTerminatorWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
+	}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
@@ -121,6 +123,9 @@ func TestOptionsAreValidated(t *testing.T) {
 		"good options":                {func(*Options) {}, ""},
 		"an unknown format of logs":   {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
 		"no workers":                  {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
+		"no workers of jobs":          {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
+		"a delay into the past":       {func(o *Options) { o.NodeImageCreationDelay = -1 }, "--nodeimage-creation-delay is -1ns, want 0 or more"},
+		"tags kept for too long":      {func(o *Options) { o.NodeImageExtraTTL = 2678401 }, "--default-ttlseconds-for-always-nodeimage is 2678401, want 0 to 2678400"},
 		"no workers of StatefulSets":  {func(o *Options) { o.StatefulSetWorkers = 0 }, "--statefulset-workers is 0, want 1 at least"},
 		"a port that is not a number": {func(o *Options) { o.Webhook.Port = "-1" }, `WEBHOOK_PORT is "-1", want the number of a port: address -1: invalid port`},
 	}

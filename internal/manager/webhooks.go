@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -127,6 +128,8 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
+		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
+		Now:    time.Now,
 	})
 	rotator, err := newRotator(live, s, served.has)
 	if err != nil {

@@ -3,10 +3,13 @@ package node
 import (
 	"context"
 	"fmt"
-	"maps"
+	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -44,6 +47,19 @@ func Scheme() (*runtime.Scheme, error) {
 		}
 	}
 	return s, nil
+}
+
+// mapper names the resources of the kinds that the daemon deals with. It asks nobody: a daemon may be up before the kinds are installed, and waits
+// for them as for anything that it watches.
+func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Pod", "Secret"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"NodeImage"} {
+		m.Add(v1beta1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	return m, nil
 }
 
 // Run runs the daemon until the context ends.
@@ -116,12 +132,18 @@ func managerOptions(o Options, s *runtime.Scheme, active []worker) ctrlmanager.O
 	}
 	// What no worker has asked for is not read at all, rather than that of the whole cluster.
 	scope := map[client.Object]cache.ByObject{}
+	known := map[reflect.Type]bool{}
 	for _, w := range active {
-		maps.Copy(scope, w.scope(o.NodeName))
+		for object, part := range w.scope(o.NodeName) {
+			if kind := reflect.TypeOf(object); !known[kind] { // workers that watch the same kind watch the same of it
+				known[kind], scope[object] = true, part
+			}
+		}
 	}
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{
 		Scheme:                  s,
+		MapperProvider:          mapper,
 		Metrics:                 metricsserver.Options{BindAddress: o.address()},
 		HealthProbeBindAddress:  "0",
 		PprofBindAddress:        pprof,

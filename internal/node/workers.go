@@ -11,7 +11,9 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/facts"
 	"github.com/seed-69ecc383/kruise/internal/node/keyring"
+	"github.com/seed-69ecc383/kruise/internal/node/probe"
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
 	"github.com/seed-69ecc383/kruise/internal/node/restart"
 )
@@ -61,9 +63,15 @@ func workers(gates features.Set) []worker {
 				MaxPulls: k.MaxPulls, Credentials: keyring.Secrets{Reader: mgr.GetAPIReader()}.Credentials, Now: time.Now,
 			})
 		}},
+		{name: "facts", gate: features.DaemonWatchingPod, scope: facts.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+			return facts.Add(mgr, facts.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-containermeta"), Now: time.Now})
+		}},
 	}
 	all = append(all, worker{name: "restart", scope: restart.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
 		return restart.Add(mgr, restart.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-crr"), Now: time.Now})
+	}})
+	all = append(all, worker{name: "probe", gate: features.PodProbeMarkerGate, scope: probe.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+		return probe.Add(mgr, probe.Config{Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-podprobe"), Now: time.Now})
 	}})
 	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
 }

@@ -65,7 +65,8 @@ func outlines(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// SlimNode leaves of a node what says which Pods fit it: its labels and its taints. The rest, above all the images that it has, is many times that.
+// SlimNode leaves of a node what says which Pods fit it, its labels and its taints, and since when it is Ready. The rest, above all the images that
+// it has, is many times that.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -74,6 +75,7 @@ func SlimNode(object any) (any, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
 	}, nil
 }
 
@@ -83,4 +85,14 @@ func SlimConfigMap(object any) (any, error) {
 		c.Data, c.BinaryData = nil, nil
 	}
 	return Slim(object)
+}
+
+// readyCondition returns the condition Ready without its heartbeat, its only part that changes all the time.
+func readyCondition(node *corev1.Node) []corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	return nil
 }

@@ -29,7 +29,12 @@ const ByInjected = "kruise.injectedBy"
 
 // AddIndexes adds the indexes that the reads of this package use to a cache.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+	return AddControllerIndex(ctx, indexer, &corev1.Pod{}, &appsv1.ControllerRevision{})
+}
+
+// AddControllerIndex adds the index ByController for further kinds, which have the cache hold them.
+func AddControllerIndex(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
+	for _, kind := range kinds {
 		if err := indexer.IndexField(ctx, kind, ByController, ControllerKey); err != nil {
 			return fmt.Errorf("indexing %T by controller: %w", kind, err)
 		}
@@ -64,8 +69,8 @@ type Reader struct {
 	Indexed bool
 }
 
-func (r Reader) list(ctx context.Context, list client.ObjectList, namespace, controller string) error {
-	options := []client.ListOption{client.InNamespace(namespace)}
+func (r Reader) list(ctx context.Context, list client.ObjectList, namespace, controller string, options ...client.ListOption) error {
+	options = append(options, client.InNamespace(namespace))
 	if r.Indexed {
 		options = append(options, client.MatchingFields{ByController: controller}, client.UnsafeDisableDeepCopy)
 	}
@@ -135,13 +140,13 @@ func (r Reader) Claims(ctx context.Context, namespace string, selector labels.Se
 // OrphanPods returns the Pods that the selector matches and that nobody controls. A cache may hold no more of them than what identifies them.
 func (r Reader) OrphanPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.list(ctx, &list, namespace, NoController); err != nil {
+	if err := r.list(ctx, &list, namespace, NoController, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing Pods without a controller: %w", err)
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
 		p := &list.Items[i]
-		if metav1.GetControllerOfNoCopy(p) == nil && selector.Matches(labels.Set(p.Labels)) {
+		if metav1.GetControllerOfNoCopy(p) == nil {
 			pods = append(pods, p)
 		}
 	}

@@ -7,6 +7,7 @@ type Builder struct {
 	plan  Plan
 	first Stage
 	main  Stage
+	last  Stage
 }
 
 // For starts the plan of an owner that summary describes in a line.
@@ -23,6 +24,13 @@ func (b *Builder) First(chain ...Action) {
 func (b *Builder) Do(chain ...Action) {
 	if len(chain) > 0 {
 		b.main = append(b.main, chain)
+	}
+}
+
+// Last adds writes that wait for all others. No writes add nothing.
+func (b *Builder) Last(chain ...Action) {
+	if len(chain) > 0 {
+		b.last = append(b.last, chain)
 	}
 }
 
@@ -47,7 +55,7 @@ func (b *Builder) Stop(problem error) Plan {
 // Plan returns what has been collected.
 func (b *Builder) Plan() Plan {
 	p := b.plan
-	for _, stage := range []Stage{b.first, b.main} {
+	for _, stage := range []Stage{b.first, b.main, b.last} {
 		if len(stage) > 0 {
 			p.Stages = append(p.Stages, stage)
 		}

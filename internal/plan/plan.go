@@ -55,6 +55,8 @@ type Action struct {
 	After Object
 	// AnyVersion leaves the resourceVersion out of the precondition: for a write that is right whatever else has changed meanwhile.
 	AnyVersion bool
+	// Optional means that nothing depends on the write: when it fails, its event says so and all else goes on.
+	Optional bool
 	// What says what is done, and Why what makes it due, both in words for people; empty on a write that merely follows another one.
 	What, Why string
 	// Event is the reason of the event to emit on the owner once the write has succeeded; empty for none.

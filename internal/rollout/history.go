@@ -21,14 +21,19 @@ func WriteHistory(h revision.History, b *plan.Builder) {
 	switch {
 	case h.Stored == nil:
 		b.First(plan.Action{Verb: plan.Create, Concern: plan.Rollout, After: h.Update, What: what, Why: "the template is new"})
-	case h.Stored.Revision == h.Update.Revision && len(h.Stored.OwnerReferences) == len(h.Update.OwnerReferences) && !maps.Equal(h.Stored.Labels, h.Update.Labels):
+	case isWritten(h) && !maps.Equal(h.Stored.Labels, h.Update.Labels):
 		b.First(plan.Action{Verb: plan.Update, Concern: plan.Rollout, Before: h.Stored, After: h.Update, What: what, Why: "its labels have changed"})
-	case h.Stored.Revision != h.Update.Revision || len(h.Stored.OwnerReferences) != len(h.Update.OwnerReferences):
+	case !isWritten(h):
 		b.First(plan.Action{
 			Verb: plan.Update, Concern: plan.Rollout, Before: h.Stored, After: h.Update,
 			What: what, Why: "the template is that of an earlier revision again",
 		})
 	}
+}
+
+// isWritten reports whether the update revision is stored as it is wanted.
+func isWritten(h revision.History) bool {
+	return h.Stored != nil && h.Stored.Revision == h.Update.Revision && len(h.Stored.OwnerReferences) == len(h.Update.OwnerReferences)
 }
 
 // TrimHistory deletes the oldest revisions beyond the limit that none of the Pods is at. A nil limit means DefaultHistoryLimit.

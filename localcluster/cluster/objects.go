@@ -34,6 +34,8 @@ rules:
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update, patch]}
 - {apiGroups: ["", events.k8s.io], resources: [events], verbs: [create, patch]}
 - {apiGroups: [storage.k8s.io], resources: [storageclasses], verbs: [get, list, watch]}
+- {apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: [get, list, watch]}
+- {apiGroups: [apps.kruise.io], resources: [nodeimages/status], verbs: [update]}
 `},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kruise-local:simulator", `
 apiVersion: rbac.authorization.k8s.io/v1

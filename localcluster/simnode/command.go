@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,6 +25,7 @@ func AddFlags(flags *pflag.FlagSet, r *Rules) {
 	flags.DurationVar(&r.Resize, "sim-resize", r.Resize, "time until changed resources are in effect")
 	flags.DurationVar(&r.Ready, "sim-ready", r.Ready, "time a container runs before it is ready")
 	flags.DurationVar(&r.RunFor, "sim-run-for", r.RunFor, "run time of the containers of Pods that complete")
+	flags.DurationVar(&r.Pull, "sim-pull", r.Pull, "time a node takes to pull an image that a NodeImage asks for")
 	flags.DurationVar(&r.Backoff, "sim-backoff", r.Backoff, "first pause of a crash loop; it doubles up to five minutes")
 	flags.Float64Var(&r.Jitter, "sim-jitter", r.Jitter, "share by which delays vary, 0 to 1")
 	flags.Uint64Var(&r.Seed, "sim-seed", r.Seed, "seed of the variation")
@@ -68,14 +70,36 @@ func run(ctx context.Context, config *rest.Config, volumes string, rules Rules) 
 	if err != nil {
 		return err
 	}
+	pulls, err := pullsFor(config, rules, kubelets)
+	if err != nil {
+		return err
+	}
 	provisioner, err := provision.New(volumeClient, volumes)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return kubelets.Run(ctx) })
+	group.Go(func() error { return pulls.Run(ctx) })
 	group.Go(func() error { return provisioner.Run(ctx) })
 	return group.Wait()
+}
+
+// pullsFor makes the daemons of the nodes that the kubelets are of.
+func pullsFor(config *rest.Config, rules Rules, kubelets *Kubelets) (*Pulls, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = "kruise-local-daemon"
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making client %s: %w", config.UserAgent, err)
+	}
+	pulls, err := NewPulls(client, rules, func(node string) bool { return kubelets.node(node) != nil })
+	if err != nil {
+		return nil, err
+	}
+	kubelets.awake = pulls.Wake
+	return pulls, nil
 }
 
 // clientFor is a client without a rate limit of its own: how much the server can take is the server's business.

@@ -55,6 +55,9 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) error {
 	node := object.(*corev1.Node)
 	if nodeSettled(node) {
 		if !Stopped(node) {
+			if k.awake != nil {
+				k.awake(name)
+			}
 			return k.wake(name)
 		}
 		return nil

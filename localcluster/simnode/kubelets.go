@@ -41,6 +41,7 @@ type Kubelets struct {
 
 	queue     workqueue.TypedRateLimitingInterface[string]
 	nodeQueue workqueue.TypedRateLimitingInterface[string]
+	awake     func(node string) // told of nodes that answer, or answer again; nil for nobody
 	podIPs    *addresses
 	hostIPs   *addresses
 

@@ -49,6 +49,7 @@ type Rules struct {
 	Resize  time.Duration // change of resources to its effect
 	Ready   time.Duration // container start to ready; forever: never
 	RunFor  time.Duration // run time of a container whose Pod is to complete
+	Pull    time.Duration // image asked for ahead of Pods to its presence
 	Backoff time.Duration // first pause after a second crash; doubles up to five minutes
 	Jitter  float64       // each delay is stretched or shrunk by up to this share of it: 0.2 means 80 % to 120 %
 	Seed    uint64        // of the jitter: the same seed and Pod UID give the same delays
@@ -66,6 +67,7 @@ func DefaultRules() Rules {
 		Stop:    200 * time.Millisecond,
 		Resize:  200 * time.Millisecond,
 		RunFor:  time.Second,
+		Pull:    500 * time.Millisecond,
 		Backoff: 10 * time.Second,
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -211,6 +213,39 @@ func TestPull(t *testing.T) {
 	s.expectEvent("ImagePullJob", "job-1", "PullImageFailed")
 	s.expectEvent("NodeImage", s.node, "PullImageFailed")
 	s.expectEvent("NodeImage", s.node, "PullImageSucceed")
+}
+
+// TestFewWrites: images that are there cost one write together, one that is pulled two, and what is at rest none.
+func TestFewWrites(t *testing.T) {
+	s := newSite(t, "thrifty")
+	s.runtime.AddImage("nginx:1")
+	s.runtime.AddImage("nginx:2")
+	s.runtime.OnPull = func(context.Context, *runtimeapi.PullImageRequest) error {
+		time.Sleep(time.Second)
+		return nil
+	}
+	s.serve()
+	s.start()
+	s.ready()
+	var mu sync.Mutex
+	writes := 0
+	stop, err := shared.Follow(t.Context(), &v1beta1.NodeImageList{}, "", func(e watch.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Type == watch.Modified && e.Object.(*v1beta1.NodeImage).Name == s.node {
+			writes++
+		}
+	})
+	must(t, err)
+	s.want(map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{tag("1"), tag("2")}}})
+	s.phases(map[string]v1beta1.ImagePullPhase{"nginx:1": v1beta1.ImagePhaseSucceeded, "nginx:2": v1beta1.ImagePhaseSucceeded})
+	s.want(map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{tag("1"), tag("3")}}})
+	s.phases(map[string]v1beta1.ImagePullPhase{"nginx:1": v1beta1.ImagePhaseSucceeded, "nginx:3": v1beta1.ImagePhaseSucceeded})
+	time.Sleep(3 * time.Second) // longer than a report may be held back
+	must(t, stop())
+	if want := 2 + 1 + 2; writes != want { // the test's own, and the daemon's
+		t.Errorf("the NodeImage was written %d times, want %d", writes, want)
+	}
 }
 
 func owned(job string) func(*v1beta1.ImageTagSpec) {

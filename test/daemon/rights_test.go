@@ -40,7 +40,9 @@ func podOn(t *testing.T, node string) *corev1.Pod {
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
 	}
 	must(t, shared.Client.Create(t.Context(), p))
-	t.Cleanup(func() { must(t, shared.Client.Delete(context.Background(), p, client.GracePeriodSeconds(0))) })
+	t.Cleanup(func() {
+		must(t, client.IgnoreNotFound(shared.Client.Delete(context.Background(), p, client.GracePeriodSeconds(0))))
+	})
 	return p
 }
 

@@ -39,6 +39,9 @@ func rooms() []room {
 		{packages: []string{"internal/rules/scope"}, ours: []string{"api/...", "internal/rules/sidecar"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
 		{packages: []string{"internal/rules/nodefit"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/component-helpers/scheduling/corev1/nodeaffinity", "github.com/go-logr/logr"), pure: true},
+		{packages: []string{"internal/rules/imageref"}, others: kubernetes("github.com/distribution/reference"), pure: true},
+		{packages: []string{"internal/rules/pull"}, ours: []string{"api/...", "internal/rules/imageref"}, others: kubernetes("k8s.io/utils/dump"), pure: true},
+		{packages: []string{"internal/rules/predownload"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/revision"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/convert", "internal/defaults"}, ours: []string{"api/...", "internal/rules/..."},
@@ -55,7 +58,12 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
 			others: []string{"..."}},
-		{packages: []string{"internal/features", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
+		{packages: []string{"internal/logging"}, others: []string{"..."}},
+		{packages: []string{"internal/node/cri"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},
+		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/rules/...", "internal/node/...", "internal/features", "internal/logging"}, others: []string{"..."}},
+		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/features", "internal/logging", "internal/rules/...", "internal/node/..."},
+			others: []string{"..."}},
+		{packages: []string{"internal/features", "internal/logging", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
 

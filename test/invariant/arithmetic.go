@@ -140,3 +140,8 @@ func isHooked(p *corev1.Pod, hook *pub.LifecycleHook) bool {
 	}
 	return false
 }
+
+// isUsable reports whether the Pod counts as its node's.
+func isUsable(p *corev1.Pod) bool {
+	return isActive(p) && state(p) != pub.LifecycleStatePreparingDelete
+}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
@@ -31,8 +30,8 @@ type daemons struct {
 	nodes map[string][]dated[*corev1.Node]
 	of    map[types.UID][]*life
 	pods  map[types.UID]*life
-	// templates are what is behind each hash of a revision.
-	templates  map[string]corev1.PodSpec
+	// templates are what is behind each hash of a revision, by the controller of the revision: what belongs to another one says nothing.
+	templates  map[types.UID]map[string]corev1.PodSpec
 	violations []Violation
 }
 
@@ -40,7 +39,7 @@ type daemons struct {
 func CheckDaemonSet(history []simulate.Change) []Violation {
 	d := &daemons{
 		sets: map[types.UID][]dated[*v1beta1.DaemonSet]{}, nodes: map[string][]dated[*corev1.Node]{},
-		of: map[types.UID][]*life{}, pods: map[types.UID]*life{}, templates: map[string]corev1.PodSpec{},
+		of: map[types.UID][]*life{}, pods: map[types.UID]*life{}, templates: map[types.UID]map[string]corev1.PodSpec{},
 	}
 	for _, c := range history {
 		d.record(c)
@@ -51,13 +50,24 @@ func CheckDaemonSet(history []simulate.Change) []Violation {
 	return d.violations
 }
 
+func (d *daemons) note(rev *appsv1.ControllerRevision, spec corev1.PodSpec) {
+	var owner types.UID
+	if controller := metav1.GetControllerOfNoCopy(rev); controller != nil {
+		owner = controller.UID
+	}
+	if d.templates[owner] == nil {
+		d.templates[owner] = map[string]corev1.PodSpec{}
+	}
+	d.templates[owner][revision.ShortHash(rev.Name)] = spec
+}
+
 func (d *daemons) record(c simulate.Change) {
 	object := eitherOf(c)
 	switch c.Key.Kind.Kind {
 	case "ControllerRevision":
 		if rev, ok := c.After.(*appsv1.ControllerRevision); ok {
 			if template, err := revision.Template(rev); err == nil {
-				d.templates[revision.ShortHash(rev.Name)] = template.Spec
+				d.note(rev, template.Spec)
 			}
 		}
 	case "DaemonSet":
@@ -180,13 +190,11 @@ func (s *sight) maxSurge() int {
 
 // isNew reports whether the Pod is of the present template.
 func (s *sight) isNew(p *corev1.Pod) bool {
-	spec, known := s.templates[revisionOf(p)]
+	spec, known := s.templates[s.set.UID][revisionOf(p)]
+	if !known {
+		spec, known = s.templates[""][revisionOf(p)]
+	}
 	return known && equality.Semantic.DeepEqual(spec, s.set.Spec.Template.Spec)
-}
-
-// isUsable reports whether the Pod counts as its node's.
-func isUsable(p *corev1.Pod) bool {
-	return isActive(p) && state(p) != pub.LifecycleStatePreparingDelete
 }
 
 func (d *daemons) judge(c simulate.Change) {

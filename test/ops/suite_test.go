@@ -91,6 +91,7 @@ func newEnv(t *testing.T) *env {
 	e.must(err)
 	e.node, err = fakenode.NewNode(ctx, e.client, runtime, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + e.namespace}})
 	e.must(err)
+	e.must(shared.DaemonKubeconfig(ctx, e.node.Name, e.kubeconfig()))
 	e.startDaemon()
 	t.Cleanup(func() {
 		e.killDaemon()
@@ -102,6 +103,9 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
+// kubeconfig is that of the daemon, which has the rights that it has in every cluster.
+func (e *env) kubeconfig() string { return e.socket + ".kubeconfig" }
+
 func (e *env) log() string { return e.socket + ".log" }
 
 // startDaemon starts the daemon of the test's node.
@@ -112,7 +116,7 @@ func (e *env) startDaemon() {
 	log, err := os.OpenFile(e.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	e.must(err)
 	defer func() { _ = log.Close() }() // the child has its own copy
-	e.daemon = exec.Command(binary, "--kubeconfig", shared.Kubeconfig, "--socket-file", e.socket, "--addr", "127.0.0.1:0")
+	e.daemon = exec.Command(binary, "--kubeconfig", e.kubeconfig(), "--socket-file", e.socket, "--addr", "127.0.0.1:0")
 	e.daemon.Env = append(os.Environ(), "NODE_NAME="+e.node.Name)
 	e.daemon.Stdout, e.daemon.Stderr = log, log
 	e.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -202,3 +206,5 @@ func (e *env) example(name string) string {
 	e.must(err)
 	return string(text)
 }
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

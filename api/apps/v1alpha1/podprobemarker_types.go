@@ -36,6 +36,8 @@ type PodProbeMarkerList struct {
 }
 
 // PodProbeMarkerSpec is what is asked, and of which Pods.
+//
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: make another PodProbeMarker to probe other Pods",fieldPath=".selector"
 type PodProbeMarkerSpec struct {
 	// selector selects the Pods, of the same namespace, by label. It must not be empty, and can't be changed.
 	Selector *metav1.LabelSelector `json:"selector"`

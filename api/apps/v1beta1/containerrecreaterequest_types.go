@@ -37,6 +37,8 @@ type ContainerRecreateRequestList struct {
 }
 
 // ContainerRecreateRequestSpec is what a request asks for.
+//
+// +kubebuilder:validation:XValidation:rule="self.podName == oldSelf.podName",message="is immutable: make another request",fieldPath=".podName",reason="FieldValueForbidden"
 type ContainerRecreateRequestSpec struct {
 	// podName is the name of the Pod, in the namespace of the request.
 	PodName string `json:"podName"`

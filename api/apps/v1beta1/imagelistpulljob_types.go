@@ -53,13 +53,16 @@ type ImageListPullJobStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// desired is the number of images.
+	// +optional
 	Desired int32 `json:"desired"`
 	// active is the number of images that some node is pulling.
 	// +optional
 	Active int32 `json:"active,omitempty"`
 	// completed is the number of images that each node has pulled or given up.
+	// +optional
 	Completed int32 `json:"completed"`
 	// succeeded is the number of images that all nodes have.
+	// +optional
 	Succeeded int32 `json:"succeeded"`
 	// failedImageStatuses are the images that some node has given up, by image.
 	// +optional

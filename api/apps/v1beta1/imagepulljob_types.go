@@ -183,6 +183,7 @@ type ImagePullJobStatus struct {
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// desired is the number of nodes that are to have the image.
+	// +optional
 	Desired int32 `json:"desired"`
 	// active is the number of nodes that are pulling.
 	// +optional

@@ -136,12 +136,16 @@ type ImageTagPullPolicy struct {
 // NodeImageStatus is what the node has done.
 type NodeImageStatus struct {
 	// desired is the number of tags to pull.
+	// +optional
 	Desired int32 `json:"desired"`
 	// succeeded is the number of tags that the node has.
+	// +optional
 	Succeeded int32 `json:"succeeded"`
 	// failed is the number of tags that the node has given up.
+	// +optional
 	Failed int32 `json:"failed"`
 	// pulling is the number of tags that are being pulled.
+	// +optional
 	Pulling int32 `json:"pulling"`
 	// waiting is the number of tags that wait for others.
 	// +optional

@@ -35,7 +35,7 @@ func (d *differences) maps(path string, raw, before, after map[string]any) {
 		if reflect.DeepEqual(before[field], after[field]) {
 			continue
 		}
-		at := path + "/" + escape(field)
+		at := path + "/" + Escape(field)
 		if value, ok := raw[field]; ok && value != nil {
 			d.values(at, value, before[field], after[field])
 		} else {
@@ -47,7 +47,7 @@ func (d *differences) maps(path string, raw, before, after map[string]any) {
 			continue
 		}
 		if _, there := raw[field]; there {
-			d.add("remove", path+"/"+escape(field), nil)
+			d.add("remove", path+"/"+Escape(field), nil)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func keepsOrder(was, is []string) bool {
 	return true
 }
 
-// escape writes a field name as a step of a JSON pointer.
-func escape(field string) string {
+// Escape writes a field name as a step of a JSON pointer.
+func Escape(field string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
 }

@@ -180,9 +180,12 @@ func (c statefulSetChange) retention(path *field.Path) field.ErrorList {
 		v1beta1.RetainPersistentVolumeClaimRetentionPolicyType, v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
 	}
 	var errs field.ErrorList
-	for name, value := range map[string]v1beta1.PersistentVolumeClaimRetentionPolicyType{"whenDeleted": policy.WhenDeleted, "whenScaled": policy.WhenScaled} {
-		if value != "" && !slices.Contains(known, value) {
-			errs = append(errs, field.NotSupported(path.Child(name), value, known))
+	for _, when := range []struct {
+		name  string
+		value v1beta1.PersistentVolumeClaimRetentionPolicyType
+	}{{"whenDeleted", policy.WhenDeleted}, {"whenScaled", policy.WhenScaled}} {
+		if when.value != "" && !slices.Contains(known, when.value) {
+			errs = append(errs, field.NotSupported(path.Child(when.name), when.value, known))
 		}
 	}
 	return errs

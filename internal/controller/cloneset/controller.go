@@ -63,6 +63,9 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet) (Survey, error) {
 			s, err := Observe(ctx, r, set, c.Now())
+			if err == nil && c.Options.PreDownload {
+				s.PullJobs, err = r.ImagePullJobs(ctx, set.Namespace, set.UID)
+			}
 			s.Options, s.Taken = c.Options, c.Executor.Taken(set.UID)
 			return Take(s), err
 		},

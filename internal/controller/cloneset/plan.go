@@ -30,6 +30,9 @@ func Plan(v Survey) plan.Plan {
 	if !scale(&v, b) {
 		update(&v, b)
 	}
+	if err := preDownload(&v, b); err != nil {
+		b.Hold(plan.Hold{Why: err.Error()})
+	}
 	tidy(&v, b)
 	recheck(&v, b)
 	return b.Plan()

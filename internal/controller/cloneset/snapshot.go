@@ -22,6 +22,8 @@ type Options struct {
 	RecreateOnClaimChange bool
 	// ExcludePreparingDelete leaves Pods held by a preDelete hook out of the number of replicas, for all CloneSets.
 	ExcludePreparingDelete bool
+	// PreDownload has images pulled before Pods are updated (gate PreDownloadImageForInPlaceUpdate).
+	PreDownload bool
 	// InPlace says which changes can go in place.
 	InPlace inplace.Options
 }
@@ -37,6 +39,8 @@ type Snapshot struct {
 	Revisions []*appsv1.ControllerRevision
 	// NodeLabels holds the labels of the nodes that Pods are on; filled only where the template has topology spread constraints.
 	NodeLabels map[string]map[string]string
+	// PullJobs are the ImagePullJobs that the CloneSet controls.
+	PullJobs []*v1beta1.ImagePullJob
 	// Taken are names that new Pods and claims can't have, because objects that are not seen here have them.
 	Taken   []string
 	Now     time.Time

@@ -74,9 +74,15 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		Cache: cached,
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.DaemonSet) (Survey, error) {
-			s, err := Observe(ctx, r, live.Reader, set)
+			// What is seen live is not to be unseen by a cache that is older.
+			s, err := Observe(ctx, r, c.Executor.Consistency.LookingLive(set.UID, live.Reader, c.Executor.Scheme), set)
 			if err != nil {
 				return Survey{}, err
+			}
+			if c.Options.PreDownload {
+				if s.PullJobs, err = r.ImagePullJobs(ctx, set.Namespace, set.UID); err != nil {
+					return Survey{}, err
+				}
 			}
 			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(set.UID)
 			s.Failures = l.memory.failures(set.UID, set.Generation)
@@ -84,11 +90,11 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		},
 		Plan: Plan,
 		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.DaemonSet {
-			l.noteFailures(v, done)
 			after := v.Set.DeepCopy()
 			after.Status = Status(v, p, done)
 			return after
 		},
+		Remember: l.noteFailures,
 		Executor: c.Executor,
 		Statuses: apply.NewStatuses(c.Executor, c.Now),
 	}

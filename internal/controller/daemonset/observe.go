@@ -11,6 +11,9 @@ import (
 )
 
 // Observe makes every read of a pass. Live reads around the cache.
+//
+// A DaemonSet that nobody has looked at yet may be there to take over the Pods of another one. The cache of Pods may lag behind that of DaemonSets
+// and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans are read live.
 func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1beta1.DaemonSet) (Snapshot, error) {
 	s := Snapshot{Set: set}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -21,7 +24,11 @@ func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1b
 	if s.Pods, err = r.Pods(ctx, set.Namespace, set.UID); err != nil {
 		return Snapshot{}, err
 	}
-	if s.Orphans, err = r.Adoptable(ctx, live, set, selector); err != nil {
+	orphans := r
+	if set.Status.ObservedGeneration == 0 {
+		orphans = observe.Reader{Reader: live}
+	}
+	if s.Orphans, err = orphans.Adoptable(ctx, live, set, selector); err != nil {
 		return Snapshot{}, err
 	}
 	if s.Revisions, err = r.Revisions(ctx, set.Namespace, selector, set.UID); err != nil {

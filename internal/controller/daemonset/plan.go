@@ -55,6 +55,9 @@ func Plan(v Survey) plan.Plan {
 	s.manage()
 	s.update()
 	s.release()
+	if err := v.preDownload(b); err != nil {
+		b.Hold(plan.Hold{Why: err.Error()})
+	}
 	s.tellOfBurst()
 	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
 	if v.nextAvailable > 0 {

@@ -98,13 +98,14 @@ func (s *step) tendPair(p *place, running []*member) {
 	}
 }
 
-// tendHooked tries again to delete the Pods of a node that their preDelete hook held. Where none runs on the node, and no update wants it gone any
-// more, the first of them comes back into service.
+// tendHooked tries again to delete the Pods of a node that their preDelete hook held. Where none runs on the node, and nothing wants it gone any
+// more, the first of them comes back into service: an update does that takes old Pods away before new ones come, and a surge on nodes that get no
+// new one.
 func (s *step) tendHooked(p *place, running int) {
 	for _, m := range p.members {
 		switch {
 		case !m.waitsToGo():
-		case running == 0 && (m.updated || !s.kept[p.name] || s.surges()):
+		case running == 0 && (m.updated || !s.unwanted(p)):
 			after := m.pod.DeepCopy()
 			lifecycle.Enter(after, pub.LifecycleStateNormal, s.Set.Spec.Lifecycle, s.Now)
 			chain := rollout.PodWrites(plan.Scale, m.pod, after)
@@ -116,6 +117,14 @@ func (s *step) tendHooked(p *place, running int) {
 			s.remove(m, plan.Scale, "its preDelete hook let go")
 		}
 	}
+}
+
+// unwanted reports whether the update takes the old Pod of a node away although nothing runs there besides.
+func (s *step) unwanted(p *place) bool {
+	if s.surges() {
+		return s.sunsets(p)
+	}
+	return s.kept[p.name]
 }
 
 // removeEnded deletes a Pod that has run to its end, so that a new one comes; the sooner after the last one on that node, the later.

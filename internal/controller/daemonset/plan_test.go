@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
@@ -110,6 +112,50 @@ func TestPlans(t *testing.T) {
   hold      agent-2            it has ended, as 3 before it on n2: it is not replaced at once
   hold                         the update is paused: 1 nodes are not at agent-569f9d6758
   recheck   in 3s              agent-2 may be replaced
+`,
+		},
+		"a Pod of a surge that its node keeps no longer waits for its hook": {
+			strategy: "{maxSurge: 1}",
+			change: func(s *Snapshot) {
+				s.Set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"drain": "wanted"}}}
+				s.Nodes[3].Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+				s.Pods[3].Labels["drain"], s.Pods[3].Labels[keys.LifecycleState] = "wanted", string(pub.LifecycleStatePreparingDelete)
+			},
+			want: `DaemonSet default/agent   nodes 3, pods 4, maxSurge 1
+  create   agent-569f9d6758   revision 2                           the template is new
+  create   agent-p67bl        on n2 at revision agent-569f9d6758   it takes the place of agent-2
+  hold     agent-3            its preDelete hook holds it
+  hold     n1                 2 nodes wait: maxSurge 1 is used up
+`,
+		},
+		"a surge leaves alone what the partition keeps, be its node fit or not": {
+			strategy: "{maxSurge: 1, partition: 100%}",
+			change: func(s *Snapshot) {
+				s.Nodes[3].Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+			},
+			want: `DaemonSet default/agent   nodes 3, pods 4, partition 3 (100%), maxSurge 1
+  create   agent-569f9d6758   revision 2   the template is new
+`,
+		},
+		"a surge leaves alone what the node selector leaves out": {
+			strategy: "{maxSurge: 1, selector: {matchLabels: {canary: \"yes\"}}}",
+			change: func(s *Snapshot) {
+				s.Nodes[3].Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+			},
+			want: `DaemonSet default/agent   nodes 3, pods 4, nodes with canary=yes, maxSurge 1
+  create   agent-569f9d6758   revision 2   the template is new
+`,
+		},
+		"a Pod on a node that is gone makes up for none": {
+			strategy: "{maxSurge: 1}",
+			change: func(s *Snapshot) {
+				s.Nodes[2].Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+				s.Nodes, s.Pods[0].Status.Conditions = s.Nodes[:3], nil
+			},
+			want: `DaemonSet default/agent   nodes 2, pods 4, maxSurge 1
+  create   agent-569f9d6758   revision 2                           the template is new
+  create   agent-wwsx6        on n0 at revision agent-569f9d6758   it takes the place of agent-0
+  hold     n1                 1 nodes wait: maxSurge 1 is used up
 `,
 		},
 		"a paused update": {

@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -69,16 +70,13 @@ func (s *step) surge(nodes []nodeupdate.Node) {
 func (s *step) sunset() {
 	available := 0
 	for _, p := range s.places {
-		for _, m := range p.members {
-			if m.runs() && m.available {
-				available++
-				break
-			}
+		if p.node != nil && slices.ContainsFunc(p.members, func(m *member) bool { return m.runs() && m.available }) {
+			available++
 		}
 	}
 	for _, p := range s.places {
 		m := p.old()
-		if p.node == nil || p.verdict.Run || m == nil {
+		if m == nil || !s.sunsets(p) {
 			continue
 		}
 		switch {
@@ -90,6 +88,13 @@ func (s *step) sunset() {
 		}
 		s.remove(m, plan.Rollout, "its node should not run a Pod any more, and gets no new one")
 	}
+}
+
+// sunsets reports whether a surge takes the old Pod of the node away without a new one: the node does not fit any more, and neither the node
+// selector leaves it out nor the partition all nodes.
+func (s *step) sunsets(p *place) bool {
+	keepsAll := s.limits.Partition > 0 && s.limits.Partition >= s.desired
+	return p.node != nil && !p.verdict.Run && (p.selected || s.canary == nil) && !keepsAll
 }
 
 // replace brings the node of an old Pod to the update revision: in place where that is wanted and can be done, else the Pod goes, and a new one

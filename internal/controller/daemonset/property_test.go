@@ -25,15 +25,9 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 func suite(planned func(Survey) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		options := s.options()
-		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
-			Start: func(c promises.Connection) simulate.Process {
-				l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
-				return process(l, Sets{Reader: c.Cached})
-			},
-			Act: s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: invariant.CheckDaemonSet,
+			Start: starter(w, s.options(), planned),
+			Act:   s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: invariant.CheckDaemonSet,
 			Converged: func() []string { return invariant.DaemonsConverged(w.Cluster, s.set()) },
 		}
 	}}
@@ -41,6 +35,15 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 
 func watched() []client.Object {
 	return []client.Object{&v1beta1.DaemonSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.Node{}}
+}
+
+func starter(w *promises.World, options Options, planned func(Survey) plan.Plan) func(promises.Connection) simulate.Process {
+	planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+	return func(c promises.Connection) simulate.Process {
+		l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+		l.Plan = planner.In(w)
+		return process(l, Sets{Reader: c.Cached})
+	}
 }
 
 func process(l *Loop, sets Sets) simulate.Process {

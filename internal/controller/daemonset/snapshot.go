@@ -14,6 +14,8 @@ import (
 type Options struct {
 	// BindPods names the node in the Pods themselves, instead of having the scheduler bind them to it (flag --assign-pods-by-scheduler=false).
 	BindPods bool
+	// PreDownload has images pulled before Pods are updated (gate PreDownloadImageForDaemonSetUpdate).
+	PreDownload bool
 	// InPlace says which changes can go in place.
 	InPlace inplace.Options
 }
@@ -31,6 +33,8 @@ type Snapshot struct {
 	Revisions []*appsv1.ControllerRevision
 	// Failures are the nodes whose Pod has ended lately.
 	Failures map[string]Failure
+	// PullJobs are the ImagePullJobs that the DaemonSet controls.
+	PullJobs []*v1beta1.ImagePullJob
 	// Taken are names that new Pods can't have, because objects that are not seen here have them.
 	Taken   []string
 	Now     time.Time

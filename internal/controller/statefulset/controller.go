@@ -70,6 +70,7 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.Stateful
 			if err != nil {
 				return Survey{}, err
 			}
+			s.Taken = c.Executor.Taken(set.UID)
 			return Take(s), nil
 		},
 		Plan: Plan,

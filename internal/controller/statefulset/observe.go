@@ -54,6 +54,11 @@ func (o observer) observe(ctx context.Context, set *v1beta1.StatefulSet) (Snapsh
 			return Snapshot{}, err
 		}
 	}
+	if o.PreDownload {
+		if s.PullJobs, err = o.ImagePullJobs(ctx, set.Namespace, set.UID); err != nil {
+			return Snapshot{}, err
+		}
+	}
 	if o.ClaimResize {
 		s.FixedClasses, err = o.fixedClasses(ctx, s)
 	}

@@ -48,6 +48,9 @@ func Plan(v Survey) plan.Plan {
 	deleteSpecified(&v, complete, b)
 	update(&v, complete, b)
 	release(&v, b)
+	if err := preDownload(&v, b); err != nil {
+		b.Hold(plan.Hold{Why: err.Error()})
+	}
 	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
 	if v.nextAvailable > 0 {
 		b.Recheck(v.nextAvailable, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.nextAvailablePod, v.limits.minReadySeconds))

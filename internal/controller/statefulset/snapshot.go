@@ -20,6 +20,8 @@ type Options struct {
 	ClaimResize bool
 	// StartOrdinal heeds ordinals.start (gate StatefulSetStartOrdinal).
 	StartOrdinal bool
+	// PreDownload has images pulled before Pods are updated (gate PreDownloadImageForInPlaceUpdate).
+	PreDownload bool
 	// InPlace says which changes can go in place.
 	InPlace inplace.Options
 }
@@ -38,6 +40,10 @@ type Snapshot struct {
 	Revisions []*appsv1.ControllerRevision
 	// FixedClasses are the storage classes, of claims that are too small, whose claims can't grow, each with the reason.
 	FixedClasses map[string]string
-	Now          time.Time
-	Options      Options
+	// PullJobs are the ImagePullJobs that the StatefulSet controls.
+	PullJobs []*v1beta1.ImagePullJob
+	// Taken are names that new ImagePullJobs can't have, because objects of others have them.
+	Taken   []string
+	Now     time.Time
+	Options Options
 }

@@ -2,8 +2,10 @@ package cri
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,4 +173,48 @@ func SplitID(containerID string) (runtime, id string, err error) {
 		return "", "", fmt.Errorf("container ID %q is not of the form RUNTIME://ID", containerID)
 	}
 	return runtime, id, nil
+}
+
+// annotationHash is where kubelets put the hash of the spec that they started a container from.
+const annotationHash = "io.kubernetes.container.hash"
+
+// Started is what a container was started with.
+type Started struct {
+	// Hash is what the kubelet made of its spec.
+	Hash uint64
+	// Environment is the environment of its process; nil if the runtime does not tell.
+	Environment map[string]string
+}
+
+// Started returns what a container was started with; nil when the runtime knows no such container.
+func (r *Runtime) Started(ctx context.Context, id string) (*Started, error) {
+	answer, err := r.containerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	if answer == nil || err != nil {
+		return nil, err
+	}
+	hash, err := strconv.ParseUint(answer.Status.GetAnnotations()[annotationHash], 16, 64)
+	if err != nil {
+		return nil, fmt.Errorf("reading annotation %s of container %s: %w", annotationHash, id, err)
+	}
+	return &Started{Hash: hash, Environment: environment(answer.Info["info"])}, nil
+}
+
+// environment reads the environment out of what containerd and CRI-O say of a container beyond the interface; nil when it is not there.
+func environment(info string) map[string]string {
+	var verbose struct {
+		RuntimeSpec struct {
+			Process *struct {
+				Env []string `json:"env"`
+			} `json:"process"`
+		} `json:"runtimeSpec"`
+	}
+	if err := json.Unmarshal([]byte(info), &verbose); err != nil || verbose.RuntimeSpec.Process == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, assignment := range verbose.RuntimeSpec.Process.Env {
+		name, value, _ := strings.Cut(assignment, "=")
+		out[name] = value // the last one counts, as for the process
+	}
+	return out
 }

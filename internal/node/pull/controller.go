@@ -105,6 +105,8 @@ type worker struct {
 	rounds  *rounds
 	limiter *rate.Limiter
 
+	// settled is when rounds that have begun last are reported though they have not ended.
+	settled time.Time
 	// replaced is the resource version that the last write replaced by written: what the cache shows until it has seen the write.
 	replaced string
 	written  *v1beta1.NodeImage
@@ -125,14 +127,18 @@ func (w *worker) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		image = w.written.DeepCopy()
 	}
 	if w.rounds.follow(Due(image)) {
-		return ctrl.Result{RequeueAfter: settle}, nil
+		w.settled = w.Now().Add(settle)
 	}
-	return w.report(ctx, image)
+	seen := w.rounds.seen()
+	if wait := w.settled.Sub(w.Now()); wait > 0 && underWay(seen) {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return w.report(ctx, image, seen)
 }
 
-func (w *worker) report(ctx context.Context, image *v1beta1.NodeImage) (ctrl.Result, error) {
+func (w *worker) report(ctx context.Context, image *v1beta1.NodeImage, seen map[Round]v1beta1.ImageTagStatus) (ctrl.Result, error) {
 	after := image.DeepCopy()
-	after.Status = Report(image, w.rounds.seen())
+	after.Status = Report(image, seen)
 	if equality.Semantic.DeepEqual(image.Status, after.Status) {
 		return ctrl.Result{}, nil
 	}

@@ -41,6 +41,16 @@ func Report(image *v1beta1.NodeImage, seen map[Round]v1beta1.ImageTagStatus) v1b
 	return out
 }
 
+// underWay reports whether any round has not ended.
+func underWay(seen map[Round]v1beta1.ImageTagStatus) bool {
+	for _, status := range seen {
+		if status.CompletionTime == nil {
+			return true
+		}
+	}
+	return false
+}
+
 func count(s *v1beta1.NodeImageStatus, phase v1beta1.ImagePullPhase) {
 	switch phase {
 	case v1beta1.ImagePhaseSucceeded:

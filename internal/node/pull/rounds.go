@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,7 +98,7 @@ func (r *rounds) begin(task Task) {
 func (r *rounds) start(one *running) {
 	one.status.Phase = v1beta1.ImagePhasePulling
 	if one.status.StartTime == nil {
-		one.status.StartTime = &metav1.Time{Time: r.now()}
+		one.status.StartTime = r.stamp()
 	}
 }
 
@@ -117,7 +118,7 @@ func (r *rounds) pullRound(ctx context.Context, one *running) {
 	}
 	r.edit(func() {
 		s := &one.status
-		s.CompletionTime = &metav1.Time{Time: r.now()}
+		s.CompletionTime = r.stamp()
 		if err != nil {
 			s.Phase, s.Message = v1beta1.ImagePhaseFailed, err.Error()
 			return
@@ -125,6 +126,9 @@ func (r *rounds) pullRound(ctx context.Context, one *running) {
 		s.Phase, s.Message, s.Progress, s.ImageID = v1beta1.ImagePhaseSucceeded, "", 100, one.task.Repository+"@"+id
 	})
 }
+
+// stamp returns the time as the API keeps it, in whole seconds: with more, what was written would never be what was meant.
+func (r *rounds) stamp() *metav1.Time { return &metav1.Time{Time: r.now().Truncate(time.Second)} }
 
 func (r *rounds) read(look func()) {
 	r.mu.Lock()

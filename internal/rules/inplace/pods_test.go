@@ -89,7 +89,7 @@ func (n node) start(p *corev1.Pod, name string) {
 		status = &p.Status.ContainerStatuses[len(p.Status.ContainerStatuses)-1]
 	}
 	meta := runtimeMeta(p)[name]
-	if status.Image != spec.Image || n.daemon && meta.Hashes.ExtractedEnvFromMetadataHash != environmentHash(p, spec) {
+	if status.Image != spec.Image || n.daemon && meta.Hashes.ExtractedEnvFromMetadataHash != EnvironmentHash(Environment(p, spec)) {
 		status.RestartCount++
 		status.ContainerID = fmt.Sprintf("containerd://%s-%d", name, status.RestartCount)
 	}
@@ -107,7 +107,7 @@ func (node) report(p *corev1.Pod, spec *corev1.Container, status *corev1.Contain
 	}
 	all[spec.Name] = pub.RuntimeContainerMeta{
 		Name: spec.Name, ContainerID: status.ContainerID, RestartCount: status.RestartCount,
-		Hashes: pub.RuntimeContainerHashes{PlainHash: plainHash(spec), ExtractedEnvFromMetadataHash: environmentHash(p, spec)},
+		Hashes: pub.RuntimeContainerHashes{PlainHash: plainHash(spec), ExtractedEnvFromMetadataHash: EnvironmentHash(Environment(p, spec))},
 	}
 	var set pub.RuntimeContainerMetaSet
 	for _, meta := range all {

@@ -242,7 +242,7 @@ func TestAnInjectorsVersionIsNoPartOfTheEnvironmentsHash(t *testing.T) {
 	p.Annotations = map[string]string{"v": "2"}
 	versioned := container("log", "log:v1", fromField("SIDECARSET_VERSION", "metadata.annotations['v']"), fromField("SIDECARSET_VERSION_ALT", "metadata.annotations['w']"))
 	plain := container("log", "log:v1", fromField("NODE", "spec.nodeName"), fromField("NAME", "metadata.name"))
-	if a, b := environmentHash(p, &versioned), environmentHash(p, &plain); a != b {
+	if a, b := EnvironmentHash(Environment(p, &versioned)), EnvironmentHash(Environment(p, &plain)); a != b {
 		t.Errorf("the hash is %d with an injector's version and %d without", a, b)
 	}
 }
@@ -252,12 +252,12 @@ func TestEnvironmentHashDependsOnValuesNotOnOrder(t *testing.T) {
 	p.Labels, p.Annotations = map[string]string{"a": "1"}, map[string]string{"b": "2"}
 	one := container("app", "app:v1", fromField("A", "metadata.labels['a']"), fromField("B", "metadata.annotations['b']"))
 	two := container("app", "app:v1", fromField("B", "metadata.annotations['b']"), fromField("A", "metadata.labels['a']"))
-	was := environmentHash(p, &one)
-	if got := environmentHash(p, &two); got != was {
+	was := EnvironmentHash(Environment(p, &one))
+	if got := EnvironmentHash(Environment(p, &two)); got != was {
 		t.Errorf("the hash of the other order is %d, want %d", got, was)
 	}
 	p.Labels["a"] = "2"
-	if got := environmentHash(p, &one); got == was {
+	if got := EnvironmentHash(Environment(p, &one)); got == was {
 		t.Error("another value has the same hash")
 	}
 }

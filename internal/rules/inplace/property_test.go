@@ -161,7 +161,7 @@ func (w *world) check() {
 		if wanted := w.template.Spec.Containers[i].Image; c.Image != wanted || status.Image != wanted || w.seen[c.Name] != wanted {
 			w.Fatalf("the update is done, and %s has %s and runs %s instead of %s", c.Name, c.Image, status.Image, wanted)
 		}
-		if got, want := runtimeMeta(w.pod)[c.Name].Hashes.ExtractedEnvFromMetadataHash, environmentHash(w.pod, c); got != want {
+		if got, want := runtimeMeta(w.pod)[c.Name].Hashes.ExtractedEnvFromMetadataHash, EnvironmentHash(Environment(w.pod, c)); got != want {
 			w.Fatalf("the update is done, and the environment of %s is not", c.Name)
 		}
 		if !equality.Semantic.DeepEqual(w.template.Spec.Containers[i].Resources, *status.Resources) {

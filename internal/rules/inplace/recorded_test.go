@@ -130,7 +130,7 @@ func TestRecordedHashes(t *testing.T) {
 				if got := plainHash(container); got != meta.Hashes.PlainHash {
 					t.Errorf("the hash of %s is %d, want the kubelet's %d", name, got, meta.Hashes.PlainHash)
 				}
-				if got := environmentHash(p, container); got != meta.Hashes.ExtractedEnvFromMetadataHash {
+				if got := EnvironmentHash(Environment(p, container)); got != meta.Hashes.ExtractedEnvFromMetadataHash {
 					t.Errorf("the hash of %s's environment is %d, want the node daemon's %d", name, got, meta.Hashes.ExtractedEnvFromMetadataHash)
 				}
 			}

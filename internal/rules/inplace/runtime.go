@@ -52,7 +52,7 @@ func startedFrom(p *corev1.Pod, container *corev1.Container, image string) bool 
 func vouches(metas map[string]pub.RuntimeContainerMeta, status *corev1.ContainerStatus, spec *corev1.Container) bool {
 	meta, known := metas[spec.Name]
 	return known && status != nil && status.ContainerID == meta.ContainerID &&
-		(meta.Hashes.PlainHash == plainHash(spec) || meta.Hashes.PlainHash == olderPlainHash(spec))
+		StartedFrom(spec, meta.Hashes.PlainHash)
 }
 
 // environmentProgress judges whether a container runs with the labels and annotations that its environment takes. Only the node daemon knows.
@@ -68,16 +68,15 @@ func environmentProgress(p *corev1.Pod, metas map[string]pub.RuntimeContainerMet
 	if !known {
 		return Verdict{Why: fmt.Sprintf("no node daemon tells whether container %s runs with its new environment", name)}
 	}
-	if meta.Hashes.ExtractedEnvFromMetadataHash != environmentHash(p, container) {
+	if meta.Hashes.ExtractedEnvFromMetadataHash != EnvironmentHash(Environment(p, container)) {
 		return Verdict{Why: fmt.Sprintf("container %s does not run with its new environment yet", name)}
 	}
 	return Verdict{Done: true}
 }
 
-// environmentHash returns the hash of those environment variables of a container that come from labels and annotations.
-//
-// Wire: the node daemon stores the same hash on the Pod.
-func environmentHash(p *corev1.Pod, container *corev1.Container) uint64 {
+// Environment returns those environment variables of a container that come from labels and annotations, sorted by name, with the values that the
+// Pod has for them now: what the container would run with if it were started again.
+func Environment(p *corev1.Pod, container *corev1.Container) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for i := range container.Env {
 		v := &container.Env[i]
@@ -89,7 +88,19 @@ func environmentHash(p *corev1.Pod, container *corev1.Container) uint64 {
 		}
 	}
 	slices.SortStableFunc(env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	return env
+}
+
+// EnvironmentHash returns the hash of an environment as Environment returns it. That of an empty one is not 0.
+//
+// Wire: the node daemon stores it on the Pod, of what a container really runs with.
+func EnvironmentHash(env []corev1.EnvVar) uint64 {
 	return hashOf(env)
+}
+
+// StartedFrom reports whether a container on which a kubelet has put the hash was started from the present image of its spec.
+func StartedFrom(container *corev1.Container, hash uint64) bool {
+	return hash == plainHash(container) || hash == olderPlainHash(container)
 }
 
 // plainHash returns the hash that a kubelet since 1.31 puts on a container: of its image and its name.

@@ -1,0 +1,125 @@
+package imagepulljob
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pull"
+)
+
+// Jobs finds the jobs that something concerns that does not say so itself.
+type Jobs struct {
+	// Reader is a cache.
+	client.Reader
+}
+
+// OfNodeImage returns the jobs that asked for a tag of which a NodeImage says something new, and all running ones when a NodeImage comes, goes, or
+// changes its labels.
+func (j Jobs) OfNodeImage(ctx context.Context, before, after *v1beta1.NodeImage) ([]types.NamespacedName, error) {
+	if before == nil || after == nil || !maps.Equal(before.Labels, after.Labels) {
+		return j.running(ctx, "", func(*v1beta1.ImagePullJob) bool { return true })
+	}
+	if before.ResourceVersion == after.ResourceVersion {
+		return nil, nil
+	}
+	concerned := map[types.NamespacedName]bool{}
+	for _, pair := range [][2]*v1beta1.NodeImage{{before, after}, {after, before}} {
+		for repository := range pair[0].Spec.Images {
+			for i := range pair[0].Spec.Images[repository].Tags {
+				tag := &pair[0].Spec.Images[repository].Tags[i]
+				if !says(pair[0], pair[1], repository, tag) {
+					note(tag, concerned)
+				}
+			}
+		}
+	}
+	if len(before.Spec.Images) >= v1beta1.MaxNodeImages && len(after.Spec.Images) < v1beta1.MaxNodeImages {
+		// Others may have waited for the room.
+		return j.running(ctx, "", func(*v1beta1.ImagePullJob) bool { return true })
+	}
+	return slices.Collect(maps.Keys(concerned)), nil
+}
+
+// says reports whether b says the same of a tag as a.
+func says(a, b *v1beta1.NodeImage, repository string, tag *v1beta1.ImageTagSpec) bool {
+	others := b.Spec.Images[repository].Tags
+	i := slices.IndexFunc(others, func(t v1beta1.ImageTagSpec) bool { return t.Tag == tag.Tag })
+	if i < 0 || others[i].Version != tag.Version || len(others[i].OwnerReferences) != len(tag.OwnerReferences) {
+		return false
+	}
+	of, by := pull.StatusOf(a, repository, tag), pull.StatusOf(b, repository, &others[i])
+	return of == nil && by == nil || of != nil && by != nil && of.Phase == by.Phase
+}
+
+func note(tag *v1beta1.ImageTagSpec, concerned map[types.NamespacedName]bool) {
+	for _, owner := range tag.OwnerReferences {
+		if owner.Kind == "ImagePullJob" {
+			concerned[types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}] = true
+		}
+	}
+}
+
+// OfNode returns the running jobs when a node comes, goes, or becomes ready or not. Its labels they see in its NodeImage.
+func (j Jobs) OfNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
+	if before != nil && after != nil && isReady(before) == isReady(after) {
+		return nil, nil
+	}
+	return j.running(ctx, "", func(*v1beta1.ImagePullJob) bool { return true })
+}
+
+// OfPod returns the running jobs that select a Pod which comes to a node, or leaves it, or changes its labels.
+func (j Jobs) OfPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
+	is, was := after, before
+	if is == nil {
+		is = before
+	}
+	if was == nil {
+		was = after
+	}
+	same := before != nil && after != nil && before.Spec.NodeName == after.Spec.NodeName && before.Status.Phase == after.Status.Phase &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && maps.Equal(before.Labels, after.Labels)
+	if same || was.Spec.NodeName == "" && is.Spec.NodeName == "" {
+		return nil, nil
+	}
+	return j.running(ctx, is.Namespace, func(job *v1beta1.ImagePullJob) bool {
+		if job.Spec.PodSelector == nil {
+			return false
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&job.Spec.PodSelector.LabelSelector)
+		return err == nil && (selector.Matches(labels.Set(is.Labels)) || selector.Matches(labels.Set(was.Labels)))
+	})
+}
+
+// OfCopy returns the jobs that a copied Secret is for, when it goes: they make it again if they still need it.
+func OfCopy(_ context.Context, before, after *corev1.Secret) ([]types.NamespacedName, error) {
+	switch {
+	case after == nil:
+		return pull.ReferencesOf(before), nil
+	case after.DeletionTimestamp != nil:
+		return pull.ReferencesOf(after), nil
+	default:
+		return nil, nil
+	}
+}
+
+func (j Jobs) running(ctx context.Context, namespace string, concerned func(*v1beta1.ImagePullJob) bool) ([]types.NamespacedName, error) {
+	var all v1beta1.ImagePullJobList
+	if err := j.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var out []types.NamespacedName
+	for i := range all.Items {
+		if job := &all.Items[i]; job.Status.CompletionTime == nil && concerned(job) {
+			out = append(out, client.ObjectKeyFromObject(job))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,196 @@
+package imagepulljob
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/pull"
+)
+
+// eventPullImageFailed is the reason of events about nodes that did not pull. Wire: users' alerts match it.
+const eventPullImageFailed = "PullImageFailed"
+
+// Plan decides the next step. It reads only the survey and changes nothing.
+//
+// Secrets are copied first, as the daemons of nodes look for them as soon as they are asked. Then nodes are asked, as many as may pull at the same
+// time, and those that are not Ready besides: they can't pull, and if they do not come back in time they have failed, but they delay no other.
+func Plan(v Survey) plan.Plan {
+	b := plan.For(summary(&v))
+	switch {
+	case v.Job.DeletionTimestamp != nil:
+		v.letGo(b)
+		return b.Plan()
+	case v.Job.Status.CompletionTime != nil:
+		v.letGo(b)
+		v.expire(b)
+		return b.Plan()
+	case v.problem != nil:
+		return b.Stop(v.problem)
+	}
+	for _, reason := range v.unread {
+		b.Hold(plan.Hold{Why: reason})
+	}
+	if v.isOver() {
+		// The status says so; the pass after it tidies up.
+		return b.Plan()
+	}
+	v.copySecrets(b)
+	v.askNodes(b)
+	v.tellOfSilence(b)
+	v.recheck(b)
+	return b.Plan()
+}
+
+// summary describes the job in a line.
+func summary(v *Survey) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "ImagePullJob %s/%s   %s", v.Job.Namespace, v.Job.Name, v.Job.Spec.Image)
+	switch {
+	case v.Job.DeletionTimestamp != nil:
+	case v.Job.Status.CompletionTime != nil:
+		out.WriteString(", completed")
+	case v.problem == nil:
+		c := v.count()
+		fmt.Fprintf(&out, ", nodes %d, pulling %d of %d, succeeded %d, failed %d", len(v.nodes), c.active, v.parallelism, c.succeeded, c.failed)
+	}
+	return out.String()
+}
+
+// letGo takes the finalizer off that older software put on jobs. Nothing has to be done before a job may go.
+func (v *Survey) letGo(b *plan.Builder) {
+	if !slices.Contains(v.Job.Finalizers, keys.ImagePullJobFinalizer) {
+		return
+	}
+	after := v.Job.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == keys.ImagePullJobFinalizer })
+	b.First(plan.Action{
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
+		What: "take the finalizer off", Why: "no Secret depends on the job any more",
+	})
+}
+
+// expire deletes the job once its time is up.
+func (v *Survey) expire(b *plan.Builder) {
+	ttl := v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished
+	if ttl == nil {
+		return
+	}
+	wait := v.Job.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(v.Now)
+	if wait > 0 {
+		b.Recheck(wait, fmt.Sprintf("the job is deleted (ttlSecondsAfterFinished %d)", *ttl))
+		return
+	}
+	b.Do(plan.Action{
+		Verb: plan.Delete, Concern: plan.Tidy, Before: v.Job, AnyVersion: true,
+		What: "delete the job", Why: fmt.Sprintf("it completed %d s ago or more", *ttl),
+	})
+}
+
+func (v *Survey) copySecrets(b *plan.Builder) {
+	for _, c := range v.copies {
+		if c.before == nil {
+			b.First(plan.Action{
+				Verb: plan.Create, Concern: plan.Settle, After: c.after,
+				What: "copy Secret", Why: "the daemons of nodes can read Secrets of this namespace only",
+			})
+			continue
+		}
+		b.First(plan.Action{
+			Verb: plan.Update, Concern: plan.Settle, Before: c.before, After: c.after,
+			What: "note the job at the copy of a Secret", Why: "the job needs it too",
+		})
+	}
+}
+
+// askNodes asks as many nodes as there are places, and takes the job off what it does not want any more.
+func (v *Survey) askNodes(b *plan.Builder) {
+	free, waiting := v.parallelism, 0
+	for _, n := range v.nodes {
+		if n.pulls() {
+			free--
+		}
+	}
+	for _, n := range v.nodes {
+		asks := n.State == pull.Unasked && !n.Full && v.parallelism > 0
+		switch {
+		case asks && !n.ready:
+			v.ask(n, b)
+		case asks && free > 0:
+			free--
+			v.ask(n, b)
+		case asks:
+			waiting++
+			if n.Stale {
+				v.drop(n, b)
+			}
+		case n.LacksSecrets:
+			b.Do(plan.Action{
+				Verb: plan.Update, Concern: plan.Rollout, Before: n.image, After: v.want.AddSecrets(n.image),
+				What: "name Secrets", Why: "they were missing when the node was asked",
+			})
+		case n.Stale:
+			v.drop(n, b)
+		}
+	}
+	for _, image := range v.elsewhere {
+		v.drop(&node{image: image}, b)
+	}
+	if waiting > 0 {
+		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes wait for others: parallelism is %d", waiting, v.parallelism)})
+	}
+}
+
+func (v *Survey) ask(n *node, b *plan.Builder) {
+	after, err := v.want.Ask(n.image)
+	if err != nil {
+		b.Hold(plan.Hold{Name: n.name, Why: err.Error()})
+		return
+	}
+	why := "the job selects the node"
+	if !n.ready {
+		why = "the job selects the node, which is not ready and so takes no place of parallelism"
+	}
+	b.Do(plan.Action{
+		Verb: plan.Update, Concern: plan.Rollout, Before: n.image, After: after,
+		What: "pull " + v.want.Image.String(), Why: why,
+	})
+}
+
+func (v *Survey) drop(n *node, b *plan.Builder) {
+	b.Do(plan.Action{
+		Verb: plan.Update, Concern: plan.Tidy, Before: n.image, After: v.want.Drop(n.image),
+		What: "pull another image no more", Why: "the job was changed",
+	})
+}
+
+// tellOfSilence has events tell of nodes that were given up without a word of theirs: of all others their daemons do.
+func (v *Survey) tellOfSilence(b *plan.Builder) {
+	for _, n := range v.nodes {
+		silent := n.Status != nil && (n.Status.Message == pull.MessageSilent || n.Status.Message == pull.MessageDeadline)
+		if n.State == pull.Failed && silent {
+			b.Hold(plan.Hold{Name: n.name, Why: fmt.Sprintf("node %s: %s", n.name, n.Status.Message), Event: eventPullImageFailed})
+		}
+	}
+}
+
+// recheck asks for the next look that no event brings about.
+func (v *Survey) recheck(b *plan.Builder) {
+	if deadline := v.deadline(); !deadline.IsZero() {
+		b.Recheck(deadline.Sub(v.Now), fmt.Sprintf("activeDeadlineSeconds is %d", *v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
+	}
+	unfinished := false
+	for _, n := range v.nodes {
+		unfinished = unfinished || n.State == pull.Pulling || n.State == pull.Unasked
+		if !n.Again.IsZero() {
+			b.Recheck(n.Again.Sub(v.Now), "a node pulls again, as the job never completes")
+		}
+	}
+	if unfinished && len(v.unread) > 0 {
+		b.Recheck(observe.SourceStands, "a Secret may be there")
+	}
+}

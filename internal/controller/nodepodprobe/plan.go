@@ -1,0 +1,122 @@
+package nodepodprobe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/probe"
+)
+
+// Survey is all that one pass looks at.
+type Survey struct {
+	Node *corev1.Node
+	// Probes is the NodePodProbe of the node; nil if there is none.
+	Probes *v1alpha1.NodePodProbe
+	// Pods are those on the node.
+	Pods []*corev1.Pod
+	// Markers are those of the namespaces of these Pods.
+	Markers []*v1alpha1.PodProbeMarker
+	Options Options
+}
+
+// Observe makes every read of a pass.
+func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Survey, error) {
+	v := Survey{Node: node, Probes: &v1alpha1.NodePodProbe{}}
+	err := r.Get(ctx, client.ObjectKeyFromObject(node), v.Probes)
+	if apierrors.IsNotFound(err) {
+		v.Probes, err = nil, nil
+	}
+	if err != nil {
+		return Survey{}, fmt.Errorf("reading NodePodProbe %s: %w", node.Name, err)
+	}
+	var pods corev1.PodList
+	if err := r.List(ctx, &pods, client.MatchingFields{ByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return Survey{}, fmt.Errorf("listing Pods: %w", err)
+	}
+	seen := map[string]bool{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		v.Pods = append(v.Pods, p)
+		if seen[p.Namespace] {
+			continue
+		}
+		seen[p.Namespace] = true
+		var markers v1alpha1.PodProbeMarkerList
+		if err := r.List(ctx, &markers, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return Survey{}, fmt.Errorf("listing PodProbeMarkers: %w", err)
+		}
+		for j := range markers.Items {
+			v.Markers = append(v.Markers, &markers.Items[j])
+		}
+	}
+	return v, nil
+}
+
+// Plan decides the next step. It reads only the survey and changes nothing.
+func Plan(v Survey) plan.Plan {
+	b := plan.For(fmt.Sprintf("Node %s   pods %d, markers %d", v.Node.Name, len(v.Pods), len(v.Markers)))
+	markers := probe.NewMarkers(v.Markers)
+	virtual := v.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual
+	switch {
+	case virtual || v.Node.DeletionTimestamp != nil:
+		if v.Probes != nil && v.Probes.DeletionTimestamp == nil {
+			b.Do(remove(v.Probes, "no daemon runs on the node, or not for long"))
+		}
+	default:
+		v.ask(b, markers)
+	}
+	for _, p := range v.Pods {
+		if !probe.IsProbed(p) {
+			continue
+		}
+		questions, _ := markers.Of(p)
+		var results probe.Results
+		switch {
+		case len(questions) == 0:
+			continue
+		case virtual && v.Options.Virtual:
+			results = probe.FromConditions(p, questions)
+		case !virtual && v.Probes != nil:
+			results = probe.ResultsOf(p, &v.Probes.Status)
+		}
+		if after := probe.Mark(p, questions, results); after != p {
+			// It is right whatever else has changed on the Pod: it speaks only of keys and conditions of its own.
+			b.Do(plan.Action{
+				Verb: plan.UpdateStatus, Concern: plan.Settle, Before: p, After: after, AnyVersion: true,
+				What: "mark", Why: "its containers have answered",
+			})
+		}
+	}
+	return b.Plan()
+}
+
+// ask has the node's daemon ask what the markers want.
+func (v Survey) ask(b *plan.Builder, markers probe.Markers) {
+	wanted := v1alpha1.NodePodProbeSpec{PodProbes: markers.Wanted(v.Pods)}
+	switch {
+	case v.Probes == nil:
+		created := &v1alpha1.NodePodProbe{Spec: wanted}
+		created.Name = v.Node.Name
+		b.Do(plan.Action{Verb: plan.Create, Concern: plan.Scale, After: created, What: "create", Why: "every node with a daemon has one"})
+	case v.Probes.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(v.Probes.Spec, wanted):
+		after := v.Probes.DeepCopy()
+		after.Spec = wanted
+		b.Do(plan.Action{
+			Verb: plan.Update, Concern: plan.Scale, Before: v.Probes, After: after, AnyVersion: true, // the daemon writes the status all the time
+			What: "ask", Why: fmt.Sprintf("%d Pods are to be asked", len(wanted.PodProbes)),
+		})
+	}
+}
+
+func remove(p *v1alpha1.NodePodProbe, why string) plan.Action {
+	return plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: p, AnyVersion: true, What: "delete", Why: why}
+}

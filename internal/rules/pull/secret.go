@@ -1,0 +1,111 @@
+package pull
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+// The daemons of nodes may read the Secrets of one namespace only, so those that jobs name are copied there. One copy serves all jobs that name the
+// same Secret, and says in its annotations which these are.
+
+// SourceOf returns which Secret a copy is of; false for a Secret that is none.
+func SourceOf(s *corev1.Secret) (types.NamespacedName, bool) {
+	return parseKey(s.Annotations[keys.PullSecretSource])
+}
+
+// ReferencesOf returns the jobs that a copy is for, sorted.
+func ReferencesOf(s *corev1.Secret) []types.NamespacedName {
+	var out []types.NamespacedName
+	for text := range strings.SplitSeq(s.Annotations[keys.PullSecretReferences], ",") {
+		if key, ok := parseKey(strings.TrimSpace(text)); ok {
+			out = append(out, key)
+		}
+	}
+	return normal(out)
+}
+
+func parseKey(text string) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(text, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok && namespace != "" && name != ""
+}
+
+// normal returns keys sorted, each once.
+func normal(all []types.NamespacedName) []types.NamespacedName {
+	out := slices.Clone(all)
+	slices.SortFunc(out, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// CopyOf finds the copy of a Secret; nil when there is none.
+func CopyOf(source types.NamespacedName, copies []*corev1.Secret) *corev1.Secret {
+	for _, c := range copies {
+		if of, ok := SourceOf(c); ok && of == source && c.DeletionTimestamp == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// longestName is the most that a name of an object can have.
+const longestName = 253
+
+// NewCopy returns a copy of a Secret without labels or annotations of its source, which may mean something to others. Its name is that of the source
+// and six digits that depend on the namespace and name of the source; should another Secret have it, on how many do.
+func NewCopy(source *corev1.Secret, namespace string, others []*corev1.Secret) *corev1.Secret {
+	key := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}
+	name := ""
+	for try := 0; name == "" || slices.ContainsFunc(others, func(s *corev1.Secret) bool { return s.Name == name }); try++ {
+		text := key.String()
+		if try > 0 {
+			text = fmt.Sprintf("%s#%d", key, try)
+		}
+		sum := sha256.Sum256([]byte(text))
+		stem := source.Name[:min(len(source.Name), longestName-7)]
+		name = stem + "-" + hex.EncodeToString(sum[:3])
+	}
+	c := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{
+			keys.PullSecretSource: key.String(),
+			keys.PullSecretMode:   string(v1beta1.ReferenceBatch),
+		}},
+		Type: source.Type,
+	}
+	return Refresh(c, source)
+}
+
+// Refresh returns the copy with what its source holds now.
+func Refresh(c, source *corev1.Secret) *corev1.Secret {
+	c = c.DeepCopy()
+	fresh := source.DeepCopy()
+	c.Data, c.Immutable = fresh.Data, fresh.Immutable
+	return c
+}
+
+// WithReferences returns the copy with the jobs that it is for.
+func WithReferences(c *corev1.Secret, jobs []types.NamespacedName) *corev1.Secret {
+	c = c.DeepCopy()
+	texts := make([]string, 0, len(jobs))
+	for _, key := range normal(jobs) {
+		texts = append(texts, key.String())
+	}
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[keys.PullSecretReferences] = strings.Join(texts, ",")
+	return c
+}
+
+// ReferenceTo returns how NodeImages name a copy.
+func ReferenceTo(c *corev1.Secret) v1beta1.ReferenceObject {
+	return v1beta1.ReferenceObject{Namespace: c.Namespace, Name: c.Name, Mode: v1beta1.ReferenceBatch}
+}
