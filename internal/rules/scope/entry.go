@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// longest is how many bytes an expression may have. The API server takes up to 100,000 characters, and compiles them whenever the
-	// configuration changes.
-	longest = 32 << 10
+	// longest is how many bytes an expression may have. The API server takes up to 100,000 characters, but compiles them whenever the
+	// configuration changes, which takes it a good second for each 20,000 that are all alternatives.
+	longest = 16 << 10
 	// mostGroups is how many different requirements on the labels of namespaces are told to the API server.
 	mostGroups = 8
 )

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ const everyPod = "true"
 //
 //	[has(object.metadata.labels) ? object.metadata.labels : {}].exists(labels,
 //	"app" in labels && labels["app"] == "web" ||
-//	request.namespace == "shop" && "app" in labels && labels["app"] == "db" && "tier" in labels && labels["tier"] in ["a","b"])
+//	request.namespace == "shop" && "tier" in labels && labels["tier"] in ["a","b"] && "app" in labels && labels["app"] == "db")
 func Expression(interests []Interest, limit int) string {
 	for _, coarse := range []func(Interest) Interest{asItIs, byKeys, byNamespace} {
 		if out := disjunction(interests, coarse); len(out) <= limit {
@@ -50,28 +51,31 @@ func byKeys(i Interest) Interest {
 // byNamespace keeps nothing of what is said of Pods.
 func byNamespace(i Interest) Interest { return Interest{names: i.names} }
 
-// disjunction returns the expression for interests that are first made coarser. Interests in one label only, of which there are mostly many,
-// are taken together.
+// disjunction returns the expression for interests that are first made coarser. Interests that differ only in the values of one label, of which
+// there are mostly many, are taken together: the API server takes long to compile alternatives, and hardly any time for values.
 func disjunction(interests []Interest, coarse func(Interest) Interest) string {
+	values := map[string]map[string]bool{} // of each label
+	for _, full := range interests {
+		for _, r := range coarse(full).pods {
+			if isValue(r.Operator()) {
+				add(values, r.Key(), r.ValuesUnsorted())
+			}
+		}
+	}
 	terms := map[string]bool{}
-	together := map[[2]string]map[string]bool{} // values by namespaces and key
+	together := map[group]map[string]bool{}
 	for _, full := range interests {
 		i := coarse(full)
-		names := conjunction(i.names, nameMeets)
-		if len(i.pods) == 1 && isValue(i.pods[0].Operator()) {
-			group := [2]string{names, i.pods[0].Key()}
-			if together[group] == nil {
-				together[group] = map[string]bool{}
-			}
-			for _, value := range i.pods[0].ValuesUnsorted() {
-				together[group][value] = true
-			}
+		at := mostVaried(i.pods, values)
+		if at < 0 {
+			terms[both(conjunction(i.names, nameMeets), conjunction(i.pods, labelMeets))] = true
 			continue
 		}
-		terms[both(names, conjunction(i.pods, labelMeets))] = true
+		others := slices.Delete(slices.Clone(i.pods), at, at+1)
+		add(together, group{conjunction(i.names, nameMeets), conjunction(others, labelMeets), i.pods[at].Key()}, i.pods[at].ValuesUnsorted())
 	}
-	for group, values := range together {
-		terms[both(group[0], labelIn(group[1], slices.Sorted(maps.Keys(values))))] = true
+	for g, values := range together {
+		terms[both(g.names, both(labelIn(g.key, slices.Sorted(maps.Keys(values))), g.others))] = true
 	}
 	switch {
 	case len(terms) == 0:
@@ -80,6 +84,38 @@ func disjunction(interests []Interest, coarse func(Interest) Interest) string {
 		return everyPod
 	}
 	return "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(labels,\n" + strings.Join(slices.Sorted(maps.Keys(terms)), " ||\n") + ")"
+}
+
+// group is interests that are the same but for the values of one label.
+type group struct{ names, others, key string }
+
+func add[K comparable](to map[K]map[string]bool, key K, values []string) {
+	if to[key] == nil {
+		to[key] = map[string]bool{}
+	}
+	for _, value := range values {
+		to[key][value] = true
+	}
+}
+
+// mostVaried returns the position of the requirement on the value of a label that has the most values in all; -1 if there is none.
+func mostVaried(requirements labels.Requirements, values map[string]map[string]bool) int {
+	best := -1
+	for i := range requirements {
+		if !isValue(requirements[i].Operator()) {
+			continue
+		}
+		if best < 0 {
+			best = i
+			continue
+		}
+		more := cmp.Compare(len(values[requirements[i].Key()]), len(values[requirements[best].Key()]))
+		// The same one in whatever order they come: the configuration must not change by itself.
+		if cmp.Or(more, -cmp.Compare(requirements[i].String(), requirements[best].String())) > 0 {
+			best = i
+		}
+	}
+	return best
 }
 
 func isValue(o selection.Operator) bool {
