@@ -152,6 +152,7 @@ func (o *Options) validate() error {
 		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
 		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
+		{"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers},
 	} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)

@@ -20,8 +20,9 @@ namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: real}}
 containers:
 - {name: cold, image: "busybox:1", command: [sleep, "100000"]}
 - name: hot
-  image: app:1
-  upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "app:idle"}
+  image: busybox:1
+  command: [sleep, "100000"]
+  upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "busybox:idle"}
 initContainers:
 - {name: native, image: "busybox:1", command: [sleep, "100000"], restartPolicy: Always}
 `

@@ -1,20 +1,21 @@
 package sidecarset
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -93,28 +94,25 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 	}
 }
 
-// watchRollout returns a function that stops watching and returns the most updated Pods that were out of service at once.
+// watchRollout follows all Pods, and returns a function that stops it and returns the most of them that were not ready at once.
 func (e *env) watchRollout() func() int {
-	ctx, cancel := context.WithCancel(e.ctx)
-	var most atomic.Int64
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			var list corev1.PodList
-			if err := e.List(ctx, &list, client.InNamespace(e.namespace)); err == nil {
-				down := int64(0)
-				for i := range list.Items {
-					if !isReady(&list.Items[i]) {
-						down++
-					}
-				}
-				most.Store(max(most.Load(), down))
-			}
-			time.Sleep(10 * time.Millisecond)
+	down := map[types.UID]bool{}
+	most := 0
+	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+		p, isPod := event.Object.(*corev1.Pod)
+		if !isPod {
+			return // a bookmark
 		}
-	}()
-	return func() int { cancel(); <-done; return int(most.Load()) }
+		if delete(down, p.UID); event.Type != watch.Deleted && !isReady(p) {
+			down[p.UID] = true
+		}
+		most = max(most, len(down))
+	})
+	e.must(err)
+	return func() int {
+		e.must(stop())
+		return most
+	}
 }
 
 // TestPartitionAndMaxUnavailable rolls an image out in two steps, and never has more Pods out of service than allowed.
@@ -313,4 +311,29 @@ func TestARefusingPodHoldsBackNoOther(t *testing.T) {
 	e.counts(3, 2, 3, 2)
 	e.must(e.Delete(e.ctx, policy))
 	e.counts(3, 3, 3, 3)
+}
+
+// TestNamespacesAreSelectedByLabel takes the label off a namespace: its Pods no longer count, and get no new image.
+func TestNamespacesAreSelectedByLabel(t *testing.T) {
+	e := newEnv(t)
+	label := func(value any) {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": value}}})
+		e.must(err)
+		e.must(e.Patch(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, client.RawPatch(types.MergePatchType, patch)))
+	}
+	label(e.namespace)
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
+	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: `+e.namespace+`}}, containers: [{name: log, image: "log:1"}]}`), &set.Spec))
+	e.create(set)
+	e.newPods(2)
+	e.counts(2, 2, 2, 2)
+	label(nil)
+	e.counts(0, 0, 0, 0)
+	e.image("log:2")
+	e.rests("nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
+	label(e.namespace)
+	e.counts(2, 2, 2, 2)
+	if got := imageOf(e.pod("web-0"), "log"); got != "log:2" {
+		t.Errorf("the sidecar has %s, want log:2", got)
+	}
 }

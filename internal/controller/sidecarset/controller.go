@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -48,7 +49,7 @@ func Add(mgr manager.Manager, c Config) error {
 	for _, s := range []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{}, loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, PodEvents()),
-		source.Kind(mgr.GetCache(), &corev1.Namespace{}, NamespaceEvents(mgr.GetCache())),
+		source.Kind(mgr.GetCache(), namespaceMetadata(), NamespaceEvents(mgr.GetCache())),
 	} {
 		if err := ctl.Watch(s); err != nil {
 			return fmt.Errorf("watching: %w", err)
@@ -89,8 +90,8 @@ func isSame(a, b *corev1.Pod) bool {
 }
 
 // NamespaceEvents leads from a namespace whose labels have changed to the SidecarSets that select namespaces.
-func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*corev1.Namespace, reconcile.Request] {
-	return loop.AffectedEvents(func(ctx context.Context, before, after *corev1.Namespace) ([]types.NamespacedName, error) {
+func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return loop.AffectedEvents(func(ctx context.Context, before, after *metav1.PartialObjectMetadata) ([]types.NamespacedName, error) {
 		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
 			return nil, nil // Pods come after their namespace and go before it
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,13 @@ func Observe(ctx context.Context, r observe.Reader, set *v1beta1.SidecarSet, o O
 	return s, nil
 }
 
+// namespaceMetadata returns an empty namespace. Admission reads the same part of them, from the same cache.
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
 // namespaceLabels returns the labels of the Pods' namespaces. One that is gone has none.
 func namespaceLabels(ctx context.Context, r observe.Reader, pods []*corev1.Pod) (map[string]map[string]string, error) {
 	out := map[string]map[string]string{}
@@ -50,8 +58,8 @@ func namespaceLabels(ctx context.Context, r observe.Reader, pods []*corev1.Pod) 
 		if _, known := out[p.Namespace]; known {
 			continue
 		}
-		var namespace corev1.Namespace
-		if err := client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Name: p.Namespace}, &namespace)); err != nil {
+		namespace := namespaceMetadata()
+		if err := client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Name: p.Namespace}, namespace)); err != nil {
 			return nil, fmt.Errorf("reading namespace %s: %w", p.Namespace, err)
 		}
 		out[p.Namespace] = namespace.Labels

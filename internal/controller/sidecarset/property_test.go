@@ -32,7 +32,7 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 				l := NewLoop(Config{Options: Options{Namespace: "kruise-system"}, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
 				l.Plan = planner.In(w)
 				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-					promises.On(loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)), promises.On(PodEvents()), promises.On(NamespaceEvents(c.Cached)),
+					promises.On(loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)), promises.On(PodEvents()),
 				}}
 			},
 			Act: s.act, Relent: s.relent, Check: invariant.CheckSidecarSet,
@@ -48,5 +48,5 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 }
 
 func watched() []client.Object {
-	return []client.Object{&v1beta1.SidecarSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.Namespace{}}
+	return []client.Object{&v1beta1.SidecarSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}}
 }
