@@ -197,6 +197,9 @@ const (
 	// SidecarSetLegacyFields is the annotation of a stored SidecarSet with what v1alpha1 says in fields that v1beta1 does not have, as JSON.
 	// Conversion writes and reads it.
 	SidecarSetLegacyFields = "apps.kruise.io/sidecarset-legacy-fields"
+	// PodScopePending is the annotation of the mutating webhook configuration with what SidecarSets select that have been admitted and may not be
+	// stored yet, as JSON. The managers write and read it.
+	PodScopePending = "apps.kruise.io/pod-scope-pending"
 )
 
 // Environment variables of injected containers. The Pod webhook writes them.

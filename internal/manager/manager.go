@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -163,8 +164,9 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
 				&batchv1.Job{}:        {Transform: observe.SlimJob, Field: within},
+				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
 				// Nothing but barriers is read from the cache.
-				&corev1.ConfigMap{}: {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
 				// The only ones that the manager may list.
 				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},

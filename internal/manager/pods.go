@@ -31,6 +31,7 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		return pods.Chain{}, err
 	}
 	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: []pods.Step{
+		awaited(mgr, live, catalog),
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
 			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),

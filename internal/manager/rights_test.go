@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 )
 
 // TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
@@ -98,7 +100,7 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 	spareNamespace(mutating, "elsewhere")
 	spareNamespace(mutating, "elsewhere")
 	for _, hook := range mutating.Webhooks {
-		if hook.Name != "mpod.kb.io" {
+		if hook.Name != scoping.LaunchOrder {
 			continue
 		}
 		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, hook.NamespaceSelector.MatchExpressions[1].Values); diff != "" {

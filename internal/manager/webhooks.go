@@ -87,6 +87,10 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	if err != nil {
 		return err
 	}
+	accepted, err := scoped(mgr, live, s)
+	if err != nil {
+		return err
+	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
 		Pods:      chain,
@@ -111,13 +115,14 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
-		AdvancedCronJob:   validating.AdvancedCronJobOptions{Templates: templates},
-		BroadcastJob:      validating.BroadcastJobOptions{Templates: templates},
+		AdvancedCronJob: validating.AdvancedCronJobOptions{Templates: templates},
+		BroadcastJob:    validating.BroadcastJobOptions{Templates: templates},
 		SidecarSet: validating.SidecarSetOptions{
 			Live:          live,
 			Namespace:     s.Webhook.PodNamespace,
 			Templates:     templates,
 			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+			Accepted:      accepted,
 		},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
 		PodProbeMarker:    validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},

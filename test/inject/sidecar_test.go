@@ -436,7 +436,8 @@ func TestAnnotationsThatTheAdministratorAllows(t *testing.T) {
 // there.
 func TestWithoutAManager(t *testing.T) {
 	e := sequential(t)
-	pod := `{metadata: {name: web, labels: {app: web}}, spec: {containers: [{name: app, image: i}]}}`
+	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
+	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
 	before := e.newPod(strings.Replace(pod, "name: web", "name: before", 1))
 	manager.Stop()
 	startManager := sync.OnceFunc(func() { // other tests need it, whatever becomes of this one

@@ -32,7 +32,12 @@ type SidecarSetOptions struct {
 	// AnyAnnotation lets SidecarSets write every annotation that no rule of the configuration speaks of (gate
 	// SidecarSetPatchPodMetadataDefaultsAllowed).
 	AnyAnnotation bool
+	// Accepted is told of each SidecarSet that is about to be stored with another spec, which is refused if it fails. It may be nil.
+	Accepted OnAccept
 }
+
+// OnAccept is told of a SidecarSet that is about to be stored, and of the one that it replaces, nil if there is none.
+type OnAccept func(ctx context.Context, before, after *v1beta1.SidecarSet) error
 
 // SidecarSet returns the handler that validates SidecarSets of both versions.
 func SidecarSet(o SidecarSetOptions) admission.Handler {
@@ -66,6 +71,11 @@ func (o SidecarSetOptions) written(ctx context.Context, asked admission.Request)
 	}
 	if len(found.errors) > 0 {
 		return invalid(asked, now.userErrors(found.errors)).WithWarnings(found.warnings...)
+	}
+	if dryRun := asked.DryRun != nil && *asked.DryRun; o.Accepted != nil && !dryRun {
+		if err := o.Accepted(ctx, c.old, c.new); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
 	}
 	return admission.Allowed("").WithWarnings(slices.Concat(found.warnings, c.warnings(), now.spellingWarnings())...)
 }
