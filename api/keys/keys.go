@@ -125,6 +125,11 @@ const (
 	PullSecretReferences = "imagepulljobs.kruise.io/references"
 	// PullSecretMode is the annotation that, with the value batch, marks a Secret as a copy.
 	PullSecretMode = "imagepulljobs.kruise.io/mode"
+	// ControlPlane is the Pod label that says which part of Kruise a Pod is: ControlPlaneDaemon for the daemon of a node. The manifests of an
+	// installation write it, the ImagePullJob controller reads it.
+	ControlPlane = "control-plane"
+	// ControlPlaneDaemon is the value of ControlPlane for daemons.
+	ControlPlaneDaemon = "daemon"
 	// PulledBy is the annotation in the sandbox configuration of every pull of the daemon, with the value PulledByDaemon. Plugins of container
 	// runtimes read it.
 	PulledBy = "apps.kruise.io/pulling-image-by"

@@ -303,11 +303,19 @@ func (e *Executor) delete(ctx context.Context, owner plan.Object, a plan.Action,
 }
 
 func (e *Executor) patch(ctx context.Context, owner plan.Object, a plan.Action, p part, condition precondition) (plan.Object, error) {
+	object := named(a.After)
+	if patch, ok, err := guarded(a); err != nil {
+		return nil, err
+	} else if ok {
+		if err := e.Writer.Patch(ctx, object, string(p), types.JSONPatchType, patch); err != nil {
+			return nil, refusedIsConflict(object.GetName(), err)
+		}
+		return object, e.wrote(owner, object)
+	}
 	patchType, patch, err := diff(a.Before, a.After, p, condition)
 	if err != nil || patch == nil {
 		return nil, err
 	}
-	object := named(a.After)
 	if err := e.Writer.Patch(ctx, object, string(p), patchType, patch); err != nil {
 		return nil, err
 	}

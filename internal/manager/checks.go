@@ -138,7 +138,7 @@ func checkRights(ctx context.Context, c client.Client, needs []need) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("the manager's account may not: %s; grant it the roles in config/rbac", strings.Join(missing, ", "))
+		return fmt.Errorf("the manager's account may not: %s; grant it the ClusterRole kruise-manager-role and the other roles in config/rbac", strings.Join(missing, ", "))
 	}
 	return nil
 }

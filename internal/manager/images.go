@@ -24,13 +24,15 @@ func addImageControllers(ctx context.Context, mgr ctrlmanager.Manager, live clie
 	}
 	executor, jobs := executors(mgr, live), s.gates.Enabled(features.ImagePullJobGate)
 	err := nodeimage.Add(mgr, nodeimage.Config{
-		Births:        executor(nodeimage.EventSource),
-		Upkeep:        executor(nodeimage.EventSource),
-		Live:          live,
-		Workers:       s.NodeImageWorkers,
-		CreationDelay: s.NodeImageCreationDelay,
-		Jobs:          jobs,
-		Now:           time.Now,
+		Births:          executor(nodeimage.EventSource),
+		Upkeep:          executor(nodeimage.EventSource),
+		Live:            live,
+		Workers:         s.NodeImageWorkers,
+		CreationDelay:   s.NodeImageCreationDelay,
+		Jobs:            jobs,
+		Namespace:       s.Namespace,
+		ConfigNamespace: s.DaemonConfigNamespace,
+		Now:             time.Now,
 	})
 	if err != nil || !jobs {
 		return err
@@ -47,6 +49,7 @@ func addImageControllers(ctx context.Context, mgr ctrlmanager.Manager, live clie
 		Now:      time.Now,
 		Options: imagepulljob.Options{
 			ConfigNamespace: s.DaemonConfigNamespace,
+			SystemNamespace: s.Webhook.PodNamespace,
 			Extra:           time.Duration(s.NodeImageExtraTTL) * time.Second,
 		},
 	}), imagelistpulljob.Add(mgr, imagelistpulljob.Config{

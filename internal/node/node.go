@@ -59,6 +59,8 @@ func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	for _, kind := range []string{"NodeImage"} {
 		m.Add(v1beta1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
+	m.Add(v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), meta.RESTScopeNamespace)
+	m.Add(v1alpha1.GroupVersion.WithKind("NodePodProbe"), meta.RESTScopeRoot)
 	return m, nil
 }
 

@@ -22,11 +22,9 @@ type Options struct {
 	FeatureGates string
 	QPS, Burst   int
 	// MaxPulls is the number of images that are pulled at the same time; less than 1 is no limit.
-	MaxPulls int
-	// PluginConfig and PluginFolder are where programs that give credentials for registries are described and found.
-	PluginConfig, PluginFolder string
-	LoggingFormat              string
-	Verbosity                  int
+	MaxPulls      int
+	LoggingFormat string
+	Verbosity     int
 
 	// NodeName is the node that the daemon runs on, HostIP the address at which it serves if Addr names none: what is on the network of the node
 	// had better not serve at all of its addresses. Both are read from the environment, which says where the process runs.
@@ -45,11 +43,11 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.QPS, "rest-config-qps", 0, "requests a second to the API server; 0 leaves the pace to the server")
 	fs.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server, with rest-config-qps")
 	fs.IntVar(&o.MaxPulls, "max-workers-for-pull-image", -1, "images pulled at the same time; less than 1 for no limit")
-	fs.StringVar(&o.PluginConfig, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml",
-		"a CredentialProviderConfig as kubelets have it; none if the file is not there")
-	fs.StringVar(&o.PluginFolder, "plugin-bin-dir", "/kruise/plugins", "folder of the credential providers' programs")
 	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
 	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also why nothing does")
+	for _, name := range []string{"plugin-config-file", "plugin-bin-dir"} {
+		fs.String(name, "", "accepted and ignored: credentials are those of Secrets, and no programs that give others are run")
+	}
 }
 
 // FromEnvironment reads the options that the environment holds.

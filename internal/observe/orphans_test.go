@@ -87,3 +87,23 @@ func TestSlimNodeKeepsWhatPodsAskOf(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestSlimPodKeepsTheOutlineOfForeignPods(t *testing.T) {
+	foreign := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Volumes: []corev1.Volume{{Name: "v"}}, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "g"}},
+			Containers: []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "long"}}, Ports: []corev1.ContainerPort{{ContainerPort: 1}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", HostIP: "10.0.0.2", Conditions: []corev1.PodCondition{{Type: "g"}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}},
+	}
+	want := foreign.DeepCopy()
+	want.ManagedFields, want.Spec.Volumes, want.Spec.Containers[0].Env, want.Status.HostIP = nil, nil, nil, ""
+	got, err := SlimPod(v1beta1.GroupVersion.Group)(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

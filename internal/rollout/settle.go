@@ -50,8 +50,10 @@ func (w Workload) Settle(p *corev1.Pod, atTarget bool, b *plan.Builder) bool {
 		return false
 	}
 	chain[0].What, chain[0].Why = did.text, "in flight"
-	// The first readiness of a Pod that was never updated is right whatever the kubelet writes at the same moment, which it does.
-	chain[0].AnyVersion = isFirstReadiness(p)
+	if isFirstReadiness(p) {
+		// The kubelet writes to a new Pod at the same moment, which does not matter; whether somebody has taken the Pod further does.
+		chain[0].While = keys.LifecycleState
+	}
 	b.Do(chain...)
 	return true
 }

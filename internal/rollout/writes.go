@@ -32,8 +32,10 @@ func PodWrites(concern plan.Concern, versions ...*corev1.Pod) plan.Chain {
 		}
 		switch {
 		case status && spec:
-			withStatus := to.DeepCopy()
-			withStatus.Spec = *from.Spec.DeepCopy()
+			// Labels and annotations come with the spec that they speak of: were they written first, and the spec never, they would tell of an
+			// update that did not happen.
+			withStatus := from.DeepCopy()
+			withStatus.Status = *to.Status.DeepCopy()
 			write(plan.UpdateStatus, from, withStatus)
 			write(plan.Update, withStatus, to)
 		case status:

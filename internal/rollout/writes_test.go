@@ -75,6 +75,26 @@ func TestWritesOfAnUpdateInPlace(t *testing.T) {
 	}
 }
 
+// A manager may be killed between two writes: what annotations tell of a spec must not be there before the spec is.
+func TestMetadataIsWrittenWithTheSpecItSpeaksOf(t *testing.T) {
+	before := servingPod()
+	after := before.DeepCopy()
+	after.Annotations = map[string]string{keys.InPlaceUpdateState: "{}"}
+	after.Spec.Containers[0].Image = "nginx:new"
+	after.Status.Conditions = append(after.Status.Conditions, corev1.PodCondition{Type: pub.KruisePodReady, Status: corev1.ConditionTrue})
+	chain := PodWrites(plan.Settle, before, after)
+	if len(chain) != 2 || chain[0].Verb != plan.UpdateStatus || chain[1].Verb != plan.Update {
+		t.Fatalf("got %v, want a status write and one of all else", chain)
+	}
+	first, second := chain[0].After.(*corev1.Pod), chain[1].After.(*corev1.Pod)
+	if first.Annotations[keys.InPlaceUpdateState] != "" || first.Spec.Containers[0].Image != "nginx:old" {
+		t.Errorf("the status write has annotations %v and image %s, want none and nginx:old", first.Annotations, first.Spec.Containers[0].Image)
+	}
+	if second.Annotations[keys.InPlaceUpdateState] == "" || second.Spec.Containers[0].Image != "nginx:new" {
+		t.Errorf("the other one has annotations %v and image %s", second.Annotations, second.Spec.Containers[0].Image)
+	}
+}
+
 func TestAResizeIsWaitedForWhereverItsWritesBreakOff(t *testing.T) {
 	for done := range 3 {
 		p := servingPod()

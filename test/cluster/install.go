@@ -51,7 +51,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 }
 
 // InstallPods installs all that a user's cluster gets, and the manager as Pods of the image that the sources give: for clusters with real
-// nodes. It returns when the Pods are available.
+// nodes, which have their daemons beside them. It returns when the Pods are available.
 func (c *Cluster) InstallPods(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
@@ -59,9 +59,10 @@ func (c *Cluster) InstallPods(ctx context.Context) error {
 	}
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, "image")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("making the manager's image: %w\n%s", err, out)
+		return fmt.Errorf("making the images: %w\n%s", err, out)
 	}
-	if _, err := c.Local(ctx, "load-image", filepath.Join(root, "dist", "kruise-manager.tar")); err != nil {
+	dist := filepath.Join(root, "dist")
+	if _, err := c.Local(ctx, "load-image", filepath.Join(dist, "kruise-manager.tar"), filepath.Join(dist, "kruise-daemon.tar")); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "default")); err != nil {

@@ -252,6 +252,51 @@ func preconditions(t *testing.T, s *server) {
 	}
 }
 
+// A write that holds only while a label is as it was meets no conflict with what others write to the Pod, and none of it happens once the label has
+// changed or the Pod is another one.
+func TestAWriteThatHoldsWhileALabelDoes(t *testing.T) { onBoth(t, whileALabel) }
+
+func whileALabel(t *testing.T, s *server) {
+	p := s.pod("while")
+	p.Labels["x.io/state"], p.Annotations = "preparing", map[string]string{"x.io/since": "1"}
+	p = s.created(t, p)
+	scheduled := p.DeepCopy()
+	scheduled.Status.Conditions = append(scheduled.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+	seen := s.one(t, plan.Action{Verb: plan.UpdateStatus, Before: p, After: scheduled}).Object.(*corev1.Pod)
+	started := seen.DeepCopy()
+	started.Status.Phase = corev1.PodRunning
+	if err := s.one(t, plan.Action{Verb: plan.UpdateStatus, Before: seen, After: started}).Err; err != nil {
+		t.Fatal(err)
+	}
+	normal := seen.DeepCopy()
+	normal.Labels["x.io/state"], normal.Annotations["x.io/since"] = "normal", "2"
+	normal.Status.Conditions = append(normal.Status.Conditions, corev1.PodCondition{Type: "x.io/Gate", Status: corev1.ConditionTrue})
+	write := plan.Action{Verb: plan.UpdateStatus, Before: seen, After: normal, While: "x.io/state"}
+	other := write
+	stranger := seen.DeepCopy()
+	stranger.UID = "00000000-0000-0000-0000-000000000000"
+	other.Before = stranger
+	if err := s.one(t, other).Err; !apierrors.IsConflict(err) {
+		t.Errorf("a write to another Pod: got error %v, want a conflict", err)
+	}
+	if err := s.one(t, write).Err; err != nil {
+		t.Fatalf("a write from an older version: got error %v, want none", err)
+	}
+	if err := s.one(t, write).Err; !apierrors.IsConflict(err) {
+		t.Errorf("the same write again: got error %v, want a conflict", err)
+	}
+	got := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	s.read(t, got)
+	types := []corev1.PodConditionType{}
+	for _, c := range got.Status.Conditions {
+		types = append(types, c.Type)
+	}
+	want := []any{"normal", "2", corev1.PodRunning, []corev1.PodConditionType{corev1.PodScheduled, "x.io/Gate"}}
+	if diff := cmp.Diff(want, []any{got.Labels["x.io/state"], got.Annotations["x.io/since"], got.Status.Phase, types}); diff != "" {
+		t.Errorf("the Pod (-want +got):\n%s", diff)
+	}
+}
+
 // The answer to a deletion tells its version, both of an object that is gone at once and of one that is given time, and the cache gets there.
 func TestACacheCatchesUpWithOurOwnWrites(t *testing.T) {
 	s := connect(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +25,10 @@ type Node struct {
 	Name   string
 	client client.Client
 
-	mu   sync.Mutex
-	pods map[types.UID]*pod
+	// every is how often Pods are looked at of which nothing has changed on the node.
+	every time.Duration
+	mu    sync.Mutex
+	pods  map[types.UID]*pod
 }
 
 // pod is a Pod of the node.
@@ -34,6 +37,9 @@ type pod struct {
 	containers []*container
 	readyAfter time.Duration
 	policy     corev1.RestartPolicy
+	// told is what was reported last, and when.
+	told   string
+	toldAt time.Time
 }
 
 type container struct {
@@ -49,7 +55,7 @@ func NewNode(ctx context.Context, c client.Client, r *Runtime, node *corev1.Node
 	if err := c.Create(ctx, node); err != nil {
 		return nil, fmt.Errorf("making node %s: %w", node.Name, err)
 	}
-	n := &Node{Runtime: r, Name: node.Name, client: c, pods: map[types.UID]*pod{}}
+	n := &Node{Runtime: r, Name: node.Name, client: c, every: 2 * beat, pods: map[types.UID]*pod{}}
 	go n.work(ctx)
 	return n, nil
 }
@@ -92,7 +98,11 @@ func (n *Node) work(ctx context.Context) {
 		var all []*pod
 		for uid, p := range n.pods {
 			n.restart(string(uid), p)
-			all = append(all, p)
+			// What others write on the Pod is looked for less often.
+			if now := n.summary(p); now != p.told || time.Since(p.toldAt) > n.every {
+				p.told, p.toldAt = now, time.Now()
+				all = append(all, p)
+			}
 		}
 		n.mu.Unlock()
 		for _, p := range all {
@@ -107,6 +117,23 @@ func (n *Node) work(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// Relax has Pods of which nothing has changed looked at less often: for a node with many.
+func (n *Node) Relax(every time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.every = every
+}
+
+// summary is what the kubelet has to tell of a Pod; the caller holds the lock.
+func (n *Node) summary(p *pod) string {
+	var out strings.Builder
+	for _, c := range p.containers {
+		running, _ := n.isRunning(c.id)
+		fmt.Fprint(&out, c.id, running, time.Since(c.started) >= p.readyAfter, " ")
+	}
+	return out.String()
 }
 
 // restart starts the containers of a Pod that have ended, half a second after they have.

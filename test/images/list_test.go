@@ -104,7 +104,8 @@ func TestListIsChanged(t *testing.T) {
 			for image := range e.children("list") {
 				got = append(got, image)
 			}
-			if slices.Sort(got); !slices.Equal(want, got) {
+			slices.Sort(got)
+			if !slices.Equal(want, got) {
 				return fmt.Errorf("there are jobs for %v, want %v", got, want)
 			}
 			return nil

@@ -64,7 +64,7 @@ func TestPullSecretsCannotBeChanged(t *testing.T) {
 // TestBothVersions writes NodeImages and jobs in one version and reads them in the other.
 func TestBothVersions(t *testing.T) {
 	e := newEnv(t, 0)
-	older := func(kind, name, spec string) *unstructured.Unstructured {
+	older := func(kind, name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		o.SetAPIVersion("apps.kruise.io/v1alpha1")
 		o.SetKind(kind)
@@ -76,13 +76,13 @@ func TestBothVersions(t *testing.T) {
 		return o
 	}
 	e.pull("job", "nginx:1", "parallelism: 0", "sandboxConfig: {annotations: {a: b}}")
-	job := older("ImagePullJob", "job", "")
+	job := older("ImagePullJob", "job")
 	if image, _, _ := unstructured.NestedString(job.Object, "spec", "image"); image != "nginx:1" {
 		t.Errorf("the older version reads %v", job.Object["spec"])
 	}
 	name := e.namespace + "-versions"
 	e.must(e.create("NodeImage", name, "images: {nginx: {pullSecrets: [{namespace: a, name: b, mode: batch}], tags: [{tag: '1', pullPolicy: {ttlSecondsAfterFinished: 1}}]}}"))
-	image := older("NodeImage", name, "")
+	image := older("NodeImage", name)
 	if image.GetAnnotations()[keys.NodeImageSecretModes] == "" {
 		t.Errorf("the older version lacks the mode: %v", image.Object)
 	}

@@ -27,8 +27,9 @@ import (
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = time.Minute
+// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds, and with many
+// nodes more of them.
+func patience() time.Duration { return time.Minute + time.Duration(*fleet)*300*time.Millisecond }
 
 // pool is the label by which a test's nodes are known.
 const pool = "test-pool"
@@ -174,7 +175,7 @@ func (e *env) must(err error) {
 // eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience())
 	for {
 		err := check()
 		if err == nil {

@@ -223,26 +223,28 @@ func (l *ledger) judgeGrace(c simulate.Change, before *corev1.Pod) {
 		return
 	}
 	least := l.leastGrace(metav1.GetControllerOfNoCopy(before).UID, versions[down])
-	if waited := c.Time.Sub(versions[down].time); waited < least {
+	since := versions[down].time
+	if versions[down].late {
+		// No API server says when it did what a request asks for that was long on its way: the time that the request tells is what there is.
+		since = condition(versions[down].object, pub.InPlaceUpdateReady).LastTransitionTime.Time
+	}
+	if waited := c.Time.Sub(since); waited < least {
 		l.breaks(RuleGrace, c, "%s changes %s after it went out of service, grace period %s", before.Name, waited, least)
 	}
 }
 
-// lastDown returns which version of a Pod took it out of service, or -1 when it is in service. It stays out of it when a write opens the gate
-// that its controller had given up on: the first readiness of a Pod is written whatever the version.
+// lastDown returns which version of a Pod took it out of service, or -1 when it is in service.
 func lastDown(versions []dated[*corev1.Pod]) int {
-	down, openedLate := -1, false
+	down := -1
 	for i, v := range versions {
 		if v.object == nil {
 			continue
 		}
 		gate := condition(v.object, pub.InPlaceUpdateReady)
-		closed := gate != nil && gate.Status != corev1.ConditionTrue
-		openedLate = !closed && (openedLate || (v.late && down >= 0))
-		switch {
-		case !closed && !openedLate:
+		switch closed := gate != nil && gate.Status != corev1.ConditionTrue; {
+		case !closed:
 			down = -1
-		case closed && down < 0:
+		case down < 0:
 			down = i
 		}
 	}

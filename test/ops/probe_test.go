@@ -251,8 +251,8 @@ func TestWhatIsAskedFollowsTheMarkers(t *testing.T) {
 	e.eventuallyAsks("p gateway#b")
 	e.must(e.client.Delete(e.ctx, &v1alpha1.NodePodProbe{ObjectMeta: objectMeta(e.node.Name)}))
 	e.eventuallyAsks("p gateway#b")
-	second := e.mark("same", `{selector: {matchLabels: {app: p}}, probes: [`+probe("x", "example.com/b")+`, `+probe("y", "example.com/y")+`]}`)
-	e.eventuallyAsks("p gateway#b, p same#y")
+	second := e.mark("same", `{selector: {matchLabels: {app: p}}, probes: [`+probe("x", "example.com/b")+`, `+probe("two", "example.com/y")+`]}`)
+	e.eventuallyAsks("p gateway#b, p same#two")
 	e.eventually("the younger marker tells of it", func() error {
 		var list corev1.EventList
 		e.must(e.client.List(e.ctx, &list, client.InNamespace(e.namespace)))

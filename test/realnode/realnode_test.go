@@ -65,6 +65,11 @@ func TestOnRealNodes(t *testing.T) {
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
 	t.Run("containers start in the order of their priorities", func(t *testing.T) { w.on(t).launchInOrder() })
 	t.Run("sidecars do not keep Jobs from ending", func(t *testing.T) { w.on(t).terminateSidecars() })
+	t.Run("an image that was pulled ahead needs no pull when a Pod is updated in place", func(t *testing.T) { w.on(t).pullAhead() })
+	t.Run("a registry that has no such image is told of", func(t *testing.T) { w.on(t).refuse() })
+	t.Run("a pull outlives the daemon and the container runtime", func(t *testing.T) { w.on(t).interrupt() })
+	t.Run("an environment that comes from an annotation changes in place", func(t *testing.T) { w.on(t).environment() })
+	t.Run("the daemon runs as a Pod on every node", func(t *testing.T) { w.on(t).daemonPods() })
 }
 
 func (w *world) on(t *testing.T) *world { return &world{T: t, Cluster: w.Cluster, ctx: w.ctx} }

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	rules "github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
 // leastDeadline is the shortest deadline in which something can be done at all, in seconds.
@@ -102,9 +101,9 @@ func answerable(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) field.ErrorL
 	var errs field.ErrorList
 	for i, c := range r.Spec.Containers {
 		at := field.NewPath("spec", "containers").Index(i).Child("name")
-		status := rules.Status(p, c.Name)
+		status := pod.LastingStatus(p, c.Name)
 		switch {
-		case rules.Container(p, c.Name) == nil:
+		case pod.LastingContainer(p, c.Name) == nil:
 			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("container %s not found in Pod", c.Name)))
 		case status == nil || status.ContainerID == "":
 			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("no containerID of %s in Pod, maybe the container has not been initialized", c.Name)))

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -19,6 +20,8 @@ import (
 type Jobs struct {
 	// Reader is a cache.
 	client.Reader
+	// SystemNamespace is where the Pods of the daemons are.
+	SystemNamespace string
 }
 
 // OfNodeImage returns the jobs that asked for a tag of which a NodeImage says something new, and all running ones when a NodeImage comes, goes, or
@@ -75,7 +78,8 @@ func (j Jobs) OfNode(ctx context.Context, before, after *corev1.Node) ([]types.N
 	return j.running(ctx, "", func(*v1beta1.ImagePullJob) bool { return true })
 }
 
-// OfPod returns the running jobs that select a Pod which comes to a node, or leaves it, or changes its labels.
+// OfPod returns the running jobs that select a Pod which comes to a node, or leaves it, or changes its labels, and all running jobs when it is the
+// Pod of a daemon that begins or ceases to serve.
 func (j Jobs) OfPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
 	is, was := after, before
 	if is == nil {
@@ -83,6 +87,12 @@ func (j Jobs) OfPod(ctx context.Context, before, after *corev1.Pod) ([]types.Nam
 	}
 	if was == nil {
 		was = after
+	}
+	if is.Namespace == j.SystemNamespace && is.Labels[keys.ControlPlane] == keys.ControlPlaneDaemon {
+		if before != nil && after != nil && serves(before) == serves(after) {
+			return nil, nil
+		}
+		return j.running(ctx, "", func(*v1beta1.ImagePullJob) bool { return true })
 	}
 	same := before != nil && after != nil && before.Spec.NodeName == after.Spec.NodeName && before.Status.Phase == after.Status.Phase &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && maps.Equal(before.Labels, after.Labels)

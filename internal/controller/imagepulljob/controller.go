@@ -41,7 +41,7 @@ func Add(mgr manager.Manager, c Config) error {
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)
 	}
-	jobs := Jobs{Reader: mgr.GetCache()}
+	jobs := Jobs{Reader: mgr.GetCache(), SystemNamespace: c.Options.SystemNamespace}
 	for _, s := range []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.OwnerEvents[*v1beta1.ImagePullJob](l.Forget)),
 		source.Kind(mgr.GetCache(), &v1beta1.NodeImage{}, loop.AffectedEvents(jobs.OfNodeImage)),

@@ -6,10 +6,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
@@ -24,6 +26,9 @@ func (c Config) Observe(ctx context.Context, r observe.Reader, job *v1beta1.Imag
 		return Snapshot{}, err
 	}
 	if s.Nodes, err = r.Nodes(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	if s.Daemons, err = r.SelectedPods(ctx, c.Options.SystemNamespace, labels.SelectorFromSet(labels.Set{keys.ControlPlane: keys.ControlPlaneDaemon})); err != nil {
 		return Snapshot{}, err
 	}
 	if err := s.readPods(ctx, r); err != nil {

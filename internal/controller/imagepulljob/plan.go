@@ -35,13 +35,13 @@ func Plan(v Survey) plan.Plan {
 	for _, reason := range v.unread {
 		b.Hold(plan.Hold{Why: reason})
 	}
+	v.tellOfSilence(b)
 	if v.isOver() {
 		// The status says so; the pass after it tidies up.
 		return b.Plan()
 	}
 	v.copySecrets(b)
 	v.askNodes(b)
-	v.tellOfSilence(b)
 	v.recheck(b)
 	return b.Plan()
 }

@@ -135,6 +135,23 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestNodesWithoutAServingDaemonTakeNoPlace(t *testing.T) {
+	s := cluster(parallel(1), "a", "b", "c")
+	daemon := func(node string, ready corev1.ConditionStatus) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "daemon-" + node}, Spec: corev1.PodSpec{NodeName: node}}
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}
+		return p
+	}
+	s.Daemons = []*corev1.Pod{daemon("a", corev1.ConditionFalse), daemon("c", corev1.ConditionTrue)}
+	v := Take(s)
+	if n := len(Plan(v).Actions()); n != 3 {
+		t.Errorf("%d nodes are asked, want the two without a daemon and the one with\n%s", n, Plan(v))
+	}
+	if message := Status(v).Message; !strings.HasSuffix(message, "; not ready: a, b") {
+		t.Errorf("message is %q", message)
+	}
+}
+
 func TestEndOfAJob(t *testing.T) {
 	ended := func(ttl *int32) Snapshot {
 		return cluster(func(j *v1beta1.ImagePullJob) {

@@ -12,6 +12,8 @@ import (
 type Options struct {
 	// ConfigNamespace is where the daemons of nodes may read Secrets.
 	ConfigNamespace string
+	// SystemNamespace is where the Pods of the daemons are, if they run as Pods.
+	SystemNamespace string
 	// Extra is how much longer than a job needs it a tag is kept in NodeImages.
 	Extra time.Duration
 }
@@ -32,6 +34,8 @@ type Snapshot struct {
 	// NodeImages and Nodes are all of the cluster.
 	NodeImages []*v1beta1.NodeImage
 	Nodes      []*corev1.Node
+	// Daemons are the Pods of the daemons; none where these run in another way.
+	Daemons []*corev1.Pod
 	// Pods are those of the job's podSelector.
 	Pods []*corev1.Pod
 	// Workload is the workload that controls the job, if it is one of ours: its Pods are updated in a certain order.

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -48,7 +49,8 @@ type node struct {
 	pull.Sight
 }
 
-// pulls reports whether the node takes one of the places of the job: one that is not Ready may never answer and delays no other.
+// pulls reports whether the node takes one of the places of the job: one that is not Ready, or whose daemon is not, may never answer and delays no
+// other.
 func (n *node) pulls() bool { return n.State == pull.Pulling && n.ready }
 
 // failed reports whether nothing more is to be expected of the node.
@@ -126,6 +128,10 @@ func (v *Survey) sortNodes() error {
 	for _, n := range v.Nodes {
 		nodes[n.Name] = n
 	}
+	serving := map[string]bool{}
+	for _, p := range v.Daemons {
+		serving[p.Spec.NodeName] = serving[p.Spec.NodeName] || serves(p)
+	}
 	known := map[string]bool{}
 	for _, image := range v.NodeImages {
 		known[image.Name] = true
@@ -140,7 +146,7 @@ func (v *Survey) sortNodes() error {
 		v.nodes = append(v.nodes, &node{
 			name: image.Name, image: image, Sight: sight,
 			// One without a node was made for a test, which plays its daemon.
-			ready: !exists || isReady(at),
+			ready: !exists || isReady(at) && (len(v.Daemons) == 0 || serving[image.Name]),
 		})
 	}
 	for _, n := range v.Nodes {
@@ -160,6 +166,9 @@ func (v *Survey) sortNodes() error {
 	})
 	return nil
 }
+
+// serves reports whether the Pod of a daemon answers for its node.
+func serves(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && pod.IsReady(p) }
 
 func isReady(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {

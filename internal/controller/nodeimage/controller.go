@@ -35,7 +35,11 @@ type Config struct {
 	CreationDelay time.Duration
 	// Jobs says that ImagePullJobs are looked after: what becomes of one matters to the tags that it asked for.
 	Jobs bool
-	Now  func() time.Time
+	// Namespace is the only one whose jobs are looked after; empty for all.
+	Namespace string
+	// ConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
+	ConfigNamespace string
+	Now             func() time.Time
 }
 
 // Add adds the controllers to a manager.
@@ -95,7 +99,7 @@ func NewUpkeep(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.NodeIm
 		New:      func() *v1beta1.NodeImage { return &v1beta1.NodeImage{} },
 		Cache:    cached,
 		Live:     live,
-		Observe:  c.Observe,
+		Observe:  (&observer{Config: c}).observe,
 		Plan:     Plan,
 		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *v1beta1.NodeImage { return s.Image },
 		Executor: c.Upkeep,

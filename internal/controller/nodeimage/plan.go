@@ -1,19 +1,15 @@
 package nodeimage
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
@@ -28,54 +24,9 @@ type Snapshot struct {
 	Node *corev1.Node
 	// Owners says of each owner of a tag what has become of it.
 	Owners map[types.UID]pull.Owner
-	Now    time.Time
-}
-
-// Observe makes every read of a pass over a NodeImage.
-func (c Config) Observe(ctx context.Context, r observe.Reader, image *v1beta1.NodeImage) (Snapshot, error) {
-	s := Snapshot{Image: image, Owners: map[types.UID]pull.Owner{}, Now: c.Now()}
-	var node corev1.Node
-	err := r.Get(ctx, client.ObjectKey{Name: image.Name}, &node)
-	switch {
-	case err == nil && node.DeletionTimestamp == nil:
-		s.Node = &node
-	case err != nil && !apierrors.IsNotFound(err):
-		return Snapshot{}, fmt.Errorf("reading node %s: %w", image.Name, err)
-	}
-	for _, of := range image.Spec.Images {
-		for i := range of.Tags {
-			for _, owner := range of.Tags[i].OwnerReferences {
-				if _, known := s.Owners[owner.UID]; known {
-					continue
-				}
-				if s.Owners[owner.UID], err = c.fate(ctx, r, owner); err != nil {
-					return Snapshot{}, err
-				}
-			}
-		}
-	}
-	return s, nil
-}
-
-// fate finds out what has become of an owner.
-func (c Config) fate(ctx context.Context, r observe.Reader, owner corev1.ObjectReference) (pull.Owner, error) {
-	if owner.Kind != "ImagePullJob" || !c.Jobs {
-		return pull.Done, nil
-	}
-	var job v1beta1.ImagePullJob
-	err := r.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, &job)
-	switch {
-	case apierrors.IsNotFound(err):
-		return pull.Gone, nil
-	case err != nil:
-		return pull.Gone, fmt.Errorf("reading ImagePullJob %s/%s: %w", owner.Namespace, owner.Name, err)
-	case job.UID != owner.UID || job.DeletionTimestamp != nil:
-		return pull.Gone, nil
-	case job.Status.CompletionTime != nil:
-		return pull.Done, nil
-	default:
-		return pull.Running, nil
-	}
+	// Lost are the Secrets of images that are gone.
+	Lost map[types.NamespacedName]bool
+	Now  time.Time
 }
 
 // Plan decides the next step. It reads only the snapshot and changes nothing.
@@ -92,7 +43,12 @@ func Plan(s Snapshot) plan.Plan {
 		})
 		return b.Plan()
 	}
-	keep := pull.Keep(s.Image, func(r corev1.ObjectReference) pull.Owner { return s.Owners[r.UID] }, s.Now)
+	keep := pull.Keep(s.Image, pull.Others{
+		Owner: func(r corev1.ObjectReference) pull.Owner { return s.Owners[r.UID] },
+		Lost: func(r v1beta1.ReferenceObject) bool {
+			return s.Lost[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
+		},
+	}, s.Now)
 	after := keep.After
 	if s.Node != nil && !maps.Equal(s.Node.Labels, s.Image.Labels) {
 		if after == nil {

@@ -50,12 +50,16 @@ func (c Config) Observe(ctx context.Context, r observe.Reader, secret *corev1.Se
 	for _, reference := range pull.ReferencesOf(secret) {
 		var job v1beta1.ImagePullJob
 		err := r.Get(ctx, reference, &job)
+		if apierrors.IsNotFound(err) {
+			// The cache of a manager that has just taken over may not have it yet.
+			err = c.Live.Get(ctx, reference, &job)
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return Snapshot{}, fmt.Errorf("reading ImagePullJob %s: %w", reference, err)
 		}
 		if err == nil && needs(&job, key) {
 			s.Jobs = append(s.Jobs, reference)
-			s.Busy = s.Busy || job.Status.Active > 0 || job.Status.Succeeded+job.Status.Failed < job.Status.Desired
+			s.Busy = s.Busy || !pull.Repeats(&job) || job.Status.Active > 0 || job.Status.Desired == 0 || job.Status.Succeeded+job.Status.Failed < job.Status.Desired
 		}
 	}
 	if len(s.Jobs) > 0 {

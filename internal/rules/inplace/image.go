@@ -16,7 +16,7 @@ import (
 //
 // What ran before, last, is as Running returned it then.
 func ImageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerStatus) Verdict {
-	container, status := pod.Lasting(p, name), pod.LastingStatus(p, name)
+	container, status := pod.LastingContainer(p, name), pod.LastingStatus(p, name)
 	if container == nil {
 		return Verdict{Done: true}
 	}
@@ -44,7 +44,7 @@ func ImageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerSt
 // Running returns what is to be remembered of a container before its image is changed.
 func Running(p *corev1.Pod, name string) pub.InPlaceUpdateContainerStatus {
 	var last pub.InPlaceUpdateContainerStatus
-	if container := pod.Lasting(p, name); container != nil {
+	if container := pod.LastingContainer(p, name); container != nil {
 		last.Image = container.Image
 	}
 	if status := pod.LastingStatus(p, name); status != nil {

@@ -114,27 +114,29 @@ func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// Lasting returns the container of that name that runs for as long as the Pod does, be it an init container that is restarted always; or nil.
-func Lasting(pod *corev1.Pod, name string) *corev1.Container {
-	if container := Container(pod, name); container != nil {
-		return container
+// LastingContainer returns the container of that name that runs as long as its Pod: one of its containers, or an init container that runs as a
+// sidecar; nil if there is none.
+func LastingContainer(pod *corev1.Pod, name string) *corev1.Container {
+	if c := Container(pod, name); c != nil {
+		return c
 	}
 	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		c := &pod.Spec.InitContainers[i]
+		if c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			return c
 		}
 	}
 	return nil
 }
 
-// LastingStatus returns the status of the container that Lasting returns, or nil.
+// LastingStatus returns the status of a container that LastingContainer finds, or nil.
 func LastingStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	if status := ContainerStatus(pod, name); status != nil {
-		return status
+	if s := ContainerStatus(pod, name); s != nil {
+		return s
 	}
 	for i := range pod.Status.InitContainerStatuses {
-		if pod.Status.InitContainerStatuses[i].Name == name {
-			return &pod.Status.InitContainerStatuses[i]
+		if s := &pod.Status.InitContainerStatuses[i]; s.Name == name {
+			return s
 		}
 	}
 	return nil

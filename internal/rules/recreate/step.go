@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // State is how far one container of a request has come.
@@ -181,7 +182,7 @@ func (s Sight) exited(state *State, now Runtime) {
 		state.Phase, state.Message = v1beta1.ContainerRecreateRequestFailed, "container will not be restarted because of restartPolicy"
 		return
 	}
-	if status := Status(s.Pod, state.Name); status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" {
+	if status := pod.LastingStatus(s.Pod, state.Name); status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "" {
 		state.Message = fmt.Sprintf("waits to be restarted: %s", status.State.Waiting.Reason)
 	}
 }
@@ -189,7 +190,7 @@ func (s Sight) exited(state *State, now Runtime) {
 // restarts reports whether the kubelet starts a container anew that has ended with this code.
 func restarts(p *corev1.Pod, name string, code int32) bool {
 	policy := p.Spec.RestartPolicy
-	if c := Container(p, name); c != nil && c.RestartPolicy != nil {
+	if c := pod.LastingContainer(p, name); c != nil && c.RestartPolicy != nil {
 		policy = corev1.RestartPolicy(*c.RestartPolicy)
 		if len(c.RestartPolicyRules) > 0 {
 			// What the rules make of it shows when they have: it is not foretold.
@@ -225,7 +226,7 @@ func (s Sight) ripen(state State, now Runtime) (State, time.Duration) {
 // isReady reports whether the container is ready, by the Pod's status or else by what the manager has copied from it.
 func (s Sight) isReady(name, id string) bool {
 	if s.Pod != nil {
-		if status := Status(s.Pod, name); status != nil && status.ContainerID == id {
+		if status := pod.LastingStatus(s.Pod, name); status != nil && status.ContainerID == id {
 			return status.Ready
 		}
 	}

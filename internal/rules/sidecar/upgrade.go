@@ -32,7 +32,7 @@ func (t Target) Upgrade(p *corev1.Pod, now time.Time) string {
 	}
 	for i := range t.Set.Spec.InitContainers {
 		if sidecar := &t.Set.Spec.InitContainers[i]; IsNative(sidecar) {
-			c.setImage(pod.Lasting(p, sidecar.Name), sidecar.Image)
+			c.setImage(pod.LastingContainer(p, sidecar.Name), sidecar.Image)
 		}
 	}
 	SetRecord(p, keys.SidecarSetHash, Record{

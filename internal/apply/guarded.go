@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// step is one operation of a JSON patch.
+type step struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// guarded returns the patch of a status write that happens only while a label is as it was, whatever else has changed; false for a write that
+// can't be said so: one that leaves the label, could be done twice, or concerns more than labels, annotations and new conditions.
+//
+// The API server merges other patches without looking at what is there, and of its preconditions the resourceVersion is too strict, as the kubelet
+// writes to a new Pod all the time, and the UID too loose, as a write may arrive long after the controller gave it up and went on.
+func guarded(a plan.Action) ([]byte, bool, error) {
+	before, ok := a.Before.(*corev1.Pod)
+	if !ok || a.While == "" {
+		return nil, false, nil
+	}
+	after := a.After.(*corev1.Pod)
+	label, has := before.Labels[a.While]
+	conditions, appended := newConditions(before, after)
+	if !has || after.Labels[a.While] == label || !appended || !onlyStatus(before, after) {
+		return nil, false, nil
+	}
+	patch := []step{
+		{"test", "/metadata/uid", before.UID},
+		{"test", "/metadata/labels/" + escape(a.While), label},
+	}
+	patch = append(patch, changes("/metadata/labels/", before.Labels, after.Labels)...)
+	patch = append(patch, changes("/metadata/annotations/", before.Annotations, after.Annotations)...)
+	for _, c := range conditions {
+		patch = append(patch, step{"add", "/status/conditions/-", c})
+	}
+	encoded, err := json.Marshal(patch)
+	if err != nil {
+		return nil, false, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return encoded, true, nil
+}
+
+// newConditions returns what was added to the conditions; false when others changed, or there were none at all.
+func newConditions(before, after *corev1.Pod) ([]corev1.PodCondition, bool) {
+	was, is := before.Status.Conditions, after.Status.Conditions
+	if len(was) == 0 || len(is) < len(was) || !equality.Semantic.DeepEqual(was, is[:len(was)]) {
+		return nil, false
+	}
+	return is[len(was):], true
+}
+
+// onlyStatus reports whether nothing but conditions, labels and annotations differs, and there is a map for each of the latter.
+func onlyStatus(before, after *corev1.Pod) bool {
+	rest := after.DeepCopy()
+	rest.Labels, rest.Annotations, rest.Status.Conditions = before.Labels, before.Annotations, before.Status.Conditions
+	return equality.Semantic.DeepEqual(before, rest) && (len(before.Annotations) > 0 || len(after.Annotations) == 0)
+}
+
+func changes(at string, before, after map[string]string) []step {
+	var out []step
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if was, ok := before[key]; !ok || was != after[key] {
+			out = append(out, step{"add", at + escape(key), after[key]}) // which replaces what is there
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, kept := after[key]; !kept {
+			out = append(out, step{Op: "remove", Path: at + escape(key)})
+		}
+	}
+	return out
+}
+
+// escape writes a key as one part of a JSON pointer.
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// refusedIsConflict turns the refusal of a guarded patch into a conflict: what it tests has changed.
+func refusedIsConflict(name string, err error) error {
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, fmt.Errorf("it is not as it was: %w", err))
+}

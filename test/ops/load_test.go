@@ -1,0 +1,99 @@
+package ops
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+)
+
+// TestManyQuestions puts as many Pods on a node as a kubelet takes, and asks each of them two questions a second.
+func TestManyQuestions(t *testing.T) {
+	const pods, watched = 110, 10 * time.Second
+	e := newEnv(t)
+	e.node.Relax(10 * time.Second)
+	e.script().says("ask", 0, "fine", "")
+	var all []*corev1.Pod
+	for i := range pods {
+		p := &corev1.Pod{}
+		p.Namespace, p.Name, p.Labels = e.namespace, fmt.Sprintf("p%d", i), map[string]string{"app": "many"}
+		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "image"}}
+		e.must(e.node.Run(e.ctx, p, 0))
+		all = append(all, p)
+	}
+	probe := func(name string) string {
+		return fmt.Sprintf(`{name: %s, containerName: main, podConditionType: example.com/%s, probe: {exec: {command: [ask]}, periodSeconds: 1}}`, name, name)
+	}
+	e.mark("m", `{selector: {matchLabels: {app: many}}, probes: [`+probe("a")+`, `+probe("b")+`]}`)
+	for _, p := range all {
+		e.eventuallyShows(p, "example.com/a", "True fine")
+		e.eventuallyShows(p, "example.com/b", "True fine")
+	}
+	asked := func() (n int) {
+		for _, p := range all {
+			n += len(e.node.Calls(string(p.UID)))
+		}
+		return n
+	}
+	version := func() string {
+		n := &v1alpha1.NodePodProbe{}
+		e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, n))
+		return n.ResourceVersion
+	}
+	before, was, used, began := asked(), version(), e.daemonSeconds(), time.Now()
+	time.Sleep(watched)
+	took := time.Since(began)
+	rate := float64(asked()-before) / took.Seconds() / (2 * pods)
+	t.Logf("%.2f answers a second to each question, %.0f ms of CPU a second, %d MiB", rate, (e.daemonSeconds()-used)/took.Seconds()*1000, e.daemonMemory()>>20)
+	if rate < 0.7 {
+		t.Errorf("each question is put %.2f times a second, want 1", rate)
+	}
+	if now := version(); now != was {
+		t.Errorf("results that do not change are written")
+	}
+	if memory := e.daemonMemory(); memory > 128<<20 {
+		t.Errorf("the daemon takes %d MiB, want 128 at most", memory>>20)
+	}
+}
+
+func (e *env) daemonFile(name string) string {
+	e.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.Process.Pid), name))
+	e.must(err)
+	return string(text)
+}
+
+// daemonMemory returns what the daemon keeps in memory, in bytes.
+func (e *env) daemonMemory() int {
+	e.Helper()
+	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindStringSubmatch(e.daemonFile("status"))
+	if found == nil {
+		e.Fatal("the system does not say how much memory the daemon takes")
+	}
+	kilobytes, err := strconv.Atoi(found[1])
+	e.must(err)
+	return kilobytes << 10
+}
+
+// daemonSeconds returns the CPU time that the daemon has used.
+func (e *env) daemonSeconds() float64 {
+	e.Helper()
+	fields := regexp.MustCompile(`\) \S+(?: \S+){10} (\d+) (\d+)`).FindStringSubmatch(e.daemonFile("stat"))
+	if fields == nil {
+		e.Fatal("the system does not say how much time the daemon has used")
+	}
+	user, err := strconv.ParseFloat(fields[1], 64)
+	e.must(err)
+	system, err := strconv.ParseFloat(fields[2], 64)
+	e.must(err)
+	const ticks = 100 // a second, on every Linux
+	return (user + system) / ticks
+}
