@@ -70,19 +70,38 @@ func containers(want string) func(*corev1.Pod) error {
 	}
 }
 
-// example applies an example of the project in a namespace of its own, and deletes what it made of the whole cluster when the test ends.
-func (e *env) example(name string) {
+// example applies an example of the project in the test's namespace. Pods of it that get sidecars are created once these are known: a SidecarSet
+// takes a moment, and the example has it right before the Pod.
+func (e *env) example(name string, injected ...string) {
 	e.Helper()
 	root, err := cluster.Root()
 	e.must(err)
-	e.must(shared.ApplyFileIn(e.ctx, filepath.Join(root, "examples", name), e.namespace))
+	apply := func() { e.must(shared.ApplyFileIn(e.ctx, filepath.Join(root, "examples", name), e.namespace)) }
+	apply()
+	for _, pod := range injected {
+		p := e.pod(pod)
+		if p.Annotations[keys.SidecarSetInjectedList] != "" {
+			continue
+		}
+		e.eventually("the SidecarSet is known", func() error {
+			trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "trial-", Namespace: e.namespace, Labels: p.Labels}}
+			trial.Spec.Containers = []corev1.Container{{Name: "trial", Image: "i"}}
+			e.must(e.Create(e.ctx, trial, client.DryRunAll))
+			if len(trial.Spec.Containers) == 1 {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		e.must(e.Delete(e.ctx, p, client.GracePeriodSeconds(0)))
+		apply()
+	}
 }
 
 func TestTheBasicExample(t *testing.T) {
 	e := newEnv(t)
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "test-sidecarset"}}
 	t.Cleanup(func() { e.forget(set) })
-	e.example("sidecarset-basic.yaml")
+	e.example("sidecarset-basic.yaml", "test-pod")
 	p := e.pod("test-pod")
 	e.must(containers("sidecar1 app")(p))
 	if got := env1(p, "sidecar1", keys.SidecarInjectedEnv); got != "true" {
@@ -150,7 +169,7 @@ func volume(p *corev1.Pod, name string) *corev1.Volume {
 func TestTheVolumesExample(t *testing.T) {
 	e := newEnv(t)
 	t.Cleanup(func() { e.forget(&v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log-sidecar"}}) })
-	e.example("sidecarset-volume-merge.yaml")
+	e.example("sidecarset-volume-merge.yaml", "app-a")
 	p := e.pod("app-a")
 	e.must(containers("log-collector app")(p))
 	if v := volume(p, "log-volume"); v == nil || v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != "pvc-xxx" {
