@@ -14,14 +14,18 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/inject"
 )
 
-// BenchmarkAdmission measures the handler alone, for a Pod of ten containers: with 500 SidecarSets of which none selects it, and of which one does.
+// BenchmarkAdmission measures the handler alone, for a Pod of ten containers: with 600 SidecarSets of which none selects it, one does, or 100 do.
 func BenchmarkAdmission(b *testing.B) {
-	for name, app := range map[string]string{"none of 500 applies": "other", "one of 500 applies": "web-7"} {
+	for name, app := range map[string]string{"none of 600 applies": "other", "one of 600 applies": "web-7", "100 of 600 apply": "all"} {
 		b.Run(name, func(b *testing.B) {
 			var candidates []*inject.Candidate
-			for i := range 500 {
-				candidates = append(candidates, inject.NewCandidate(setOf(b, fmt.Sprintf("set-%03d", i),
-					fmt.Sprintf(`{selector: {matchLabels: {app: web-%d}}, containers: [{name: log, image: busybox, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, emptyDir: {}}]}`, i))))
+			for i := range 600 {
+				selected := fmt.Sprintf("web-%d", i)
+				if i >= 500 {
+					selected = "all"
+				}
+				candidates = append(candidates, inject.NewCandidate(setOf(b, fmt.Sprintf("set-%03d", i), fmt.Sprintf(
+					`{selector: {matchLabels: {app: %s}}, containers: [{name: log-%d, image: busybox, volumeMounts: [{name: v-%d, mountPath: /v}]}], volumes: [{name: v-%d, emptyDir: {}}]}`, selected, i, i, i))))
 			}
 			chain := chainOf(known{candidates: candidates})
 			p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": app}}}
