@@ -261,7 +261,7 @@ func TestTheLaunchExamples(t *testing.T) {
 	t.Cleanup(func() { e.forget(&v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "launch-order"}}) })
 	e.example("launch-priority.yaml")
 	e.startedInOrder(e.launched("launch-priority"), "proxy", "app")
-	e.example("sidecarset-launch-order.yaml")
+	e.example("sidecarset-launch-order.yaml", "launch-order")
 	p := e.launched("launch-order")
 	e.startedInOrder(p, "agent", "app")
 	agent := p.Spec.Containers[0]

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,19 +70,38 @@ func containers(want string) func(*corev1.Pod) error {
 	}
 }
 
-// example applies an example of the project in a namespace of its own, and deletes what it made of the whole cluster when the test ends.
-func (e *env) example(name string) {
+// example applies an example of the project in the test's namespace. Pods of it that get sidecars are created once these are known: a SidecarSet
+// takes a moment, and the example has it right before the Pod.
+func (e *env) example(name string, injected ...string) {
 	e.Helper()
 	root, err := cluster.Root()
 	e.must(err)
-	e.must(shared.ApplyFileIn(e.ctx, filepath.Join(root, "examples", name), e.namespace))
+	apply := func() { e.must(shared.ApplyFileIn(e.ctx, filepath.Join(root, "examples", name), e.namespace)) }
+	apply()
+	for _, pod := range injected {
+		p := e.pod(pod)
+		if p.Annotations[keys.SidecarSetInjectedList] != "" {
+			continue
+		}
+		e.eventually("the SidecarSet is known", func() error {
+			trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "trial-", Namespace: e.namespace, Labels: p.Labels}}
+			trial.Spec.Containers = []corev1.Container{{Name: "trial", Image: "i"}}
+			e.must(e.Create(e.ctx, trial, client.DryRunAll))
+			if len(trial.Spec.Containers) == 1 {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		e.must(e.Delete(e.ctx, p, client.GracePeriodSeconds(0)))
+		apply()
+	}
 }
 
 func TestTheBasicExample(t *testing.T) {
 	e := newEnv(t)
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "test-sidecarset"}}
 	t.Cleanup(func() { e.forget(set) })
-	e.example("sidecarset-basic.yaml")
+	e.example("sidecarset-basic.yaml", "test-pod")
 	p := e.pod("test-pod")
 	e.must(containers("sidecar1 app")(p))
 	if got := env1(p, "sidecar1", keys.SidecarInjectedEnv); got != "true" {
@@ -151,7 +169,7 @@ func volume(p *corev1.Pod, name string) *corev1.Volume {
 func TestTheVolumesExample(t *testing.T) {
 	e := newEnv(t)
 	t.Cleanup(func() { e.forget(&v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log-sidecar"}}) })
-	e.example("sidecarset-volume-merge.yaml")
+	e.example("sidecarset-volume-merge.yaml", "app-a")
 	p := e.pod("app-a")
 	e.must(containers("log-collector app")(p))
 	if v := volume(p, "log-volume"); v == nil || v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != "pvc-xxx" {
@@ -377,91 +395,4 @@ func TestASidecarStartsBeforeTheApp(t *testing.T) {
 	e.becomes(pod, containers("agent app"))
 	e.newPod(pod)
 	e.startedInOrder(e.launched("web"), "agent", "app")
-}
-
-func TestTheUserIsWarnedOfAReplacedContainer(t *testing.T) {
-	e := newEnv(t)
-	set := e.sidecarSet("a", `{containers: [{name: app, image: "side:1"}]}`)
-	heard := &warnings{}
-	config := *shared.Config
-	config.WarningHandler = heard
-	c, err := client.New(&config, client.Options{Scheme: e.Scheme()})
-	e.must(err)
-	e.eventually("there is a warning", func() error {
-		p := parse(e, &corev1.Pod{}, `{metadata: {name: web, labels: `+e.selected()+`}, spec: {containers: [{name: app, image: i}, {name: other, image: i}]}}`)
-		if err := c.Create(e.ctx, p, client.DryRunAll); err != nil {
-			return err
-		}
-		if want := "container app is replaced by SidecarSet " + set.Name; !slices.Contains(heard.texts, want) {
-			return fmt.Errorf("there are %q", heard.texts)
-		}
-		return containers("app other")(p)
-	})
-}
-
-type warnings struct{ texts []string }
-
-func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
-
-func TestAnnotationsThatTheAdministratorAllows(t *testing.T) {
-	e := sequential(t)
-	patched := `{containers: [{name: side, image: i}], patchPodMetadata: [
-		{annotations: {retain.example.com/a: set, retain.example.com/b: set}, patchPolicy: Retain},
-		{annotations: {overwrite.example.com/a: set}, patchPolicy: Overwrite},
-		{annotations: {merge.example.com/a: '{"log-agent":1}'}, patchPolicy: MergePatchJson}]}`
-	refused := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace + "-refused"}}
-	e.must(yaml.UnmarshalStrict([]byte(patched), &refused.Spec))
-	refused.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"test": e.namespace}}
-	if err := e.Create(e.ctx, refused); !apierrors.IsInvalid(err) {
-		t.Fatalf("without a white list it was answered with %v", err)
-	}
-	list := parse(e, &corev1.ConfigMap{}, `{metadata: {name: kruise-configuration}, data: {SidecarSet_PatchPodMetadata_WhiteList: '{"rules":[{"selector":{"matchLabels":{"trusted":"yes"}},"allowedAnnotationKeyExprs":["example.com/"]}]}'}}`)
-	list.Namespace = "kruise-system"
-	e.must(e.Create(e.ctx, list))
-	t.Cleanup(func() { e.forget(list) })
-	e.sidecarSet("allowed", patched, func(set *v1beta1.SidecarSet) { set.Labels = map[string]string{"trusted": "yes"} })
-	pod := `{metadata: {name: web, labels: ` + e.selected() + `, annotations: {retain.example.com/a: pod, overwrite.example.com/a: pod, merge.example.com/a: '{"main":2}'}}, spec: {containers: [{name: app, image: i}]}}`
-	e.becomes(pod, containers("side app"))
-	p := e.newPod(pod)
-	for key, want := range map[string]string{
-		"retain.example.com/a": "pod", "retain.example.com/b": "set", "overwrite.example.com/a": "set", "merge.example.com/a": `{"log-agent":1,"main":2}`,
-	} {
-		if got := p.Annotations[key]; got != want {
-			t.Errorf("annotation %s is %s, want %s", key, got, want)
-		}
-	}
-}
-
-// TestWithoutAManager: where Kruise looks after new Pods, none is created without it; everywhere else, and for all else, it is as if it were not
-// there.
-func TestWithoutAManager(t *testing.T) {
-	e := sequential(t)
-	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
-	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
-	before := e.newPod(strings.Replace(pod, "name: web", "name: before", 1))
-	manager.Stop()
-	startManager := sync.OnceFunc(func() { // other tests need it, whatever becomes of this one
-		var err error
-		manager, err = shared.LaunchManager(e.afterwards(), managerOptions)
-		e.must(err)
-		e.must(manager.WaitReady(e.afterwards()))
-	})
-	defer startManager()
-	for _, excluded := range []string{"kube-system", "kruise-system", e.newNamespace(map[string]string{"control-plane": "openkruise"})} {
-		other := *e
-		other.namespace = excluded
-		other.newPod(pod, client.DryRunAll)
-	}
-	if _, err := e.tryPod(pod); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "mpod.kb.io") {
-		t.Errorf("a Pod was answered with %v", err)
-	}
-	labelled := before.DeepCopy()
-	labelled.Labels["more"] = "yes"
-	e.must(e.Patch(e.ctx, labelled, client.MergeFrom(before)))
-	e.must(e.Delete(e.ctx, labelled))
-	startManager()
-	e.eventually("Pods are created again", func() error {
-		_, err := e.tryPod(pod)
-		return err
-	})
 }

@@ -81,6 +81,22 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
+// injected applies an example with a SidecarSet and a Pod, and creates the Pod anew if it came before the SidecarSet was known; it returns the UID of
+// such a one, or nothing.
+func (w *world) injected(example, name string) types.UID {
+	w.Helper()
+	w.apply(example)
+	p := &corev1.Pod{}
+	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
+	if len(p.Spec.Containers) > 1 {
+		return ""
+	}
+	w.Logf("Pod %s came before its SidecarSet was known", name)
+	w.must(w.Client.Delete(w.ctx, p, client.GracePeriodSeconds(0)))
+	w.apply(example)
+	return p.UID
+}
+
 // launchInOrder starts Pods of all kinds in the order of their priorities, and one again under its old name.
 func (w *world) launchInOrder() {
 	defer func() {
@@ -88,8 +104,8 @@ func (w *world) launchInOrder() {
 	}()
 	w.apply("launch-priority.yaml")
 	w.watchLaunch("launch-priority", "", []string{"proxy"}, []string{"app", "exporter"})
-	w.apply("sidecarset-launch-order.yaml")
-	p := w.watchLaunch("launch-order", "", []string{"agent"}, []string{"app"})
+	first := w.injected("sidecarset-launch-order.yaml", "launch-order")
+	p := w.watchLaunch("launch-order", first, []string{"agent"}, []string{"app"})
 	if !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/var/log/nginx" }) {
 		w.Errorf("the agent mounts %+v, want also what the app mounts", p.Spec.Containers[0].VolumeMounts)
 	}
@@ -105,18 +121,18 @@ func (w *world) launchInOrder() {
 	}
 	groups := [][]string{{"a"}, {"b"}, {"c"}}
 	w.must(w.Client.Create(w.ctx, ordered()))
-	first := w.watchLaunch("ordered-0", "", groups...)
-	w.must(w.Client.Delete(w.ctx, first))
+	former := w.watchLaunch("ordered-0", "", groups...)
+	w.must(w.Client.Delete(w.ctx, former))
 	w.eventually("the name is free", func() error { return client.IgnoreAlreadyExists(w.Client.Create(w.ctx, ordered())) })
 	w.eventually("there is another Pod of that name", func() error {
 		p := ordered()
-		if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p); err != nil || p.UID == first.UID {
+		if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p); err != nil || p.UID == former.UID {
 			_ = w.Client.Create(w.ctx, ordered()) // once the name is free
 			return errors.New("there is not")
 		}
 		return nil
 	})
-	w.watchLaunch("ordered-0", first.UID, groups...)
+	w.watchLaunch("ordered-0", former.UID, groups...)
 }
 
 // terminateSidecars lets Jobs end although sidecars run in them.

@@ -31,7 +31,7 @@ type Notice struct {
 }
 
 // Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that don't go
-// together.
+// together. There must be one at least.
 func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
 	i := &injection{pod: p, options: o, own: ownContainers(p)}
 	for _, s := range all {
@@ -54,8 +54,8 @@ func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
 	for _, s := range all {
 		i.addVolumes(s)
 		i.addPullSecrets(s)
-		i.record(s)
 	}
+	i.record(all)
 	return i.notices, nil
 }
 
@@ -199,25 +199,36 @@ func (i *injection) addPullSecrets(s *Sidecars) {
 	}
 }
 
-// record notes on the Pod what a set has put into it. A note that says so already keeps its time.
-func (i *injection) record(s *Sidecars) {
-	record := sidecar.Record{
-		UpdateTimestamp: metav1.NewTime(i.options.Now.UTC().Truncate(time.Second)), SidecarSetName: s.set.Name, SidecarList: s.names,
-	}
-	for _, note := range []struct{ key, hash, revision string }{
-		{keys.SidecarSetHash, s.hashes.Full, s.revision},
-		{keys.SidecarSetHashWithoutImage, s.hashes.WithoutImage, ""},
+// record notes on the Pod what was put into it. A note that says so already keeps its time.
+func (i *injection) record(all []*Sidecars) {
+	now := metav1.NewTime(i.options.Now.UTC().Truncate(time.Second))
+	for _, note := range []struct {
+		key string
+		of  func(*Sidecars) (hash, revision string)
+	}{
+		{keys.SidecarSetHash, func(s *Sidecars) (string, string) { return s.hashes.Full, s.revision }},
+		{keys.SidecarSetHashWithoutImage, func(s *Sidecars) (string, string) { return s.hashes.WithoutImage, "" }},
 	} {
-		record.Hash, record.ControllerRevision = note.hash, note.revision
-		records, err := sidecar.RecordsIn(i.pod, note.key)
+		before, err := sidecar.RecordsIn(i.pod, note.key)
 		if err != nil {
-			i.notice(s, "what the Pod brought along can't be read, and is dropped: %v", err)
+			i.notice(all[0], "what the Pod brought along can't be read, and is dropped: %v", err)
 		}
-		was, there := records[s.set.Name]
-		if there && err == nil && was.Hash == record.Hash && was.ControllerRevision == record.ControllerRevision && slices.Equal(was.SidecarList, record.SidecarList) {
-			continue
+		var changed []sidecar.Record
+		for _, s := range all {
+			hash, revision := note.of(s)
+			was, there := before[s.set.Name]
+			if there && err == nil && was.Hash == hash && was.ControllerRevision == revision && slices.Equal(was.SidecarList, s.names) {
+				continue
+			}
+			changed = append(changed, sidecar.Record{UpdateTimestamp: now, Hash: hash, SidecarSetName: s.set.Name, SidecarList: s.names, ControllerRevision: revision})
 		}
-		sidecar.SetRecord(i.pod, note.key, record)
+		if len(changed) > 0 {
+			sidecar.SetRecord(i.pod, note.key, changed...)
+		}
 	}
-	sidecar.AddInjected(i.pod, s.set.Name)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.set.Name)
+	}
+	sidecar.AddInjected(i.pod, names...)
 }

@@ -56,13 +56,15 @@ func RecordsIn(p *corev1.Pod, key string) (Records, error) {
 	return records, read(p, key, &records)
 }
 
-// SetRecord puts the record of a SidecarSet into one of these annotations. It writes all of them in the present form, and drops what can't be read.
-func SetRecord(p *corev1.Pod, key string, record Record) {
+// SetRecord puts records of SidecarSets into one of these annotations. It writes all of them in the present form, and drops what can't be read.
+func SetRecord(p *corev1.Pod, key string, changed ...Record) {
 	records, err := RecordsIn(p, key)
 	if err != nil {
 		records = Records{}
 	}
-	records[record.SidecarSetName] = record
+	for _, record := range changed {
+		records[record.SidecarSetName] = record
+	}
 	write(p, key, records)
 }
 
