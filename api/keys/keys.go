@@ -51,6 +51,20 @@ const (
 	ContainerBarrierEnv = "KRUISE_CONTAINER_BARRIER"
 )
 
+// Labels and annotations of the container launch order. Users write the first, the launch priority controller the others.
+const (
+	// ContainerLaunchPriority is the Pod annotation that, with the value ContainerLaunchOrdered, starts the containers in the order of their list.
+	ContainerLaunchPriority = "apps.kruise.io/container-launch-priority"
+	ContainerLaunchOrdered  = "Ordered"
+	// ContainerLaunchPriorityCompleted is the Pod annotation that is "true" once all containers may start.
+	ContainerLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
+	// ContainerLaunchPriorityCurrent is the annotation of a barrier, and of a Pod, with the key of the lowest priority that may start. A kubelet
+	// that sees it change on a Pod tries at once to start what it could not start before.
+	ContainerLaunchPriorityCurrent = "apps.kruise.io/container-launch-priority-current"
+	// ContainerLaunchBarrier is the label of the ConfigMaps that hold containers back.
+	ContainerLaunchBarrier = "apps.kruise.io/container-launch-barrier"
+)
+
 // Labels and annotations of a workload's revisions. The workload controllers write and read them.
 const (
 	// RevisionHash is the ControllerRevision label with the short hash of the revision.
@@ -148,4 +162,62 @@ const (
 	// ImageListPullJobTemplate is the v1alpha1 AdvancedCronJob annotation that keeps, as JSON, spec.template.imageListPullJobTemplate of v1beta1.
 	// Conversion writes and reads it.
 	ImageListPullJobTemplate = "apps.kruise.io/image-list-pull-job-template"
+)
+
+// Labels and annotations of SidecarSets and of what is made from them. The Pod webhook and the SidecarSet controller write and read them.
+const (
+	// SidecarSetHash is the annotation of a SidecarSet with the hash of its containers, and of a Pod with the record of what was injected or
+	// updated last, as JSON keyed by the names of SidecarSets.
+	SidecarSetHash = "kruise.io/sidecarset-hash"
+	// SidecarSetHashWithoutImage is as SidecarSetHash, of the containers without their images: Pods that differ in it can't be updated in place.
+	SidecarSetHashWithoutImage = "kruise.io/sidecarset-hash-without-image"
+	// SidecarSetInjectedList is the Pod annotation with the names of the SidecarSets that injected into it, in ascending order with commas.
+	SidecarSetInjectedList = "kruise.io/sidecarset-injected-list"
+	// SidecarSetInPlaceUpdateState is the Pod annotation with the image IDs that sidecars had before their last update, as JSON keyed by the
+	// names of SidecarSets.
+	SidecarSetInPlaceUpdateState = "kruise.io/sidecarset-inplace-update-state"
+	// SidecarSetWorkingHotUpgradeContainer is the Pod annotation that says which of its two containers a hot-upgrade sidecar works in, as JSON
+	// from the sidecar's name to the container's.
+	SidecarSetWorkingHotUpgradeContainer = "kruise.io/sidecarset-working-hotupgrade-container"
+	// SidecarSetVersionPrefix begins the Pod annotation, ended by a container's name, with the version of that hot-upgrade container. The
+	// container reads it as the variable SIDECARSET_VERSION.
+	SidecarSetVersionPrefix = "version.sidecarset.kruise.io/"
+	// SidecarSetVersionAltPrefix begins the Pod annotation, ended by a container's name, with the version of the container's twin. The
+	// container reads it as the variable SIDECARSET_VERSION_ALT.
+	SidecarSetVersionAltPrefix = "versionalt.sidecarset.kruise.io/"
+	// SidecarSetName is the ControllerRevision label with the name of the SidecarSet.
+	SidecarSetName = "kruise.io/sidecarset-name"
+	// SidecarSetCustomVersion is the ControllerRevision label with the customVersion that the SidecarSet had. On a v1alpha1 SidecarSet, users
+	// write it for spec.customVersion.
+	SidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
+	// SidecarSetCanary is the annotation that, with the value "true", makes a SidecarSet the canary of the one that SidecarSetBase names: Pods
+	// that it selects get its sidecars instead of those of its base. Users write both.
+	SidecarSetCanary = "apps.kruise.io/sidecarset-canary"
+	SidecarSetBase   = "apps.kruise.io/sidecarset-base"
+	// SidecarSetLegacyFields is the annotation of a stored SidecarSet with what v1alpha1 says in fields that v1beta1 does not have, as JSON.
+	// Conversion writes and reads it.
+	SidecarSetLegacyFields = "apps.kruise.io/sidecarset-legacy-fields"
+	// PodScopePending is the annotation of the mutating webhook configuration with what SidecarSets select that have been admitted and may not be
+	// stored yet, as JSON. The managers write and read it.
+	PodScopePending = "apps.kruise.io/pod-scope-pending"
+)
+
+// Environment variables of injected containers. The Pod webhook writes them.
+const (
+	// SidecarInjectedEnv marks every injected container, with the value "true".
+	SidecarInjectedEnv = "IS_INJECTED"
+	// SidecarSetVersionEnv shows a hot-upgrade container the annotation with its version.
+	SidecarSetVersionEnv = "SIDECARSET_VERSION"
+	// SidecarSetVersionAltEnv shows a hot-upgrade container the annotation with the version of its twin.
+	SidecarSetVersionAltEnv = "SIDECARSET_VERSION_ALT"
+)
+
+// Environment variables of sidecars that are stopped when the work of their Pod is done. Users write them.
+const (
+	// TerminateSidecarEnv, with the value "true", marks a sidecar that is stopped where it runs.
+	TerminateSidecarEnv = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
+	// TerminateSidecarWithImageEnv marks a sidecar that is given another image, which ends by itself, where it can't be stopped.
+	TerminateSidecarWithImageEnv = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
+	// TerminateSidecarIgnoreExitCodeEnv, with the value "true", says of a sidecar that is stopped that its exit code does not count.
+	TerminateSidecarIgnoreExitCodeEnv = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 )

@@ -9,6 +9,7 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
+	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
@@ -27,7 +28,10 @@ type Options struct {
 	DaemonSet         validating.DaemonSetOptions
 	Images            validating.ImageOptions
 	PodProbeMarker    validating.PodProbeMarkerOptions
+	SidecarSet        validating.SidecarSetOptions
 	StatefulSet       validating.StatefulSetOptions
+	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
+	Pods pods.Chain
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -40,6 +44,9 @@ type Server interface {
 // Register puts every handler at its path. Older installations name the version in their paths; both spellings work.
 func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
+	if len(o.Pods.Steps) > 0 {
+		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
+	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
@@ -50,6 +57,7 @@ func Register(server Server, o Options) {
 		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
 		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
 		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
+		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.SidecarSet)},
 		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {

@@ -24,7 +24,7 @@ func TestRegister(t *testing.T) {
 	slices.Sort(got)
 	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker"}
 	for _, verb := range []string{"mutate", "validate"} {
-		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "statefulset"} {
+		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "sidecarset", "statefulset"} {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)
 		}
 	}

@@ -26,11 +26,15 @@ func NewEvents(recorder record.EventRecorder) *Events {
 
 // after tells of an action's outcome.
 func (e *Events) after(owner plan.Object, a plan.Action, err error) {
+	on := owner
+	if a.OnObject {
+		on = a.Object()
+	}
 	switch {
 	case err == nil && a.Event != "":
-		e.recorder.Event(owner, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
+		e.recorder.Event(on, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
 	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		e.recorder.Event(owner, corev1.EventTypeWarning, a.FailedEvent, err.Error())
+		e.recorder.Event(on, corev1.EventTypeWarning, a.FailedEvent, a.FailedPrefix+err.Error())
 	}
 }
 

@@ -58,6 +58,12 @@ func pairs() []pair {
 		toHub:          typed(DaemonSetToHub),
 		fromHub:        typed(DaemonSetFromHub),
 	}, {
+		hub:     v1beta1.GroupVersion.WithKind("SidecarSet"),
+		spoke:   v1alpha1.GroupVersion.WithKind("SidecarSet"),
+		differ:  []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
+		toHub:   typed(SidecarSetToHub),
+		fromHub: typed(SidecarSetFromHub),
+	}, {
 		hub:     v1beta1.GroupVersion.WithKind("ImageListPullJob"),
 		spoke:   v1alpha1.GroupVersion.WithKind("ImageListPullJob"),
 		toHub:   typed(ImageListPullJobToHub),

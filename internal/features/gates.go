@@ -51,20 +51,24 @@ const (
 	StatefulSetAutoDeletePVC Gate = "StatefulSetAutoDeletePVC"
 	// StatefulSetAutoResizePVCGate: StatefulSets heed volumeClaimUpdateStrategy.
 	StatefulSetAutoResizePVCGate Gate = "StatefulSetAutoResizePVCGate"
+	// SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets may write every annotation that no rule of the configuration speaks of.
+	SidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
+	// SidecarTerminator: sidecars of Pods whose work is done are stopped.
+	SidecarTerminator Gate = "SidecarTerminator"
+	// EnableSortSidecarContainerByName: sidecars of all SidecarSets stand in a Pod in the order of their names.
+	EnableSortSidecarContainerByName Gate = "EnableSortSidecarContainerByName"
 	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
 	DefaultHostNetworkHostPortsInPodTemplates Gate = "DefaultHostNetworkHostPortsInPodTemplates"
 )
 
 // Gates that only force others, or are only forced.
 const (
-	workloadSpread                            Gate = "WorkloadSpread"
-	podUnavailableBudgetDeleteGate            Gate = "PodUnavailableBudgetDeleteGate"
-	sidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
-	sidecarTerminator                         Gate = "SidecarTerminator"
-	deletionProtectionForCRDCascadingGate     Gate = "DeletionProtectionForCRDCascadingGate"
-	enhancedLivenessProbe                     Gate = "EnhancedLivenessProbe"
+	workloadSpread                        Gate = "WorkloadSpread"
+	podUnavailableBudgetDeleteGate        Gate = "PodUnavailableBudgetDeleteGate"
+	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
+	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -98,8 +102,8 @@ func specs() []spec {
 		{TemplateNoDefaults, false, alpha},
 		{InPlaceUpdateEnvFromMetadata, true, beta},
 		{StatefulSetAutoDeletePVC, true, beta},
-		{sidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
-		{sidecarTerminator, false, alpha},
+		{SidecarSetPatchPodMetadataDefaultsAllowed, false, alpha},
+		{SidecarTerminator, false, alpha},
 		{PodProbeMarkerGate, true, beta},
 		{PreDownloadImageForDaemonSetUpdate, false, alpha},
 		{CloneSetEventHandlerOptimization, false, alpha},
@@ -116,7 +120,7 @@ func specs() []spec {
 		{ForceDeleteTimeoutExpectationGate, false, alpha},
 		{InPlaceWorkloadVerticalScaling, false, alpha},
 		{EnablePodProbeMarkerOnServerless, false, alpha},
-		{"EnableSortSidecarContainerByName", false, alpha},
+		{EnableSortSidecarContainerByName, false, alpha},
 		{"InPlacePodVerticalScaling", false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
 		{"DaemonSetPruneIneligibleNodes", false, alpha},
@@ -128,11 +132,11 @@ func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
 			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
-			sidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
+			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
 			PreDownloadImageForInPlaceUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PreDownloadImageForDaemonSetUpdate,
-			PodProbeMarkerGate, sidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
+			PodProbeMarkerGate, SidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
 		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},

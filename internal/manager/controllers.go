@@ -11,8 +11,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
+	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
+	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -21,6 +24,9 @@ import (
 // parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which sets
 // the pace beyond that.
 const parallelWrites = 128
+
+// launchPriorityWorkers is the number of Pods whose containers are started in order at the same time.
+const launchPriorityWorkers = 4
 
 // addControllers adds every controller, with the options that flags and gates give it.
 func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
@@ -65,6 +71,17 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			PreDownload: gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
 			InPlace:     inPlaceOptions(gates),
 		},
+	}), sidecarset.Add(mgr, sidecarset.Config{
+		Executor: executor(sidecarset.EventSource),
+		Live:     live,
+		Workers:  o.SidecarSetWorkers,
+		Now:      time.Now,
+		Options:  sidecarset.Options{Namespace: o.Webhook.PodNamespace},
+	}), launchpriority.Add(mgr, launchpriority.Config{
+		Executor: executor(launchpriority.EventSource),
+		Live:     live,
+		Workers:  launchPriorityWorkers,
+		Now:      time.Now,
 	}))
 }
 
@@ -74,27 +91,35 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 		return nil
 	}
 	executor := executors(mgr, live)
-	err := containerrecreate.Add(mgr, containerrecreate.Config{
+	all := []error{containerrecreate.Add(mgr, containerrecreate.Config{
 		Executor: executor(containerrecreate.EventSource),
 		Live:     live,
 		Workers:  o.ContainerRecreateWorkers,
 		Now:      time.Now,
-	})
-	if !gates.Enabled(features.PodProbeMarkerGate) {
-		return err
+	})}
+	if gates.Enabled(features.SidecarTerminator) {
+		all = append(all, sidecarterminator.Add(mgr, sidecarterminator.Config{
+			Executor: executor(sidecarterminator.EventSource),
+			Live:     live,
+			Workers:  o.SidecarTerminatorWorkers,
+			Now:      time.Now,
+		}))
 	}
-	return errors.Join(err, podprobemarker.Add(mgr, podprobemarker.Config{
-		Executor: executor(podprobemarker.EventSource),
-		Live:     live,
-		Workers:  o.PodProbeMarkerWorkers,
-		Now:      time.Now,
-	}), nodepodprobe.Add(mgr, nodepodprobe.Config{
-		Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
-		Executor: executor(nodepodprobe.EventSource),
-		Live:     live,
-		Workers:  o.NodePodProbeWorkers,
-		Now:      time.Now,
-	}))
+	if gates.Enabled(features.PodProbeMarkerGate) {
+		all = append(all, podprobemarker.Add(mgr, podprobemarker.Config{
+			Executor: executor(podprobemarker.EventSource),
+			Live:     live,
+			Workers:  o.PodProbeMarkerWorkers,
+			Now:      time.Now,
+		}), nodepodprobe.Add(mgr, nodepodprobe.Config{
+			Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
+			Executor: executor(nodepodprobe.EventSource),
+			Live:     live,
+			Workers:  o.NodePodProbeWorkers,
+			Now:      time.Now,
+		}))
+	}
+	return errors.Join(all...)
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.

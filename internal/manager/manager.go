@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -24,8 +26,12 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/launch"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
+	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
 )
 
 // UserAgent is the name by which the API server's audit log knows the manager.
@@ -88,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
+	if err := addWebhooks(ctx, mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
 		return err
 	}
 	if err := addControllers(mgr, live, o, gates); err != nil {
@@ -153,9 +159,14 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:        {Transform: observe.SlimPod(v1beta1.GroupVersion.Group), Field: within},
-				&corev1.Node{}:       {Transform: observe.SlimNode, Field: fields.Everything()},
-				&batchv1.Job{}:       {Transform: observe.SlimJob, Field: within},
+				&corev1.Pod{}:         {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
+				&corev1.Node{}:        {Transform: observe.SlimNode, Field: fields.Everything()},
+				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
+				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
+				&batchv1.Job{}:        {Transform: observe.SlimJob, Field: within},
+				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
+				// Nothing but barriers is read from the cache.
+				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
 				// The only ones that the manager may list.
 				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},

@@ -33,9 +33,11 @@ type Options struct {
 	BroadcastJobWorkers      int
 	CloneSetWorkers          int
 	ContainerRecreateWorkers int
+	SidecarTerminatorWorkers int
 	DaemonSetWorkers         int
 	NodePodProbeWorkers      int
 	PodProbeMarkerWorkers    int
+	SidecarSetWorkers        int
 	StatefulSetWorkers       int
 	ExcludePreparingDelete   bool
 	AssignPodsByScheduler    bool
@@ -95,6 +97,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "nodes whose probes are looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
+	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "SidecarSets looked after at the same time")
+	fs.IntVar(&o.SidecarTerminatorWorkers, "sidecarterminator-workers", 3, "Pods whose sidecars are stopped at the same time")
 	fs.IntVar(&o.ImagePullJobWorkers, "imagepulljob-workers", 3, "ImagePullJobs, and ImageListPullJobs, looked after at the same time")
 	fs.IntVar(&o.NodeImageWorkers, "nodeimage-workers", 3, "NodeImages looked after at the same time")
 	fs.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node must have been ready before it gets a NodeImage")
@@ -116,10 +120,10 @@ func ignored() map[string]string {
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy": "false", "protection-log-path": "/log",
-		"ws-enabled-versioned-status": "deployment,replicaset",
-		"sidecarset-workers":          "3", "uniteddeployment-workers": "3",
+		"ws-enabled-versioned-status":  "deployment,replicaset",
+		"uniteddeployment-workers":     "3",
 		"workloadspread-workers":       "3",
-		"podunavailablebudget-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3", "sidecarterminator-workers": "3",
+		"podunavailablebudget-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3",
 	}
 }
 
@@ -153,6 +157,7 @@ func (o *Options) validate() error {
 	}{
 		{"advancedcronjob-workers", o.AdvancedCronJobWorkers}, {"broadcastjob-workers", o.BroadcastJobWorkers},
 		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
+		{"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
 		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
 	} {

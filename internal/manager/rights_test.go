@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
+	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 )
 
@@ -79,12 +82,19 @@ func TestShippedConfigurationsNameWhatIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := map[string]bool{}
 	var named []string
+	note := func(name string, c admissionv1.WebhookClientConfig) {
+		if names[name] {
+			t.Errorf("there are two webhooks %s, which no API server takes", name)
+		}
+		names[name], named = true, append(named, *c.Service.Path)
+	}
 	for _, w := range mutating.Webhooks {
-		named = append(named, *w.ClientConfig.Service.Path)
+		note(w.Name, w.ClientConfig)
 	}
 	for _, w := range validating.Webhooks {
-		named = append(named, *w.ClientConfig.Service.Path)
+		note(w.Name, w.ClientConfig)
 	}
 	var served served
 	admission.Register(&served, admission.Options{})
@@ -104,9 +114,39 @@ func (s *served) Register(path string, _ http.Handler) {
 	}
 }
 
+// TestFlagsAreBound: a flag that is bound twice ends the process.
+func TestFlagsAreBound(t *testing.T) {
+	var o Options
+	fs := flag.NewFlagSet("test", flag.ContinueOnError)
+	o.Bind(fs)
+	if err := fs.Parse([]string{"--sidecarset-workers=7"}); err != nil || o.SidecarSetWorkers != 7 {
+		t.Errorf("%d workers for SidecarSets, want 7 (%v)", o.SidecarSetWorkers, err)
+	}
+}
+
+// TestManagersDoNotStandInTheirOwnWay: wherever they are installed, their own Pods can be created while none of them runs.
+func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
+	mutating, _, err := configurations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spareNamespace(mutating, "elsewhere")
+	spareNamespace(mutating, "elsewhere")
+	for _, hook := range mutating.Webhooks {
+		if hook.Name != scoping.LaunchOrder {
+			continue
+		}
+		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, hook.NamespaceSelector.MatchExpressions[1].Values); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		return
+	}
+	t.Error("there is no webhook of Pods")
+}
+
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
-		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
+		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, SidecarTerminatorWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
 		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
 	}
 	cases := map[string]struct {

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,13 +78,22 @@ func webhookServer(o WebhookOptions, certificates *presented) webhook.Server {
 }
 
 // addWebhooks serves admission and conversion on every replica, and keeps the certificates.
-func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings) error {
+func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings) error {
 	templates, err := validating.NewTemplateChecker(mgr.GetConfig())
 	if err != nil {
 		return fmt.Errorf("preparing the validation of templates: %w", err)
 	}
+	chain, err := podChain(ctx, mgr, live, s)
+	if err != nil {
+		return err
+	}
+	accepted, err := scoped(mgr, live, s)
+	if err != nil {
+		return err
+	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
+		Pods:      chain,
 		Revisions: live,
 		Defaults: defaults.Options{
 			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
@@ -103,8 +115,15 @@ func addWebhooks(mgr ctrlmanager.Manager, live client.Client, certificates *pres
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 		},
-		AdvancedCronJob:   validating.AdvancedCronJobOptions{Templates: templates},
-		BroadcastJob:      validating.BroadcastJobOptions{Templates: templates},
+		AdvancedCronJob: validating.AdvancedCronJobOptions{Templates: templates},
+		BroadcastJob:    validating.BroadcastJobOptions{Templates: templates},
+		SidecarSet: validating.SidecarSetOptions{
+			Live:          live,
+			Namespace:     s.Webhook.PodNamespace,
+			Templates:     templates,
+			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+			Accepted:      accepted,
+		},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
 		PodProbeMarker:    validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
 		DaemonSet: validating.DaemonSetOptions{
@@ -156,6 +175,7 @@ func newRotator(live client.Client, s settings, serves func(string) bool) (*cert
 	if err != nil {
 		return nil, err
 	}
+	spareNamespace(mutating, s.Webhook.PodNamespace)
 	renewBefore, err := certs.ParseRenewBefore(s.Webhook.RenewBefore)
 	if err != nil {
 		return nil, fmt.Errorf("reading CERTS_RENEW_BEFORE: %w", err)
@@ -187,4 +207,20 @@ func configurations() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.V
 		return nil, nil, fmt.Errorf("reading the webhook configurations: %w", err)
 	}
 	return mutating, validating, nil
+}
+
+// spareNamespace keeps the webhook of Pods away from the namespace of the managers, which could not be created without one that runs.
+func spareNamespace(c *admissionv1.MutatingWebhookConfiguration, namespace string) {
+	for i := range c.Webhooks {
+		selector := c.Webhooks[i].NamespaceSelector
+		if selector == nil {
+			continue
+		}
+		for j := range selector.MatchExpressions {
+			e := &selector.MatchExpressions[j]
+			if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn && !slices.Contains(e.Values, namespace) {
+				e.Values = append(e.Values, namespace)
+			}
+		}
+	}
 }

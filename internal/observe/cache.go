@@ -26,9 +26,9 @@ func SlimJob(object any) (any, error) {
 	return job, nil
 }
 
-// SlimPod does the same for Pods, and leaves of a Pod that no workload of the given API groups controls only its
-// outline: what identifies it, where it runs, and what its containers are doing.
-func SlimPod(groups ...string) func(any) (any, error) {
+// SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for another
+// reason only its outline: what identifies it, where it runs, and what its containers are doing.
+func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
 		if !ok {
@@ -37,11 +37,13 @@ func SlimPod(groups ...string) func(any) (any, error) {
 		p.ManagedFields = nil
 		controller := metav1.GetControllerOfNoCopy(p)
 		if controller != nil {
-			version, err := schema.ParseGroupVersion(controller.APIVersion)
-			for _, group := range groups {
-				if err == nil && version.Group == group {
-					return p, nil
-				}
+			if version, err := schema.ParseGroupVersion(controller.APIVersion); err == nil && version.Group == group {
+				return p, nil
+			}
+		}
+		for _, wants := range wanted {
+			if wants(p) {
+				return p, nil
 			}
 		}
 		return outline(p), nil
@@ -87,6 +89,14 @@ func SlimNode(object any) (any, error) {
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, Conditions: readyCondition(node)},
 	}, nil
+}
+
+// SlimConfigMap leaves out of a ConfigMap its data, which can be large and which nothing reads from a cache.
+func SlimConfigMap(object any) (any, error) {
+	if c, ok := object.(*corev1.ConfigMap); ok {
+		c.Data, c.BinaryData = nil, nil
+	}
+	return Slim(object)
 }
 
 // readyCondition returns the condition Ready without its heartbeat, its only part that changes all the time.

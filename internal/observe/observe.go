@@ -5,6 +5,8 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
 // ByController is the index of objects by the UID of their controller; objects that nobody controls are under NoController.
@@ -21,6 +25,9 @@ const (
 	ByController = "kruise.controllerUID"
 	NoController = "none"
 )
+
+// ByInjected is the index of Pods by the names of the SidecarSets that put sidecars into them.
+const ByInjected = "kruise.injectedBy"
 
 // AddIndexes adds the indexes that the reads of this package use to a cache.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -34,7 +41,19 @@ func AddControllerIndex(ctx context.Context, indexer client.FieldIndexer, kinds 
 			return fmt.Errorf("indexing %T by controller: %w", kind, err)
 		}
 	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, ByInjected, InjectedKeys); err != nil {
+		return fmt.Errorf("indexing Pods by their SidecarSets: %w", err)
+	}
 	return nil
+}
+
+// InjectedKeys returns the keys of a Pod in the index ByInjected.
+func InjectedKeys(object client.Object) []string {
+	list := object.GetAnnotations()[keys.SidecarSetInjectedList]
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 // ControllerKey returns the key of an object in the index ByController.
@@ -88,6 +107,25 @@ func (r Reader) Controlled(ctx context.Context, list client.ObjectList, namespac
 		return nil
 	})
 	return out, err
+}
+
+// InjectedPods returns the Pods of all namespaces that a SidecarSet put sidecars into.
+func (r Reader) InjectedPods(ctx context.Context, set string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	var options []client.ListOption
+	if r.Indexed {
+		options = append(options, client.MatchingFields{ByInjected: set}, client.UnsafeDisableDeepCopy)
+	}
+	if err := r.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("listing Pods with sidecars: %w", err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if slices.Contains(InjectedKeys(&list.Items[i]), set) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
 }
 
 // Claims returns the claims that match the selector and that the owner controls, or that one of the Pods owns.

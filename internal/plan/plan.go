@@ -68,8 +68,11 @@ type Action struct {
 	EventType string
 	// EventMessage is that event's message.
 	EventMessage string
-	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none.
-	FailedEvent string
+	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none. Its message is FailedPrefix and
+	// the error.
+	FailedEvent, FailedPrefix string
+	// OnObject emits both events on the object that is written instead.
+	OnObject bool
 }
 
 // Object returns the object that the action writes.

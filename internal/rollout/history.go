@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,8 @@ func WriteHistory(h revision.History, b *plan.Builder) {
 	switch {
 	case h.Stored == nil:
 		b.First(plan.Action{Verb: plan.Create, Concern: plan.Rollout, After: h.Update, What: what, Why: "the template is new"})
+	case isWritten(h) && !maps.Equal(h.Stored.Labels, h.Update.Labels):
+		b.First(plan.Action{Verb: plan.Update, Concern: plan.Rollout, Before: h.Stored, After: h.Update, What: what, Why: "its labels have changed"})
 	case !isWritten(h):
 		b.First(plan.Action{
 			Verb: plan.Update, Concern: plan.Rollout, Before: h.Stored, After: h.Update,

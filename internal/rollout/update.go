@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // Update is an update of one Pod in place.
@@ -27,8 +28,14 @@ type Update struct {
 	Why          string
 }
 
-// UpdateInPlace begins an update in place, or has the Pod wait for its inPlaceUpdate hook first.
+// UpdateInPlace begins an update in place, or has the Pod wait: for its inPlaceUpdate hook, or for an update of its sidecars, so that both do not
+// restart containers at once.
 func (w Workload) UpdateInPlace(u Update, b *plan.Builder) {
+	if why, wait := sidecar.Unfinished(u.Pod, w.Now); why != "" {
+		b.Hold(plan.Hold{Name: u.Pod.Name, Why: why})
+		b.Recheck(wait, "an update of sidecars is waited for no longer")
+		return
+	}
 	state, mayStart := lifecycle.BeforeUpdate(u.Pod, w.Lifecycle)
 	begun := u.Pod.DeepCopy()
 	if !mayStart {

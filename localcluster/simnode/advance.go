@@ -91,6 +91,11 @@ func (st *step) advance() {
 		st.stop()
 		return
 	}
+	if phase := st.Pod.Status.Phase; terminal(phase) && !terminal(box.Phase) {
+		// Somebody else has ended the Pod. A kubelet does not take that back: it stops what still runs.
+		box.Phase = phase
+		st.exitAll(killedCode)
+	}
 	if terminal(box.Phase) || !st.due(box.Up) {
 		return
 	}

@@ -180,6 +180,15 @@ func TestAPodsLife(t *testing.T) {
 				"500ms Running Ready a=exit(0)+ b=exit(0)+ app=nginx:1+",
 			},
 		},
+		"a pod that somebody else ends stays as it is, and what still runs is stopped": {
+			story: story{pod: pod("app=nginx:1 log=log:1", restartPolicy(corev1.RestartPolicyNever)), events: []event{
+				{time.Second, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }},
+			}},
+			want: []string{
+				"0s Pending app=ContainerCreating log=ContainerCreating", "300ms Running Ready app=nginx:1+ log=log:1+",
+				"1s Succeeded app=exit(137) log=exit(137)",
+			},
+		},
 		"a sidecar starts before the main containers and keeps running": {
 			story: story{pod: pod("app=nginx:1", sidecar("proxy", "envoy:1"))},
 			want: []string{

@@ -41,7 +41,7 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod")
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; or injection, the admission of Pods")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
@@ -67,6 +67,9 @@ func (s settings) clusterArgs() []string {
 }
 
 func run(ctx context.Context, s settings) (err error) {
+	if s.kind == "injection" {
+		return runInjection(ctx, s)
+	}
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {
 		return err

@@ -146,8 +146,20 @@ func TestTakeoverAtRest(t *testing.T) {
 	for kind, version := range kinds {
 		w.unchanged(kind, before[kind], w.versions(version, kind))
 	}
+	w.sidecarSetIsAsRecorded()
 	if t.Failed() {
 		t.Log(manager.Tail(40))
+	}
+}
+
+// sidecarSetIsAsRecorded checks that we count the Pods as the original did, find all of them up to date, and give the revision the same name.
+func (w *world) sidecarSetIsAsRecorded() {
+	w.Helper()
+	var set v1beta1.SidecarSet
+	w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "log-sidecar"}, &set))
+	s := set.Status
+	if s.MatchedPods != 2 || s.UpdatedPods != 2 || s.ReadyPods != 2 || s.UpdatedReadyPods != 2 || s.LatestRevision != "log-sidecar-54c65669c6" || len(s.Conditions) == 0 {
+		w.Errorf("the status of the SidecarSet is %+v", s)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/patch"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 )
@@ -63,7 +64,7 @@ func respond[T any, P object[T]](from admission.Request, fill func(set, old P)) 
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("writing the object: %w", err))
 	}
-	return admission.Patched("", patch(raw, before, after)...)
+	return admission.Patched("", patch.Between(raw, before, after)...)
 }
 
 func decode[T any](from runtime.RawExtension) (map[string]any, *T, error) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/seed-69ecc383/kruise/internal/admission/patch"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 )
 
@@ -35,7 +36,7 @@ func NodeImage(now func() time.Time) admission.Handler {
 			image, _ := images[name].(map[string]any)
 			tags, isList := image["tags"].([]any)
 			if after := completeTags(tags, now()); isList && !reflect.DeepEqual(tags, after) {
-				operations = append(operations, jsonpatch.NewOperation("replace", "/spec/images/"+escape(name)+"/tags", after))
+				operations = append(operations, jsonpatch.NewOperation("replace", "/spec/images/"+patch.Escape(name)+"/tags", after))
 			}
 		}
 		return admission.Patched("", operations...)

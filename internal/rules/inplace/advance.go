@@ -153,11 +153,7 @@ func startContainer(p *corev1.Pod, state *pub.InPlaceUpdateState, name string) {
 		if state.LastContainerStatuses == nil {
 			state.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
 		}
-		last := pub.InPlaceUpdateContainerStatus{Image: container.Image}
-		if status := pod.ContainerStatus(p, name); status != nil {
-			last.ImageID, last.ContainerID = status.ImageID, status.ContainerID
-		}
-		state.LastContainerStatuses[name] = last
+		state.LastContainerStatuses[name] = Running(p, name)
 		container.Image = image
 	}
 	if resources, ok := state.NextContainerResources[name]; ok && container != nil {

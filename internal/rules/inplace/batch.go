@@ -4,14 +4,12 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -83,15 +81,6 @@ func launchPriority(container *corev1.Container) (int, bool) {
 	if container == nil {
 		return 0, false
 	}
-	for i := range container.Env {
-		env := &container.Env[i]
-		if env.Name != keys.ContainerBarrierEnv || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
-			continue
-		}
-		text, found := strings.CutPrefix(env.ValueFrom.ConfigMapKeyRef.Key, "p_")
-		if priority, err := strconv.ParseInt(text, 10, 32); found && err == nil {
-			return int(priority), true
-		}
-	}
-	return 0, false
+	priority, ok := launch.Priority(container)
+	return int(priority), ok
 }

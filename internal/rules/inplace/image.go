@@ -10,11 +10,13 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// imageProgress judges whether a container runs the image of its spec. It does when its status names that image. Runtimes may name another tag
+// ImageProgress judges whether a container runs the image of its spec. It does when its status names that image. Runtimes may name another tag
 // of the same image instead, or only its digest: then it must be another container than before, and not one of the image that was replaced,
 // which may have been on its way itself when the next one came.
-func imageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerStatus) Verdict {
-	container, status := pod.Container(p, name), pod.ContainerStatus(p, name)
+//
+// What ran before, last, is as Running returned it then.
+func ImageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerStatus) Verdict {
+	container, status := pod.Lasting(p, name), pod.LastingStatus(p, name)
 	if container == nil {
 		return Verdict{Done: true}
 	}
@@ -37,6 +39,18 @@ func imageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerSt
 		return Verdict{Done: true}
 	}
 	return waiting(name, status, "runs "+status.Image+", not yet "+container.Image)
+}
+
+// Running returns what is to be remembered of a container before its image is changed.
+func Running(p *corev1.Pod, name string) pub.InPlaceUpdateContainerStatus {
+	var last pub.InPlaceUpdateContainerStatus
+	if container := pod.Lasting(p, name); container != nil {
+		last.Image = container.Image
+	}
+	if status := pod.LastingStatus(p, name); status != nil {
+		last.ImageID, last.ContainerID = status.ImageID, status.ContainerID
+	}
+	return last
 }
 
 func waiting(name string, status *corev1.ContainerStatus, what string) Verdict {

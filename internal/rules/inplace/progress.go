@@ -48,7 +48,7 @@ func required(state *pub.InPlaceUpdateState) []string {
 
 // batchProgress judges the containers that have been changed so far.
 func batchProgress(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options) Verdict {
-	if (state.UpdateImages || state.UpdateResources) && isUnseen(p) {
+	if (state.UpdateImages || state.UpdateResources) && IsUnseen(p) {
 		return Verdict{Why: "the kubelet has not seen the change yet"}
 	}
 	metas := runtimeMeta(p)
@@ -70,15 +70,15 @@ func batchProgress(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options) Verd
 		return Verdict{Done: true}
 	}
 	for _, name := range slices.Sorted(maps.Keys(state.LastContainerStatuses)) {
-		if verdict := imageProgress(p, name, state.LastContainerStatuses[name]); !verdict.Done {
+		if verdict := ImageProgress(p, name, state.LastContainerStatuses[name]); !verdict.Done {
 			return verdict
 		}
 	}
 	return Verdict{Done: true}
 }
 
-// isUnseen reports whether the Pod's spec has changed since the kubelet last wrote its status. Kubelets before 1.33 do not say.
-func isUnseen(p *corev1.Pod) bool {
+// IsUnseen reports whether the Pod's spec has changed since the kubelet last wrote its status. Kubelets before 1.33 do not say.
+func IsUnseen(p *corev1.Pod) bool {
 	return p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation
 }
 

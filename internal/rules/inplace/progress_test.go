@@ -118,7 +118,7 @@ func TestImageProgress(t *testing.T) {
 			if tc.status != nil {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{*tc.status}
 			}
-			if diff := cmp.Diff(Verdict{Done: tc.want == "", Why: tc.want}, imageProgress(p, "app", tc.last)); diff != "" {
+			if diff := cmp.Diff(Verdict{Done: tc.want == "", Why: tc.want}, ImageProgress(p, "app", tc.last)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -60,10 +60,10 @@ func unfinishedOn(p *corev1.Pod) unfinished {
 
 // readProgress takes those containers that were changed and do not run as they should.
 func (u *unfinished) readProgress(p *corev1.Pod, state *pub.InPlaceUpdateState) {
-	u.unseen = (state.UpdateImages || state.UpdateResources) && isUnseen(p)
+	u.unseen = (state.UpdateImages || state.UpdateResources) && IsUnseen(p)
 	if len(state.LastContainerStatuses) > 0 && !runsAsSpecified(p) {
 		for name, last := range state.LastContainerStatuses {
-			if imageProgress(p, name, last).Done {
+			if ImageProgress(p, name, last).Done {
 				continue
 			}
 			if u.restarting == nil {

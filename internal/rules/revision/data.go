@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,11 @@ func nullCreationTimestamps(template map[string]any) {
 	nullCreationTimestamp(template)
 	spec, _ := template["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
+	NullCreationTimestamps(volumes)
+}
+
+// NullCreationTimestamps fills them in where they are missing in the claim templates of decoded volumes.
+func NullCreationTimestamps(volumes []any) {
 	for _, v := range volumes {
 		volume, _ := v.(map[string]any)
 		ephemeral, _ := volume["ephemeral"].(map[string]any)
@@ -68,11 +74,11 @@ func Hash(data []byte, collisionCount int32) string {
 	h := fnv.New32()
 	_, _ = h.Write(data) // a hash does not fail
 	_, _ = h.Write([]byte(strconv.Itoa(int(collisionCount))))
-	return encode(strconv.FormatUint(uint64(h.Sum32()), 10))
+	return Encode(strconv.FormatUint(uint64(h.Sum32()), 10))
 }
 
-// encode maps each digit to a letter or digit of the alphabet.
-func encode(digits string) string {
+// Encode maps each character to a letter or digit such that no word comes out.
+func Encode(digits string) string {
 	out := make([]byte, len(digits))
 	for i := range len(digits) {
 		out[i] = alphabet[int(digits[i])%len(alphabet)]
@@ -107,4 +113,10 @@ func decode(data []byte) (*corev1.PodTemplateSpec, error) {
 		return nil, fmt.Errorf("decoding the template: there is none at spec.template")
 	}
 	return s.Spec.Template, nil
+}
+
+// sameJSON reports whether two texts hold the same JSON value.
+func sameJSON(a, b []byte) bool {
+	var left, right any
+	return decodeNumbers(a, &left) == nil && decodeNumbers(b, &right) == nil && reflect.DeepEqual(left, right)
 }

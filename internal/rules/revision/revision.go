@@ -29,6 +29,8 @@ type Owner struct {
 	Reference       metav1.OwnerReference
 	// Annotations of the workload are copied, but for what kubectl notes there for itself.
 	Annotations map[string]string
+	// Labels are copied, too.
+	Labels map[string]string
 }
 
 // OwnerOf returns what a workload gives its revisions.
@@ -45,6 +47,12 @@ func New(owner Owner, template *corev1.PodTemplateSpec, collisionCount int32) (*
 	if err != nil {
 		return nil, fmt.Errorf("making the revision of the template: %w", err)
 	}
+	owner.Labels = template.Labels
+	return Of(owner, data, collisionCount), nil
+}
+
+// Of returns the revision that holds data, with no number yet.
+func Of(owner Owner, data []byte, collisionCount int32) *appsv1.ControllerRevision {
 	hash := Hash(data, collisionCount)
 	rev := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -56,11 +64,11 @@ func New(owner Owner, template *corev1.PodTemplateSpec, collisionCount int32) (*
 		},
 		Data: runtime.RawExtension{Raw: data},
 	}
-	maps.Copy(rev.Labels, template.Labels)
+	maps.Copy(rev.Labels, owner.Labels)
 	rev.Labels[keys.RevisionHash] = hash
 	maps.Copy(rev.Annotations, owner.Annotations)
 	delete(rev.Annotations, lastApplied)
-	return rev, nil
+	return rev
 }
 
 // Template returns the template that a revision holds.
@@ -141,7 +149,7 @@ func equal(a, b *appsv1.ControllerRevision, same Same) bool {
 	}
 	left, err := decode(a.Data.Raw)
 	if err != nil {
-		return false
+		return sameJSON(a.Data.Raw, b.Data.Raw) // such as the revision of a SidecarSet
 	}
 	right, err := decode(b.Data.Raw)
 	if err != nil {

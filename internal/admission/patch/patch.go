@@ -1,0 +1,188 @@
+// Package patch writes JSON patches that touch nothing but what a handler changed, so that what this build does not know of an object is kept.
+package patch
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+)
+
+// Between returns what turns raw into itself plus the differences between before and after, which are raw as this build understands it, without
+// and with the changes of a handler. A field that before has and raw lacks is one that only our way of writing spells out; it is no reason for
+// a change.
+//
+// Items are put into a list and taken out of it where they are: an item that stays is only changed in those of its fields that differ. Only a
+// list whose items change their order, or can't be told apart, is replaced as a whole.
+func Between(raw, before, after map[string]any) []jsonpatch.Operation {
+	var d differences
+	d.maps("", raw, before, after)
+	return d
+}
+
+type differences []jsonpatch.Operation
+
+func (d *differences) add(operation, path string, value any) {
+	*d = append(*d, jsonpatch.NewOperation(operation, path, value))
+}
+
+func (d *differences) maps(path string, raw, before, after map[string]any) {
+	for _, field := range slices.Sorted(maps.Keys(after)) {
+		if reflect.DeepEqual(before[field], after[field]) {
+			continue
+		}
+		at := path + "/" + Escape(field)
+		if value, ok := raw[field]; ok && value != nil {
+			d.values(at, value, before[field], after[field])
+		} else {
+			d.add("add", at, after[field])
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(before)) {
+		if _, kept := after[field]; kept {
+			continue
+		}
+		if _, there := raw[field]; there {
+			d.add("remove", path+"/"+Escape(field), nil)
+		}
+	}
+}
+
+func (d *differences) values(at string, raw, before, after any) {
+	switch raw := raw.(type) {
+	case map[string]any:
+		before, wasMap := before.(map[string]any)
+		after, isMap := after.(map[string]any)
+		if wasMap && isMap {
+			d.maps(at, raw, before, after)
+			return
+		}
+	case []any:
+		before, wasList := before.([]any)
+		after, isList := after.([]any)
+		if wasList && isList && len(raw) == len(before) && d.lists(at, raw, before, after) {
+			return
+		}
+	}
+	d.add("replace", at, after)
+}
+
+// lists reports whether it could express the difference without replacing the list.
+func (d *differences) lists(path string, raw, before, after []any) bool {
+	was, is, ok := identities(before, after)
+	if !ok || !keepsOrder(was, is) {
+		return false
+	}
+	stays := map[string]bool{}
+	for _, identity := range is {
+		stays[identity] = true
+	}
+	// What was there is at the place next to what has been dealt with: whatever is put in or taken out moves it along.
+	old := 0
+	for place := range after {
+		at := path + "/" + strconv.Itoa(place)
+		for old < len(before) && !stays[was[old]] {
+			d.add("remove", at, nil)
+			old++
+		}
+		if old == len(before) || was[old] != is[place] {
+			d.add("add", at, after[place])
+			continue
+		}
+		if !reflect.DeepEqual(before[old], after[place]) {
+			d.values(at, raw[old], before[old], after[place])
+		}
+		old++
+	}
+	for ; old < len(before); old++ {
+		d.add("remove", path+"/"+strconv.Itoa(len(after)), nil)
+	}
+	return true
+}
+
+// identities returns what tells the items of two versions of a list apart: their names; where they have none, their places as long as the list
+// keeps its length, else the whole of them. It reports whether no two items of a version are the same by that.
+func identities(before, after []any) (was, is []string, ok bool) {
+	for _, identify := range []func([]any) ([]string, bool){byName, byPlaceAmong(len(before), len(after)), byContent} {
+		var okBefore, okAfter bool
+		was, okBefore = identify(before)
+		is, okAfter = identify(after)
+		if okBefore && okAfter {
+			return was, is, true
+		}
+	}
+	return nil, nil, false
+}
+
+func byName(list []any) ([]string, bool) {
+	names := make([]string, 0, len(list))
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		name, _ := fields["name"].(string)
+		if name == "" {
+			return nil, false
+		}
+		names = append(names, name)
+	}
+	return names, areUnique(names)
+}
+
+func byPlaceAmong(before, after int) func([]any) ([]string, bool) {
+	return func(list []any) ([]string, bool) {
+		places := make([]string, 0, len(list))
+		for i := range list {
+			places = append(places, strconv.Itoa(i))
+		}
+		return places, before == after
+	}
+}
+
+func byContent(list []any) ([]string, bool) {
+	contents := make([]string, 0, len(list))
+	for _, item := range list {
+		text, err := json.Marshal(item)
+		if err != nil {
+			return nil, false
+		}
+		contents = append(contents, string(text))
+	}
+	return contents, areUnique(contents)
+}
+
+func areUnique(all []string) bool {
+	seen := make(map[string]bool, len(all))
+	for _, one := range all {
+		if seen[one] {
+			return false
+		}
+		seen[one] = true
+	}
+	return true
+}
+
+// keepsOrder reports whether what is in both lists comes in the same order in both.
+func keepsOrder(was, is []string) bool {
+	place := make(map[string]int, len(was))
+	for i, identity := range was {
+		place[identity] = i
+	}
+	last := -1
+	for _, identity := range is {
+		if i, ok := place[identity]; ok {
+			if i < last {
+				return false
+			}
+			last = i
+		}
+	}
+	return true
+}
+
+// Escape writes a field name as a step of a JSON pointer.
+func Escape(field string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+}

@@ -1,0 +1,52 @@
+package sidecarset
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/invariant"
+	"github.com/seed-69ecc383/kruise/test/promises"
+)
+
+// TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
+func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
+
+// TestRunsRepeat checks that a failure could be repeated.
+func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
+
+// suite is the controller, with a planner that may be mistaken, in clusters with one SidecarSet and Pods of many owners.
+func suite(planned func(Survey) plan.Plan) promises.Suite {
+	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
+		s := newScenario(w)
+		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		return promises.Scenario{
+			Start: func(c promises.Connection) simulate.Process {
+				l := NewLoop(Config{Options: Options{Namespace: "kruise-system"}, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+				l.Plan = planner.In(w)
+				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
+					promises.On(loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)), promises.On(PodEvents()),
+				}}
+			},
+			Act: s.act, Relent: s.relent, Check: invariant.CheckSidecarSet,
+			Converged: func() []string {
+				hashes, err := sidecar.HashesOf(&s.set().Spec)
+				if err != nil {
+					return []string{err.Error()}
+				}
+				return invariant.SidecarsConverged(w.Cluster, s.set(), hashes.Full, hashes.WithoutImage)
+			},
+		}
+	}}
+}
+
+func watched() []client.Object {
+	return []client.Object{&v1beta1.SidecarSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}}
+}

@@ -1,0 +1,188 @@
+package sidecarset
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/defaults"
+	"github.com/seed-69ecc383/kruise/internal/rules/inject"
+	"github.com/seed-69ecc383/kruise/internal/simulate"
+	"github.com/seed-69ecc383/kruise/test/promises"
+)
+
+const (
+	idleImage = "idle:1"
+	badImage  = "app:v4" // can't be pulled
+)
+
+// scenario is one user with one SidecarSet, owners that create and delete Pods and update them in place, and admission that puts sidecars into
+// new Pods.
+type scenario struct {
+	promises.User
+	key  simulate.Key
+	pods int
+}
+
+func newScenario(w *promises.World) *scenario {
+	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Name: "side"}}
+	w.Rig.Kubelet.IsBad = func(image string) bool { return image == badImage }
+	s.create()
+	for range 3 + s.Rand.Intn(5) {
+		s.addPod()
+	}
+	return s
+}
+
+func (s *scenario) set() *v1beta1.SidecarSet {
+	set, _ := s.Cluster.Get(s.key).(*v1beta1.SidecarSet)
+	return set
+}
+
+func (s *scenario) create() {
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.key.Name}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	cold := v1beta1.SidecarContainer{Container: corev1.Container{Name: "log", Image: s.Image()}}
+	hot := v1beta1.SidecarContainer{
+		Container: corev1.Container{Name: "envoy", Image: s.Image()}, PodInjectPolicy: v1beta1.AfterAppContainerType,
+		UpgradeStrategy: v1beta1.SidecarContainerUpgradeStrategy{UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: idleImage},
+	}
+	set.Spec.Containers = []v1beta1.SidecarContainer{cold}
+	switch s.Rand.Intn(3) {
+	case 0:
+		set.Spec.Containers = []v1beta1.SidecarContainer{hot}
+	case 1:
+		set.Spec.Containers = append(set.Spec.Containers, hot)
+	}
+	s.limit(set)
+	if err := defaults.SidecarSet(set); err != nil {
+		panic(err)
+	}
+	if _, err := s.Cluster.Create(promises.UserActor, set); err != nil {
+		panic(err)
+	}
+}
+
+func (s *scenario) limit(set *v1beta1.SidecarSet) {
+	set.Spec.UpdateStrategy.MaxUnavailable = s.Amount(4)
+}
+
+// addPod lets an owner of some kind create a Pod, which gets the sidecars unless admission is down.
+func (s *scenario) addPod() {
+	s.pods++
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("web-%d", s.pods), Namespace: []string{"default", "other"}[s.Rand.Intn(2)], Labels: map[string]string{"app": "web"},
+	}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	if s.Chance(30) {
+		p.Labels["canary"] = "yes"
+	}
+	if s.Chance(95) {
+		sidecars, err := inject.Compile(s.set())
+		if err == nil {
+			_, err = inject.Into(p, []*inject.Sidecars{sidecars}, inject.Options{Now: s.Cluster.Now()})
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if _, err := s.Cluster.Create("owner", p); err != nil {
+		panic(err)
+	}
+}
+
+// act does something that a user, or the owner of a Pod, might do at any moment.
+func (s *scenario) act() {
+	set := s.set()
+	edit := func(change func(*v1beta1.SidecarSet)) {
+		simulate.Update(s.Cluster, promises.UserActor, set, func(set *v1beta1.SidecarSet) {
+			change(set)
+			if err := defaults.SidecarSet(set); err != nil {
+				panic(err)
+			}
+		})
+	}
+	strategy := func(set *v1beta1.SidecarSet) *v1beta1.SidecarSetUpdateStrategy { return &set.Spec.UpdateStrategy }
+	container := func(set *v1beta1.SidecarSet) *v1beta1.SidecarContainer {
+		return &set.Spec.Containers[s.Rand.Intn(len(set.Spec.Containers))]
+	}
+	switch n := s.Rand.Intn(100); {
+	case n < 30:
+		edit(func(set *v1beta1.SidecarSet) { container(set).Image = s.Image() })
+	case n < 36:
+		edit(func(set *v1beta1.SidecarSet) {
+			c := container(set)
+			if c.Env = nil; s.Chance(50) {
+				c.Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
+			}
+		})
+	case n < 39:
+		edit(func(set *v1beta1.SidecarSet) { set.Spec.Volumes = []corev1.Volume{{Name: "v" + s.Image()[5:]}} })
+	case n < 46:
+		edit(func(set *v1beta1.SidecarSet) { strategy(set).Partition, strategy(set).Selector = s.Amount(6), nil })
+	case n < 50:
+		edit(func(set *v1beta1.SidecarSet) {
+			zero := intstr.FromInt32(0)
+			strategy(set).Partition, strategy(set).Selector = &zero, &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}
+		})
+	case n < 54:
+		edit(s.limit)
+	case n < 59:
+		edit(func(set *v1beta1.SidecarSet) { strategy(set).Paused = !strategy(set).Paused })
+	case n < 61:
+		edit(func(set *v1beta1.SidecarSet) {
+			strategy(set).Type = v1beta1.RollingUpdateSidecarSetStrategyType
+			if s.Chance(50) {
+				strategy(set).Type = v1beta1.NotUpdateSidecarSetStrategyType
+			}
+		})
+	case n < 64:
+		edit(func(set *v1beta1.SidecarSet) { set.Spec.CustomVersion = s.Image()[4:] })
+	case n < 72:
+		s.addPod()
+	default:
+		s.actOnPod()
+	}
+}
+
+func (s *scenario) actOnPod() {
+	pods := s.Pods()
+	if len(pods) == 0 {
+		return
+	}
+	p := pods[s.Rand.Intn(len(pods))]
+	switch n := s.Rand.Intn(100); {
+	case n < 30:
+		s.Cluster.Delete("owner", p)
+	case n < 55:
+		simulate.Update(s.Cluster, "owner", p, func(p *corev1.Pod) {
+			for i := range p.Spec.Containers {
+				if c := &p.Spec.Containers[i]; c.Name == "app" {
+					c.Image = fmt.Sprintf("app:v%d", 1+s.Rand.Intn(3))
+				}
+			}
+		})
+	case n < 65:
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.Labels["app"] = []string{"web", "stray"}[s.Rand.Intn(2)] })
+	case n < 80:
+		simulate.Update(s.Cluster, promises.UserActor, p, func(p *corev1.Pod) { p.Labels["canary"] = []string{"yes", "no"}[s.Rand.Intn(2)] })
+	default:
+		s.Meddle(p)
+	}
+}
+
+// relent lifts what a user may set to keep a rollout from ending.
+func (s *scenario) relent() {
+	simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.SidecarSet) {
+		zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
+		set.Spec.UpdateStrategy = v1beta1.SidecarSetUpdateStrategy{Type: v1beta1.RollingUpdateSidecarSetStrategyType, Partition: &zero, MaxUnavailable: &one}
+		for i := range set.Spec.Containers {
+			if set.Spec.Containers[i].Image == badImage {
+				set.Spec.Containers[i].Image = "app:v3"
+			}
+		}
+	})
+}

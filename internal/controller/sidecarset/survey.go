@@ -1,0 +1,69 @@
+package sidecarset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
+)
+
+// Survey is a Snapshot sorted once into what the plan and the status both speak of.
+type Survey struct {
+	Snapshot
+	target  sidecar.Target
+	history revision.History
+	// matched are the Pods that hold the sidecars and are selected.
+	matched []sidecar.Standing
+	// decision is which of them are updated now, were the update not paused or turned off.
+	decision sidecar.Decision
+	// problem is what can't be read in the spec; nothing is planned then.
+	problem error
+}
+
+// Take sorts a snapshot.
+func Take(s Snapshot) Survey {
+	v := Survey{Snapshot: s}
+	v.problem = v.read()
+	return v
+}
+
+func (v *Survey) read() error {
+	selection, err := sidecar.Select(&v.Set.Spec)
+	if err != nil {
+		return err
+	}
+	if v.history, err = readHistory(v.Snapshot); err != nil {
+		return err
+	}
+	if v.target, err = sidecar.NewTarget(v.Set, v.history.Update.Name); err != nil {
+		return err
+	}
+	for _, p := range v.Pods {
+		if selection.MatchesLabels(p.Labels) && selection.MatchesNamespace(v.Namespaces[p.Namespace]) && v.target.IsHeldBy(p) {
+			v.matched = append(v.matched, v.stand(p))
+		}
+	}
+	v.decision, err = v.target.Decide(v.matched)
+	return err
+}
+
+func (v *Survey) stand(p *corev1.Pod) sidecar.Standing {
+	s := v.target.Stand(p, v.Now)
+	if until, refused := v.Refused[p.UID]; refused && !s.Updated && s.Waits == "" {
+		s.Waits, s.Recheck = "its update was refused", until.Sub(v.Now)
+	}
+	return s
+}
+
+func (v *Survey) exists(set string) bool { return v.Sets[set] }
+
+// updates reports whether the strategy has existing Pods updated.
+func (v *Survey) updates() bool {
+	return v.Set.Spec.UpdateStrategy.Type != v1beta1.NotUpdateSidecarSetStrategyType
+}
+
+// isMoving reports whether Pods may be updated now.
+func (v *Survey) isMoving() bool { return v.updates() && !v.Set.Spec.UpdateStrategy.Paused }
+
+func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -1,0 +1,44 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/pods"
+	"github.com/seed-69ecc383/kruise/internal/features"
+)
+
+// podChain returns what is done to new Pods, in this order; no steps where the gate of Pod webhooks is off.
+func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (pods.Chain, error) {
+	if !s.gates.Enabled(features.PodWebhook) {
+		return pods.Chain{}, nil
+	}
+	counted, err := pods.NewMetrics(metrics.Registry)
+	if err != nil {
+		return pods.Chain{}, fmt.Errorf("making the metrics of Pod admission: %w", err)
+	}
+	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), live, s.Webhook.PodNamespace)
+	if err != nil {
+		return pods.Chain{}, err
+	}
+	if err := mgr.AddReadyzCheck("sidecarsets-known", catalog.Check); err != nil {
+		return pods.Chain{}, err
+	}
+	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: []pods.Step{
+		awaited(mgr, live, catalog),
+		pods.Sidecars(pods.SidecarOptions{
+			Facts:      catalog,
+			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),
+			Now:        time.Now,
+			Metrics:    counted,
+		}),
+		// After all that adds containers.
+		pods.LaunchOrder(rand.String),
+	}}, nil
+}

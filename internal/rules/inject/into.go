@@ -1,0 +1,223 @@
+package inject
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
+)
+
+// Options are the ways in which Pods are changed.
+type Options struct {
+	// SortByName sorts sidecars of all SidecarSets by name; else they stand in the order of their SidecarSets.
+	SortByName bool
+	Now        time.Time
+}
+
+// Notice is something about a Pod that the user who creates it should know.
+type Notice struct {
+	// SidecarSet is the name of the one that it comes from.
+	SidecarSet string
+	// Replaced is the container of the Pod that a sidecar took the place of, if that is what happened.
+	Replaced string
+	Text     string
+}
+
+// Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that don't go
+// together.
+func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
+	i := &injection{pod: p, options: o, own: ownContainers(p)}
+	for _, s := range all {
+		for _, problem := range sidecar.PatchMetadata(p, s.set.Spec.PatchPodMetadata) {
+			i.notice(s, "%v", problem)
+		}
+	}
+	for _, s := range all {
+		if err := i.build(s, all); err != nil {
+			return nil, fmt.Errorf("SidecarSet %s: %w", s.set.Name, err)
+		}
+	}
+	byName := func(a, b built) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(i.init, byName)
+	if o.SortByName {
+		slices.SortStableFunc(i.containers, byName)
+	}
+	p.Spec.InitContainers = i.place(p.Spec.InitContainers, i.init)
+	p.Spec.Containers = i.place(p.Spec.Containers, i.containers)
+	for _, s := range all {
+		i.addVolumes(s)
+		i.addPullSecrets(s)
+		i.record(s)
+	}
+	return i.notices, nil
+}
+
+// injection is what becomes of one Pod.
+type injection struct {
+	pod     *corev1.Pod
+	options Options
+	// own are the Pod's containers that are no sidecars.
+	own              []*corev1.Container
+	init, containers []built
+	notices          []Notice
+}
+
+// built is a sidecar as it is for this Pod.
+type built struct {
+	corev1.Container
+	after bool
+	from  *Sidecars
+}
+
+func (i *injection) notice(s *Sidecars, format string, args ...any) {
+	i.notices = append(i.notices, Notice{SidecarSet: s.set.Name, Text: "SidecarSet " + s.set.Name + ": " + fmt.Sprintf(format, args...)})
+}
+
+// ownContainers returns the containers that no SidecarSet has put into the Pod.
+func ownContainers(p *corev1.Pod) []*corev1.Container {
+	var own []*corev1.Container
+	for j := range p.Spec.Containers {
+		if c := &p.Spec.Containers[j]; !isInjected(c) {
+			own = append(own, c.DeepCopy())
+		}
+	}
+	return own
+}
+
+func isInjected(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(env corev1.EnvVar) bool { return env.Name == keys.SidecarInjectedEnv && env.Value == "true" })
+}
+
+// build makes the sidecars of a set for this Pod.
+func (i *injection) build(s *Sidecars, all []*Sidecars) error {
+	for j := range s.set.Spec.InitContainers {
+		from := &s.set.Spec.InitContainers[j]
+		c, err := i.container(s, from, all)
+		if err != nil {
+			return err
+		}
+		i.init = append(i.init, built{Container: c, after: from.PodInjectPolicy != v1beta1.BeforeAppContainerType, from: s})
+	}
+	for j := range s.set.Spec.Containers {
+		from := &s.set.Spec.Containers[j]
+		c, err := i.container(s, from, all)
+		if err != nil {
+			return err
+		}
+		after := from.PodInjectPolicy == v1beta1.AfterAppContainerType
+		if !sidecar.IsHot(from) {
+			i.containers = append(i.containers, built{Container: c, after: after, from: s})
+			continue
+		}
+		for _, twin := range i.twins(from, c) {
+			i.containers = append(i.containers, built{Container: twin, after: after, from: s})
+		}
+	}
+	return nil
+}
+
+// container returns a sidecar with all that it takes from the Pod.
+func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer, all []*Sidecars) (corev1.Container, error) {
+	c := *from.Container.DeepCopy()
+	shared := i.share(from, &c)
+	transferred, err := i.transferred(from)
+	if err != nil {
+		return c, fmt.Errorf("container %s: %w", from.Name, err)
+	}
+	c.Env = environment(c.Env, append(transferred, shared...))
+	if p, ok := s.policies[from.Name]; ok {
+		notice, err := p.apply(&c, i.targets(p, all))
+		if err != nil {
+			return c, fmt.Errorf("container %s: %w", from.Name, err)
+		}
+		if notice != "" {
+			i.notice(s, "container %s: %s", from.Name, notice)
+		}
+	}
+	return c, nil
+}
+
+// place puts sidecars before and after the containers of a list. One whose name is there already takes that place.
+func (i *injection) place(list []corev1.Container, sidecars []built) []corev1.Container {
+	var before, after []corev1.Container
+	for j := range sidecars {
+		s := &sidecars[j]
+		at := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == s.Name })
+		switch {
+		case at >= 0:
+			if !isInjected(&list[at]) {
+				name := s.from.set.Name
+				i.notices = append(i.notices, Notice{SidecarSet: name, Replaced: s.Name, Text: fmt.Sprintf("container %s is replaced by SidecarSet %s", s.Name, name)})
+			}
+			list[at] = s.Container
+		case s.after:
+			after = append(after, s.Container)
+		default:
+			before = append(before, s.Container)
+		}
+	}
+	if len(before)+len(after) == 0 {
+		return list
+	}
+	return slices.Concat(before, list, after)
+}
+
+// addVolumes adds those volumes of a set that its sidecars mount or map and that the Pod does not define.
+func (i *injection) addVolumes(s *Sidecars) {
+	used := map[string]bool{}
+	for _, list := range [][]v1beta1.SidecarContainer{s.set.Spec.InitContainers, s.set.Spec.Containers} {
+		for j := range list {
+			for _, mount := range list[j].VolumeMounts {
+				used[mount.Name] = true
+			}
+			for _, device := range list[j].VolumeDevices {
+				used[device.Name] = true
+			}
+		}
+	}
+	volumes := &i.pod.Spec.Volumes
+	for j := range s.set.Spec.Volumes {
+		volume := &s.set.Spec.Volumes[j]
+		if used[volume.Name] && !slices.ContainsFunc(*volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }) {
+			*volumes = append(*volumes, *volume.DeepCopy())
+		}
+	}
+}
+
+func (i *injection) addPullSecrets(s *Sidecars) {
+	for _, secret := range s.set.Spec.ImagePullSecrets {
+		if !slices.Contains(i.pod.Spec.ImagePullSecrets, secret) {
+			i.pod.Spec.ImagePullSecrets = append(i.pod.Spec.ImagePullSecrets, secret)
+		}
+	}
+}
+
+// record notes on the Pod what a set has put into it. A note that says so already keeps its time.
+func (i *injection) record(s *Sidecars) {
+	record := sidecar.Record{
+		UpdateTimestamp: metav1.NewTime(i.options.Now.UTC().Truncate(time.Second)), SidecarSetName: s.set.Name, SidecarList: s.names,
+	}
+	for _, note := range []struct{ key, hash, revision string }{
+		{keys.SidecarSetHash, s.hashes.Full, s.revision},
+		{keys.SidecarSetHashWithoutImage, s.hashes.WithoutImage, ""},
+	} {
+		record.Hash, record.ControllerRevision = note.hash, note.revision
+		records, err := sidecar.RecordsIn(i.pod, note.key)
+		if err != nil {
+			i.notice(s, "what the Pod brought along can't be read, and is dropped: %v", err)
+		}
+		was, there := records[s.set.Name]
+		if there && err == nil && was.Hash == record.Hash && was.ControllerRevision == record.ControllerRevision && slices.Equal(was.SidecarList, record.SidecarList) {
+			continue
+		}
+		sidecar.SetRecord(i.pod, note.key, record)
+	}
+	sidecar.AddInjected(i.pod, s.set.Name)
+}

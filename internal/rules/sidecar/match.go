@@ -1,0 +1,59 @@
+package sidecar
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// Selection says which Pods a SidecarSet selects. It is made once per change of the SidecarSet, as reading selectors takes time.
+type Selection struct {
+	pods labels.Selector
+	// namespaces is nil where all of them are selected.
+	namespaces labels.Selector
+}
+
+// Select reads the selectors of a SidecarSet. An empty one is refused: it would select everything.
+func Select(spec *v1beta1.SidecarSetSpec) (Selection, error) {
+	var s Selection
+	var err error
+	if s.pods, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+		return Selection{}, fmt.Errorf("reading selector: %w", err)
+	}
+	if s.pods.Empty() {
+		return Selection{}, fmt.Errorf("reading selector: it is empty, which would select every Pod")
+	}
+	if spec.NamespaceSelector == nil {
+		return s, nil
+	}
+	if s.namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector); err != nil {
+		return Selection{}, fmt.Errorf("reading namespaceSelector: %w", err)
+	}
+	if s.namespaces.Empty() {
+		return Selection{}, fmt.Errorf("reading namespaceSelector: it is empty, which would select every namespace")
+	}
+	return s, nil
+}
+
+// NeedsNamespace reports whether the labels of the namespace matter.
+func (s Selection) NeedsNamespace() bool { return s.namespaces != nil }
+
+// MatchesLabels reports whether a Pod with these labels is selected, in a namespace that is.
+func (s Selection) MatchesLabels(pod map[string]string) bool {
+	return s.pods != nil && s.pods.Matches(labels.Set(pod))
+}
+
+// MatchesNamespace reports whether a namespace with these labels is selected.
+func (s Selection) MatchesNamespace(namespace map[string]string) bool {
+	return s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace))
+}
+
+// IsMirror reports whether the Pod stands for one that a kubelet runs from a file. Nothing can be added to it.
+func IsMirror(p *corev1.Pod) bool {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
+}

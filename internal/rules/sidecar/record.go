@@ -1,0 +1,153 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+// Record notes on a Pod what one SidecarSet last put into it.
+//
+// Wire: it is stored as JSON in annotations, keyed by the SidecarSet's name; other software reads it and goes on from it.
+type Record struct {
+	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+	Hash            string      `json:"hash"`
+	SidecarSetName  string      `json:"sidecarSetName"`
+	// SidecarList are the names of the sidecars, as Names returns them.
+	SidecarList []string `json:"sidecarList"`
+	// ControllerRevision is the name of the revision; only the annotation SidecarSetHash has it.
+	ControllerRevision string `json:"controllerRevision,omitempty"`
+}
+
+// Records are the records of all SidecarSets on a Pod, by name.
+type Records map[string]Record
+
+// UnmarshalJSON reads records, of which the oldest form is the bare hash.
+func (r *Records) UnmarshalJSON(data []byte) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*r = Records{}
+	for name, text := range raw {
+		record := Record{SidecarSetName: name}
+		into := any(&record)
+		if len(text) > 0 && text[0] == '"' {
+			into = &record.Hash
+		}
+		if err := json.Unmarshal(text, into); err != nil {
+			return fmt.Errorf("reading the record of SidecarSet %s: %w", name, err)
+		}
+		(*r)[name] = record
+	}
+	return nil
+}
+
+// RecordsIn reads the annotation SidecarSetHash or SidecarSetHashWithoutImage of a Pod; there may be none.
+func RecordsIn(p *corev1.Pod, key string) (Records, error) {
+	records := Records{}
+	return records, read(p, key, &records)
+}
+
+// SetRecord puts the record of a SidecarSet into one of these annotations. It writes all of them in the present form, and drops what can't be read.
+func SetRecord(p *corev1.Pod, key string, record Record) {
+	records, err := RecordsIn(p, key)
+	if err != nil {
+		records = Records{}
+	}
+	records[record.SidecarSetName] = record
+	write(p, key, records)
+}
+
+// State notes on a Pod what its sidecars ran before the last update.
+//
+// Wire: it is stored as JSON in an annotation, keyed by the SidecarSet's name.
+type State struct {
+	// Revision is the hash that the Pod was updated to.
+	Revision              string                                      `json:"revision"`
+	UpdateTimestamp       metav1.Time                                 `json:"updateTimestamp"`
+	LastContainerStatuses map[string]pub.InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
+}
+
+// StatesIn reads the states of all SidecarSets on a Pod; there may be none.
+func StatesIn(p *corev1.Pod) (map[string]State, error) {
+	states := map[string]State{}
+	return states, read(p, keys.SidecarSetInPlaceUpdateState, &states)
+}
+
+func setState(p *corev1.Pod, set string, state State) {
+	states, err := StatesIn(p)
+	if err != nil {
+		states = map[string]State{}
+	}
+	states[set] = state
+	write(p, keys.SidecarSetInPlaceUpdateState, states)
+}
+
+// WorkingIn reads which container each hot-upgrade sidecar works in; there may be none.
+func WorkingIn(p *corev1.Pod) (map[string]string, error) {
+	working := map[string]string{}
+	return working, read(p, keys.SidecarSetWorkingHotUpgradeContainer, &working)
+}
+
+// SetWorking notes which container a hot-upgrade sidecar works in.
+func SetWorking(p *corev1.Pod, sidecar, container string) {
+	working, err := WorkingIn(p)
+	if err != nil {
+		working = map[string]string{}
+	}
+	working[sidecar] = container
+	write(p, keys.SidecarSetWorkingHotUpgradeContainer, working)
+}
+
+// InjectedBy returns the names of the SidecarSets that put sidecars into a Pod.
+func InjectedBy(annotations map[string]string) []string {
+	list := annotations[keys.SidecarSetInjectedList]
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// HasSidecars reports whether a SidecarSet put sidecars into the Pod.
+func HasSidecars(p *corev1.Pod) bool { return p.Annotations[keys.SidecarSetInjectedList] != "" }
+
+// AddInjected adds names to those of the SidecarSets that put sidecars into a Pod.
+func AddInjected(p *corev1.Pod, names ...string) {
+	all := append(InjectedBy(p.Annotations), names...)
+	slices.Sort(all)
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[keys.SidecarSetInjectedList] = strings.Join(slices.Compact(all), ",")
+}
+
+func read(p *corev1.Pod, key string, into any) error {
+	text, ok := p.Annotations[key]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("reading annotation %s: %w", key, err)
+	}
+	return nil
+}
+
+func write(p *corev1.Pod, key string, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		// Strings and times: the types have no value that can't be encoded.
+		panic(fmt.Sprintf("encoding annotation %s: %v", key, err))
+	}
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[key] = string(text)
+}

@@ -1,0 +1,83 @@
+package sidecar
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+func TestRecordsAreWrittenAsOthersReadThem(t *testing.T) {
+	p := &corev1.Pod{}
+	SetRecord(p, keys.SidecarSetHash, Record{
+		UpdateTimestamp: metav1.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), Hash: "4zbd", SidecarSetName: "log",
+		SidecarList: []string{"sidecar1"}, ControllerRevision: "log-cf4bf7796",
+	})
+	want := `{"log":{"updateTimestamp":"2026-01-05T08:00:00Z","hash":"4zbd","sidecarSetName":"log","sidecarList":["sidecar1"],"controllerRevision":"log-cf4bf7796"}}`
+	if diff := cmp.Diff(want, p.Annotations[keys.SidecarSetHash]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRecordsOfAllFormsAreRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want Records
+	}{
+		"none":            {"", Records{}},
+		"the oldest form": {`{"log":"4zbd"}`, Records{"log": {Hash: "4zbd", SidecarSetName: "log"}}},
+		"the present form": {`{"log":{"hash":"4zbd","sidecarSetName":"log","sidecarList":["a"]}}`,
+			Records{"log": {Hash: "4zbd", SidecarSetName: "log", SidecarList: []string{"a"}}}},
+		"both": {`{"log":{"hash":"a","sidecarSetName":"log"},"old":"b"}`,
+			Records{"log": {Hash: "a", SidecarSetName: "log"}, "old": {Hash: "b", SidecarSetName: "old"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &corev1.Pod{}
+			if tc.text != "" {
+				p.Annotations = map[string]string{keys.SidecarSetHash: tc.text}
+			}
+			got, err := RecordsIn(p, keys.SidecarSetHash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{keys.SidecarSetHash: "not JSON"}}}
+	if _, err := RecordsIn(p, keys.SidecarSetHash); err == nil {
+		t.Error("what is not JSON is read")
+	}
+}
+
+func TestTheInjectedListIsSorted(t *testing.T) {
+	p := &corev1.Pod{}
+	AddInjected(p, "log")
+	AddInjected(p, "envoy", "log")
+	if got := p.Annotations[keys.SidecarSetInjectedList]; got != "envoy,log" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestAnUpgradeConvertsTheOldestForm: both notes are in the present form after it.
+func TestAnUpgradeConvertsTheOldestForm(t *testing.T) {
+	target := targetOf(t, "{}")
+	p := podOf(target, 0, old)
+	p.Annotations[keys.SidecarSetHash] = `{"log":"older"}`
+	p.Annotations[keys.SidecarSetHashWithoutImage] = `{"log":"` + target.Hashes.WithoutImage + `"}`
+	if s := target.Stand(p, now); !s.Upgradable || s.Updated {
+		t.Fatalf("upgradable %t, updated %t", s.Upgradable, s.Updated)
+	}
+	target.Upgrade(p, now)
+	for key, want := range map[string]string{keys.SidecarSetHash: target.Hashes.Full, keys.SidecarSetHashWithoutImage: target.Hashes.WithoutImage} {
+		records, err := RecordsIn(p, key)
+		if record := records["log"]; err != nil || record.Hash != want || record.SidecarSetName != "log" || p.Annotations[key][:9] != `{"log":{"` {
+			t.Errorf("%s is %s (%v)", key, p.Annotations[key], err)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+// Package dispatch tells which webhooks an API server would call for a new Pod, by the API server's own code.
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/admission"
+	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// Webhook is a webhook that an API server has read.
+type Webhook struct {
+	webhook.WebhookAccessor
+	conditions matchconditions.Matcher
+}
+
+// Read returns a webhook as an API server sees it.
+func Read(hook *admissionv1.MutatingWebhook) Webhook {
+	read := webhook.NewMutatingWebhookAccessor("", "", hook)
+	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	return Webhook{WebhookAccessor: read, conditions: read.GetCompiledMatcher(compiler)}
+}
+
+// Calls reports whether the webhook is called when a Pod is created in a namespace of this name and these labels. An error is what the user who
+// creates the Pod would see, of an expression that does not compile as well.
+func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]string) (bool, error) {
+	selector, err := w.GetParsedNamespaceSelector()
+	if err != nil {
+		return false, fmt.Errorf("reading the namespace selector: %w", err)
+	}
+	if w.GetNamespaceSelector() != nil && !selector.Matches(labels.Set(ofNamespace)) {
+		return false, nil
+	}
+	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
+	request := &admission.VersionedAttributes{
+		Attributes:      admission.NewAttributesRecord(p, nil, kind, namespace, p.Name, resource, "", admission.Create, nil, false, nil),
+		VersionedObject: p, VersionedKind: kind,
+	}
+	result := w.conditions.Match(context.Background(), request, nil, nil)
+	return result.Matches, result.Error
+}

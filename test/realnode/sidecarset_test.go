@@ -1,0 +1,100 @@
+package realnode
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+// sidecars are a SidecarSet with a sidecar of each kind: one that restarts, one that is a restartable init container, and one in two containers.
+const sidecars = `
+selector: {matchLabels: {app: sided}}
+namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: real}}
+containers:
+- {name: cold, image: "busybox:1", command: [sleep, "100000"]}
+- name: hot
+  image: busybox:1
+  command: [sleep, "100000"]
+  upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "busybox:idle"}
+initContainers:
+- {name: native, image: "busybox:1", command: [sleep, "100000"], restartPolicy: Always}
+`
+
+// updateSidecars changes the images of all kinds of sidecars in real containers: each runs its new image in the end, the Pod's own container the same
+// process, and the hot sidecar was served by one of its containers all the time.
+func (w *world) updateSidecars() {
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "real"}}
+	w.must(yaml.UnmarshalStrict([]byte(sidecars), &set.Spec))
+	w.must(w.Client.Create(w.ctx, set))
+	grace := int64(1)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "sided", Namespace: namespace, Labels: map[string]string{"app": "sided"}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			Containers:                    []corev1.Container{{Name: "web", Image: "nginx:alpine"}},
+		},
+	}
+	w.must(w.Client.Create(w.ctx, p))
+	w.sidecarsAre("1", "hot-1", "hot-2")
+	before := w.sided()
+	w.run(before, "web", "sh", "-c", "echo kept > /tmp/note")
+	for i, working := range []string{"hot-2", "hot-1"} {
+		version := fmt.Sprint(i + 2)
+		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
+		for _, list := range [][]v1beta1.SidecarContainer{set.Spec.Containers, set.Spec.InitContainers} {
+			for j := range list {
+				name, _, _ := strings.Cut(list[j].Image, ":")
+				list[j].Image = name + ":" + version
+			}
+		}
+		w.must(w.Client.Update(w.ctx, set))
+		idle := map[string]string{"hot-1": "hot-2", "hot-2": "hot-1"}[working]
+		w.sidecarsAre(version, working, idle)
+	}
+	after := w.sided()
+	if after.UID != before.UID || after.Status.PodIP != before.Status.PodIP || pod.ContainerStatus(after, "web").RestartCount != 0 {
+		w.Errorf("the Pod was %s at %s, is %s at %s, its own container restarted %d times", before.UID, before.Status.PodIP,
+			after.UID, after.Status.PodIP, pod.ContainerStatus(after, "web").RestartCount)
+	}
+	if note := w.run(after, "web", "cat", "/tmp/note"); note != "kept" {
+		w.Errorf("the Pod's own container finds %q", note)
+	}
+	for name, want := range map[string]int32{"cold": 2, "native": 2, "hot-1": 2, "hot-2": 2} {
+		if got := pod.LastingStatus(after, name).RestartCount; got != want {
+			w.Errorf("container %s restarted %d times, want %d", name, got, want)
+		}
+	}
+}
+
+func (w *world) sided() *corev1.Pod {
+	w.Helper()
+	p := &corev1.Pod{}
+	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "sided"}, p))
+	return p
+}
+
+// sidecarsAre waits until every sidecar runs the image of a version, and the container that does not work is idle.
+func (w *world) sidecarsAre(version, working, idle string) {
+	w.Helper()
+	w.eventually("all sidecars are at version "+version, func() error {
+		set := &v1beta1.SidecarSet{}
+		w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "real"}, set))
+		if s := set.Status; s.ObservedGeneration != set.Generation || s.UpdatedReadyPods != 1 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
+	p := w.sided()
+	for container, want := range map[string]string{"cold": version, "native": version, working: version, idle: "idle"} {
+		if got := w.run(p, container, "cat", "/etc/image-tag"); got != want {
+			w.Errorf("container %s runs %q, want %q", container, got, want)
+		}
+	}
+}

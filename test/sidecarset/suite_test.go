@@ -1,0 +1,356 @@
+// Package sidecarset runs SidecarSets, as a user would have them, on a real control plane with simulated nodes: one cluster and one manager for all
+// tests, and for each a namespace and SidecarSets of its own.
+package sidecarset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+// shared is the cluster that TestMain brings up; tests only read it.
+var shared *cluster.Cluster
+
+// manager is the manager of the cluster, and managerOptions are what it is started with. Only a test that runs alone may replace it.
+var (
+	manager        *cluster.Manager
+	managerOptions cluster.ManagerOptions
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "kruise-sidecarset-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 5, Args: []string{"--owner", fmt.Sprint(os.Getpid()), "--sim-restart", "200ms"}})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, shared.Down(context.WithoutCancel(ctx))) }()
+	// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
+	managerOptions = cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{"--v=1", "--enable-leader-election=false"}}
+	if manager, err = shared.StartManager(ctx, managerOptions); err != nil {
+		return 1, err
+	}
+	defer func() { manager.Stop() }()
+	code = m.Run()
+	if code != 0 {
+		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(60))
+	}
+	return code, nil
+}
+
+// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
+const patience = 2 * time.Minute
+
+// env is a namespace of the shared cluster, for one test.
+type env struct {
+	*testing.T
+	client.Client
+	ctx       context.Context
+	namespace string
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	t.Parallel()
+	return sequential(t)
+}
+
+// sequential is for a test that others must not run beside.
+func sequential(t *testing.T) *env {
+	t.Helper()
+	e := &env{T: t, Client: shared.Client, ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "sidecarset-"}}
+	e.must(e.Create(e.ctx, namespace))
+	e.cleanUp(namespace)
+	e.namespace = namespace.Name
+	return e
+}
+
+// cleanUp deletes an object when the test is over.
+func (e *env) cleanUp(o client.Object) {
+	e.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := client.IgnoreNotFound(shared.Client.Delete(context.Background(), o)); err != nil {
+			e.Logf("deleting %s: %v", o.GetName(), err)
+		}
+	})
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// eventually waits until check has nothing to complain about.
+func (e *env) eventually(what string, check func() error) {
+	e.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// rests checks for a while that something stays so.
+func (e *env) rests(what string, check func() error) {
+	e.Helper()
+	const aWhile = 2 * time.Second
+	for deadline := time.Now().Add(aWhile); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err := check(); err != nil {
+			e.Fatalf("%s no longer: %v\n%s", what, err, e.describe())
+		}
+	}
+}
+
+func (e *env) describe() string {
+	var out strings.Builder
+	var sets v1beta1.SidecarSetList
+	var pods corev1.PodList
+	ctx := context.WithoutCancel(e.ctx)
+	if err := errors.Join(e.List(ctx, &pods, client.InNamespace(e.namespace)), e.List(ctx, &sets)); err != nil {
+		return err.Error()
+	}
+	for i := range sets.Items {
+		fmt.Fprintf(&out, "SidecarSet %s generation %d: %+v\n", sets.Items[i].Name, sets.Items[i].Generation, sets.Items[i].Status)
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		fmt.Fprintf(&out, "Pod %s %s deleted=%v ready=%t annotations=%v\n", p.Name, p.Status.Phase, p.DeletionTimestamp, isReady(p), p.Annotations)
+		for _, c := range p.Status.ContainerStatuses {
+			fmt.Fprintf(&out, "  %s %s ready=%t restarts=%d\n", c.Name, c.Image, c.Ready, c.RestartCount)
+		}
+	}
+	return out.String()
+}
+
+// newSet creates a SidecarSet for Pods of this namespace with the label app=web; its spec goes on in YAML.
+func (e *env) newSet(spec string) *v1beta1.SidecarSet {
+	e.Helper()
+	set := &v1beta1.SidecarSet{}
+	text := "selector: {matchLabels: {app: web}}\nnamespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + e.namespace + "}}\n" + spec
+	e.must(yaml.UnmarshalStrict([]byte(text), &set.Spec))
+	set.Name = e.namespace
+	e.create(set)
+	return set
+}
+
+// create creates a SidecarSet and waits until new Pods get its sidecars: admission hears of it a moment later.
+func (e *env) create(set *v1beta1.SidecarSet) {
+	e.Helper()
+	e.must(e.Create(e.ctx, set))
+	e.cleanUp(set)
+	e.eventually("new Pods get the sidecars", func() error {
+		p := webPod(e.namespace, "tried")
+		e.must(e.Create(e.ctx, p, client.DryRunAll))
+		if p.Annotations["kruise.io/sidecarset-injected-list"] == "" {
+			return fmt.Errorf("a Pod has none")
+		}
+		return nil
+	})
+}
+
+func webPod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+	}
+}
+
+// newLog creates a SidecarSet with one container, and an update of some strategy.
+func (e *env) newLog(strategy string) *v1beta1.SidecarSet {
+	e.Helper()
+	return e.newSet("containers: [{name: log, image: \"log:1\"}]\nupdateStrategy: " + strategy)
+}
+
+// apply creates an object of any kind from a manifest.
+func (e *env) apply(text string) {
+	e.Helper()
+	o := &unstructured.Unstructured{}
+	e.must(yaml.Unmarshal([]byte(text), &o.Object))
+	o.SetNamespace(e.namespace)
+	e.must(e.Create(e.ctx, o))
+}
+
+// applyForAll does the same with an object of the whole cluster, which it deletes in the end.
+func (e *env) applyForAll(text string) *unstructured.Unstructured {
+	e.Helper()
+	o := &unstructured.Unstructured{}
+	e.must(yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", " ")), &o.Object))
+	e.must(e.Create(e.ctx, o))
+	e.cleanUp(o)
+	return o
+}
+
+// set reads the SidecarSet of this test.
+func (e *env) set() *v1beta1.SidecarSet {
+	e.Helper()
+	set := &v1beta1.SidecarSet{}
+	e.must(e.Get(e.ctx, client.ObjectKey{Name: e.namespace}, set))
+	return set
+}
+
+// edit changes the SidecarSet of this test, and waits until the controller has taken note.
+func (e *env) edit(change func(*v1beta1.SidecarSet)) {
+	e.Helper()
+	var generation int64
+	e.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		set := e.set()
+		change(set)
+		err := e.Update(e.ctx, set)
+		generation = set.Generation
+		return err
+	}))
+	e.eventually("the change is taken note of", func() error {
+		if seen := e.set().Status.ObservedGeneration; seen < generation {
+			return fmt.Errorf("it speaks of generation %d, not %d", seen, generation)
+		}
+		return nil
+	})
+}
+
+func (e *env) image(image string) {
+	e.Helper()
+	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.Containers[0].Image = image })
+}
+
+// newPods creates Pods web-0, web-1 and so on, and waits until they are ready.
+func (e *env) newPods(count int) {
+	e.Helper()
+	for i := range count {
+		e.must(e.Create(e.ctx, webPod(e.namespace, fmt.Sprintf("web-%d", i))))
+	}
+	e.eventually("all Pods are ready", func() error { return e.ready(count) })
+}
+
+func (e *env) ready(want int) error {
+	ready := 0
+	for _, p := range e.pods() {
+		if isReady(p) {
+			ready++
+		}
+	}
+	if ready != want {
+		return fmt.Errorf("%d Pods are ready, not %d", ready, want)
+	}
+	return nil
+}
+
+func (e *env) pods() []*corev1.Pod {
+	e.Helper()
+	var list corev1.PodList
+	e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return pods
+}
+
+func (e *env) pod(name string) *corev1.Pod {
+	e.Helper()
+	p := &corev1.Pod{}
+	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, p))
+	return p
+}
+
+// counts waits until the status says so many Pods are matched, updated, ready, and both of these.
+func (e *env) counts(want ...int32) {
+	e.Helper()
+	e.eventually(fmt.Sprintf("the counts are %v", want), func() error { return e.countsAre(want...) })
+}
+
+func (e *env) countsAre(want ...int32) error {
+	s := e.set().Status
+	if got := []int32{s.MatchedPods, s.UpdatedPods, s.ReadyPods, s.UpdatedReadyPods}; fmt.Sprint(got) != fmt.Sprint(want) {
+		return fmt.Errorf("matched, updated, ready and both are %v, not %v", got, want)
+	}
+	return nil
+}
+
+func isReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+func imageOf(p *corev1.Pod, container string) string {
+	for i := range p.Spec.Containers {
+		if p.Spec.Containers[i].Name == container {
+			return p.Spec.Containers[i].Image
+		}
+	}
+	return ""
+}
+
+func restartsOf(p *corev1.Pod, container string) int32 {
+	for _, status := range p.Status.ContainerStatuses {
+		if status.Name == container {
+			return status.RestartCount
+		}
+	}
+	return -1
+}
+
+// condition returns the status and the message of a Pod's condition.
+func condition(p *corev1.Pod, kind corev1.PodConditionType) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == kind {
+			return string(c.Status) + " " + c.Message
+		}
+	}
+	return ""
+}
+
+// events returns the reasons of the events about an object.
+func (e *env) events(name string) []string {
+	e.Helper()
+	var list corev1.EventList
+	e.must(e.List(e.ctx, &list))
+	var reasons []string
+	for i := range list.Items {
+		if list.Items[i].InvolvedObject.Name == name {
+			reasons = append(reasons, list.Items[i].Reason)
+		}
+	}
+	return reasons
+}
