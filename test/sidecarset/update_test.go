@@ -46,9 +46,12 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 	if record := records[set.Name]; record.Hash != set.Annotations[key] || record.ControllerRevision != set.Status.LatestRevision {
 		t.Errorf("the Pod says %+v, the SidecarSet %s at %s", record, set.Annotations[key], set.Status.LatestRevision)
 	}
-	if got, want := condition(after, "SidecarSetUpgradable"), fmt.Sprintf(`True {"%s":true}`, set.Name); got != want {
-		t.Errorf("condition %q, want %q", got, want)
-	}
+	e.eventually("the Pod says that it can be updated", func() error {
+		if got, want := condition(e.pod("web-0"), "SidecarSetUpgradable"), fmt.Sprintf(`True {"%s":true}`, set.Name); got != want {
+			return fmt.Errorf("it says %q, not %q", got, want)
+		}
+		return nil
+	})
 }
 
 // TestOtherChangesWaitForNewPods changes a variable: Pods say that they can't follow, until they are created anew or the change is taken back.

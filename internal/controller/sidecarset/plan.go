@@ -109,11 +109,11 @@ func (p *planner) refuse() {
 	}
 }
 
-// note keeps what Pods say of their sidecars true: that of a Pod which is up to date again, and that of SidecarSets which are gone.
+// note keeps what Pods say of their sidecars true: that of a Pod which can be updated again, or was, and that of SidecarSets which are gone.
 func (p *planner) note() {
 	for i := range p.matched {
-		if s := &p.matched[i]; sidecar.SaysNotUpgradable(s.Pod, p.Set.Name, p.exists) {
-			p.setUpgradable(s, s.Upgradable, "it is not as the Pod says any more")
+		if s := &p.matched[i]; s.IsNoteStale(p.Set.Name, p.exists) {
+			p.setUpgradable(s, s.Upgradable, "it is not as the Pod says")
 		}
 	}
 }

@@ -50,14 +50,17 @@ type At struct {
 	Exists func(set string) bool
 }
 
-// SaysNotUpgradable reports whether the Pod carries the note that the sidecars of the set can't be updated, or one of a set that is gone.
-func SaysNotUpgradable(p *corev1.Pod, set string, exists func(set string) bool) bool {
-	for name, can := range upgradables(p) {
-		if name == set && !can || !exists(name) {
+// IsNoteStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
+// or whether it speaks of a set that is gone.
+func (s *Standing) IsNoteStale(set string, exists func(set string) bool) bool {
+	said := upgradables(s.Pod)
+	for name := range said {
+		if !exists(name) {
 			return true
 		}
 	}
-	return false
+	can, says := said[set]
+	return says && !can && s.Upgradable || !says && s.Updated && s.begun
 }
 
 // upgradables returns what the Pod says of each set; what can't be read says nothing.

@@ -216,3 +216,35 @@ func TestWorkloadsWaitForSidecars(t *testing.T) {
 		t.Errorf("a Pod whose sidecar has restarted: %s", why)
 	}
 }
+
+// TestNotesOfPods: an update whose second write was lost is made good, and what is true is left alone.
+func TestNotesOfPods(t *testing.T) {
+	target := targetOf(t, "{}")
+	exists := func(name string) bool { return name == "log" }
+	stale := func(p *corev1.Pod) bool {
+		s := target.Stand(p, now)
+		return s.IsNoteStale("log", exists)
+	}
+	p := podOf(target, 0, old)
+	if stale(p) || stale(podOf(target, 0, fresh)) {
+		t.Error("a Pod that was never updated owes a note")
+	}
+	target.Upgrade(p, now)
+	if !stale(p) {
+		t.Error("an updated Pod without a note owes none")
+	}
+	if !SetUpgradable(p, "log", true, At{now, exists}) || stale(p) || SetUpgradable(p, "log", true, At{now, exists}) {
+		t.Error("a note that is written is not enough")
+	}
+	SetUpgradable(p, "log", false, At{now, exists})
+	if !stale(p) {
+		t.Error("a Pod says that it can't be updated, and was")
+	}
+	at := At{now, func(string) bool { return true }}
+	AddInjected(p, "gone")
+	SetUpgradable(p, "gone", true, at)
+	SetUpgradable(p, "log", true, at)
+	if !stale(p) {
+		t.Error("a note of a SidecarSet that is gone stays")
+	}
+}
