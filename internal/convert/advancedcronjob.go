@@ -67,7 +67,8 @@ func withAnnotations(object map[string]any, change func(map[string]any)) map[str
 	change(annotations)
 	metadata, _ := object["metadata"].(map[string]any)
 	out, changed := cloned(object), cloned(metadata)
-	if delete(changed, "annotations"); len(annotations) > 0 {
+	delete(changed, "annotations")
+	if len(annotations) > 0 {
 		changed["annotations"] = annotations
 	}
 	out["metadata"] = changed

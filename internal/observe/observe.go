@@ -31,6 +31,9 @@ const ByInjected = "kruise.injectedBy"
 
 // AddIndexes adds the indexes that the reads of this package use to a cache.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, ByInjected, InjectedKeys); err != nil {
+		return fmt.Errorf("indexing Pods by their SidecarSets: %w", err)
+	}
 	return AddControllerIndex(ctx, indexer, &corev1.Pod{}, &appsv1.ControllerRevision{})
 }
 
@@ -40,9 +43,6 @@ func AddControllerIndex(ctx context.Context, indexer client.FieldIndexer, kinds 
 		if err := indexer.IndexField(ctx, kind, ByController, ControllerKey); err != nil {
 			return fmt.Errorf("indexing %T by controller: %w", kind, err)
 		}
-	}
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, ByInjected, InjectedKeys); err != nil {
-		return fmt.Errorf("indexing Pods by their SidecarSets: %w", err)
 	}
 	return nil
 }

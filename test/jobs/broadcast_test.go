@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
@@ -241,10 +241,10 @@ func TestTimeToLive(t *testing.T) {
 	done := e.reaches(tally{v1beta1.BroadcastJobCompleted, 2, 0, 2, 0}).Status.CompletionTime.Time
 	e.eventually("the job is gone", func() error {
 		err := e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "patch"}, &v1beta1.BroadcastJob{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading it: %v", err)
+		if err == nil {
+			return errors.New("it is there")
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 	if lived := time.Since(done); lived < 3*time.Second {
 		t.Errorf("the job was deleted after %s, its time to live is 3s", lived)
@@ -377,59 +377,5 @@ func TestBroadcastJobInBothVersions(t *testing.T) {
 	pull, _, _ := unstructured.NestedSlice(raw.Object, "spec", "template", "spec", "containers")
 	if policy != "FailFast" || pull[0].(map[string]any)["imagePullPolicy"] != "Always" {
 		t.Errorf("defaults are missing: %v", raw.Object["spec"])
-	}
-}
-
-// TestDeadlineOutlivesTheManager: no event comes that could remind a manager of it.
-func TestDeadlineOutlivesTheManager(t *testing.T) {
-	e := newLonelyEnv(t, 2)
-	e.create(e.broadcast("completionPolicy: {activeDeadlineSeconds: 10}"))
-	started := e.reaches(tally{v1beta1.BroadcastJobRunning, 2, 2, 0, 0}).Status.StartTime.Time
-	time.Sleep(time.Until(started.Add(5 * time.Second)))
-	e.restart()
-	job := e.reaches(tally{v1beta1.BroadcastJobFailed, 2, 0, 0, 2})
-	if took := job.Status.CompletionTime.Sub(started); took < 10*time.Second || took > 13*time.Second {
-		t.Errorf("the job failed after %s, its deadline is 10s", took)
-	}
-	want := fmt.Sprintf("Job %s/patch was active longer than specified deadline", e.namespace)
-	if got := job.Status.Conditions; len(got) != 1 || got[0].Type != "Failed" || got[0].Message != want {
-		t.Errorf("conditions: %+v", got)
-	}
-	e.eventually("the Pods are gone", func() error {
-		if n := len(e.pods()); n != 0 {
-			return fmt.Errorf("%d are there", n)
-		}
-		return nil
-	})
-	if got := e.events("patch"); got["DeadlineExceeded"] != 1 {
-		t.Errorf("events: %v", got)
-	}
-}
-
-// TestKilledManagers: whenever the manager is killed, a node gets one Pod.
-func TestKilledManagers(t *testing.T) {
-	e := newLonelyEnv(t, 20)
-	most := e.followActive()
-	created := map[string][]string{}
-	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
-		if p := event.Object.(*corev1.Pod); event.Type == watch.Added {
-			created[nodeOf(p)] = append(created[nodeOf(p)], p.Name)
-		}
-	})
-	e.must(err)
-	e.create(e.broadcastRunning("700ms", "parallelism: 5"))
-	for range 4 {
-		time.Sleep(1500 * time.Millisecond)
-		e.restart()
-	}
-	e.reaches(tally{v1beta1.BroadcastJobCompleted, 20, 0, 20, 0})
-	e.must(stop())
-	for _, node := range e.nodes {
-		if got := created[node]; len(got) != 1 {
-			t.Errorf("node %s had the Pods %v", node, got)
-		}
-	}
-	if n := most(); n > 5 {
-		t.Errorf("%d Pods were active, parallelism is 5", n)
 	}
 }

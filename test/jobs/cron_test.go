@@ -133,8 +133,11 @@ func TestOneSlotADay(t *testing.T) {
 	})
 	e.eventually("it is gone, as its time to live is over", func() error {
 		var list v1beta1.BroadcastJobList
-		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil || len(list.Items) > 0 {
-			return fmt.Errorf("%d are there: %v", len(list.Items), err)
+		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("%d are there", len(list.Items))
 		}
 		return nil
 	})
@@ -339,8 +342,11 @@ func TestImageListsInTheOlderVersion(t *testing.T) {
 	e.create(cronOf("@every 2s", `imageListPullJobTemplate: {metadata: {labels: {made: here}}, spec: {images: [nginx, "busybox:1"], completionPolicy: {activeDeadlineSeconds: 3600}}}`))
 	e.eventually("a list is made", func() error {
 		var list v1beta1.ImageListPullJobList
-		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil || len(list.Items) == 0 {
-			return fmt.Errorf("there are %d: %v", len(list.Items), err)
+		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return errors.New("there is none")
 		}
 		if got := list.Items[0]; got.Labels["made"] != "here" || !slices.Equal(got.Spec.Images, []string{"nginx", "busybox:1"}) {
 			t.Errorf("%v %v", got.Labels, got.Spec)

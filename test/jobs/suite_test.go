@@ -80,6 +80,16 @@ func managerOptions() cluster.ManagerOptions {
 	return cluster.ManagerOptions{Dir: filepath.Join(shared.dir, "manager"), Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"}}
 }
 
+// env is a namespace and some nodes, for one test.
+type env struct {
+	*testing.T
+	*cluster.Cluster
+	ctx       context.Context
+	namespace string
+	// nodes are sorted by name.
+	nodes []string
+}
+
 // restart kills the manager, as a crash would, and starts another one.
 func (e *env) restart() {
 	e.Helper()
@@ -94,16 +104,6 @@ func (e *env) start() {
 	e.must(err)
 	shared.manager = manager
 	e.must(manager.WaitReady(e.ctx))
-}
-
-// env is a namespace and some nodes, for one test.
-type env struct {
-	*testing.T
-	*cluster.Cluster
-	ctx       context.Context
-	namespace string
-	// nodes are sorted by name.
-	nodes []string
 }
 
 // newEnv returns a namespace and nodes for a test that runs beside others.

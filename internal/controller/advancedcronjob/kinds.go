@@ -45,14 +45,8 @@ func jobKinds() []jobKind {
 			return &batchv1.Job{ObjectMeta: described(&t.JobTemplate.ObjectMeta), Spec: *t.JobTemplate.Spec.DeepCopy()}
 		},
 		judge: func(object client.Object) progress {
-			job := object.(*batchv1.Job)
-			p := progress{start: job.Status.StartTime}
-			for _, c := range job.Status.Conditions {
-				if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
-					p.finished, p.succeeded = true, c.Type == batchv1.JobComplete
-				}
-			}
-			return p
+			s := &object.(*batchv1.Job).Status
+			return judged(s.StartTime, s.Conditions, func(c batchv1.JobCondition) (string, corev1.ConditionStatus) { return string(c.Type), c.Status })
 		},
 	}, {
 		name: v1beta1.ImageListPullJobTemplate,
@@ -79,17 +73,30 @@ func jobKinds() []jobKind {
 			return &v1beta1.BroadcastJob{ObjectMeta: described(&t.BroadcastJobTemplate.ObjectMeta), Spec: *t.BroadcastJobTemplate.Spec.DeepCopy()}
 		},
 		judge: func(object client.Object) progress {
-			job := object.(*v1beta1.BroadcastJob)
-			p := progress{start: job.Status.StartTime}
-			for _, c := range job.Status.Conditions {
-				if (c.Type == v1beta1.BroadcastJobComplete || c.Type == v1beta1.BroadcastJobFailure) && c.Status == corev1.ConditionTrue {
-					p.finished, p.succeeded = true, c.Type == v1beta1.BroadcastJobComplete
-				}
-			}
-			return p
+			s := &object.(*v1beta1.BroadcastJob).Status
+			return judged(s.StartTime, s.Conditions, func(c v1beta1.BroadcastJobCondition) (string, corev1.ConditionStatus) {
+				return string(c.Type), c.Status
+			})
 		},
 	}}
 }
+
+// judged returns how far a job has come whose conditions say that it is over: Complete or Failed.
+func judged[C any](start *metav1.Time, conditions []C, of func(C) (string, corev1.ConditionStatus)) progress {
+	p := progress{start: start}
+	for _, c := range conditions {
+		if name, status := of(c); (name == conditionComplete || name == conditionFailed) && status == corev1.ConditionTrue {
+			p.finished, p.succeeded = true, name == conditionComplete
+		}
+	}
+	return p
+}
+
+// Conditions by which a Job, and a BroadcastJob, says that it is over.
+const (
+	conditionComplete = "Complete"
+	conditionFailed   = "Failed"
+)
 
 // kindOf returns the kind of the jobs that the template makes, nil for none.
 func kindOf(template *v1beta1.CronJobTemplate) *jobKind {

@@ -157,9 +157,9 @@ func (v *Survey) completions() []plan.Action {
 		}) {
 			continue
 		}
-		outcome := "Failed"
+		outcome := conditionFailed
 		if c.succeeded {
-			outcome = "Complete"
+			outcome = conditionComplete
 		}
 		out = append(out, plan.Action{
 			Verb: plan.UpdateStatus, Concern: plan.Tidy, Before: before, After: after, What: c.GetName() + " has finished", Why: outcome,

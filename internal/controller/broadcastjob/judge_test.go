@@ -59,8 +59,8 @@ func survey(t *testing.T, job, nodes string) Survey {
 func writes(p plan.Plan) string {
 	var out []string
 	for _, a := range p.Actions() {
-		switch {
-		case a.Verb == plan.Create:
+		switch a.Verb {
+		case plan.Create:
 			out = append(out, "+"+nodefit.NodeOf(a.After.(*corev1.Pod)))
 		default:
 			out = append(out, string(a.Verb)+" "+a.Object().GetName())

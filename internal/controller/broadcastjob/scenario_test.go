@@ -54,13 +54,13 @@ func (s *scenario) create() {
 	policies := []v1beta1.FailurePolicyType{"", v1beta1.FailurePolicyTypeContinue, v1beta1.FailurePolicyTypeFailFast, v1beta1.FailurePolicyTypePause, v1beta1.FailurePolicyTypePause}
 	job.Spec.FailurePolicy.Type = policies[s.Rand.Intn(len(policies))]
 	job.Spec.CompletionPolicy.Type = v1beta1.AlwaysComplete
-	switch {
-	case s.Chance(25):
+	switch n := s.Rand.Intn(100); {
+	case n < 25:
 		job.Spec.CompletionPolicy.Type = v1beta1.NeverComplete
-	case s.Chance(30):
+	case n < 50:
 		seconds := int64(10 + s.Rand.Intn(60))
 		job.Spec.CompletionPolicy.ActiveDeadlineSeconds = &seconds
-	case s.Chance(30):
+	case n < 70:
 		seconds := int32(s.Rand.Intn(20))
 		job.Spec.CompletionPolicy.TTLSecondsAfterFinished = &seconds
 	}
