@@ -34,7 +34,7 @@ func TestManagerSaysWhyItCannotWorkAndEnds(t *testing.T) {
 	s.ends(s.kubeconfig("nobody", "http://127.0.0.1:1", ""), "127.0.0.1:1", "refused")
 
 	t.Log("without CRDs")
-	s.ends(s.Kubeconfig, "CRDs are not installed: clonesets.apps.kruise.io", "kubectl apply")
+	s.ends(s.Kubeconfig, "CRDs are not installed: ", "clonesets.apps.kruise.io", "kubectl apply")
 
 	s.must(s.Install(s.ctx))
 	t.Log("without rights")

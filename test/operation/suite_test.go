@@ -187,11 +187,17 @@ func addressesAt(base string) []string {
 		name  string
 		kinds []string
 	}{
-		{"mutate", []string{"cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "statefulset"}},
-		{"validate", []string{"cloneset", "daemonset", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "statefulset"}},
+		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "sidecarset", "statefulset"}},
+		{"validate", []string{
+			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "sidecarset",
+			"statefulset",
+		}},
 	} {
 		for _, kind := range verb.kinds {
 			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb.name[0], kind, base, verb.name, kind))
+		}
+		if verb.name == "mutate" {
+			out = append(out, "mpodlaunch.kb.io "+base+"/mutate-pod")
 		}
 	}
 	return append(out, "conversion "+base+"/convert")
