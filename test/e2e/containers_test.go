@@ -128,19 +128,11 @@ func (e *env) restarts(name string) string {
 
 func TestContainersChangeInTheOrderOfTheirLaunchPriority(t *testing.T) {
 	e := newEnv(t)
-	barrier := &corev1.ConfigMap{Data: map[string]string{"p_10": "true", "p_0": "true"}}
-	barrier.Name, barrier.Namespace = "barrier", e.namespace
-	e.must(e.Client.Create(e.ctx, barrier))
 	set := e.inPlace("staged", 1)
 	set.Spec.Template.Annotations = map[string]string{"sim.kruise.io/ready-delay": "500ms"}
-	waitingFor := func(key string) []corev1.EnvVar {
-		return []corev1.EnvVar{{Name: keys.ContainerBarrierEnv, ValueFrom: &corev1.EnvVarSource{
-			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "barrier"}, Key: key},
-		}}}
-	}
 	set.Spec.Template.Spec.Containers = []corev1.Container{
-		{Name: "main", Image: "nginx:alpine", Env: waitingFor("p_0")},
-		{Name: "sidecar", Image: "nginx:alpine", Env: waitingFor("p_10")},
+		{Name: "main", Image: "nginx:alpine"},
+		{Name: "sidecar", Image: "nginx:alpine", Env: []corev1.EnvVar{{Name: keys.ContainerPriorityEnv, Value: "10"}}},
 	}
 	e.must(e.Client.Create(e.ctx, set))
 	e.settled("staged", 1, 1)

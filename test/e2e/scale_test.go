@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -210,9 +211,11 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	e.refused(e.tryEdit("chosen", func(set *v1beta1.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{"chosen-9m4hp"} }),
 		"spec.scaleStrategy.podsToDelete", "chosen-9m4hp")
 	older := e.object(text)
-	e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
-	e.must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
-	e.refused(e.Client.Update(e.ctx, older), "podsToDelete", "chosen-9m4hp")
+	e.refused(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
+		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
+		e.must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
+		return e.Client.Update(e.ctx, older)
+	}), "podsToDelete", "chosen-9m4hp")
 }
 
 func (e *env) listIsEmpty(name string) {
