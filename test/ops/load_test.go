@@ -66,7 +66,7 @@ func TestManyQuestions(t *testing.T) {
 
 func (e *env) daemonFile(name string) string {
 	e.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.Process.Pid), name))
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.PID()), name))
 	e.must(err)
 	return string(text)
 }
