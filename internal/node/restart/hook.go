@@ -103,7 +103,7 @@ func ask(ctx context.Context, url string, headers []corev1.HTTPHeader) error {
 	c := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		Proxy:             nil,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, // // as the kubelet: the Pod's certificate is of the Pod's making
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, // as the kubelet: the Pod's certificate is of the Pod's making
 	}}
 	answer, err := c.Do(request)
 	if err != nil {

@@ -41,7 +41,7 @@ type job struct {
 
 // jobs are those of all Pods, one for each.
 type jobs struct {
-	life  context.Context // // jobs live as long as the process
+	life  context.Context // jobs live as long as the process
 	ended func(pod types.NamespacedName)
 
 	mu    sync.Mutex
