@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/test/fakecri"
@@ -140,5 +143,36 @@ func TestHooksThatFailAndThatTakeLong(t *testing.T) {
 				t.Errorf("the container had %d s to end, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestContainersOfWhichTheRuntimeDoesNotTell: they are asked for a few times, some seconds apart, and then given up with an event.
+func TestContainersOfWhichTheRuntimeDoesNotTell(t *testing.T) {
+	s := newStopping(t) // its container has no hash
+	p := testPod(func(p *corev1.Pod) {
+		p.Namespace, p.Spec.Containers, p.Status.ContainerStatuses = "ns", p.Spec.Containers[:1], p.Status.ContainerStatuses[1:]
+	})
+	events := record.NewFakeRecorder(9)
+	w := &worker{
+		Config: Config{Runtimes: s.Runtimes, Events: events, Now: time.Now}, limiter: rate.NewLimiter(1, 9), memory: newMemory(), restarts: s.restarts,
+		client: fake.NewClientBuilder().WithObjects(p).WithStatusSubresource(p).Build(),
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}
+	for try := 1; try < maxTries; try++ {
+		result, err := w.Reconcile(t.Context(), request)
+		if err != nil || result.RequeueAfter != retryWait {
+			t.Fatalf("try %d: %+v, %v", try, result, err)
+		}
+	}
+	if len(events.Events) > 0 {
+		t.Errorf("it is given up too early: %s", <-events.Events)
+	}
+	result, err := w.Reconcile(t.Context(), request)
+	if err != nil || result.RequeueAfter == retryWait || len(events.Events) != 1 {
+		t.Errorf("the last try: %+v, %v, %d events", result, err, len(events.Events))
+	}
+	w.memory.recall(request.NamespacedName, nil)
+	if left := w.memory.failed[request.NamespacedName]; len(left) > 0 {
+		t.Errorf("a container that is gone is remembered: %v", left)
 	}
 }

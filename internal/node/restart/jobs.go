@@ -114,6 +114,16 @@ func (j *jobs) forget(pod types.NamespacedName) {
 	delete(j.byPod, pod)
 }
 
+// drop forgets what is known of a Pod for which there are no requests any more, unless a job is under way.
+func (j *jobs) drop(pod types.NamespacedName) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.byPod[pod]; known != nil && known.ended {
+		delete(j.used, known.containerID)
+		delete(j.byPod, pod)
+	}
+}
+
 func (j *jobs) usedBy(containerID string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()

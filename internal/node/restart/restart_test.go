@@ -70,3 +70,25 @@ func TestJobsAreAppliedUntilForgotten(t *testing.T) {
 		})
 	}
 }
+
+// TestJobsOfPodsWithoutRequestsAreDropped: a request may end, by its deadline or with its Pod, while a container of it is being stopped.
+func TestJobsOfPodsWithoutRequestsAreDropped(t *testing.T) {
+	pod := types.NamespacedName{Namespace: "ns", Name: "p"}
+	ended := make(chan struct{}, 1)
+	j := newJobs(t.Context(), func(types.NamespacedName) { ended <- struct{}{} })
+	release := make(chan struct{})
+	j.start(pod, job{stage: hook, containerID: "c://1"}, func(context.Context) error { <-release; return nil })
+	j.drop(pod)
+	if !j.busy(pod) {
+		t.Error("a job under way is forgotten: another would be begun beside it")
+	}
+	close(release)
+	<-ended
+	j.apply(pod, &v1beta1.ContainerRecreateRequestStatus{ContainerRecreateStates: []recreate.State{
+		{Name: "a", Phase: v1beta1.ContainerRecreateRequestRecreating, IsKilled: true, ContainerID: "c://1"},
+	}}, time.Now())
+	j.drop(pod)
+	if len(j.byPod) > 0 || len(j.used) > 0 {
+		t.Errorf("what nobody asks for is remembered: %v %v", j.byPod, j.used)
+	}
+}
