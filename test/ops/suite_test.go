@@ -20,7 +20,9 @@ import (
 )
 
 // shared is the cluster of all tests, with no node but those that are played.
-var shared = &scene.Site{Name: "ops", Options: cluster.Options{Bare: true}}
+var shared = &scene.Site{
+	Name: "ops", Options: cluster.Options{Bare: true}, Args: []string{"--feature-gates=EnablePodProbeMarkerOnServerless=true"},
+}
 
 func TestMain(m *testing.M) { scene.Main(m, shared) }
 

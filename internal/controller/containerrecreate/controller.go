@@ -29,17 +29,25 @@ type Config = loop.Config[loop.None]
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, c Config) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.ContainerRecreateRequest{}, byPodUID, func(object client.Object) []string {
-		return []string{object.GetLabels()[keys.RecreatePodUID]}
-	})
-	if err != nil {
-		return fmt.Errorf("indexing requests by Pod: %w", err)
+	if err := AddIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
 	return loop.Controller{Name: "containerrecreaterequest", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.ContainerRecreateRequest{}, loop.OwnerEvents[*v1beta1.ContainerRecreateRequest](l.Forget)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(requests{mgr.GetCache()}.of)),
 	}}.AddTo(mgr)
+}
+
+// AddIndex adds the index by which the requests for a Pod are found.
+func AddIndex(ctx context.Context, to client.FieldIndexer) error {
+	err := to.IndexField(ctx, &v1beta1.ContainerRecreateRequest{}, byPodUID, func(object client.Object) []string {
+		return []string{object.GetLabels()[keys.RecreatePodUID]}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing requests by Pod: %w", err)
+	}
+	return nil
 }
 
 // Loop is the reconcile of ContainerRecreateRequests.
