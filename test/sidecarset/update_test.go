@@ -47,7 +47,7 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 		t.Errorf("the Pod says %+v, the SidecarSet %s at %s", record, set.Annotations[key], set.Status.LatestRevision)
 	}
 	e.eventually("the Pod says that it can be updated", func() error {
-		if got, want := condition(e.pod("web-0"), "SidecarSetUpgradable"), fmt.Sprintf(`True {"%s":true}`, set.Name); got != want {
+		if got, want := condition(e.pod("web-0"), "SidecarSetUpgradable"), fmt.Sprintf(`True {%q:true}`, set.Name); got != want {
 			return fmt.Errorf("it says %q, not %q", got, want)
 		}
 		return nil
@@ -74,9 +74,9 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 			return nil
 		})
 	}
-	says(fmt.Sprintf(`False {"%s":false}`, e.namespace))
+	says(fmt.Sprintf(`False {%q:false}`, e.namespace))
 	e.eventually("there is an event", func() error {
-		if n := len(slices.DeleteFunc(e.events(e.namespace), func(reason string) bool { return reason != "NotUpgradablePods" })); n != 1 {
+		if n := len(slices.DeleteFunc(e.Reasons(e.namespace), func(reason string) bool { return reason != "NotUpgradablePods" })); n != 1 {
 			return fmt.Errorf("there are %d", n)
 		}
 		return nil
@@ -90,7 +90,7 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 	e.counts(2, 1, 2, 1)
 	e.must(e.Delete(e.ctx, e.pod("web-9"), client.GracePeriodSeconds(0)))
 	setEnv()
-	says(fmt.Sprintf(`True {"%s":true}`, e.namespace))
+	says(fmt.Sprintf(`True {%q:true}`, e.namespace))
 	e.counts(1, 1, 1, 1)
 	if restarts := restartsOf(e.pod("web-0"), "log"); restarts != 0 {
 		t.Errorf("the sidecar restarted %d times", restarts)
@@ -106,7 +106,8 @@ func (e *env) watchRollout() func() int {
 		if !isPod {
 			return // a bookmark
 		}
-		if delete(down, p.UID); event.Type != watch.Deleted && !isReady(p) {
+		delete(down, p.UID)
+		if event.Type != watch.Deleted && !isReady(p) {
 			down[p.UID] = true
 		}
 		most = max(most, len(down))
