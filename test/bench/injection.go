@@ -29,6 +29,11 @@ type injection struct {
 	With    quantiles `json:"withMilliseconds"`
 	// Reads are the manager's reads for one Pod.
 	Reads float64 `json:"readsPerPod"`
+	// ManagerCPU is the CPU time of the manager for one Pod, ServerCPUWithout and ServerCPUWith that of the API server. Other than times by the clock
+	// they tell something on a busy machine, too.
+	ManagerCPU       float64 `json:"managerCPUMilliseconds"`
+	ServerCPUWithout float64 `json:"serverCPUMillisecondsWithout"`
+	ServerCPUWith    float64 `json:"serverCPUMillisecondsWith"`
 }
 
 type quantiles struct {
@@ -45,7 +50,20 @@ func quantilesOf(all []time.Duration) quantiles {
 }
 
 // runInjection tries to create Pods, one at a time, by turns with and without the webhook. Nothing is stored: what is measured is admission.
-func runInjection(ctx context.Context, s settings) (err error) {
+func runInjection(ctx context.Context, s settings) error {
+	return onBareCluster(ctx, func(w admissionWorld) error { return w.runInjection(ctx, s) })
+}
+
+// admissionWorld is an API server and a manager, and nothing else that would write or wait.
+type admissionWorld struct {
+	*cluster.Cluster
+	manager *cluster.Manager
+	server  int // the process id of the API server
+	audit   string
+}
+
+// onBareCluster does something in such a world, in which Pods of the namespace "with" are sent to the manager and those of "without" are not.
+func onBareCluster(ctx context.Context, do func(admissionWorld) error) (err error) {
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {
 		return err
@@ -72,19 +90,27 @@ func runInjection(ctx context.Context, s settings) (err error) {
 			}
 		}
 	}
+	server, err := c.ProcessOf(ctx, "kube-apiserver")
+	if err != nil {
+		return err
+	}
+	return do(admissionWorld{Cluster: c, manager: manager, server: server, audit: filepath.Join(dir, "cluster", "logs", "audit.log")})
+}
+
+func (w admissionWorld) runInjection(ctx context.Context, s settings) error {
 	var results []injection
 	made := 0
 	for _, sets := range []int{0, 1, 10, 100} {
 		for ; made < sets; made++ {
-			if err := c.Client.Create(ctx, sidecarSet(made)); err != nil {
+			if err := w.Client.Create(ctx, sidecarSet(made, "bench")); err != nil {
 				return err
 			}
 		}
-		measured, err := measureInjection(ctx, c, sets, s.pods)
+		measured, err := w.measureInjection(ctx, sets, s.pods)
 		if err != nil {
 			return fmt.Errorf("measuring with %d SidecarSets: %w", sets, err)
 		}
-		requests, err := audit.Read(filepath.Join(dir, "cluster", "logs", "audit.log"), audit.Query{Agent: "kruise-manager", From: measured.began})
+		requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", From: measured.began})
 		if err != nil {
 			return err
 		}
@@ -92,16 +118,22 @@ func runInjection(ctx context.Context, s settings) (err error) {
 		results = append(results, measured.injection)
 	}
 	printInjections(os.Stdout, s.pods, results)
-	encoded, err := json.MarshalIndent(results, "", "  ")
+	return s.store(results)
+}
+
+// store writes the figures to the file that was asked for.
+func (s settings) store(figures any) error {
+	encoded, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(s.out, append(encoded, '\n'), 0o644)
 }
 
-func sidecarSet(number int) *v1beta1.SidecarSet {
+// sidecarSet returns a SidecarSet with one sidecar and one volume, for Pods of an app.
+func sidecarSet(number int, app string) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%03d", number)}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	volume := fmt.Sprintf("data-%03d", number)
 	set.Spec.Volumes = []corev1.Volume{{Name: volume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -116,17 +148,19 @@ type measuredInjection struct {
 	began time.Time
 }
 
-func measureInjection(ctx context.Context, c *cluster.Cluster, sets, pods int) (measuredInjection, error) {
+// try tries to create a Pod, and returns how long that took and how many containers it would have.
+func (w admissionWorld) try(ctx context.Context, namespace string) (time.Duration, int, error) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: map[string]string{"app": "bench"}}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
+	began := time.Now()
+	err := w.Client.Create(ctx, p, client.DryRunAll)
+	return time.Since(began), len(p.Spec.Containers), err
+}
+
+func (w admissionWorld) measureInjection(ctx context.Context, sets, pods int) (measuredInjection, error) {
 	m := measuredInjection{injection: injection{SidecarSets: sets}}
-	create := func(namespace string) (time.Duration, int, error) {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: map[string]string{"app": "bench"}}}
-		p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
-		began := time.Now()
-		err := c.Client.Create(ctx, p, client.DryRunAll)
-		return time.Since(began), len(p.Spec.Containers), err
-	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		_, containers, err := create("with")
+		_, containers, err := w.try(ctx, "with")
 		if err == nil && containers == sets+1 {
 			break
 		}
@@ -138,7 +172,7 @@ func measureInjection(ctx context.Context, c *cluster.Cluster, sets, pods int) (
 	times := map[string][]time.Duration{}
 	for range pods {
 		for _, namespace := range []string{"without", "with"} {
-			took, _, err := create(namespace)
+			took, _, err := w.try(ctx, namespace)
 			if err != nil {
 				return m, err
 			}
@@ -146,16 +180,47 @@ func measureInjection(ctx context.Context, c *cluster.Cluster, sets, pods int) (
 		}
 	}
 	m.Without, m.With = quantilesOf(times["without"]), quantilesOf(times["with"])
-	return m, nil
+	return m, w.measureCPU(ctx, pods, &m.injection)
+}
+
+// measureCPU tries Pods without and then Pods with the webhook, and reckons what each cost.
+func (w admissionWorld) measureCPU(ctx context.Context, pods int, m *injection) error {
+	for namespace, costs := range map[string]map[int]*float64{
+		"without": {w.server: &m.ServerCPUWithout},
+		"with":    {w.server: &m.ServerCPUWith, w.manager.PID(): &m.ManagerCPU},
+	} {
+		before := map[int]float64{}
+		for process := range costs {
+			used, err := cluster.CPUSeconds(process)
+			if err != nil {
+				return err
+			}
+			before[process] = used
+		}
+		for range pods {
+			if _, _, err := w.try(ctx, namespace); err != nil {
+				return err
+			}
+		}
+		for process, cost := range costs {
+			used, err := cluster.CPUSeconds(process)
+			if err != nil {
+				return err
+			}
+			*cost = 1000 * (used - before[process]) / float64(pods)
+		}
+	}
+	return nil
 }
 
 func printInjections(to io.Writer, pods int, results []injection) {
 	fmt.Fprintf(to, "%d Pods each, one at a time, %s\n\n", pods, processor())
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\treads/Pod\t")
+	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\twith\t")
 	for _, r := range results {
-		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t\n", r.SidecarSets, r.Without.P50, r.Without.P99, r.With.P50, r.With.P99,
-			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.Reads)
+		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets, r.Without.P50, r.Without.P99, r.With.P50, r.With.P99,
+			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.Reads,
+			r.ManagerCPU, r.ServerCPUWithout, r.ServerCPUWith)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
 }
