@@ -37,8 +37,9 @@ type Config struct {
 // Executor carries plans out.
 type Executor struct {
 	Config
-	taken takenNames
-	paces paces
+	taken   takenNames
+	paces   paces
+	refused refusals
 }
 
 // Result is what became of an action.
@@ -201,6 +202,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	var results []Result
 	versions := map[types.UID]string{}
 	for _, action := range chain {
+		if e.refused.stands(owner.GetUID(), action, e.Consistency.now()) {
+			break
+		}
 		condition := precondition{}
 		if before := action.Before; before != nil {
 			condition.uid = before.GetUID()
@@ -221,7 +225,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 			versions[object.GetUID()] = object.GetResourceVersion()
 		}
 		countWrite(action, err)
-		e.Events.after(owner, action, err)
+		if !e.refused.note(owner.GetUID(), action, err, e.Consistency.now()) {
+			e.Events.after(owner, action, err)
+		}
 		results = append(results, Result{Action: action, Object: object, Err: err})
 		if err != nil {
 			break
