@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -59,7 +58,7 @@ func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Cha
 // template returns the Pod template of a revision. That of the update revision is in the spec.
 func (v *Survey) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	if rev.Name == v.history.Update.Name {
-		return v.Set.Spec.Template.DeepCopy(), nil
+		return &v.Set.Spec.Template, nil
 	}
 	template, err := revision.Template(rev)
 	if err != nil {
@@ -69,22 +68,9 @@ func (v *Survey) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSp
 }
 
 func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            s.name,
-			GenerateName:    v.Set.Name + "-",
-			Namespace:       v.Set.Namespace,
-			Labels:          template.Labels,
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{ownerReference(v.Set)},
-		},
-		Spec: template.Spec,
-	}
+	p := pod.New(template, v.Set, kind())
+	p.Name = s.name
 	p.Spec.Hostname, p.Spec.Subdomain = s.name, v.Set.Spec.ServiceName
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
 	p.Labels[labelPodName] = s.name
 	p.Labels[labelPodIndex] = strconv.Itoa(int(s.ordinal))
 	for key, value := range v.workload().RevisionLabels(rev) {
@@ -104,20 +90,14 @@ func (v *Survey) start(p *corev1.Pod) {
 	}
 	lifecycle.Enter(p, state, hooks, v.Now)
 	if v.inPlace() {
-		addGate(p, pub.InPlaceUpdateReady)
+		pod.AddReadinessGate(p, pub.InPlaceUpdateReady)
 	}
 	if hooks != nil && (marksNotReady(hooks.PreDelete) || marksNotReady(hooks.InPlaceUpdate)) {
-		addGate(p, pub.KruisePodReady)
+		pod.AddReadinessGate(p, pub.KruisePodReady)
 	}
 }
 
 func marksNotReady(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
-
-func addGate(p *corev1.Pod, gate corev1.PodConditionType) {
-	if !pod.HasReadinessGate(p, gate) {
-		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
-	}
-}
 
 func (v *Survey) inPlaceOnly() bool {
 	return v.strategy.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
