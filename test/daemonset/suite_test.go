@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	const nodes = 120
+	const nodes = 200
 	dir, err := os.MkdirTemp("", "kruise-daemonset-")
 	if err != nil {
 		return 1, err
