@@ -53,7 +53,9 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, shared.Down(ctx)) }()
-	manager, err := shared.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(shared.dir, "manager")})
+	manager, err := shared.StartManager(ctx, cluster.ManagerOptions{
+		Dir: filepath.Join(shared.dir, "manager"), Args: []string{"--feature-gates=EnablePodProbeMarkerOnServerless=true"},
+	})
 	if err != nil {
 		return 1, err
 	}

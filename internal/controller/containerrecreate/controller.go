@@ -38,11 +38,8 @@ type Config struct {
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, c Config) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.ContainerRecreateRequest{}, byPodUID, func(object client.Object) []string {
-		return []string{object.GetLabels()[keys.RecreatePodUID]}
-	})
-	if err != nil {
-		return fmt.Errorf("indexing requests by Pod: %w", err)
+	if err := AddIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
 	ctl, err := controller.New("containerrecreaterequest", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
@@ -56,6 +53,17 @@ func Add(mgr manager.Manager, c Config) error {
 		if err := ctl.Watch(s); err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
+	}
+	return nil
+}
+
+// AddIndex adds the index by which the requests for a Pod are found.
+func AddIndex(ctx context.Context, to client.FieldIndexer) error {
+	err := to.IndexField(ctx, &v1beta1.ContainerRecreateRequest{}, byPodUID, func(object client.Object) []string {
+		return []string{object.GetLabels()[keys.RecreatePodUID]}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing requests by Pod: %w", err)
 	}
 	return nil
 }
