@@ -29,7 +29,7 @@ func (e *env) handovers(old string) func() map[string]*handover {
 		switch isOld := p.Spec.Containers[0].Image == old; {
 		case isOld && p.DeletionTimestamp != nil && at.left.IsZero():
 			at.left = time.Now()
-		case !isOld && isReady(p) && at.ready.IsZero():
+		case !isOld && scene.IsReady(p) && at.ready.IsZero():
 			at.ready = time.Now()
 		}
 	})
