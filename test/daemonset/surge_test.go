@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 // handover is when the new Pod of a node got ready, and when its old one was told to go.
