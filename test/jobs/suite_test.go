@@ -185,4 +185,5 @@ func TestExamples(t *testing.T) {
 	e := newEnv(t, 0)
 	e.AcceptsExamples("broadcastjob-*.yaml")
 	e.AcceptsExamples("advancedcronjob-*.yaml")
+	e.AcceptsExamples("ephemeraljob-*.yaml")
 }
