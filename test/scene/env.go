@@ -127,6 +127,14 @@ func (e *Env) Reasons(name string) []string {
 	return reasons
 }
 
+// ManagerSeconds returns the CPU time that the manager of the site has used, in seconds.
+func (e *Env) ManagerSeconds() float64 {
+	e.Helper()
+	used, err := cluster.CPUSeconds(e.Site.Manager.PID())
+	e.Must(err)
+	return used
+}
+
 // AcceptsExamples checks that the API server takes every example whose file name matches a pattern, and knows all of its fields.
 func (e *Env) AcceptsExamples(pattern string) {
 	e.Helper()

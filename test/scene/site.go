@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -98,10 +99,12 @@ func (s *Site) managerOptions() cluster.ManagerOptions {
 	return cluster.ManagerOptions{Dir: filepath.Join(s.Dir, "manager"), Args: s.Args}
 }
 
-// Relaunch starts a manager where the last one has ended, and waits until it is ready. Nothing is installed anew: that would end the watches of
-// tests.
-func (s *Site) Relaunch(ctx context.Context) (err error) {
-	if s.Manager, err = s.LaunchManager(ctx, s.managerOptions()); err != nil {
+// Relaunch starts a manager where the last one has ended, with further arguments if any are given, and waits until it is ready. Nothing is
+// installed anew: that would end the watches of tests.
+func (s *Site) Relaunch(ctx context.Context, more ...string) (err error) {
+	o := s.managerOptions()
+	o.Args = slices.Concat(o.Args, more)
+	if s.Manager, err = s.LaunchManager(ctx, o); err != nil {
 		return err
 	}
 	return s.Manager.WaitReady(ctx)
