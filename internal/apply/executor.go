@@ -37,8 +37,9 @@ type Config struct {
 // Executor carries plans out.
 type Executor struct {
 	Config
-	taken takenNames
-	paces paces
+	taken   takenNames
+	paces   paces
+	refused refusals
 }
 
 // Result is what became of an action.
@@ -201,6 +202,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	var results []Result
 	versions := map[types.UID]string{}
 	for _, action := range chain {
+		if e.refused.stands(owner.GetUID(), action, e.Consistency.now()) {
+			break
+		}
 		condition := precondition{}
 		if before := action.Before; before != nil {
 			condition.uid = before.GetUID()
@@ -221,7 +225,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 			versions[object.GetUID()] = object.GetResourceVersion()
 		}
 		countWrite(action, err)
-		e.Events.after(owner, action, err)
+		if !e.refused.note(owner.GetUID(), action, err, e.Consistency.now()) {
+			e.Events.after(owner, action, err)
+		}
 		results = append(results, Result{Action: action, Object: object, Err: err})
 		if err != nil {
 			break
@@ -233,6 +239,7 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 func describe(a plan.Action) string {
 	doing := map[plan.Verb]string{
 		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing", plan.Delete: "deleting",
+		plan.AddContainers: "adding containers to",
 	}[a.Verb]
 	return fmt.Sprintf("%s %s", doing, a.Object().GetName())
 }
@@ -259,6 +266,9 @@ func (e *Executor) write(ctx context.Context, owner plan.Object, a plan.Action, 
 		return e.patch(ctx, owner, a, main, condition)
 	case plan.Resize:
 		return e.patch(ctx, owner, a, resize, condition)
+	case plan.AddContainers:
+		object, err := e.patch(ctx, owner, a, ephemeral, condition)
+		return object, goneIsConflict(a.Object().GetName(), err)
 	case plan.UpdateStatus:
 		return e.updateStatus(ctx, owner, a, condition)
 	default:

@@ -22,8 +22,8 @@ type step struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// guarded returns the patch of a status write that happens only while a label is as it was, whatever else has changed; false for a write that
-// can't be said so: one that leaves the label, could be done twice, or concerns more than labels, annotations and new conditions.
+// guarded returns the patch of a status write that happens only while a label or an annotation is as it was, whatever else has changed; false for a
+// write that can't be said so: one that leaves it, and so could be done twice, or concerns more than labels, annotations and new conditions.
 //
 // The API server merges other patches without looking at what is there, and of its preconditions the resourceVersion is too strict, as the kubelet
 // writes to a new Pod all the time, and the UID too loose, as a write may arrive long after the controller gave it up and went on.
@@ -33,17 +33,14 @@ func guarded(a plan.Action) ([]byte, bool, error) {
 		return nil, false, nil
 	}
 	after := a.After.(*corev1.Pod)
-	label, has := before.Labels[a.While]
+	test, moves := testOf(a.While, before, after)
 	conditions, appended := newConditions(before, after)
-	if !has || after.Labels[a.While] == label || !appended || !onlyStatus(before, after) {
+	if !moves || !appended || !onlyStatus(before, after) {
 		return nil, false, nil
 	}
-	patch := []step{
-		{"test", "/metadata/uid", before.UID},
-		{"test", "/metadata/labels/" + escape(a.While), label},
-	}
-	patch = append(patch, changes("/metadata/labels/", before.Labels, after.Labels)...)
-	patch = append(patch, changes("/metadata/annotations/", before.Annotations, after.Annotations)...)
+	patch := []step{{"test", "/metadata/uid", before.UID}, test}
+	patch = append(patch, changes("/metadata/labels", before.Labels, after.Labels)...)
+	patch = append(patch, changes("/metadata/annotations", before.Annotations, after.Annotations)...)
 	for _, c := range conditions {
 		patch = append(patch, step{"add", "/status/conditions/-", c})
 	}
@@ -52,6 +49,21 @@ func guarded(a plan.Action) ([]byte, bool, error) {
 		return nil, false, fmt.Errorf("encoding a patch: %w", err)
 	}
 	return encoded, true, nil
+}
+
+// testOf returns the test that a label or an annotation is as it was, and whether the write changes it.
+func testOf(key string, before, after *corev1.Pod) (step, bool) {
+	at, was, is := "/metadata/labels", before.Labels, after.Labels
+	if _, label := is[key]; !label {
+		at, was, is = "/metadata/annotations", before.Annotations, after.Annotations
+	}
+	test := step{Op: "test", Path: at + "/" + escape(key)} // without a value: that there is none
+	if len(was) == 0 {
+		test.Path = at
+	} else if value, ok := was[key]; ok {
+		test.Value = value
+	}
+	return test, was[key] != is[key]
 }
 
 // newConditions returns what was added to the conditions; false when others changed, or there were none at all.
@@ -63,23 +75,27 @@ func newConditions(before, after *corev1.Pod) ([]corev1.PodCondition, bool) {
 	return is[len(was):], true
 }
 
-// onlyStatus reports whether nothing but conditions, labels and annotations differs, and there is a map for each of the latter.
+// onlyStatus reports whether nothing but conditions, labels and annotations differs.
 func onlyStatus(before, after *corev1.Pod) bool {
 	rest := after.DeepCopy()
 	rest.Labels, rest.Annotations, rest.Status.Conditions = before.Labels, before.Annotations, before.Status.Conditions
-	return equality.Semantic.DeepEqual(before, rest) && (len(before.Annotations) > 0 || len(after.Annotations) == 0)
+	return equality.Semantic.DeepEqual(before, rest)
 }
 
+// changes returns what makes the map at a path what it is after.
 func changes(at string, before, after map[string]string) []step {
+	if len(before) == 0 && len(after) > 0 {
+		return []step{{"add", at, after}} // the map itself is not there
+	}
 	var out []step
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if was, ok := before[key]; !ok || was != after[key] {
-			out = append(out, step{"add", at + escape(key), after[key]}) // which replaces what is there
+			out = append(out, step{"add", at + "/" + escape(key), after[key]}) // which replaces what is there
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, kept := after[key]; !kept {
-			out = append(out, step{Op: "remove", Path: at + escape(key)})
+			out = append(out, step{Op: "remove", Path: at + "/" + escape(key)})
 		}
 	}
 	return out
@@ -87,6 +103,14 @@ func changes(at string, before, after map[string]string) []step {
 
 // escape writes a key as one part of a JSON pointer.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// goneIsConflict turns the answer that a Pod is gone into a conflict: there is nothing to do to it any more, and nobody has failed.
+func goneIsConflict(name string, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, fmt.Errorf("it is gone: %w", err))
+}
 
 // refusedIsConflict turns the refusal of a guarded patch into a conflict: what it tests has changed.
 func refusedIsConflict(name string, err error) error {

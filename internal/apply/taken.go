@@ -46,6 +46,7 @@ func (e *Executor) Forget(owner types.UID) {
 	e.Consistency.Forget(owner)
 	e.Events.Forget(owner)
 	e.paces.Delete(owner)
+	e.refused.forget(owner)
 	e.taken.mu.Lock()
 	defer e.taken.mu.Unlock()
 	delete(e.taken.names, owner)

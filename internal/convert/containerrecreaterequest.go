@@ -21,8 +21,13 @@ func recreateToHub(src *v1alpha1.ContainerRecreateRequest, dst *v1beta1.Containe
 	if text, there := dst.Annotations[keys.RecreateUnreadyAcquired]; there {
 		dst.Annotations = without(dst.Annotations, keys.RecreateUnreadyAcquired)
 		since, err := time.Parse(time.RFC3339, text)
-		if err == nil && meta.FindStatusCondition(dst.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace) == nil {
+		known := meta.FindStatusCondition(dst.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
+		switch {
+		case err != nil:
+		case known == nil:
 			recreate.BeginGrace(&dst.Status, since)
+		default: // whoever has changed it is to be told that it can't be
+			known.LastTransitionTime = metav1.NewTime(since)
 		}
 	}
 	if text, there := dst.Annotations[keys.RecreateSyncContainerStatuses]; there {

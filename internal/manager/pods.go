@@ -30,7 +30,7 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err := mgr.AddReadyzCheck("sidecarsets-known", catalog.Check); err != nil {
 		return pods.Chain{}, err
 	}
-	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: []pods.Step{
+	steps := []pods.Step{
 		awaited(mgr, live, catalog),
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
@@ -40,5 +40,13 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		}),
 		// After all that adds containers.
 		pods.LaunchOrder(rand.String),
-	}}, nil
+	}
+	if s.asksProviders() {
+		questions, err := pods.NewCachedQuestions(ctx, mgr.GetCache())
+		if err != nil {
+			return pods.Chain{}, err
+		}
+		steps = append(steps, pods.Probes(questions))
+	}
+	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: steps}, nil
 }

@@ -38,8 +38,14 @@ func scoped(mgr ctrlmanager.Manager, live client.Client, s settings) (validating
 	}
 	keeper := &scoping.Keeper{
 		Client: live, Configuration: mutating.Name, Shipped: mutating.Webhooks[i], Settle: learned, Pause: 10 * time.Millisecond, Now: time.Now,
+		Markers: s.asksProviders(),
 	}
 	return keeper.Accept, keeper.Add(mgr)
+}
+
+// asksProviders reports whether the providers of virtual nodes are told what PodProbeMarkers ask.
+func (s settings) asksProviders() bool {
+	return s.off(features.KruiseDaemon, features.PodProbeMarkerGate, features.EnablePodProbeMarkerOnServerless) == ""
 }
 
 // awaited is the step that holds new Pods back until the SidecarSets before them are known.

@@ -22,7 +22,10 @@ type Options struct {
 	FeatureGates string
 	QPS, Burst   int
 	// MaxPulls is the number of images that are pulled at the same time; less than 1 is no limit.
-	MaxPulls      int
+	MaxPulls int
+	// PluginConfigFile and PluginFolder say which programs give credentials of registries, and where they are.
+	PluginConfigFile, PluginFolder string
+
 	LoggingFormat string
 	Verbosity     int
 
@@ -45,9 +48,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.MaxPulls, "max-workers-for-pull-image", -1, "images pulled at the same time; less than 1 for no limit")
 	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
 	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also why nothing does")
-	for _, name := range []string{"plugin-config-file", "plugin-bin-dir"} {
-		fs.String(name, "", "accepted and ignored: credentials are those of Secrets, and no programs that give others are run")
-	}
+	fs.StringVar(&o.PluginConfigFile, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml",
+		"a CredentialProviderConfig, as kubelets have it, of the programs that give credentials of registries; none are run if there is no such file")
+	fs.StringVar(&o.PluginFolder, "plugin-bin-dir", "/kruise/plugins", "folder of the programs that plugin-config-file names")
 }
 
 // FromEnvironment reads the options that the environment holds.

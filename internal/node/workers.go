@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,10 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/facts"
 	"github.com/seed-69ecc383/kruise/internal/node/keyring"
+	"github.com/seed-69ecc383/kruise/internal/node/plugin"
 	"github.com/seed-69ecc383/kruise/internal/node/probe"
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
 	"github.com/seed-69ecc383/kruise/internal/node/restart"
@@ -58,9 +61,13 @@ type kit struct {
 func workers(gates features.Set) []worker {
 	all := []worker{
 		{name: "pull", scope: pull.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
+			programs, err := plugin.Load(plugin.Config{File: k.PluginConfigFile, Folder: k.PluginFolder, Now: time.Now})
+			if err != nil {
+				return err
+			}
 			return pull.Add(mgr, pull.Config{
 				Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-imagepuller"),
-				MaxPulls: k.MaxPulls, Credentials: keyring.Secrets{Reader: mgr.GetAPIReader()}.Credentials, Now: time.Now,
+				MaxPulls: k.MaxPulls, Credentials: credentials(keyring.Secrets{Reader: mgr.GetAPIReader()}, programs), Now: time.Now,
 			})
 		}},
 		{name: "facts", gate: features.DaemonWatchingPod, scope: facts.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
@@ -74,4 +81,13 @@ func workers(gates features.Set) []worker {
 		return probe.Add(mgr, probe.Config{Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-podprobe"), Now: time.Now})
 	}})
 	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
+}
+
+// credentials returns how the puller finds those for a repository: in the Secrets that are named, and then of the programs of the node.
+func credentials(in keyring.Secrets, of *plugin.Programs) func(context.Context, string, []v1beta1.ReferenceObject) ([]cri.Credentials, error) {
+	return func(ctx context.Context, repository string, secrets []v1beta1.ReferenceObject) ([]cri.Credentials, error) {
+		found, unread := in.Credentials(ctx, repository, secrets)
+		more, unasked := of.Credentials(ctx, repository)
+		return append(found, more...), errors.Join(unread, unasked)
+	}
 }

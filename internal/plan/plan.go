@@ -20,6 +20,9 @@ const (
 	UpdateStatus Verb = "update status"
 	// Resize patches the Pod's resize subresource with the differences of Before and After in the containers' resources.
 	Resize Verb = "resize"
+	// AddContainers patches the Pod's ephemeralcontainers subresource with the ephemeral containers that After has and Before has not. What was added once
+	// stays.
+	AddContainers Verb = "add containers"
 	// Delete deletes Before.
 	Delete Verb = "delete"
 )
@@ -55,8 +58,9 @@ type Action struct {
 	After Object
 	// AnyVersion leaves the resourceVersion out of the precondition: for a write that is right whatever else has changed meanwhile.
 	AnyVersion bool
-	// While names a label that must still be as it was in Before, instead of the resourceVersion: for a status write that others' writes to the same
-	// object do not concern, but that must not happen late, when the controller has gone on. Empty for none.
+	// While names a label or an annotation that must still be as it was in Before, or be missing as it was, instead of the resourceVersion: for a
+	// status write that others' writes to the same object do not concern, but that must not happen late, when the controller has gone on. The
+	// write itself has to change it. Empty for none.
 	While string
 	// Optional means that nothing depends on the write: when it fails, its event says so and all else goes on.
 	Optional bool

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,17 +46,28 @@ func (w Workload) Settle(p *corev1.Pod, atTarget bool, b *plan.Builder) bool {
 		after.Labels[keys.PodTemplateHash] = revision.ShortHash(after.Labels[appsv1.ControllerRevisionHashLabelKey])
 		did.add("label %s", keys.PodTemplateHash)
 	}
+	while := firstReadiness(p, after, w.Now)
 	chain := PodWrites(plan.Settle, p, after)
 	if len(chain) == 0 {
 		return false
 	}
-	chain[0].What, chain[0].Why = did.text, "in flight"
-	if isFirstReadiness(p) {
-		// The kubelet writes to a new Pod at the same moment, which does not matter; whether somebody has taken the Pod further does.
-		chain[0].While = keys.LifecycleState
-	}
+	chain[0].What, chain[0].Why, chain[0].While = did.text, "in flight", while
 	b.Do(chain...)
 	return true
+}
+
+// firstReadiness returns what the write is conditional on that lets a new Pod become ready; empty if it is another write. The kubelet writes to the
+// Pod at the same moment, which does not matter; whether somebody has taken the Pod further does. That shows in the lifecycle state, where the
+// write moves it along, or else in the time of it, which the write renews.
+func firstReadiness(before, after *corev1.Pod, now time.Time) string {
+	switch {
+	case !isNew(before) || len(after.Status.Conditions) == len(before.Status.Conditions):
+		return ""
+	case after.Labels[keys.LifecycleState] != before.Labels[keys.LifecycleState]:
+		return keys.LifecycleState
+	}
+	lifecycle.Renew(after, now)
+	return keys.LifecycleTimestamp
 }
 
 // progress is what was done to a Pod, in words, and whether no in-place update is under way on it.
@@ -101,10 +113,9 @@ func (w Workload) advance(before, after *corev1.Pod, b *plan.Builder) progress {
 	return did
 }
 
-// isFirstReadiness reports whether the Pod is new: it has never been updated in place, and no readiness gate of ours has spoken yet.
-func isFirstReadiness(p *corev1.Pod) bool {
+// isNew reports whether the Pod has never been updated in place, and no readiness gate of ours has spoken yet.
+func isNew(p *corev1.Pod) bool {
 	_, updated := p.Annotations[keys.InPlaceUpdateState]
 	state := pod.State(p)
-	isNew := state == pub.LifecycleStatePreparingNormal || state == pub.LifecycleStateNormal
-	return !updated && pod.Condition(p, pub.InPlaceUpdateReady) == nil && isNew
+	return !updated && pod.Condition(p, pub.InPlaceUpdateReady) == nil && (state == pub.LifecycleStatePreparingNormal || state == pub.LifecycleStateNormal)
 }

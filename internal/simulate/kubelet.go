@@ -60,7 +60,7 @@ func (k *Kubelet) advance(p *corev1.Pod) {
 		k.start(p)
 		p.Status.ObservedGeneration = p.Generation
 	default:
-		changed := k.change(p)
+		changed := k.change(p) || k.join(p)
 		p.Status.ObservedGeneration = p.Generation
 		if !changed {
 			k.getReady(p)
@@ -137,6 +137,19 @@ func (k *Kubelet) change(p *corev1.Pod) bool {
 		}
 	}
 	return restarted
+}
+
+// join starts the ephemeral containers that were added since, and reports whether there were any. How they end is up to whoever plays what runs in them.
+func (k *Kubelet) join(p *corev1.Pod) bool {
+	started := false
+	for _, c := range p.Spec.EphemeralContainers[len(p.Status.EphemeralContainerStatuses):] {
+		status := corev1.ContainerStatus{Name: c.Name}
+		k.run(&status, c.Image)
+		status.Started = nil
+		p.Status.EphemeralContainerStatuses = append(p.Status.EphemeralContainerStatuses, status)
+		started = true
+	}
+	return started
 }
 
 func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {

@@ -24,15 +24,18 @@ import (
 // injection is what it costs to create Pods that so many SidecarSets apply to, in milliseconds for one Pod.
 type injection struct {
 	SidecarSets int `json:"sidecarSets"`
-	// Without is the time in a namespace that the webhook leaves alone, With that in any other one.
+	// Without is the time in a namespace that the webhook leaves alone, With that in any other one. Ready is again the time without, but of Pods
+	// that hold the sidecars already: what the API server itself takes for the greater Pod.
 	Without quantiles `json:"withoutMilliseconds"`
 	With    quantiles `json:"withMilliseconds"`
+	Ready   quantiles `json:"readyMilliseconds"`
 	// Reads are the manager's reads for one Pod.
 	Reads float64 `json:"readsPerPod"`
-	// ManagerCPU is the CPU time of the manager for one Pod, ServerCPUWithout and ServerCPUWith that of the API server. Other than times by the clock
-	// they tell something on a busy machine, too.
+	// ManagerCPU is the CPU time of the manager for one Pod, ServerCPUWithout, ServerCPUWith and ServerCPUReady that of the API server. Other than
+	// times by the clock they tell something on a busy machine, too.
 	ManagerCPU       float64 `json:"managerCPUMilliseconds"`
 	ServerCPUWithout float64 `json:"serverCPUMillisecondsWithout"`
+	ServerCPUReady   float64 `json:"serverCPUMillisecondsReady"`
 	ServerCPUWith    float64 `json:"serverCPUMillisecondsWith"`
 }
 
@@ -51,7 +54,7 @@ func quantilesOf(all []time.Duration) quantiles {
 
 // runInjection tries to create Pods, one at a time, by turns with and without the webhook. Nothing is stored: what is measured is admission.
 func runInjection(ctx context.Context, s settings) error {
-	return onBareCluster(ctx, func(w admissionWorld) error { return w.runInjection(ctx, s) })
+	return s.onBareCluster(ctx, func(w admissionWorld) error { return w.runInjection(ctx, s) })
 }
 
 // admissionWorld is an API server and a manager, and nothing else that would write or wait.
@@ -63,13 +66,13 @@ type admissionWorld struct {
 }
 
 // onBareCluster does something in such a world, in which Pods of the namespace "with" are sent to the manager and those of "without" are not.
-func onBareCluster(ctx context.Context, do func(admissionWorld) error) (err error) {
+func (s settings) onBareCluster(ctx context.Context, do func(admissionWorld) error) (err error) {
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Bare: true, Log: os.Stderr})
+	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Bare: true, Args: s.clusterArgs(), Log: os.Stderr})
 	if err != nil {
 		return err
 	}
@@ -148,79 +151,99 @@ type measuredInjection struct {
 	began time.Time
 }
 
-// try tries to create a Pod, and returns how long that took and how many containers it would have.
-func (w admissionWorld) try(ctx context.Context, namespace string) (time.Duration, int, error) {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: map[string]string{"app": "bench"}}}
-	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
+// try tries to create a Pod like the given one, and returns how long that took and what it would be.
+func (w admissionWorld) try(ctx context.Context, namespace string, like *corev1.Pod) (time.Duration, *corev1.Pod, error) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: like.Labels, Annotations: like.Annotations}}
+	p.Spec = *like.Spec.DeepCopy()
 	began := time.Now()
 	err := w.Client.Create(ctx, p, client.DryRunAll)
-	return time.Since(began), len(p.Spec.Containers), err
+	return time.Since(began), p, err
+}
+
+// way is one of the ways in which Pods are created.
+type way struct {
+	namespace string
+	like      *corev1.Pod
+	// times and serverCPU are where the figures go.
+	times     *quantiles
+	serverCPU *float64
 }
 
 func (w admissionWorld) measureInjection(ctx context.Context, sets, pods int) (measuredInjection, error) {
 	m := measuredInjection{injection: injection{SidecarSets: sets}}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		_, containers, err := w.try(ctx, "with")
-		if err == nil && containers == sets+1 {
-			break
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "bench"}}}
+	bare.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
+	var ready *corev1.Pod
+	for deadline := time.Now().Add(time.Minute); ready == nil; time.Sleep(100 * time.Millisecond) {
+		_, p, err := w.try(ctx, "with", bare)
+		if err == nil && len(p.Spec.Containers) == sets+1 {
+			ready = p
 		}
 		if time.Now().After(deadline) {
-			return m, fmt.Errorf("a Pod has %d containers, want %d: %w", containers, sets+1, err)
+			return m, fmt.Errorf("a Pod has %d containers, want %d: %w", len(p.Spec.Containers), sets+1, err)
 		}
 	}
+	ways := []way{
+		{"without", bare, &m.Without, &m.ServerCPUWithout}, {"with", bare, &m.With, &m.ServerCPUWith}, {"without", ready, &m.Ready, &m.ServerCPUReady},
+	}
 	m.began = time.Now()
-	times := map[string][]time.Duration{}
+	times := make([][]time.Duration, len(ways))
 	for range pods {
-		for _, namespace := range []string{"without", "with"} {
-			took, _, err := w.try(ctx, namespace)
+		for i, one := range ways {
+			took, _, err := w.try(ctx, one.namespace, one.like)
 			if err != nil {
 				return m, err
 			}
-			times[namespace] = append(times[namespace], took)
+			times[i] = append(times[i], took)
 		}
 	}
-	m.Without, m.With = quantilesOf(times["without"]), quantilesOf(times["with"])
-	return m, w.measureCPU(ctx, pods, &m.injection)
+	for i, one := range ways {
+		*one.times = quantilesOf(times[i])
+		if err := w.measureCPU(ctx, pods, one, &m.injection); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
 }
 
-// measureCPU tries Pods without and then Pods with the webhook, and reckons what each cost.
-func (w admissionWorld) measureCPU(ctx context.Context, pods int, m *injection) error {
-	for namespace, costs := range map[string]map[int]*float64{
-		"without": {w.server: &m.ServerCPUWithout},
-		"with":    {w.server: &m.ServerCPUWith, w.manager.PID(): &m.ManagerCPU},
-	} {
-		before := map[int]float64{}
-		for process := range costs {
-			used, err := cluster.CPUSeconds(process)
-			if err != nil {
-				return err
-			}
-			before[process] = used
+// measureCPU tries Pods in one way only, and reckons what each cost.
+func (w admissionWorld) measureCPU(ctx context.Context, pods int, one way, m *injection) error {
+	costs := map[int]*float64{w.server: one.serverCPU}
+	if one.namespace == "with" {
+		costs[w.manager.PID()] = &m.ManagerCPU
+	}
+	before := map[int]float64{}
+	for process := range costs {
+		used, err := cluster.CPUSeconds(process)
+		if err != nil {
+			return err
 		}
-		for range pods {
-			if _, _, err := w.try(ctx, namespace); err != nil {
-				return err
-			}
+		before[process] = used
+	}
+	for range pods {
+		if _, _, err := w.try(ctx, one.namespace, one.like); err != nil {
+			return err
 		}
-		for process, cost := range costs {
-			used, err := cluster.CPUSeconds(process)
-			if err != nil {
-				return err
-			}
-			*cost = 1000 * (used - before[process]) / float64(pods)
+	}
+	for process, cost := range costs {
+		used, err := cluster.CPUSeconds(process)
+		if err != nil {
+			return err
 		}
+		*cost = 1000 * (used - before[process]) / float64(pods)
 	}
 	return nil
 }
 
 func printInjections(to io.Writer, pods int, results []injection) {
-	fmt.Fprintf(to, "%d Pods each, one at a time, %s\n\n", pods, processor())
+	fmt.Fprintf(to, "%d Pods each, one at a time, %s; ready: with the sidecars in it already, and no webhook\n\n", pods, processor())
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\twith\t")
+	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\tready\twith\t")
 	for _, r := range results {
-		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets, r.Without.P50, r.Without.P99, r.With.P50, r.With.P99,
-			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.Reads,
-			r.ManagerCPU, r.ServerCPUWithout, r.ServerCPUWith)
+		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets,
+			r.Without.P50, r.Without.P99, r.Ready.P50, r.Ready.P99, r.With.P50, r.With.P99,
+			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.With.P50-r.Ready.P50, r.With.P99-r.Ready.P99, r.Reads,
+			r.ManagerCPU, r.ServerCPUWithout, r.ServerCPUReady, r.ServerCPUWith)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
 }

@@ -41,7 +41,7 @@ type load struct {
 
 // runLoad creates Pods at a steady rate, first where no webhook is called and then where many SidecarSets select them.
 func runLoad(ctx context.Context, s settings) error {
-	return onBareCluster(ctx, func(w admissionWorld) error {
+	return s.onBareCluster(ctx, func(w admissionWorld) error {
 		if err := w.createSets(ctx, s); err != nil {
 			return err
 		}

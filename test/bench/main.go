@@ -36,6 +36,8 @@ type settings struct {
 	terse bool
 	// limit is how long a phase may take before it is broken off, and the rest of it reckoned.
 	limit time.Duration
+	// components are further flags of the control plane's components.
+	components []string
 	// sets is the number of SidecarSets, and rate that of new Pods a second, where admission is measured under load.
 	sets int
 	rate float64
@@ -51,6 +53,10 @@ func main() {
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
+	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
+		s.components = append(s.components, arg)
+		return nil
+	})
 	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load")
 	flag.Parse()
@@ -67,10 +73,14 @@ func main() {
 }
 
 func (s settings) clusterArgs() []string {
+	var args []string
 	if s.terse {
-		return []string{"--sim-terse"}
+		args = append(args, "--sim-terse")
 	}
-	return nil
+	for _, arg := range s.components {
+		args = append(args, "--k8s-args", arg)
+	}
+	return args
 }
 
 func run(ctx context.Context, s settings) (err error) {

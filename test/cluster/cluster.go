@@ -83,6 +83,9 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("reading %s: %w", c.Kubeconfig, err)
 	}
 	c.Config.QPS = -1
+	if o.Log != nil {
+		c.Config.WarningHandler = rest.NewWarningWriter(o.Log, rest.WarningWriterOptions{Deduplicate: true})
+	}
 	s, err := Scheme()
 	if err != nil {
 		return nil, err

@@ -158,7 +158,11 @@ func TestReadiness(t *testing.T) {
 	}
 	s.want(map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{tag("1")}}})
 	s.serve()
+	served := time.Now()
 	s.ready()
+	if took := time.Since(served); took > 15*time.Second {
+		t.Errorf("it was ready %s after there was a runtime, want 15 s at most", took)
+	}
 	s.phases(map[string]v1beta1.ImagePullPhase{"nginx:1": v1beta1.ImagePhaseSucceeded})
 	s.expectPulled("nginx:1")
 }

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,21 +54,53 @@ func TestManyQuestions(t *testing.T) {
 	time.Sleep(watched)
 	took := time.Since(began)
 	rate := float64(asked()-before) / took.Seconds() / (2 * pods)
-	t.Logf("%.2f answers a second to each question, %.0f ms of CPU a second, %d MiB", rate, (e.daemonSeconds()-used)/took.Seconds()*1000, e.daemonMemory()>>20)
+	late := e.lateness(all, began)
+	t.Logf("%.2f answers a second to each question, late by %s in the middle, %s at the 99th percentile and %s at most, %.0f ms of CPU a second, %d MiB",
+		rate, late[len(late)/2], late[len(late)*99/100], late[len(late)-1], (e.daemonSeconds()-used)/took.Seconds()*1000, e.daemonMemory()>>20)
 	if rate < 0.7 {
 		t.Errorf("each question is put %.2f times a second, want 1", rate)
 	}
 	if now := version(); now != was {
 		t.Errorf("results that do not change are written")
 	}
+	var events corev1.EventList
+	e.must(e.client.List(e.ctx, &events, client.InNamespace(e.namespace)))
+	probed := 0
+	for _, event := range events.Items {
+		if strings.HasPrefix(event.Reason, "KruiseProbe") {
+			probed += int(max(1, event.Count))
+		}
+	}
+	if most := 2 * 2 * pods; probed > most {
+		t.Errorf("there are %d events of probes, want no more than two for each of %d", probed, 2*pods)
+	}
 	if memory := e.daemonMemory(); memory > 128<<20 {
 		t.Errorf("the daemon takes %d MiB, want 128 at most", memory>>20)
 	}
 }
 
+// lateness returns by how much more than the period of a second the questions to each Pod lay apart since a moment, sorted. There are two to a Pod,
+// which take turns.
+func (e *env) lateness(pods []*corev1.Pod, since time.Time) []time.Duration {
+	var out []time.Duration
+	for _, p := range pods {
+		var at []time.Time
+		for _, c := range e.node.Calls(string(p.UID)) {
+			if c.At.After(since) {
+				at = append(at, c.At)
+			}
+		}
+		for i := range len(at) - 2 {
+			out = append(out, max(0, at[i+2].Sub(at[i])-time.Second).Round(time.Millisecond))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 func (e *env) daemonFile(name string) string {
 	e.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.Process.Pid), name))
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.PID()), name))
 	e.must(err)
 	return string(text)
 }

@@ -36,7 +36,7 @@ type world struct {
 }
 
 func TestOnARealNode(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	daemon, err := cluster.Binary("kruise-daemon")
@@ -48,7 +48,9 @@ func TestOnARealNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &world{T: t, Cluster: c, ctx: ctx, dir: dir}
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "m")})
+	manager, err := c.StartManager(ctx, cluster.ManagerOptions{
+		Dir: filepath.Join(dir, "m"), Args: []string{"--feature-gates=ImagePullJobGate=true", "--nodeimage-creation-delay=1s"},
+	})
 	t.Cleanup(func() {
 		if t.Failed() && manager != nil {
 			t.Logf("the manager said:\n%s\nthe daemon said:\n%s", manager.Tail(40), w.daemonLog())
@@ -64,7 +66,12 @@ func TestOnARealNode(t *testing.T) {
 	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("containers are recreated in order, with hook and grace, and their sibling is left alone", func(t *testing.T) { w.on(t).recreate() })
 	t.Run("the daemon is killed in a hook, and while a container ends", func(t *testing.T) { w.on(t).killDaemon() })
+	t.Run("containers look into Pods that run, and their exit codes make the status", func(t *testing.T) { w.on(t).look() })
 	t.Run("idle Pods are marked, and go first", func(t *testing.T) { w.on(t).idle() })
+	t.Run("an image that a job has pulled ahead needs no pull when a Pod is updated in place", func(t *testing.T) { w.on(t).pullAhead() })
+	t.Run("a job tells of an image that the registry does not have", func(t *testing.T) { w.on(t).refuse() })
+	t.Run("a job outlives daemon and container runtime", func(t *testing.T) { w.on(t).interrupt() })
+	t.Run("an environment changes in place, after the hook of its container", func(t *testing.T) { w.on(t).environment() })
 }
 
 func (w *world) on(t *testing.T) *world {

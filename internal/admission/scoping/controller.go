@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
 )
@@ -32,10 +33,14 @@ func (k *Keeper) Add(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)
 	}
-	for _, s := range []source.Source{
+	sources := []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{}, after[*v1beta1.SidecarSet](k.Configuration, calm), selectsOtherwise()),
 		source.Kind(mgr.GetCache(), &admissionv1.MutatingWebhookConfiguration{}, after[*admissionv1.MutatingWebhookConfiguration](k.Configuration, 0)),
-	} {
+	}
+	if k.Markers {
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{}, after[*v1alpha1.PodProbeMarker](k.Configuration, 0), markedOtherwise()))
+	}
+	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
@@ -61,6 +66,15 @@ func selectsOtherwise() predicate.TypedPredicate[*v1beta1.SidecarSet] {
 	return predicate.TypedFuncs[*v1beta1.SidecarSet]{UpdateFunc: func(e event.TypedUpdateEvent[*v1beta1.SidecarSet]) bool {
 		was, had := scope.OfSidecarSet(e.ObjectOld)
 		is, has := scope.OfSidecarSet(e.ObjectNew)
+		return had != has || !was.Equal(is)
+	}}
+}
+
+// markedOtherwise lets through PodProbeMarkers that have come or gone: what they select does not change.
+func markedOtherwise() predicate.TypedPredicate[*v1alpha1.PodProbeMarker] {
+	return predicate.TypedFuncs[*v1alpha1.PodProbeMarker]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker]) bool {
+		was, had := scope.OfPodProbeMarker(e.ObjectOld)
+		is, has := scope.OfPodProbeMarker(e.ObjectNew)
 		return had != has || !was.Equal(is)
 	}}
 }

@@ -14,4 +14,7 @@
 // The shipped manifest has one webhook for Pods, which asks for those that want a launch order. It says so by itself, of all Pods, and never changes.
 // The webhooks for SidecarSets are not in the manifest at all, which is why applying it again takes nothing back: each is a copy of that one, as it is
 // in the cluster, with another name and another condition.
+//
+// Where PodProbeMarkers reach Pods on virtual nodes, there is one more of these for the Pods that they select. It follows the markers without
+// being in front of them, and stops no Pod while no manager is there: what it adds can be added later, too.
 package scoping

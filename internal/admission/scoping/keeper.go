@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
@@ -32,6 +33,8 @@ type Keeper struct {
 	// Settle is how long the admission of a SidecarSet waits until every API server goes by the configuration that it widened. They learn of it
 	// within milliseconds.
 	Settle time.Duration
+	// Markers says that Pods which PodProbeMarkers select are to be sent, too.
+	Markers bool
 	// Pause is the wait before a write is tried again because somebody else was first; it doubles with every further try.
 	Pause time.Duration
 	Now   func() time.Time
@@ -94,6 +97,12 @@ func (k *Keeper) try(ctx context.Context, more *note) (kept, error) {
 	if err := k.Client.List(ctx, sets); err != nil {
 		return kept{}, fmt.Errorf("reading SidecarSets: %w", err)
 	}
+	markers := &v1alpha1.PodProbeMarkerList{}
+	if k.Markers {
+		if err := k.Client.List(ctx, markers); err != nil {
+			return kept{}, fmt.Errorf("reading PodProbeMarkers: %w", err)
+		}
+	}
 	now := k.Now()
 	notes := k.notes(ctx, live, sets.Items)
 	var done kept
@@ -107,7 +116,7 @@ func (k *Keeper) try(ctx context.Context, more *note) (kept, error) {
 			done.next = end
 		}
 	}
-	next, err := k.configuration(live, sets.Items, notes)
+	next, err := k.configuration(live, notes, asked(sets.Items, markers.Items, notes))
 	if err != nil || equality.Semantic.DeepEqual(live, next) {
 		return done, err
 	}
@@ -119,7 +128,7 @@ func (k *Keeper) try(ctx context.Context, more *note) (kept, error) {
 	if err != nil {
 		return done, fmt.Errorf("writing MutatingWebhookConfiguration %s: %w", k.Configuration, err)
 	}
-	log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(next.Webhooks), "sidecarSets", len(sets.Items), "onTheirWay", len(notes))
+	log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(next.Webhooks), "sidecarSets", len(sets.Items), "podProbeMarkers", len(markers.Items), "onTheirWay", len(notes))
 	return done, nil
 }
 
@@ -134,8 +143,9 @@ func (k *Keeper) notes(ctx context.Context, live *admissionv1.MutatingWebhookCon
 	return slices.DeleteFunc(notes, func(n note) bool { return !n.end(sets).After(k.Now()) })
 }
 
-// configuration returns live as it is to be.
-func (k *Keeper) configuration(live *admissionv1.MutatingWebhookConfiguration, sets []v1beta1.SidecarSet, notes []note) (*admissionv1.MutatingWebhookConfiguration, error) {
+// asked returns what is to be sent.
+func asked(sets []v1beta1.SidecarSet, markers []v1alpha1.PodProbeMarker, notes []note) wanted {
+	var out wanted
 	var interests []scope.Interest
 	for i := range sets {
 		if interest, ok := scope.OfSidecarSet(&sets[i]); ok {
@@ -147,12 +157,27 @@ func (k *Keeper) configuration(live *admissionv1.MutatingWebhookConfiguration, s
 			interests = append(interests, interest)
 		}
 	}
+	out.sidecarSets = scope.Entries(interests)
+	var probed []scope.Interest
+	for i := range markers {
+		if interest, ok := scope.OfPodProbeMarker(&markers[i]); ok {
+			probed = append(probed, interest)
+		}
+	}
+	if entries := scope.Entries(probed); len(entries) > 0 {
+		out.markers = &entries[0] // there is one: markers say nothing of the labels of namespaces
+	}
+	return out
+}
+
+// configuration returns live as it is to be.
+func (k *Keeper) configuration(live *admissionv1.MutatingWebhookConfiguration, notes []note, asked wanted) (*admissionv1.MutatingWebhookConfiguration, error) {
 	text, err := writeNotes(notes)
 	if err != nil {
 		return nil, fmt.Errorf("writing annotation %s: %w", keys.PodScopePending, err)
 	}
 	next := live.DeepCopy()
-	next.Webhooks = arrange(next.Webhooks, k.Shipped, scope.Entries(interests))
+	next.Webhooks = arrange(next.Webhooks, k.Shipped, asked)
 	switch {
 	case text == "":
 		delete(next.Annotations, keys.PodScopePending)

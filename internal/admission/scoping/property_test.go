@@ -166,7 +166,7 @@ func (h *history) isExact() {
 		}
 	}
 	live := h.configuration()
-	want := arrange(manifest(h.t).Webhooks, h.keeper.Shipped, scope.Entries(interests))
+	want := arrange(manifest(h.t).Webhooks, h.keeper.Shipped, wanted{sidecarSets: scope.Entries(interests)})
 	same := func(a, b admissionv1.MutatingWebhook) bool {
 		return a.Name == b.Name && slices.Equal(a.MatchConditions, b.MatchConditions)
 	}

@@ -91,7 +91,16 @@ func TestPlan(t *testing.T) {
 			spec: "{schedule: '*/10 * * * *', startingDeadlineSeconds: 421}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z",
 			want: []string{"status", "create 2026-01-01T10:30:00Z"}, recheck: 3 * time.Minute,
 		},
-		"paused": {spec: "{schedule: '*/10 * * * *', paused: true}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z"},
+		"paused":                 {spec: "{schedule: '*/10 * * * *', paused: true}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z"},
+		"paused for three slots": {spec: "{schedule: '*/10 * * * *', paused: true}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:31:00Z"},
+		"and resumed then": {
+			spec: "{schedule: '*/10 * * * *', paused: false}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:31:00Z",
+			want: []string{"status", "create 2026-01-01T10:30:00Z"}, recheck: 9 * time.Minute,
+		},
+		"and once it has run": {
+			spec: "{schedule: '*/10 * * * *'}", last: "2026-01-01T10:30:00Z", now: "2026-01-01T10:31:00Z", jobs: []client.Object{job(t, "2026-01-01T10:30:00Z", "Complete")},
+			recheck: 9 * time.Minute,
+		},
 		"forbidden beside another": {
 			spec: "{schedule: '*/10 * * * *', concurrencyPolicy: Forbid}", now: "2026-01-01T10:11:00Z", jobs: []client.Object{job(t, "2026-01-01T10:00:00Z", "")},
 			events: []string{"JobAlreadyActive"}, recheck: 9 * time.Minute,

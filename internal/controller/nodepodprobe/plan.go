@@ -13,6 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
@@ -65,9 +66,8 @@ func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Survey, 
 func Plan(v Survey) plan.Plan {
 	b := plan.For(fmt.Sprintf("Node %s   pods %d, markers %d", v.Node.Name, len(v.Pods), len(v.Markers)))
 	markers := probe.NewMarkers(v.Markers)
-	virtual := v.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual
 	switch {
-	case virtual || v.Node.DeletionTimestamp != nil:
+	case v.isVirtual() || v.Node.DeletionTimestamp != nil:
 		if v.Probes != nil && v.Probes.DeletionTimestamp == nil {
 			b.Do(remove(v.Probes, "no daemon runs on the node, or not for long"))
 		}
@@ -75,28 +75,45 @@ func Plan(v Survey) plan.Plan {
 		v.ask(b, markers)
 	}
 	for _, p := range v.Pods {
-		if !probe.IsProbed(p) {
-			continue
+		after, err := v.mark(p, markers)
+		if err != nil {
+			b.Hold(plan.Hold{Why: err.Error()})
 		}
-		questions, _ := markers.Of(p)
-		var results probe.Results
-		switch {
-		case len(questions) == 0:
-			continue
-		case virtual && v.Options.Virtual:
-			results = probe.FromConditions(p, questions)
-		case !virtual && v.Probes != nil:
-			results = probe.ResultsOf(p, &v.Probes.Status)
-		}
-		if after := probe.Mark(p, questions, results); after != p {
+		if after != p {
 			// It is right whatever else has changed on the Pod: it speaks only of keys and conditions of its own.
 			b.Do(plan.Action{
 				Verb: plan.UpdateStatus, Concern: plan.Settle, Before: p, After: after, AnyVersion: true,
-				What: "mark", Why: "its containers have answered",
+				What: "mark", Why: "its containers have answered, or others are to be asked",
 			})
 		}
 	}
 	return b.Plan()
+}
+
+func (v Survey) isVirtual() bool { return v.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual }
+
+// mark returns a Pod with the answers of its containers on it and, on a virtual node, with what the node's provider is to ask; the Pod itself when
+// it has all that. Mostly admission has told the provider already, but no Pod waits for a manager because of it.
+func (v Survey) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) {
+	if !v.isVirtual() {
+		if v.Probes == nil || !probe.IsProbed(p) {
+			return p, nil
+		}
+		questions, _ := markers.Of(p)
+		return probe.Mark(p, questions, probe.ResultsOf(p, &v.Probes.Status)), nil
+	}
+	if !v.Options.Virtual || !pod.IsActive(p) {
+		return p, nil
+	}
+	questions, _ := markers.Of(p)
+	after := probe.Mark(p, questions, probe.FromConditions(p, questions))
+	_, err := markers.Instruct(after, func() *corev1.Pod {
+		if after == p {
+			after = p.DeepCopy()
+		}
+		return after
+	})
+	return after, err
 }
 
 // ask has the node's daemon ask what the markers want.

@@ -38,20 +38,37 @@ func asked() Survey {
 
 func TestPlan(t *testing.T) {
 	virtual := func(v *Survey) { v.Node.Labels = map[string]string{keys.NodeType: keys.NodeTypeVirtual} }
+	instructed := func(v *Survey) {
+		p := v.Pods[0].DeepCopy()
+		if _, err := probe.NewMarkers(v.Markers).Instruct(p, func() *corev1.Pod { return p }); err != nil {
+			t.Fatal(err)
+		}
+		v.Pods[0] = p
+	}
+	serverless := func(v *Survey) {
+		virtual(v)
+		instructed(v)
+		v.Options.Virtual, v.Probes = true, nil
+	}
 	unmarked := func(v *Survey) { delete(v.Pods[0].Labels, "idle") }
 	cases := map[string]struct {
 		change []func(*Survey)
 		want   []string
 	}{
-		"all is as it should be":                     {nil, nil},
-		"a node without probes":                      {[]func(*Survey){func(v *Survey) { v.Probes = nil }}, []string{"create n"}},
-		"the questions were changed by hand":         {[]func(*Survey){func(v *Survey) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
-		"the marker is gone":                         {[]func(*Survey){func(v *Survey) { v.Markers = nil }}, []string{"update n"}},
-		"the Pod does not show the answer":           {[]func(*Survey){unmarked}, []string{"update status p"}},
-		"another Pod has answered":                   {[]func(*Survey){unmarked, func(v *Survey) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil},
-		"the node goes":                              {[]func(*Survey){func(v *Survey) { v.Node.DeletionTimestamp = &metav1.Time{} }}, []string{"delete n"}},
-		"a virtual node":                             {[]func(*Survey){virtual, unmarked}, []string{"delete n"}},
-		"a virtual node whose provider has answered": {[]func(*Survey){virtual, unmarked, func(v *Survey) { v.Options.Virtual, v.Probes = true, nil }}, []string{"update status p"}},
+		"all is as it should be":                              {nil, nil},
+		"a node without probes":                               {[]func(*Survey){func(v *Survey) { v.Probes = nil }}, []string{"create n"}},
+		"the questions were changed by hand":                  {[]func(*Survey){func(v *Survey) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
+		"the marker is gone":                                  {[]func(*Survey){func(v *Survey) { v.Markers = nil }}, []string{"update n"}},
+		"the Pod does not show the answer":                    {[]func(*Survey){unmarked}, []string{"update status p"}},
+		"another Pod has answered":                            {[]func(*Survey){unmarked, func(v *Survey) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil},
+		"the node goes":                                       {[]func(*Survey){func(v *Survey) { v.Node.DeletionTimestamp = &metav1.Time{} }}, []string{"delete n"}},
+		"a virtual node":                                      {[]func(*Survey){virtual, unmarked}, []string{"delete n"}},
+		"a virtual node whose provider has answered":          {[]func(*Survey){serverless, unmarked}, []string{"update status p"}},
+		"a virtual node whose provider knows not what to ask": {[]func(*Survey){serverless, func(v *Survey) { v.Pods[0].Annotations = nil }}, []string{"update status p"}},
+		"a virtual node whose provider knows":                 {[]func(*Survey){serverless}, nil},
+		"a virtual node whose provider is to ask no more":     {[]func(*Survey){serverless, func(v *Survey) { v.Markers = nil }}, []string{"update status p"}},
+		"a Pod on a virtual node that has ended":              {[]func(*Survey){serverless, unmarked, func(v *Survey) { v.Pods[0].Status.Phase = corev1.PodSucceeded }}, nil},
+		"a Pod that was made for a virtual node":              {[]func(*Survey){instructed}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

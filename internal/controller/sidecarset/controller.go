@@ -111,7 +111,7 @@ func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*metav1.Parti
 
 // NewLoop returns the reconcile of SidecarSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarSet, Survey] {
-	refused := &refusals{}
+	refused := &apply.Refusals{Verb: plan.Update, Concern: plan.Rollout}
 	return &loop.Loop[*v1beta1.SidecarSet, Survey]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Cache: cached,
@@ -122,12 +122,12 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 				return Survey{}, err
 			}
 			s.Now = c.Now()
-			s.Refused = refused.present(s.Now)
+			s.Refused = refused.Present(s.Now)
 			return Take(s), nil
 		},
 		Plan: Plan,
 		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.SidecarSet {
-			refused.note(done, v.Now)
+			refused.Note(done, v.Now)
 			after := v.Set.DeepCopy()
 			after.Status = Status(v, p, done)
 			return after

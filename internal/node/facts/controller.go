@@ -28,8 +28,10 @@ const (
 	workers = 5
 	// awayWait is when a runtime that is away is asked again.
 	awayWait = 5 * time.Second
-	// maxTries is how often a container is asked what it runs with before that is given up.
-	maxTries = 5
+	// maxTries is how often a container is asked what it runs with before that is given up, and retryWait the pause between: a runtime that is busy
+	// for a moment has nothing to do with it.
+	maxTries  = 5
+	retryWait = 3 * time.Second
 	// A daemon that comes to a full node tells of its Pods slowly: nobody waits for all of them.
 	tellsPerSecond, tellsAtOnce = 5, 20
 )
@@ -91,7 +93,8 @@ func (w *worker) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: awayWait}, nil
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		log.FromContext(ctx).Info("What a container runs with is not known, asking again", "problem", err.Error())
+		return ctrl.Result{RequeueAfter: retryWait}, nil
 	}
 	wait, err := w.tell(ctx, p, known)
 	if err != nil || wait > 0 {
@@ -143,7 +146,7 @@ func (w *worker) askFor(ctx context.Context, p *corev1.Pod, c container) (*Fact,
 		if missing {
 			err = fmt.Errorf("container runtime %s does not tell the environment of container %s", runtime.Name, id)
 		}
-		if w.memory.fail(c.status.ContainerID) < maxTries {
+		if w.memory.fail(client.ObjectKeyFromObject(p), c.status.ContainerID) < maxTries {
 			return nil, err
 		}
 		w.Events.Eventf(p, corev1.EventTypeWarning, "FailedContainerMeta", "What container %s runs with can't be told: %v", c.spec.Name, err)

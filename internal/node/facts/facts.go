@@ -9,12 +9,10 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
-
-// sidecarSetHash is the annotation of a Pod that has sidecars of Kruise.
-const sidecarSetHash = "kruise.io/sidecarset-hash"
 
 // Fact is what a container was started with, for as long as it lives.
 type Fact struct {
@@ -26,7 +24,7 @@ type Fact struct {
 
 // IsTold reports whether the facts of a Pod are told: it is of a workload of Kruise, or has sidecars of Kruise.
 func IsTold(p *corev1.Pod) bool {
-	if _, has := p.Annotations[sidecarSetHash]; has {
+	if _, has := p.Annotations[keys.SidecarSetHash]; has {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(p)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -52,10 +53,12 @@ func TestIsTold(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"a Pod of a workload of Kruise":         {owned("apps.kruise.io/v1alpha1"), true},
-		"a Pod of a workload of Kubernetes":     {owned("apps/v1"), false},
-		"a Pod of nobody":                       {func(p *corev1.Pod) { p.OwnerReferences = nil }, false},
-		"a Pod of nobody with injected sidecar": {func(p *corev1.Pod) { p.OwnerReferences, p.Annotations = nil, map[string]string{sidecarSetHash: "{}"} }, true},
+		"a Pod of a workload of Kruise":     {owned("apps.kruise.io/v1alpha1"), true},
+		"a Pod of a workload of Kubernetes": {owned("apps/v1"), false},
+		"a Pod of nobody":                   {func(p *corev1.Pod) { p.OwnerReferences = nil }, false},
+		"a Pod of nobody with injected sidecar": {func(p *corev1.Pod) {
+			p.OwnerReferences, p.Annotations = nil, map[string]string{keys.SidecarSetHash: "{}"}
+		}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -9,28 +10,24 @@ import (
 
 // memory keeps the facts of containers by the Pods that they are of. It is made anew with each life of the daemon.
 type memory struct {
-	mu     sync.Mutex
-	facts  map[types.NamespacedName]map[string]Fact
-	failed map[string]int
+	mu    sync.Mutex
+	facts map[types.NamespacedName]map[string]Fact
+	// failed counts the failed tries to learn of a container.
+	failed map[types.NamespacedName]map[string]int
 }
 
 func newMemory() *memory {
-	return &memory{facts: map[types.NamespacedName]map[string]Fact{}, failed: map[string]int{}}
+	return &memory{facts: map[types.NamespacedName]map[string]Fact{}, failed: map[types.NamespacedName]map[string]int{}}
 }
 
 // recall returns what is known of a Pod's containers, and forgets those that it does not have any more.
 func (m *memory) recall(pod types.NamespacedName, ids []string) map[string]Fact {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	maps.DeleteFunc(m.facts[pod], func(id string, _ Fact) bool { return !slices.Contains(ids, id) })
+	maps.DeleteFunc(m.failed[pod], func(id string, _ int) bool { return !slices.Contains(ids, id) })
 	out := map[string]Fact{}
-	for id, fact := range m.facts[pod] {
-		if slices.Contains(ids, id) {
-			out[id] = fact
-			continue
-		}
-		delete(m.facts[pod], id)
-		delete(m.failed, id)
-	}
+	maps.Copy(out, m.facts[pod])
 	return out
 }
 
@@ -43,19 +40,20 @@ func (m *memory) keep(pod types.NamespacedName, id string, fact Fact) {
 	m.facts[pod][id] = fact
 }
 
-// fail counts the failed tries to learn of a container.
-func (m *memory) fail(id string) int {
+// fail notes that a try to learn of a container has failed, and returns how many have.
+func (m *memory) fail(pod types.NamespacedName, id string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.failed[id]++
-	return m.failed[id]
+	if m.failed[pod] == nil {
+		m.failed[pod] = map[string]int{}
+	}
+	m.failed[pod][id]++
+	return m.failed[pod][id]
 }
 
 func (m *memory) forget(pod types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id := range m.facts[pod] {
-		delete(m.failed, id)
-	}
 	delete(m.facts, pod)
+	delete(m.failed, pod)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ const dockerHub = "docker.io"
 type Ring []entry
 
 type entry struct {
-	host, path string
+	Pattern
 	cri.Credentials
 }
 
@@ -64,7 +63,7 @@ func Parse(secret *corev1.Secret) (Ring, error) {
 			continue
 		}
 		host, within := place(key)
-		ring = append(ring, entry{host: host, path: within, Credentials: credentials})
+		ring = append(ring, entry{Pattern: Pattern{host: host, path: within}, Credentials: credentials})
 	}
 	slices.SortFunc(ring, func(a, b entry) int { // the longest first, which is the most specific of those that match the same image
 		return cmp.Or(cmp.Compare(len(b.host+b.path), len(a.host+a.path)), cmp.Compare(a.host+a.path, b.host+b.path))
@@ -115,25 +114,9 @@ func (r Ring) For(repository string) ([]cri.Credentials, error) {
 	}
 	var out []cri.Credentials
 	for _, e := range r {
-		if hostMatches(e.host, reference.Domain(named)) && strings.HasPrefix(reference.Path(named), e.path) {
+		if e.Matches(named) {
 			out = append(out, e.Credentials)
 		}
 	}
 	return out, nil
-}
-
-// hostMatches compares part by part: a wildcard never reaches over a dot.
-func hostMatches(pattern, host string) bool {
-	patternName, patternPort, _ := strings.Cut(pattern, ":")
-	name, port, _ := strings.Cut(host, ":")
-	wanted, parts := strings.Split(patternName, "."), strings.Split(name, ".")
-	if patternPort != port || len(wanted) != len(parts) {
-		return false
-	}
-	for i := range parts {
-		if matched, err := path.Match(wanted[i], parts[i]); err != nil || !matched {
-			return false
-		}
-	}
-	return true
 }

@@ -103,15 +103,15 @@ func (r *rounds) start(one *running) {
 }
 
 func (r *rounds) pullRound(ctx context.Context, one *running) {
-	var began metav1.Time
-	r.read(func() { began = *one.status.StartTime })
+	var deadline time.Time
+	r.read(func() { deadline = one.task.Deadline(one.status.StartTime.Time) })
 	id, err := r.run(ctx, round{
 		task: func() (t Task) {
 			r.read(func() { t = one.task })
 			return t
 		},
 		tell:     func(message string) { r.edit(func() { one.status.Message = message }) },
-		deadline: one.task.Deadline(began.Time),
+		deadline: deadline,
 	})
 	if ctx.Err() != nil {
 		return

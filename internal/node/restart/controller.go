@@ -110,7 +110,11 @@ type worker struct {
 // Reconcile looks at the requests for a Pod, and takes the one whose turn it is a step further.
 func (w *worker) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
 	acting, err := w.turn(ctx, key.NamespacedName)
-	if err == nil && acting != nil && !w.jobs.busy(key.NamespacedName) {
+	if err == nil && acting == nil {
+		w.jobs.drop(key.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err == nil && !w.jobs.busy(key.NamespacedName) {
 		var wait time.Duration
 		if wait, err = w.carryOut(ctx, acting); err == nil {
 			return ctrl.Result{RequeueAfter: wait}, nil

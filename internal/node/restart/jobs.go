@@ -2,7 +2,6 @@ package restart
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -14,11 +13,9 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/prestop"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
-
-// leastStop is the time that every container gets to end by itself, however long its hook took.
-const leastStop = 2 * time.Second
 
 // stage is a part of stopping a container.
 type stage int
@@ -41,7 +38,7 @@ type job struct {
 
 // jobs are those of all Pods, one for each.
 type jobs struct {
-	life  context.Context // // jobs live as long as the process
+	life  context.Context // jobs live as long as the process
 	ended func(pod types.NamespacedName)
 
 	mu    sync.Mutex
@@ -117,6 +114,16 @@ func (j *jobs) forget(pod types.NamespacedName) {
 	delete(j.byPod, pod)
 }
 
+// drop forgets what is known of a Pod for which there are no requests any more, unless a job is under way.
+func (j *jobs) drop(pod types.NamespacedName) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.byPod[pod]; known != nil && known.ended {
+		delete(j.used, known.containerID)
+		delete(j.byPod, pod)
+	}
+}
+
 func (j *jobs) usedBy(containerID string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -137,10 +144,7 @@ func (t target) grace() time.Duration {
 	if s := t.request.Spec.Strategy; s != nil && s.TerminationGracePeriodSeconds != nil {
 		return time.Duration(*s.TerminationGracePeriodSeconds) * time.Second
 	}
-	if g := t.pod.Spec.TerminationGracePeriodSeconds; g != nil {
-		return time.Duration(*g) * time.Second
-	}
-	return 30 * time.Second
+	return prestop.Grace(t.pod)
 }
 
 func (t target) container() v1beta1.ContainerRecreateRequestContainer {
@@ -152,14 +156,6 @@ func (t target) container() v1beta1.ContainerRecreateRequestContainer {
 	return v1beta1.ContainerRecreateRequestContainer{Name: t.Name}
 }
 
-// object is what events about the container are about.
-func (t target) object() *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: t.pod.Namespace, Name: t.pod.Name, UID: t.pod.UID, ResourceVersion: t.pod.ResourceVersion,
-		FieldPath: fmt.Sprintf("spec.containers{%s}", t.Name),
-	}
-}
-
 // begin runs the hook of a container, if it has one that has not run, or else stops it.
 func (w *worker) begin(ctx context.Context, t target) {
 	logger := log.FromContext(ctx).WithValues("request", t.request.Name, "container", t.Name, "containerID", t.ID)
@@ -169,31 +165,21 @@ func (w *worker) begin(ctx context.Context, t target) {
 		return
 	}
 	if !t.resumed {
-		w.Events.Eventf(t.object(), corev1.EventTypeNormal, "Killing", "Stopping container %s by ContainerRecreateRequest %s", t.Name, t.request.Name)
+		w.Events.Eventf(prestop.About(t.pod, t.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s by ContainerRecreateRequest %s", t.Name, t.request.Name)
 	}
 	key := client.ObjectKeyFromObject(t.pod)
 	grace := t.grace()
-	if preStop := t.container().PreStop; preStop != nil && !t.SkipPreStop && grace > 0 {
+	if asked := t.container(); asked.PreStop != nil && !t.SkipPreStop && grace > 0 {
 		logger.Info("Running the hook of a container that is to be stopped", "limit", grace)
-		w.jobs.start(key, job{stage: hook, containerID: t.ID}, func(life context.Context) error {
-			err := w.runHook(life, t, id)
-			if err != nil && life.Err() == nil {
-				w.Events.Eventf(t.object(), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %s", err)
-			}
-			return err
-		})
+		h := prestop.Hook{
+			Runtime: t.runtime, ID: id, Container: t.Name, Pod: t.pod, Asked: asked.PreStop, Ports: asked.Ports, Grace: grace, Events: w.Events,
+		}
+		w.jobs.start(key, job{stage: hook, containerID: t.ID}, h.Run)
 		return
 	}
-	rest := rest(grace, w.jobs.usedBy(t.ID))
+	rest := prestop.Rest(grace, w.jobs.usedBy(t.ID))
 	logger.Info("Stopping a container", "grace", rest)
 	w.jobs.start(key, job{stage: stop, containerID: t.ID}, func(life context.Context) error {
 		return t.runtime.StopContainer(life, id, rest)
 	})
-}
-
-// rest returns how long a container has to end by itself after its hook has used some of the grace.
-//
-// Example: of 30 s after a hook of 12.4 s it is 18 s; after one of 29.5 s it is 2 s.
-func rest(grace, used time.Duration) time.Duration {
-	return max(leastStop, grace-used.Truncate(time.Second))
 }

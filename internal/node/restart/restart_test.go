@@ -4,40 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
-
-func TestRestOfTheGrace(t *testing.T) {
-	for name, tc := range map[string]struct{ grace, used, want time.Duration }{
-		"no hook":                   {30 * time.Second, 0, 30 * time.Second},
-		"a hook of some seconds":    {30 * time.Second, 12400 * time.Millisecond, 18 * time.Second},
-		"a hook of nearly all":      {30 * time.Second, 29500 * time.Millisecond, 2 * time.Second},
-		"a hook that was given up":  {30 * time.Second, 30 * time.Second, 2 * time.Second},
-		"no grace at all":           {0, 0, 2 * time.Second},
-		"a hook of less than 1 sec": {5 * time.Second, 900 * time.Millisecond, 5 * time.Second},
-	} {
-		if got := rest(tc.grace, tc.used); got != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
-		}
-	}
-}
 
 // TestJobsAreAppliedUntilForgotten: what a job came to must reach the status, however often that is tried.
 func TestJobsAreAppliedUntilForgotten(t *testing.T) {
@@ -93,48 +71,24 @@ func TestJobsAreAppliedUntilForgotten(t *testing.T) {
 	}
 }
 
-func TestHooksOverHTTP(t *testing.T) {
-	var heard *http.Request
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		heard = r
-		w.WriteHeader(http.StatusInternalServerError) // any answer will do
-	}))
-	t.Cleanup(web.Close)
-	port := web.Listener.Addr().(*net.TCPAddr).Port
-	hooked := func(get corev1.HTTPGetAction) target {
-		grace := int64(5)
-		r := &v1beta1.ContainerRecreateRequest{}
-		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: &grace}
-		r.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{
-			Name: "a", PreStop: &corev1.LifecycleHandler{HTTPGet: &get}, Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(port)}},
-		}}
-		return target{Kill: recreate.Kill{Name: "a"}, request: r, pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}}
+// TestJobsOfPodsWithoutRequestsAreDropped: a request may end, by its deadline or with its Pod, while a container of it is being stopped.
+func TestJobsOfPodsWithoutRequestsAreDropped(t *testing.T) {
+	pod := types.NamespacedName{Namespace: "ns", Name: "p"}
+	ended := make(chan struct{}, 1)
+	j := newJobs(t.Context(), func(types.NamespacedName) { ended <- struct{}{} })
+	release := make(chan struct{})
+	j.start(pod, job{stage: hook, containerID: "c://1"}, func(context.Context) error { <-release; return nil })
+	j.drop(pod)
+	if !j.busy(pod) {
+		t.Error("a job under way is forgotten: another would be begun beside it")
 	}
-	for name, tc := range map[string]struct {
-		get  corev1.HTTPGetAction
-		want string // of the error
-	}{
-		"a named port":           {corev1.HTTPGetAction{Port: intstr.FromString("web"), Path: "/drain?now"}, ""},
-		"a number as text":       {corev1.HTTPGetAction{Port: intstr.FromString(strconv.Itoa(port)), Path: "drain?now"}, ""},
-		"https answered plainly": {corev1.HTTPGetAction{Port: intstr.FromInt(port), Path: "/drain?now", Scheme: corev1.URISchemeHTTPS}, ""},
-		"an unknown port":        {corev1.HTTPGetAction{Port: intstr.FromString("other")}, "the container has no port other"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			heard = nil
-			w := &worker{Config: Config{Events: record.NewFakeRecorder(9)}}
-			err := w.runHook(t.Context(), hooked(tc.get), "1")
-			if tc.want != "" {
-				if err == nil || err.Error() != tc.want {
-					t.Errorf("error %v, want %q", err, tc.want)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if heard == nil || heard.URL.String() != "/drain?now" || heard.UserAgent() != "kube-lifecycle" {
-				t.Errorf("heard %+v", heard)
-			}
-		})
+	close(release)
+	<-ended
+	j.apply(pod, &v1beta1.ContainerRecreateRequestStatus{ContainerRecreateStates: []recreate.State{
+		{Name: "a", Phase: v1beta1.ContainerRecreateRequestRecreating, IsKilled: true, ContainerID: "c://1"},
+	}}, time.Now())
+	j.drop(pod)
+	if len(j.byPod) > 0 || len(j.used) > 0 {
+		t.Errorf("what nobody asks for is remembered: %v %v", j.byPod, j.used)
 	}
 }

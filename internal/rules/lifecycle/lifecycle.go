@@ -141,6 +141,19 @@ func Enter(p *corev1.Pod, state pub.LifecycleStateType, lifecycle *pub.Lifecycle
 	}
 }
 
+// Renew says that the Pod is in its state since now, as when it comes into service. The time differs from the one before in any case, by a second
+// if need be: a write that is conditional on that one can't be done twice.
+func Renew(p *corev1.Pod, now time.Time) {
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	stamp := now.Format(time.RFC3339)
+	if stamp == p.Annotations[keys.LifecycleTimestamp] {
+		stamp = now.Add(time.Second).Format(time.RFC3339)
+	}
+	p.Annotations[keys.LifecycleTimestamp] = stamp
+}
+
 func hookAgain(p *corev1.Pod, hook *pub.LifecycleHook) {
 	if p.Labels == nil {
 		p.Labels = map[string]string{}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
 func noon() metav1.Time { return metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)) }
@@ -238,5 +239,57 @@ func TestMessage(t *testing.T) {
 		if got := Message(tc.printed); got != tc.want || !utf8.ValidString(got) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+func TestInstruct(t *testing.T) {
+	older, younger := asker("way", time.Minute, "c"), asker("gateway", 0, "d")
+	asking := func(change func(*v1alpha1.PodContainerProbe)) []*v1alpha1.PodProbeMarker {
+		m := younger.DeepCopy()
+		change(&m.Spec.Probes[0])
+		return []*v1alpha1.PodProbeMarker{m, older}
+	}
+	const one = `{"name":"a","containerName":"main","probe":{"exec":{"command":["ask"]}},"podConditionType":"c"}`
+	const other = `{"name":"b","containerName":"main","probe":{"exec":{"command":["ask"]}},"podConditionType":"d"}`
+	for name, tc := range map[string]struct {
+		markers       []*v1alpha1.PodProbeMarker
+		labels        map[string]string
+		probes, names string
+	}{
+		"one marker":                      {markers: []*v1alpha1.PodProbeMarker{older}, probes: "[" + one + "]", names: "way"},
+		"two of other names":              {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name = "b" }), probes: "[" + one + "," + other + "]", names: "gateway,way"},
+		"two of the same name":            {markers: asking(func(*v1alpha1.PodContainerProbe) {}), probes: "[" + one + "]", names: "way"},
+		"two that write one condition":    {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.PodConditionType = "b", "c" }), probes: "[" + one + "]", names: "way"},
+		"one that shows as no condition":  {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.PodConditionType = "b", "" }), probes: "[" + one + "]", names: "way"},
+		"a container that there is not":   {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.ContainerName = "b", "other" }), probes: "[" + one + "]", names: "way"},
+		"no marker":                       {},
+		"markers that select another Pod": {markers: []*v1alpha1.PodProbeMarker{older}, labels: map[string]string{"app": "other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := askable("p")
+			if tc.labels != nil {
+				p.Labels = tc.labels
+			}
+			p.Annotations = map[string]string{"mine": "x"}
+			markers := NewMarkers(tc.markers)
+			edit := func() *corev1.Pod { return p }
+			changed, err := markers.Instruct(p, edit)
+			if err != nil || changed != (tc.probes != "") {
+				t.Errorf("it is changed: %t, %v", changed, err)
+			}
+			want := map[string]string{"mine": "x"}
+			if tc.probes != "" {
+				want[keys.PodProbes], want[keys.PodProbeMarkers] = tc.probes, tc.names
+			}
+			if diff := cmp.Diff(want, p.Annotations); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if again, err := markers.Instruct(p, edit); again || err != nil {
+				t.Errorf("it is changed again: %t, %v", again, err)
+			}
+			if undone, err := NewMarkers(nil).Instruct(p, edit); undone != changed || err != nil || len(p.Annotations) != 1 {
+				t.Errorf("what is not asked any more stays: %t, %v, %v", undone, err, p.Annotations)
+			}
+		})
 	}
 }

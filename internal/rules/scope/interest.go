@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
@@ -26,6 +27,15 @@ func OfSidecarSet(set *v1beta1.SidecarSet) (interest Interest, ok bool) {
 		return Interest{}, false
 	}
 	return OfSelectors(set.Spec.Selector, set.Spec.NamespaceSelector)
+}
+
+// OfPodProbeMarker returns the interest of a PodProbeMarker; ok is false if it has none, because it is on its way out or selects nothing.
+func OfPodProbeMarker(m *v1alpha1.PodProbeMarker) (interest Interest, ok bool) {
+	selector := m.Spec.Selector
+	if m.DeletionTimestamp != nil || selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return Interest{}, false
+	}
+	return OfSelectors(selector, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: m.Namespace}})
 }
 
 // OfSelectors returns the interest in what the two selectors of a SidecarSet select; ok is false if they can't be read and so select nothing.

@@ -1,0 +1,87 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/test/fakecri"
+)
+
+func TestWhereRuntimesAreLookedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		named string
+		want  []string
+	}{
+		"where they usually are": {"", []string{
+			"/run/containerd.sock", "/run/containerd/containerd.sock", "/run/crio.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock", "/run/cri-dockerd/cri-dockerd.sock",
+		}},
+		"below the folder": {"k3s/containerd.sock", []string{"/run/k3s/containerd.sock"}},
+		"at a full path":   {"/var/other.sock", []string{"/var/other.sock"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, cri.Sockets("/run", tc.named)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTheFirstOfEachRuntimeIsKept: the one whose socket comes first; what does not serve is passed over.
+func TestTheFirstOfEachRuntimeIsKept(t *testing.T) {
+	dir, err := os.MkdirTemp("", "kc-") // not the test's own: a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // of a test's own folder nothing is lost
+	sockets := []string{filepath.Join(dir, "none"), filepath.Join(dir, "deaf"), filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+	if err := os.WriteFile(sockets[1], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set := cri.NewSet(sockets)
+	if _, err := set.Primary(); !errors.Is(err, cri.ErrNone) || !cri.IsAway(err) {
+		t.Errorf("before anything is found: %v", err)
+	}
+	for _, socket := range sockets[2:] {
+		r := fakecri.New()
+		if err := r.Serve(socket); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Away)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = set.Start(ctx) }) // it never fails
+	t.Cleanup(func() { cancel(); running.Wait() })
+	select {
+	case <-set.Found():
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing is found")
+	}
+	r, err := set.Primary()
+	if err != nil || r.Socket != sockets[2] || r.Name != fakecri.Name {
+		t.Fatalf("found is %+v, %v", r, err)
+	}
+	if of, id, err := set.Of(fakecri.Name + "://1234"); err != nil || of != r || id != "1234" {
+		t.Errorf("a container of it is %s of %v, %v", id, of, err)
+	}
+	for id, want := range map[string]string{
+		"docker://1234":      "this node has no container runtime docker",
+		"1234":               `container ID "1234" is not of the form RUNTIME://ID`,
+		fakecri.Name + "://": `container ID "containerd://" is not of the form RUNTIME://ID`,
+	} {
+		if _, _, err := set.Of(id); err == nil || err.Error() != want || cri.IsAway(err) {
+			t.Errorf("a container %s: %v, want %q", id, err, want)
+		}
+	}
+	if err := set.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
