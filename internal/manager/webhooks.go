@@ -61,6 +61,17 @@ func (p *presented) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return rotator.GetCertificate(hello)
 }
 
+// keep has the certificate kept by a rotator, without which the manager is not ready.
+func (p *presented) keep(mgr ctrlmanager.Manager, rotator *certs.Rotator) error {
+	p.rotator.Store(rotator)
+	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
+		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), rotator.Check(r))
+	}); err != nil {
+		return err
+	}
+	return mgr.Add(everywhere{rotator})
+}
+
 func webhookServer(o WebhookOptions, certificates *presented) webhook.Server {
 	port, err := strconv.Atoi(o.Port)
 	if err != nil {
@@ -143,13 +154,7 @@ func addCertificates(mgr ctrlmanager.Manager, live client.Client, certificates *
 	if err != nil {
 		return err
 	}
-	certificates.rotator.Store(rotator)
-	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
-		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), rotator.Check(r))
-	}); err != nil {
-		return err
-	}
-	return mgr.Add(everywhere{rotator})
+	return certificates.keep(mgr, rotator)
 }
 
 // everywhere runs on every replica, because every replica serves.

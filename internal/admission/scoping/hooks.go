@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// LaunchOrder is the name of the shipped webhook for Pods that ask for a launch order, and AsksForIt that of its condition.
+	// LaunchOrder is the name of the shipped webhook for Pods that ask for a launch order.
 	LaunchOrder = "mpodlaunch.kb.io"
-	AsksForIt   = "asks-for-a-launch-order"
+	// AsksForIt is the name of that webhook's condition.
+	AsksForIt = "asks-for-a-launch-order"
 	// Selected is the name of the condition that stands in its place in the webhooks for SidecarSets.
 	Selected = "selected-by-a-sidecarset"
 
