@@ -26,6 +26,7 @@ type Options struct {
 	CloneSet          validating.CloneSetOptions
 	ContainerRecreate recreate.Options
 	DaemonSet         validating.DaemonSetOptions
+	EphemeralJob      validating.EphemeralJobOptions
 	Images            validating.ImageOptions
 	PodProbeMarker    validating.PodProbeMarkerOptions
 	SidecarSet        validating.SidecarSetOptions
@@ -54,6 +55,7 @@ func Register(server Server, o Options) {
 		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
 		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
 		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
+		"ephemeraljob":     {nil, validating.EphemeralJob(o.EphemeralJob)},
 		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
 		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
 		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},

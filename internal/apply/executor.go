@@ -239,6 +239,7 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 func describe(a plan.Action) string {
 	doing := map[plan.Verb]string{
 		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing", plan.Delete: "deleting",
+		plan.AddContainers: "adding containers to",
 	}[a.Verb]
 	return fmt.Sprintf("%s %s", doing, a.Object().GetName())
 }
@@ -265,6 +266,9 @@ func (e *Executor) write(ctx context.Context, owner plan.Object, a plan.Action, 
 		return e.patch(ctx, owner, a, main, condition)
 	case plan.Resize:
 		return e.patch(ctx, owner, a, resize, condition)
+	case plan.AddContainers:
+		object, err := e.patch(ctx, owner, a, ephemeral, condition)
+		return object, goneIsConflict(a.Object().GetName(), err)
 	case plan.UpdateStatus:
 		return e.updateStatus(ctx, owner, a, condition)
 	default:

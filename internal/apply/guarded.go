@@ -104,6 +104,14 @@ func changes(at string, before, after map[string]string) []step {
 // escape writes a key as one part of a JSON pointer.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
+// goneIsConflict turns the answer that a Pod is gone into a conflict: there is nothing to do to it any more, and nobody has failed.
+func goneIsConflict(name string, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, fmt.Errorf("it is gone: %w", err))
+}
+
 // refusedIsConflict turns the refusal of a guarded patch into a conflict: what it tests has changed.
 func refusedIsConflict(name string, err error) error {
 	if !apierrors.IsInvalid(err) {

@@ -23,6 +23,8 @@ const (
 	status part = "status"
 	// resize is the resources of a Pod's containers.
 	resize part = "resize"
+	// ephemeral is the ephemeral containers of a Pod.
+	ephemeral part = "ephemeralcontainers"
 )
 
 // precondition is what must still hold of the object when a patch arrives.
@@ -118,7 +120,7 @@ func partOf(object plan.Object, p part) (map[string]json.RawMessage, error) {
 		delete(fields, "status")
 	case status:
 		delete(fields, "spec")
-	case resize:
+	case resize, ephemeral:
 		fields = map[string]json.RawMessage{"spec": fields["spec"]}
 	}
 	return fields, nil

@@ -35,9 +35,15 @@ type Loop[O plan.Object, S any] struct {
 	Report func(S, plan.Plan, apply.Outcome) O
 	// Remember, if there is one, keeps in memory what no object tells, such as when a write last happened.
 	Remember func(S, apply.Outcome)
+	// Apart, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile are
+	// answered by that one. A new spec does not wait. It goes with Now.
+	Apart func(S) time.Duration
+	Now   func() time.Time
 
 	Executor *apply.Executor
 	Statuses *apply.Statuses
+
+	pace pace
 }
 
 // Reconcile takes one owner one step further.
@@ -45,6 +51,11 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	owner := l.New()
 	if err := l.Cache.Get(ctx, request.NamespacedName, owner); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if l.Apart != nil {
+		if wait := l.pace.wait(owner, l.Now()); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
 	}
 	reader, err := l.reader(ctx, owner)
 	if err != nil || reader == nil {
@@ -74,6 +85,9 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	l.Executor.Events.Held(owner, decided)
 	if l.Remember != nil {
 		l.Remember(seen, outcome)
+	}
+	if l.Apart != nil {
+		l.pace.note(owner, l.Now().Add(l.Apart(seen)))
 	}
 	return l.report(ctx, owner, seen, decided, outcome)
 }
@@ -119,6 +133,7 @@ func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.P
 func (l *Loop[O, S]) Forget(owner types.UID) {
 	l.Executor.Forget(owner)
 	l.Statuses.Forget(owner)
+	l.pace.forget(owner)
 }
 
 // logPlan writes a line for a plan that changes something, and at a higher level the plan itself.

@@ -22,6 +22,7 @@ func crds() []string {
 	return []string{
 		"advancedcronjobs.apps.kruise.io", "broadcastjobs.apps.kruise.io",
 		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
+		"ephemeraljobs.apps.kruise.io",
 		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
 		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
 	}
@@ -46,6 +47,7 @@ func Needs() []need {
 		{group: "", resource: "pods", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "", resource: "pods", subresource: "status", verbs: []string{"patch"}},
 		{group: "", resource: "pods", subresource: "resize", verbs: []string{"patch"}},
+		{group: "", resource: "pods", subresource: "ephemeralcontainers", verbs: []string{"patch"}},
 		{group: "", resource: "persistentvolumeclaims", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "", resource: "configmaps", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{group: "", resource: "namespaces", verbs: []string{"get", "list", "watch"}},
@@ -70,6 +72,8 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps.kruise.io", resource: "ephemeraljobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{group: "apps.kruise.io", resource: "ephemeraljobs", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "sidecarsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "finalizers", verbs: []string{"update"}},

@@ -9,7 +9,11 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/controller/advancedcronjob"
 	"github.com/seed-69ecc383/kruise/internal/controller/broadcastjob"
+	"github.com/seed-69ecc383/kruise/internal/controller/ephemeraljob"
 )
+
+// ephemeralJobWorkers is the number of EphemeralJobs looked after at the same time.
+const ephemeralJobWorkers = 3
 
 // addJobControllers adds the controllers of what ends.
 func addJobControllers(mgr ctrlmanager.Manager, live client.Client, o Options) error {
@@ -24,6 +28,11 @@ func addJobControllers(mgr ctrlmanager.Manager, live client.Client, o Options) e
 		Executor: executor(advancedcronjob.EventSource),
 		Live:     live,
 		Workers:  o.AdvancedCronJobWorkers,
+		Now:      time.Now,
+	}), ephemeraljob.Add(mgr, ephemeraljob.Config{
+		Executor: executor(ephemeraljob.EventSource),
+		Live:     live,
+		Workers:  ephemeralJobWorkers,
 		Now:      time.Now,
 	}))
 }

@@ -117,6 +117,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		},
 		AdvancedCronJob: validating.AdvancedCronJobOptions{Templates: templates},
 		BroadcastJob:    validating.BroadcastJobOptions{Templates: templates},
+		EphemeralJob:    validating.EphemeralJobOptions{Templates: templates},
 		SidecarSet: validating.SidecarSetOptions{
 			Live:          live,
 			Namespace:     s.Webhook.PodNamespace,

@@ -50,7 +50,7 @@ func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, err
 	}
 }
 
-// outline returns what is read of Pods of any kind: by requests to recreate their containers, and by probes.
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral containers.
 func outline(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -60,10 +60,12 @@ func outline(p *corev1.Pod) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: p.Spec.NodeName, ReadinessGates: p.Spec.ReadinessGates,
 			Containers: outlines(p.Spec.Containers), InitContainers: outlines(p.Spec.InitContainers),
+			EphemeralContainers: p.Spec.EphemeralContainers,
 		},
 		Status: corev1.PodStatus{
 			Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: p.Status.Conditions,
 			ContainerStatuses: p.Status.ContainerStatuses, InitContainerStatuses: p.Status.InitContainerStatuses,
+			EphemeralContainerStatuses: p.Status.EphemeralContainerStatuses,
 		},
 	}
 }

@@ -20,6 +20,9 @@ const (
 	UpdateStatus Verb = "update status"
 	// Resize patches the Pod's resize subresource with the differences of Before and After in the containers' resources.
 	Resize Verb = "resize"
+	// AddContainers patches the Pod's ephemeralcontainers subresource with the ephemeral containers that After has and Before has not. What was added once
+	// stays.
+	AddContainers Verb = "add containers"
 	// Delete deletes Before.
 	Delete Verb = "delete"
 )

@@ -40,7 +40,7 @@ func (p Plan) String() string {
 // verb is the word that people read: how a change is written does not matter to them.
 func (a Action) verb() string {
 	switch a.Verb {
-	case UpdateStatus, Resize:
+	case UpdateStatus, Resize, AddContainers:
 		return string(Update)
 	default:
 		return string(a.Verb)

@@ -48,7 +48,7 @@ func (c *Client) Begin(p *Pass) { c.pass = p }
 // Create makes the object and updates it with the server's answer.
 func (c *Client) Create(_ context.Context, object plan.Object) error {
 	sent := copyOf(object)
-	return c.through(c.cluster.KeyOf(object), true, func(who by) error {
+	return c.through(c.cluster.KeyOf(object), creation, func(who by) error {
 		stored, err := c.cluster.create(who, sent)
 		if err == nil {
 			fill(object, copyOf(stored))
@@ -59,7 +59,11 @@ func (c *Client) Create(_ context.Context, object plan.Object) error {
 
 // Patch patches the object, or one of its subresources, and updates it with the server's answer.
 func (c *Client) Patch(_ context.Context, object plan.Object, subresource string, kind types.PatchType, body []byte) error {
-	return c.through(c.cluster.KeyOf(object), false, func(who by) error {
+	tries := anyOther
+	if subresource == "" {
+		tries = specChange
+	}
+	return c.through(c.cluster.KeyOf(object), tries, func(who by) error {
 		stored, err := c.cluster.patch(who, object, patch{subresource: subresource, kind: kind, body: body})
 		if err == nil && stored != nil {
 			fill(object, copyOf(stored))
@@ -71,7 +75,7 @@ func (c *Client) Patch(_ context.Context, object plan.Object, subresource string
 // Delete deletes the object on conditions, and returns the resource version of its deletion.
 func (c *Client) Delete(_ context.Context, object plan.Object, conditions metav1.Preconditions) (string, error) {
 	version := ""
-	err := c.through(c.cluster.KeyOf(object), false, func(who by) error {
+	err := c.through(c.cluster.KeyOf(object), anyOther, func(who by) error {
 		revision, err := c.cluster.delete(who, object, conditions)
 		version = strconv.FormatInt(revision, 10)
 		return err

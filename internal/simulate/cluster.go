@@ -48,7 +48,9 @@ type Change struct {
 // Pass is what a controller could know when it decided.
 type Pass struct {
 	Number int
-	Time   time.Time
+	// Owner is whom the controller looked at.
+	Owner types.NamespacedName
+	Time  time.Time
 	// Seen is, for each kind, the revision up to which the controller had seen it.
 	Seen map[schema.GroupVersionKind]int64
 }

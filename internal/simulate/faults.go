@@ -21,7 +21,18 @@ type Faults struct {
 	Conflict float64
 	// Denied refuses a create, as a quota does.
 	Denied float64
+	// Refused refuses a change of a spec, as a budget does.
+	Refused float64
 }
+
+// attempt is what a controller tries to write.
+type attempt int
+
+const (
+	creation attempt = iota
+	specChange
+	anyOther
+)
 
 // fate is what becomes of a write.
 type fate int
@@ -35,9 +46,10 @@ const (
 	happensLate
 	conflicts
 	isDenied
+	isRefused
 )
 
-func (f Faults) draw(r *rand.Rand, creates bool) fate {
+func (f Faults) draw(r *rand.Rand, tries attempt) fate {
 	chance := r.Float64()
 	for _, candidate := range []struct {
 		share float64
@@ -51,8 +63,11 @@ func (f Faults) draw(r *rand.Rand, creates bool) fate {
 		}
 		chance -= candidate.share
 	}
-	if creates && chance < f.Denied {
+	switch {
+	case tries == creation && chance < f.Denied:
 		return isDenied
+	case tries == specChange && chance < f.Refused:
+		return isRefused
 	}
 	return succeeds
 }
@@ -61,12 +76,12 @@ func (f Faults) draw(r *rand.Rand, creates bool) fate {
 func errNoAnswer(what string) error { return fmt.Errorf("%s: connection reset by peer", what) }
 
 // through lets a write go through the faults of the connection.
-func (c *Client) through(key Key, creates bool, write func(by) error) error {
+func (c *Client) through(key Key, tries attempt, write func(by) error) error {
 	who := by{actor: c.actor, pass: c.pass}
 	if c.dead {
 		return errNoAnswer("writing " + key.Name)
 	}
-	switch c.faults.draw(c.rand, creates) {
+	switch c.faults.draw(c.rand, tries) {
 	case crashesBefore:
 		c.dead = true
 		return errNoAnswer("writing " + key.Name)
@@ -90,6 +105,8 @@ func (c *Client) through(key Key, creates bool, write func(by) error) error {
 		return apierrors.NewConflict(resourceOf(key), key.Name, fmt.Errorf("the object has been modified"))
 	case isDenied:
 		return apierrors.NewForbidden(resourceOf(key), key.Name, fmt.Errorf("exceeded quota"))
+	case isRefused:
+		return apierrors.NewForbidden(resourceOf(key), key.Name, fmt.Errorf("the budget is used up"))
 	default:
 		return write(who)
 	}

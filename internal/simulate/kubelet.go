@@ -60,7 +60,7 @@ func (k *Kubelet) advance(p *corev1.Pod) {
 		k.start(p)
 		p.Status.ObservedGeneration = p.Generation
 	default:
-		changed := k.change(p)
+		changed := k.change(p) || k.join(p)
 		p.Status.ObservedGeneration = p.Generation
 		if !changed {
 			k.getReady(p)
@@ -88,27 +88,68 @@ func (k *Kubelet) start(p *corev1.Pod) {
 	started := metav1.NewTime(k.cluster.now.Truncate(time.Second))
 	p.Status.StartTime = &started
 	k.setCondition(p, corev1.PodInitialized, corev1.ConditionTrue)
-	p.Status.ContainerStatuses = nil
-	for _, c := range p.Spec.Containers {
-		status := corev1.ContainerStatus{Name: c.Name, Resources: c.Resources.DeepCopy()}
-		k.run(&status, c.Image)
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, status)
+	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = nil, nil
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // all others have ended by now
+			p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, k.first(c))
+		}
 	}
+	for _, c := range p.Spec.Containers {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, k.first(c))
+	}
+}
+
+func (k *Kubelet) first(c corev1.Container) corev1.ContainerStatus {
+	status := corev1.ContainerStatus{Name: c.Name, Resources: c.Resources.DeepCopy()}
+	k.run(&status, c.Image)
+	return status
+}
+
+// runs is a container that runs as long as its Pod, and its status.
+type runs struct {
+	wanted *corev1.Container
+	status *corev1.ContainerStatus
+}
+
+// running returns the containers that run as long as the Pod: init containers that restart, and all others.
+func running(p *corev1.Pod) []runs {
+	var all []runs
+	for i := range p.Status.InitContainerStatuses {
+		status := &p.Status.InitContainerStatuses[i]
+		at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == status.Name })
+		all = append(all, runs{&p.Spec.InitContainers[at], status})
+	}
+	for i := range p.Status.ContainerStatuses {
+		all = append(all, runs{&p.Spec.Containers[i], &p.Status.ContainerStatuses[i]})
+	}
+	return all
 }
 
 // change makes the containers what the spec says and reports whether one was restarted for it.
 func (k *Kubelet) change(p *corev1.Pod) bool {
 	restarted := false
-	for i := range p.Status.ContainerStatuses {
-		status, wanted := &p.Status.ContainerStatuses[i], p.Spec.Containers[i]
-		status.Resources = wanted.Resources.DeepCopy()
-		if status.Image != wanted.Image {
-			status.RestartCount++
-			k.run(status, wanted.Image)
+	for _, c := range running(p) {
+		c.status.Resources = c.wanted.Resources.DeepCopy()
+		if c.status.Image != c.wanted.Image {
+			c.status.RestartCount++
+			k.run(c.status, c.wanted.Image)
 			restarted = true
 		}
 	}
 	return restarted
+}
+
+// join starts the ephemeral containers that were added since, and reports whether there were any. How they end is up to whoever plays what runs in them.
+func (k *Kubelet) join(p *corev1.Pod) bool {
+	started := false
+	for _, c := range p.Spec.EphemeralContainers[len(p.Status.EphemeralContainerStatuses):] {
+		status := corev1.ContainerStatus{Name: c.Name}
+		k.run(&status, c.Image)
+		status.Started = nil
+		p.Status.EphemeralContainerStatuses = append(p.Status.EphemeralContainerStatuses, status)
+		started = true
+	}
+	return started
 }
 
 func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
@@ -122,20 +163,19 @@ func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
 }
 
 func (k *Kubelet) getReady(p *corev1.Pod) {
-	for i := range p.Status.ContainerStatuses {
-		status := &p.Status.ContainerStatuses[i]
-		if k.IsBad != nil && k.IsBad(status.Image) {
-			status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	for _, c := range running(p) {
+		if k.IsBad != nil && k.IsBad(c.status.Image) {
+			c.status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 			continue
 		}
-		status.Ready = true
+		c.status.Ready = true
 	}
 }
 
 // judge derives the Pod's readiness from its containers and its readiness gates.
 func (k *Kubelet) judge(p *corev1.Pod) {
 	containers, ready := corev1.ConditionTrue, corev1.ConditionTrue
-	if slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready }) {
+	if slices.ContainsFunc(running(p), func(c runs) bool { return !c.status.Ready }) {
 		containers, ready = corev1.ConditionFalse, corev1.ConditionFalse
 	}
 	for _, gate := range p.Spec.ReadinessGates {

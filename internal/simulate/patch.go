@@ -20,6 +20,8 @@ import (
 const (
 	statusPart = "status"
 	resizePart = "resize"
+	// ephemeralPart is the ephemeral containers of a Pod.
+	ephemeralPart = "ephemeralcontainers"
 )
 
 // patch is a patch of an object or of one of its subresources.
@@ -37,7 +39,7 @@ func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, e
 	}
 	wanted, err := applied(current, p)
 	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, err.Error(), 0, true)
+		return nil, unprocessable(key, err.Error())
 	}
 	_, isPod := current.(*corev1.Pod)
 	if p.subresource == statusPart && !isPod {
@@ -58,6 +60,10 @@ func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, e
 		after = withStatusOf(current, after)
 	case resizePart:
 		after = withResourcesOf(current, after)
+	case ephemeralPart:
+		if after, err = withEphemeralOf(key, current, after); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, apierrors.NewNotFound(resourceOf(key), key.Name+"/"+p.subresource)
 	}
@@ -130,6 +136,37 @@ func withResourcesOf(current, wanted client.Object) client.Object {
 	return after
 }
 
+// withEphemeralOf returns what a write to the ephemeralcontainers subresource of a Pod stores: containers may be added, and nothing else.
+func withEphemeralOf(key Key, current, wanted client.Object) (client.Object, error) {
+	after := copyOf(current)
+	p, isPod := after.(*corev1.Pod)
+	if !isPod {
+		return nil, apierrors.NewNotFound(resourceOf(key), key.Name+"/"+ephemeralPart)
+	}
+	containers := wanted.(*corev1.Pod).Spec.EphemeralContainers
+	for i := range p.Spec.EphemeralContainers {
+		if i >= len(containers) || !equality.Semantic.DeepEqual(containers[i], p.Spec.EphemeralContainers[i]) {
+			return nil, unprocessable(key, "existing ephemeral containers may not be changed or removed")
+		}
+	}
+	names := map[string]bool{}
+	for i := range p.Spec.Containers {
+		names[p.Spec.Containers[i].Name] = true
+	}
+	for i := range containers {
+		if names[containers[i].Name] {
+			return nil, unprocessable(key, "duplicate container "+containers[i].Name)
+		}
+		names[containers[i].Name] = true
+	}
+	p.Spec.EphemeralContainers = containers
+	return after, nil
+}
+
+func unprocessable(key Key, why string) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, why, 0, true)
+}
+
 // forbidden returns an error when the change is one that the API server does not take: of a Pod's spec only images may change.
 func forbidden(key Key, current, wanted client.Object) error {
 	before, isPod := current.(*corev1.Pod)
@@ -147,7 +184,7 @@ func forbidden(key Key, current, wanted client.Object) error {
 	if equality.Semantic.DeepEqual(*after, before.Spec) {
 		return nil
 	}
-	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, "pod updates may not change fields other than images", 0, true)
+	return unprocessable(key, "pod updates may not change fields other than images")
 }
 
 func copyField(to, from client.Object, name string) {

@@ -127,7 +127,7 @@ func (r *Rig) look(ctx context.Context) bool {
 	}
 	r.queue.Take(request)
 	r.passes++
-	r.client.Begin(r.view.Look(r.passes))
+	r.client.Begin(r.view.Look(r.passes, request.NamespacedName))
 	result, err := r.process.Reconcile(ctx, request)
 	if err != nil {
 		r.last = err

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -119,9 +120,9 @@ func (v *View) Seen(_ context.Context, kind schema.GroupVersionKind) (string, er
 	return strconv.FormatInt(s.revision, 10), nil
 }
 
-// Look returns a Pass at the present state of the cache.
-func (v *View) Look(number int) *Pass {
-	p := &Pass{Number: number, Time: v.cluster.now, Seen: map[schema.GroupVersionKind]int64{}}
+// Look returns a Pass over an owner at the present state of the cache.
+func (v *View) Look(number int, owner types.NamespacedName) *Pass {
+	p := &Pass{Number: number, Owner: owner, Time: v.cluster.now, Seen: map[schema.GroupVersionKind]int64{}}
 	for kind, s := range v.kinds {
 		p.Seen[kind] = s.revision
 	}

@@ -358,6 +358,19 @@ func TestAPodsLife(t *testing.T) {
 				"1s Running Ready app=nginx:1+ debug=busybox:1", "2s Running Ready app=nginx:1+ debug=exit(0)",
 			},
 		},
+		"an ephemeral container ends when and as the Pod says": {
+			story: story{pod: pod("app=nginx:1"), events: []event{{time.Second, func(p *corev1.Pod) {
+				p.Annotations = map[string]string{AnnotationRunFor + ".debug": "300ms", AnnotationExitCode + ".debug": "3"}
+				p.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+					{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "busybox:1"}},
+				}
+				p.Generation++
+			}}}},
+			want: []string{
+				"0s Pending app=ContainerCreating", "300ms Running Ready app=nginx:1+",
+				"1s Running Ready app=nginx:1+ debug=busybox:1", "1.3s Running Ready app=nginx:1+ debug=exit(3)",
+			},
+		},
 		"nothing restarts because the simulator did": {
 			story: story{pod: pod("app=nginx:1 log=log:1", sidecar("proxy", "envoy:1"), initContainer("a", "a:1"), setCPU(0, "1")),
 				restartAt: 5 * time.Second},

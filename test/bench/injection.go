@@ -31,6 +31,12 @@ type injection struct {
 	Ready   quantiles `json:"readyMilliseconds"`
 	// Reads are the manager's reads for one Pod.
 	Reads float64 `json:"readsPerPod"`
+	// ManagerCPU is the CPU time of the manager for one Pod, ServerCPUWithout, ServerCPUWith and ServerCPUReady that of the API server. Other than
+	// times by the clock they tell something on a busy machine, too.
+	ManagerCPU       float64 `json:"managerCPUMilliseconds"`
+	ServerCPUWithout float64 `json:"serverCPUMillisecondsWithout"`
+	ServerCPUReady   float64 `json:"serverCPUMillisecondsReady"`
+	ServerCPUWith    float64 `json:"serverCPUMillisecondsWith"`
 }
 
 type quantiles struct {
@@ -47,7 +53,20 @@ func quantilesOf(all []time.Duration) quantiles {
 }
 
 // runInjection tries to create Pods, one at a time, by turns with and without the webhook. Nothing is stored: what is measured is admission.
-func runInjection(ctx context.Context, s settings) (err error) {
+func runInjection(ctx context.Context, s settings) error {
+	return s.onBareCluster(ctx, func(w admissionWorld) error { return w.runInjection(ctx, s) })
+}
+
+// admissionWorld is an API server and a manager, and nothing else that would write or wait.
+type admissionWorld struct {
+	*cluster.Cluster
+	manager *cluster.Manager
+	server  int // the process id of the API server
+	audit   string
+}
+
+// onBareCluster does something in such a world, in which Pods of the namespace "with" are sent to the manager and those of "without" are not.
+func (s settings) onBareCluster(ctx context.Context, do func(admissionWorld) error) (err error) {
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {
 		return err
@@ -74,19 +93,27 @@ func runInjection(ctx context.Context, s settings) (err error) {
 			}
 		}
 	}
+	server, err := c.ProcessOf(ctx, "kube-apiserver")
+	if err != nil {
+		return err
+	}
+	return do(admissionWorld{Cluster: c, manager: manager, server: server, audit: filepath.Join(dir, "cluster", "logs", "audit.log")})
+}
+
+func (w admissionWorld) runInjection(ctx context.Context, s settings) error {
 	var results []injection
 	made := 0
 	for _, sets := range []int{0, 1, 10, 100} {
 		for ; made < sets; made++ {
-			if err := c.Client.Create(ctx, sidecarSet(made)); err != nil {
+			if err := w.Client.Create(ctx, sidecarSet(made, "bench")); err != nil {
 				return err
 			}
 		}
-		measured, err := measureInjection(ctx, c, sets, s.pods)
+		measured, err := w.measureInjection(ctx, sets, s.pods)
 		if err != nil {
 			return fmt.Errorf("measuring with %d SidecarSets: %w", sets, err)
 		}
-		requests, err := audit.Read(filepath.Join(dir, "cluster", "logs", "audit.log"), audit.Query{Agent: "kruise-manager", From: measured.began})
+		requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", From: measured.began})
 		if err != nil {
 			return err
 		}
@@ -94,16 +121,22 @@ func runInjection(ctx context.Context, s settings) (err error) {
 		results = append(results, measured.injection)
 	}
 	printInjections(os.Stdout, s.pods, results)
-	encoded, err := json.MarshalIndent(results, "", "  ")
+	return s.store(results)
+}
+
+// store writes the figures to the file that was asked for.
+func (s settings) store(figures any) error {
+	encoded, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(s.out, append(encoded, '\n'), 0o644)
 }
 
-func sidecarSet(number int) *v1beta1.SidecarSet {
+// sidecarSet returns a SidecarSet with one sidecar and one volume, for Pods of an app.
+func sidecarSet(number int, app string) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%03d", number)}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bench"}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	volume := fmt.Sprintf("data-%03d", number)
 	set.Spec.Volumes = []corev1.Volume{{Name: volume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -118,55 +151,99 @@ type measuredInjection struct {
 	began time.Time
 }
 
-func measureInjection(ctx context.Context, c *cluster.Cluster, sets, pods int) (measuredInjection, error) {
+// try tries to create a Pod like the given one, and returns how long that took and what it would be.
+func (w admissionWorld) try(ctx context.Context, namespace string, like *corev1.Pod) (time.Duration, *corev1.Pod, error) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: like.Labels, Annotations: like.Annotations}}
+	p.Spec = *like.Spec.DeepCopy()
+	began := time.Now()
+	err := w.Client.Create(ctx, p, client.DryRunAll)
+	return time.Since(began), p, err
+}
+
+// way is one of the ways in which Pods are created.
+type way struct {
+	namespace string
+	like      *corev1.Pod
+	// times and serverCPU are where the figures go.
+	times     *quantiles
+	serverCPU *float64
+}
+
+func (w admissionWorld) measureInjection(ctx context.Context, sets, pods int) (measuredInjection, error) {
 	m := measuredInjection{injection: injection{SidecarSets: sets}}
-	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Labels: map[string]string{"app": "bench"}}}
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "bench"}}}
 	bare.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
-	create := func(namespace string, like *corev1.Pod) (time.Duration, *corev1.Pod, error) {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: like.GenerateName, Namespace: namespace, Labels: like.Labels, Annotations: like.Annotations}}
-		p.Spec = *like.Spec.DeepCopy()
-		began := time.Now()
-		err := c.Client.Create(ctx, p, client.DryRunAll)
-		return time.Since(began), p, err
-	}
 	var ready *corev1.Pod
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		_, p, err := create("with", bare)
+	for deadline := time.Now().Add(time.Minute); ready == nil; time.Sleep(100 * time.Millisecond) {
+		_, p, err := w.try(ctx, "with", bare)
 		if err == nil && len(p.Spec.Containers) == sets+1 {
 			ready = p
-			break
 		}
 		if time.Now().After(deadline) {
 			return m, fmt.Errorf("a Pod has %d containers, want %d: %w", len(p.Spec.Containers), sets+1, err)
 		}
 	}
+	ways := []way{
+		{"without", bare, &m.Without, &m.ServerCPUWithout}, {"with", bare, &m.With, &m.ServerCPUWith}, {"without", ready, &m.Ready, &m.ServerCPUReady},
+	}
 	m.began = time.Now()
-	var without, with, complete []time.Duration
+	times := make([][]time.Duration, len(ways))
 	for range pods {
-		for _, one := range []struct {
-			namespace string
-			like      *corev1.Pod
-			times     *[]time.Duration
-		}{{"without", bare, &without}, {"with", bare, &with}, {"without", ready, &complete}} {
-			took, _, err := create(one.namespace, one.like)
+		for i, one := range ways {
+			took, _, err := w.try(ctx, one.namespace, one.like)
 			if err != nil {
 				return m, err
 			}
-			*one.times = append(*one.times, took)
+			times[i] = append(times[i], took)
 		}
 	}
-	m.Without, m.With, m.Ready = quantilesOf(without), quantilesOf(with), quantilesOf(complete)
+	for i, one := range ways {
+		*one.times = quantilesOf(times[i])
+		if err := w.measureCPU(ctx, pods, one, &m.injection); err != nil {
+			return m, err
+		}
+	}
 	return m, nil
 }
 
+// measureCPU tries Pods in one way only, and reckons what each cost.
+func (w admissionWorld) measureCPU(ctx context.Context, pods int, one way, m *injection) error {
+	costs := map[int]*float64{w.server: one.serverCPU}
+	if one.namespace == "with" {
+		costs[w.manager.PID()] = &m.ManagerCPU
+	}
+	before := map[int]float64{}
+	for process := range costs {
+		used, err := cluster.CPUSeconds(process)
+		if err != nil {
+			return err
+		}
+		before[process] = used
+	}
+	for range pods {
+		if _, _, err := w.try(ctx, one.namespace, one.like); err != nil {
+			return err
+		}
+	}
+	for process, cost := range costs {
+		used, err := cluster.CPUSeconds(process)
+		if err != nil {
+			return err
+		}
+		*cost = 1000 * (used - before[process]) / float64(pods)
+	}
+	return nil
+}
+
 func printInjections(to io.Writer, pods int, results []injection) {
-	fmt.Fprintf(to, "%d Pods each, one at a time, %s\n\n", pods, processor())
+	fmt.Fprintf(to, "%d Pods each, one at a time, %s; ready: with the sidecars in it already, and no webhook\n\n", pods, processor())
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready p50 ms\tp99\treads/Pod\t")
+	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\tready\twith\t")
 	for _, r := range results {
-		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t\n", r.SidecarSets,
+		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets,
 			r.Without.P50, r.Without.P99, r.Ready.P50, r.Ready.P99, r.With.P50, r.With.P99,
-			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.With.P50-r.Ready.P50, r.With.P99-r.Ready.P99, r.Reads)
+			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.With.P50-r.Ready.P50, r.With.P99-r.Ready.P99, r.Reads,
+			r.ManagerCPU, r.ServerCPUWithout, r.ServerCPUReady, r.ServerCPUWith)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
 }

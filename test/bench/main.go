@@ -5,11 +5,13 @@
 // the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
 // seconds do, so that only their ratio means something elsewhere. A contender that updates one Pod after the other may take hours for many Pods;
 // after -limit its phase is broken off, and the seconds are those until then times all Pods by those that are updated, marked with a tilde.
+//
+// With -kind injection it measures what it costs to create a Pod that so many SidecarSets apply to, and with -kind load what becomes of Pods that are
+// created at a steady rate among hundreds of SidecarSets.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,6 +38,9 @@ type settings struct {
 	limit time.Duration
 	// components are further flags of the control plane's components.
 	components []string
+	// sets is the number of SidecarSets, and rate that of new Pods a second, where admission is measured under load.
+	sets int
+	rate float64
 }
 
 func main() {
@@ -43,7 +48,7 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; or injection, the admission of Pods")
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; injection, the admission of Pods one at a time; or load, the same of many")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
@@ -52,6 +57,8 @@ func main() {
 		s.components = append(s.components, arg)
 		return nil
 	})
+	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
+	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load")
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods
@@ -77,8 +84,11 @@ func (s settings) clusterArgs() []string {
 }
 
 func run(ctx context.Context, s settings) (err error) {
-	if s.kind == "injection" {
+	switch s.kind {
+	case "injection":
 		return runInjection(ctx, s)
+	case "load":
+		return runLoad(ctx, s)
 	}
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {
@@ -128,9 +138,5 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results, Ratios: ratios(all, results)}
 	report.print(os.Stdout)
-	encoded, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(s.out, append(encoded, '\n'), 0o644)
+	return s.store(report)
 }

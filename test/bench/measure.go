@@ -103,7 +103,7 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, 
 		return m, err
 	}
 	defer seen.stop()
-	cpu, err := cpuSeconds(c.pid())
+	cpu, err := cluster.CPUSeconds(c.pid())
 	if err != nil {
 		return m, err
 	}
@@ -122,7 +122,7 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, 
 	} else if err != nil {
 		return m, err
 	}
-	after, err := cpuSeconds(c.pid())
+	after, err := cluster.CPUSeconds(c.pid())
 	if err != nil {
 		return m, err
 	}

@@ -59,14 +59,14 @@ func (b *bench) still(ctx context.Context, name string, begin func() error) (mea
 		return m, err
 	}
 	m.Seconds = time.Since(began).Seconds()
-	cpu, err := cpuSeconds(b.manager.PID())
+	cpu, err := cluster.CPUSeconds(b.manager.PID())
 	if err != nil {
 		return m, err
 	}
 	if err := sleep(ctx, b.idle); err != nil {
 		return m, err
 	}
-	after, err := cpuSeconds(b.manager.PID())
+	after, err := cluster.CPUSeconds(b.manager.PID())
 	if err != nil {
 		return m, err
 	}

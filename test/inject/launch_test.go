@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -209,6 +210,7 @@ func TestABarrierThatIsDeletedComesBack(t *testing.T) {
 	p := e.pod("web")
 	p.Annotations["sim.kruise.io/kill"] = "main/1"
 	e.must(e.Update(e.ctx, p))
+	killed := time.Now()
 	e.eventually("main runs again", func() error {
 		for _, status := range e.pod("web").Status.ContainerStatuses {
 			if status.Name == "main" && (status.RestartCount != 1 || status.State.Running == nil) {
@@ -217,6 +219,9 @@ func TestABarrierThatIsDeletedComesBack(t *testing.T) {
 		}
 		return nil
 	})
+	if took := time.Since(killed); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
 	if diff := cmp.Diff(map[string]string{"p_1": "true", "p_0": "true"}, e.barrier("web").Data); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}

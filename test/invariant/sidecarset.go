@@ -33,7 +33,7 @@ type sidecars struct {
 	violations []Violation
 }
 
-// CheckSidecarSet returns the promises that a SidecarSet controller has broken in a history in which there is one SidecarSet.
+// CheckSidecarSet returns the promises that a SidecarSet controller has broken to one SidecarSet or several.
 func CheckSidecarSet(history []simulate.Change) []Violation {
 	s := &sidecars{sets: map[string][]dated[*v1beta1.SidecarSet]{}, pods: map[types.UID]*life{}}
 	for _, c := range history {
@@ -73,9 +73,7 @@ type outlook struct {
 
 func (s *sidecars) judge(c simulate.Change) {
 	o := &outlook{sidecars: s, c: c}
-	for _, versions := range s.sets {
-		o.set = at(versions, c.Pass.Seen[v1beta1.GroupVersion.WithKind("SidecarSet")])
-	}
+	o.set = at(s.sets[c.Pass.Owner.Name], c.Pass.Seen[v1beta1.GroupVersion.WithKind("SidecarSet")])
 	before, _ := c.Before.(*corev1.Pod)
 	after, _ := c.After.(*corev1.Pod)
 	if before == nil || after == nil || o.set == nil {
@@ -98,12 +96,12 @@ func (s *sidecars) judge(c simulate.Change) {
 	o.judgeRollout(before, after)
 }
 
-// believed returns a Pod as the controller saw it and wrote it since.
+// believed returns a Pod as the controller saw it, and wrote it since on behalf of the SidecarSet.
 func (o *outlook) believed(l *life) *corev1.Pod {
 	seen := o.c.Pass.Seen[o.c.Key.Kind]
 	p := at(l.versions, seen)
 	for _, v := range l.versions {
-		if v.revision > seen && v.pass != nil && !v.late {
+		if v.revision > seen && v.pass != nil && v.pass.Owner == o.c.Pass.Owner && !v.late {
 			p = v.object
 		}
 	}
@@ -127,6 +125,20 @@ func holdsSidecars(p *corev1.Pod, set *v1beta1.SidecarSet) bool {
 	return true
 }
 
+// sidecarsOf returns the sidecars of a SidecarSet that are updated: its containers, and the init containers that run beside them.
+func sidecarsOf(set *v1beta1.SidecarSet) []*v1beta1.SidecarContainer {
+	var all []*v1beta1.SidecarContainer
+	for i := range set.Spec.Containers {
+		all = append(all, &set.Spec.Containers[i])
+	}
+	for i := range set.Spec.InitContainers {
+		if policy := set.Spec.InitContainers[i].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+			all = append(all, &set.Spec.InitContainers[i])
+		}
+	}
+	return all
+}
+
 func namesOf(c *v1beta1.SidecarContainer) []string {
 	if c.UpgradeStrategy.UpgradeType == v1beta1.SidecarContainerHotUpgrade {
 		return []string{c.Name + "-1", c.Name + "-2"}
@@ -135,9 +147,11 @@ func namesOf(c *v1beta1.SidecarContainer) []string {
 }
 
 func imageOf(p *corev1.Pod, name string) string {
-	for i := range p.Spec.Containers {
-		if p.Spec.Containers[i].Name == name {
-			return p.Spec.Containers[i].Image
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return list[i].Image
+			}
 		}
 	}
 	return ""
@@ -147,13 +161,8 @@ func imageOf(p *corev1.Pod, name string) string {
 func (o *outlook) judgeReach(before, after *corev1.Pod) {
 	was, is := before.DeepCopy(), after.DeepCopy()
 	for _, p := range []*corev1.Pod{was, is} {
-		for i := range p.Spec.Containers {
-			c := &p.Spec.Containers[i]
-			for j := range o.set.Spec.Containers {
-				if slices.Contains(namesOf(&o.set.Spec.Containers[j]), c.Name) {
-					c.Image = ""
-				}
-			}
+		for _, sidecar := range sidecarsOf(o.set) {
+			blankImages(p, namesOf(sidecar))
 		}
 		for key := range p.Annotations {
 			if strings.Contains(key, "sidecarset") {
@@ -168,6 +177,21 @@ func (o *outlook) judgeReach(before, after *corev1.Pod) {
 	}
 	if !equality.Semantic.DeepEqual(was, is) {
 		o.breaks(RuleSidecarsOnly, "%s", after.Name)
+	}
+	for name := range o.sets {
+		if name != o.set.Name && sidecarHash(before, name) != sidecarHash(after, name) {
+			o.breaks(RuleSidecarsOnly, "what %s notes of SidecarSet %s", after.Name, name)
+		}
+	}
+}
+
+func blankImages(p *corev1.Pod, containers []string) {
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			if slices.Contains(containers, list[i].Name) {
+				list[i].Image = ""
+			}
+		}
 	}
 }
 
@@ -198,7 +222,7 @@ func (o *outlook) judgeImages(before, after *corev1.Pod) {
 
 // runs reports whether a container is ready with the image of its spec.
 func runs(p *corev1.Pod, name string) bool {
-	for _, status := range p.Status.ContainerStatuses {
+	for _, status := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if status.Name == name {
 			return status.Ready && status.Image == imageOf(p, name)
 		}
@@ -257,8 +281,8 @@ func inService(p *corev1.Pod, set *v1beta1.SidecarSet) bool {
 	if ready == nil || ready.Status != corev1.ConditionTrue {
 		return false
 	}
-	for i := range set.Spec.Containers {
-		for _, name := range namesOf(&set.Spec.Containers[i]) {
+	for _, sidecar := range sidecarsOf(set) {
+		for _, name := range namesOf(sidecar) {
 			if !runs(p, name) {
 				return false
 			}
@@ -310,7 +334,7 @@ func SidecarsConverged(c *simulate.Cluster, set *v1beta1.SidecarSet, full, witho
 			}
 			continue
 		}
-		if strings.Contains(said, "false") {
+		if strings.Contains(said, fmt.Sprintf("%q:false", set.Name)) {
 			wrong("%s says %q", p.Name, said)
 		}
 	}
@@ -330,8 +354,7 @@ func sidecarsRun(p *corev1.Pod, set *v1beta1.SidecarSet) []string {
 	working := map[string]string{}
 	_ = json.Unmarshal([]byte(p.Annotations["kruise.io/sidecarset-working-hotupgrade-container"]), &working)
 	var problems []string
-	for i := range set.Spec.Containers {
-		c := &set.Spec.Containers[i]
+	for _, c := range sidecarsOf(set) {
 		for _, name := range namesOf(c) {
 			want := c.Image
 			if name != c.Name && working[c.Name] != name {

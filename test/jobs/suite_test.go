@@ -302,7 +302,7 @@ func TestExamples(t *testing.T) {
 	e := newEnv(t, 0)
 	root, err := cluster.Root()
 	e.must(err)
-	for _, kind := range []string{"broadcastjob", "advancedcronjob"} {
+	for _, kind := range []string{"broadcastjob", "advancedcronjob", "ephemeraljob"} {
 		files, err := filepath.Glob(filepath.Join(root, "examples", kind+"-*.yaml"))
 		e.must(err)
 		if len(files) == 0 {

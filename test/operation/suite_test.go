@@ -189,7 +189,7 @@ func addressesAt(base string) []string {
 	}{
 		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "sidecarset", "statefulset"}},
 		{"validate", []string{
-			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "sidecarset",
+			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "sidecarset",
 			"statefulset",
 		}},
 	} {

@@ -66,6 +66,7 @@ func TestOnARealNode(t *testing.T) {
 	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("containers are recreated in order, with hook and grace, and their sibling is left alone", func(t *testing.T) { w.on(t).recreate() })
 	t.Run("the daemon is killed in a hook, and while a container ends", func(t *testing.T) { w.on(t).killDaemon() })
+	t.Run("containers look into Pods that run, and their exit codes make the status", func(t *testing.T) { w.on(t).look() })
 	t.Run("idle Pods are marked, and go first", func(t *testing.T) { w.on(t).idle() })
 	t.Run("an image that a job has pulled ahead needs no pull when a Pod is updated in place", func(t *testing.T) { w.on(t).pullAhead() })
 	t.Run("a job tells of an image that the registry does not have", func(t *testing.T) { w.on(t).refuse() })

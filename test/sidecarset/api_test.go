@@ -1,12 +1,15 @@
 package sidecarset
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -36,11 +39,12 @@ func TestTheFirstManifest(t *testing.T) {
 	}
 	apply(file)
 	limit(2)
-	generation := set.Generation
+	before := set.DeepCopy()
 	apply(file)
 	limit(2)
-	if set.Generation != generation {
-		t.Errorf("applying the same again makes generation %d of %d", set.Generation, generation)
+	// Other than kubectl, which sees only that defaults are not in the file, the API server sees that nothing changes.
+	if set.Generation != before.Generation || !maps.Equal(set.Annotations, before.Annotations) || !maps.Equal(set.Labels, before.Labels) {
+		t.Errorf("applying the same again makes %+v of %+v", set.ObjectMeta, before.ObjectMeta)
 	}
 	text, err := os.ReadFile(file)
 	e.must(err)
@@ -59,6 +63,27 @@ func TestTheFirstManifest(t *testing.T) {
 		t.Errorf("the Pod is not as the original made it:\n%s", e.describe())
 	}
 }
+
+// TestTheFirstSpellingIsWarnedOf writes a strategy as the first releases did: users are told once what to write instead.
+func TestTheFirstSpellingIsWarnedOf(t *testing.T) {
+	e := newEnv(t)
+	var heard warnings
+	config := *shared.Config
+	config.WarningHandler = &heard
+	c, err := client.New(&config, client.Options{Scheme: e.Scheme()})
+	e.must(err)
+	set := &v1alpha1.SidecarSet{}
+	e.must(yaml.UnmarshalStrict([]byte(`{metadata: {name: warned}, spec: {selector: {matchLabels: {app: warned}}, containers: [{name: warned, image: i}], strategy: {rollingUpdate: {maxUnavailable: 2}}}}`), set))
+	e.must(c.Create(e.ctx, set, client.DryRunAll))
+	if want := []string{"spec.strategy is deprecated, use spec.updateStrategy.maxUnavailable"}; !slices.Equal(heard, want) {
+		t.Errorf("the warnings are %q, want %q", heard, want)
+	}
+}
+
+// warnings are what the API server warns of.
+type warnings []string
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }
 
 func TestExamplesAreAccepted(t *testing.T) {
 	e := newEnv(t)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
 // TestOnlyTheSidecarRestarts updates one image: the Pod stays what it is, and its own container runs on.
@@ -30,8 +31,12 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 	if imageOf(before, "log") != "log:1" || before.Annotations["kruise.io/sidecarset-injected-list"] != e.namespace {
 		t.Fatalf("the Pod has no sidecar: %s", e.describe())
 	}
+	written := e.watchCounts()
 	e.image("log:2")
 	e.counts(1, 1, 1, 1)
+	if steps := written(); !slices.Contains(steps, "1 0") {
+		t.Errorf("updated, and of these ready, were %v, want the Pod to be the one before it is the other", steps)
+	}
 	after := e.pod("web-0")
 	if after.UID != before.UID || after.Status.PodIP != before.Status.PodIP || restartsOf(after, "app") != 0 || restartsOf(after, "log") != 1 || imageOf(after, "log") != "log:2" {
 		t.Errorf("want only the sidecar to restart once:\n%s", e.describe())
@@ -52,6 +57,23 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// watchCounts follows the SidecarSet, and returns a function that stops it and returns the numbers of updated Pods, and of those that are ready of
+// them, one after the other.
+func (e *env) watchCounts() func() []string {
+	e.Helper()
+	var steps []string
+	stop, err := shared.Follow(e.ctx, &v1beta1.SidecarSetList{}, "", func(event watch.Event) {
+		if set, isSet := event.Object.(*v1beta1.SidecarSet); isSet && set.Name == e.namespace {
+			steps = append(steps, fmt.Sprint(set.Status.UpdatedPods, " ", set.Status.UpdatedReadyPods))
+		}
+	})
+	e.must(err)
+	return func() []string {
+		e.must(stop())
+		return steps
+	}
 }
 
 // TestOtherChangesWaitForNewPods changes a variable: Pods say that they can't follow, until they are created anew or the change is taken back.
@@ -90,7 +112,11 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 	e.counts(2, 1, 2, 1)
 	e.must(e.Delete(e.ctx, e.pod("web-9"), client.GracePeriodSeconds(0)))
 	setEnv()
+	back := time.Now()
 	says(fmt.Sprintf(`True {"%s":true}`, e.namespace))
+	if took := time.Since(back); took > 5*time.Second {
+		t.Errorf("it took %v until the Pods say that they can be updated again", took)
+	}
 	e.counts(1, 1, 1, 1)
 	if restarts := restartsOf(e.pod("web-0"), "log"); restarts != 0 {
 		t.Errorf("the sidecar restarted %d times", restarts)
@@ -231,6 +257,14 @@ func TestPodsThatVanish(t *testing.T) {
 	e.counts(6, 6, 6, 6)
 }
 
+// cpu returns the CPU time that the manager has used, in seconds.
+func (e *env) cpu() float64 {
+	e.Helper()
+	used, err := cluster.CPUSeconds(manager.PID())
+	e.must(err)
+	return used
+}
+
 // perOwner is how many Pods each owner has; more of them are for measuring by hand.
 var perOwner = flag.Int("pods-per-owner", 3, "number of Pods of each of three owners in TestThePodsOfWorkloads")
 
@@ -257,11 +291,12 @@ func TestThePodsOfWorkloads(t *testing.T) {
 		before[string(p.UID)] = true
 	}
 	stop := e.watchRollout()
-	began := time.Now()
+	began, cpu := time.Now(), e.cpu()
 	e.image("log:2")
 	e.counts(all, all, all, all)
 	most := stop()
-	t.Logf("%d Pods of three owners were updated in %s, with at most %d of %d out of service", all, time.Since(began).Round(time.Millisecond), most, limit)
+	t.Logf("%d Pods of three owners were updated in %s, with at most %d of %d out of service, and %.2f s of CPU time of the manager",
+		all, time.Since(began).Round(time.Millisecond), most, limit, e.cpu()-cpu)
 	if most > limit {
 		t.Errorf("%d Pods were out of service at once, want at most %d", most, limit)
 	}

@@ -16,6 +16,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &PodProbeMarker{}, &PodProbeMarkerList{}, &NodePodProbe{}, &NodePodProbeList{})
 	scheme.AddKnownTypes(GroupVersion, &ImagePullJob{}, &ImagePullJobList{}, &ImageListPullJob{}, &ImageListPullJobList{}, &NodeImage{}, &NodeImageList{})
 	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{}, &AdvancedCronJob{}, &AdvancedCronJobList{})
+	scheme.AddKnownTypes(GroupVersion, &EphemeralJob{}, &EphemeralJobList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/inject"
 )
 
-// BenchmarkAdmission measures the handler alone, for a Pod of ten containers: with 600 SidecarSets of which none selects it, one does, or 100 do.
+// BenchmarkAdmission measures the handler alone, and the writing of its answer, for a Pod of ten containers: with 600 SidecarSets of which none selects it, one does, or 100 do.
 func BenchmarkAdmission(b *testing.B) {
 	for name, app := range map[string]string{"none of 600 applies": "other", "one of 600 applies": "web-7", "100 of 600 apply": "all"} {
 		b.Run(name, func(b *testing.B) {
@@ -43,8 +43,12 @@ func BenchmarkAdmission(b *testing.B) {
 			from := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "default", Object: runtime.RawExtension{Raw: raw}}}
 			b.ReportAllocs()
 			for b.Loop() {
-				if response := chain.Handle(b.Context(), from); !response.Allowed {
-					b.Fatal(response.Result)
+				response := chain.Handle(b.Context(), from)
+				if err := response.Complete(from); err != nil || !response.Allowed {
+					b.Fatal(err, response.Result)
+				}
+				if _, err := json.Marshal(response.AdmissionResponse); err != nil {
+					b.Fatal(err)
 				}
 			}
 		})

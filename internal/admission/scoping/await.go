@@ -7,7 +7,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +24,7 @@ const (
 
 // AwaitOptions is what Await needs.
 type AwaitOptions struct {
-	// Configuration is the name of the webhook configuration, which Cached follows.
+	// Configuration is the name of the webhook configuration, which Cached follows and few others, if any.
 	Configuration string
 	Cached, Live  client.Reader
 	// Known returns the SidecarSets that are known here.
@@ -42,13 +41,11 @@ func Await(o AwaitOptions) pods.Step {
 }
 
 func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
-	configuration := &admissionv1.MutatingWebhookConfiguration{}
-	if err := o.Cached.Get(ctx, client.ObjectKey{Name: o.Configuration}, configuration); apierrors.IsNotFound(err) {
-		return nil // and so there are no notes
-	} else if err != nil {
+	text, err := o.pending(ctx)
+	if err != nil {
 		return fmt.Errorf("reading what SidecarSets are on their way: %w", err)
 	}
-	notes, err := readNotes(configuration.Annotations[keys.PodScopePending])
+	notes, err := readNotes(text)
 	if err != nil {
 		return nil //nolint:nilerr // somebody else wrote it; the leader removes it
 	}
@@ -62,6 +59,20 @@ func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
 		}
 	}
 	return nil
+}
+
+// pending returns the notes of the configuration; nothing where it is missing. It holds all webhooks of the product, and is not copied for every Pod.
+func (o AwaitOptions) pending(ctx context.Context) (string, error) {
+	var all admissionv1.MutatingWebhookConfigurationList
+	if err := o.Cached.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return "", err
+	}
+	for i := range all.Items {
+		if all.Items[i].Name == o.Configuration {
+			return all.Items[i].Annotations[keys.PodScopePending], nil
+		}
+	}
+	return "", nil
 }
 
 // await returns when the SidecarSet of a note is known if it is stored.

@@ -111,7 +111,7 @@ func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*metav1.Parti
 
 // NewLoop returns the reconcile of SidecarSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarSet, Survey] {
-	refused := &refusals{}
+	refused := &apply.Refusals{Verb: plan.Update, Concern: plan.Rollout}
 	return &loop.Loop[*v1beta1.SidecarSet, Survey]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Cache: cached,
@@ -122,17 +122,32 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 				return Survey{}, err
 			}
 			s.Now = c.Now()
-			s.Refused = refused.present(s.Now)
+			s.Refused = refused.Present(s.Now)
 			return Take(s), nil
 		},
 		Plan: Plan,
 		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.SidecarSet {
-			refused.note(done, v.Now)
+			refused.Note(done, v.Now)
 			after := v.Set.DeepCopy()
 			after.Status = Status(v, p, done)
 			return after
 		},
+		Apart:    apart,
+		Now:      c.Now,
 		Executor: c.Executor,
 		Statuses: apply.NewStatuses(c.Executor, c.Now),
 	}
 }
+
+const (
+	// restPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for each, so that the
+	// passes over one SidecarSet take a small share of a processor however many Pods there are.
+	restPerPod = 200 * time.Microsecond
+	// longestRest is the longest pause, that of 5,000 Pods and more.
+	longestRest = time.Second
+)
+
+// apart returns how long passes pause after this one.
+//
+// Example: over 1,000 Pods there are at most five passes a second.
+func apart(v Survey) time.Duration { return min(time.Duration(len(v.Pods))*restPerPod, longestRest) }

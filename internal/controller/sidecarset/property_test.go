@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,26 +23,37 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
-// suite is the controller, with a planner that may be mistaken, in clusters with one SidecarSet and Pods of many owners.
+// suite is the controller, with a planner that may be mistaken, in clusters with a SidecarSet or two and Pods of many owners.
 func suite(planned func(Survey) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
+		if w.Rig.Faults.Crash > 0 {
+			w.Rig.Faults.Refused = 0.05 // as by a budget of the Pods' owners
+		}
 		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				l := NewLoop(Config{Options: Options{Namespace: "kruise-system"}, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
 				l.Plan = planner.In(w)
+				if w.Seed%2 == 0 {
+					// As if there were a thousand Pods.
+					l.Apart = func(Survey) time.Duration { return 200 * time.Millisecond }
+				}
 				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
 					promises.On(loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)), promises.On(PodEvents()),
 				}}
 			},
 			Act: s.act, Relent: s.relent, Check: invariant.CheckSidecarSet,
 			Converged: func() []string {
-				hashes, err := sidecar.HashesOf(&s.set().Spec)
-				if err != nil {
-					return []string{err.Error()}
+				var problems []string
+				for _, set := range s.sets() {
+					hashes, err := sidecar.HashesOf(&set.Spec)
+					if err != nil {
+						return []string{err.Error()}
+					}
+					problems = append(problems, invariant.SidecarsConverged(w.Cluster, set, hashes.Full, hashes.WithoutImage)...)
 				}
-				return invariant.SidecarsConverged(w.Cluster, s.set(), hashes.Full, hashes.WithoutImage)
+				return problems
 			},
 		}
 	}}

@@ -31,6 +31,9 @@ const (
 )
 
 const (
+	// mercy is how long a sidecar may run before it is stopped. A process that has only just started does not handle signals yet: it would be
+	// killed when its grace period is over, and its exit code would make the Pod fail.
+	mercy = 3 * time.Second
 	// stuckAfter is how long nobody may answer a request before the user is told, and another way is tried.
 	stuckAfter = time.Minute
 	// againAfter is how long after the end of a request a sidecar may still be seen to run.
@@ -84,15 +87,22 @@ func onlyReplaced(left terminate.Sidecars) map[string]string {
 // stop asks the node's daemon to stop the sidecars that run.
 func stop(s Snapshot, b *plan.Builder, left terminate.Sidecars) {
 	var running []string
+	var early time.Duration
 	for _, name := range left.Stopped {
-		if terminate.IsRunning(s.Pod, name) {
-			running = append(running, name)
-		} else {
+		since, runs := terminate.RunsSince(s.Pod, name)
+		if !runs {
 			b.Hold(plan.Hold{Name: name, Why: "it does not run yet: only what runs can be stopped"})
+			continue
 		}
+		running = append(running, name)
+		early = max(early, since.Add(mercy).Sub(s.Now))
 	}
 	replace(s, b, onlyReplaced(left))
 	if len(running) == 0 {
+		return
+	}
+	if early > 0 {
+		b.Recheck(early, fmt.Sprintf("sidecars %v will be listening to signals", running))
 		return
 	}
 	if n := len(s.Requests); n > 0 && !isOver(s, s.Requests[n-1], b) {

@@ -17,8 +17,8 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// podOf returns a Pod from its containers, each in words: its name, then true, ignore or image=x for its marks, then waiting, running or
-// ended=code.
+// podOf returns a Pod from its containers, each in words: its name, then true, ignore or image=x for its marks, then waiting, running,
+// running=for how long, or ended=code.
 func podOf(policy corev1.RestartPolicy, containers ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: "default", UID: "u"}}
 	p.Spec.RestartPolicy, p.Spec.NodeName, p.Status.Phase = policy, "node", corev1.PodRunning
@@ -38,7 +38,11 @@ func podOf(policy corev1.RestartPolicy, containers ...string) *corev1.Pod {
 			case "now":
 				c.Image = value
 			case "running":
-				status.State.Running = &corev1.ContainerStateRunning{}
+				age, err := time.ParseDuration(value)
+				if err != nil {
+					age = time.Hour
+				}
+				status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-age))}
 			case "waiting":
 				status.State.Waiting = &corev1.ContainerStateWaiting{}
 			case "ended":
@@ -110,6 +114,9 @@ func TestPlan(t *testing.T) {
 		"first those that count":                          {pod: podOf(never, "main ended=0", "side true running", "lax true ignore running"), want: "stop [side] by sidecar-termination-u"},
 		"then the others":                                 {pod: podOf(never, "main ended=0", "side true ended=0", "lax true ignore running"), want: "end work as Succeeded"},
 		"it does not run yet":                             {pod: podOf(never, "main ended=0", "side true waiting"), want: "hold side"},
+		"it has only just started":                        {pod: podOf(never, "main ended=0", "side true running=1s"), want: "look again in 2s"},
+		"one of two has only just started":                {pod: podOf(never, "main ended=0", "side true running", "more true running=2s"), want: "look again in 1s"},
+		"it has only just started, and does not count":    {pod: podOf(never, "main ended=0", "side true ignore running=1s"), want: "end work as Succeeded"},
 		"all have ended":                                  {pod: podOf(never, "main ended=0", "side true ended=143")},
 		"a request is under way":                          {pod: podOf(never, "main ended=0", "side true running"), requests: []*v1beta1.ContainerRecreateRequest{requested(time.Hour, v1beta1.ContainerRecreateRequestRecreating)}},
 		"a request has just been made":                    {pod: podOf(never, "main ended=0", "side true running"), requests: []*v1beta1.ContainerRecreateRequest{requested(20*time.Second, "")}, want: "look again in 40s"},

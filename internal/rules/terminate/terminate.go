@@ -7,6 +7,7 @@ package terminate
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -111,10 +112,13 @@ func restarts(p *corev1.Pod, ended *corev1.ContainerStateTerminated) bool {
 	return p.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && ended.ExitCode != 0
 }
 
-// IsRunning reports whether a container runs: before it does, it can't be stopped.
-func IsRunning(p *corev1.Pod, name string) bool {
+// RunsSince returns since when a container runs, false if it does not: before it does, it can't be stopped.
+func RunsSince(p *corev1.Pod, name string) (time.Time, bool) {
 	status := pod.ContainerStatus(p, name)
-	return status != nil && status.State.Running != nil
+	if status == nil || status.State.Running == nil {
+		return time.Time{}, false
+	}
+	return status.State.Running.StartedAt.Time, true
 }
 
 // Replace gives a container of the Pod the image that ends by itself, and reports whether it had another one.

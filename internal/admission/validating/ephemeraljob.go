@@ -1,0 +1,234 @@
+package validating
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/admission/request"
+)
+
+// EphemeralJobOptions is what the validation of EphemeralJobs needs.
+type EphemeralJobOptions struct {
+	// Templates judges containers, as those of a Pod template; without it only what is particular to ephemeral ones is looked into.
+	Templates TemplateChecker
+}
+
+// EphemeralJob returns the handler that validates EphemeralJobs.
+func EphemeralJob(o EphemeralJobOptions) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
+		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
+			return admission.Allowed("")
+		}
+		return o.written(ctx, asked)
+	})
+}
+
+func (o EphemeralJobOptions) written(ctx context.Context, asked admission.Request) admission.Response {
+	job, containers, err := decodeEphemeralJob(asked.Object)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+	}
+	spec := field.NewPath("spec")
+	var found findings
+	if asked.Operation == admissionv1.Update {
+		old, _, err := decodeEphemeralJob(asked.OldObject)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
+		}
+		// The finalizers of what is on its way out must come off, and what was stored before a rule was made can still be labelled and annotated.
+		if job.DeletionTimestamp != nil || equality.Semantic.DeepEqual(job.Spec, old.Spec) {
+			return admission.Allowed("")
+		}
+		found.add(ephemeralJobChange(&job.Spec, &old.Spec, spec))
+		found.add(ephemeralJobNumbers(&job.Spec, spec))
+	} else {
+		found.add(ephemeralJobSpec(&job.Spec, spec))
+		if len(found.errors) == 0 && o.Templates != nil {
+			verdict := judgeEphemeral(ctx, o.Templates, asked.Namespace, containers, &job.Spec)
+			found.add(verdict.Errors)
+			found.warnings = verdict.Warnings
+		}
+	}
+	if len(found.errors) > 0 {
+		return invalid(asked, found.errors).WithWarnings(found.warnings...)
+	}
+	return admission.Allowed("").WithWarnings(append(found.warnings, endless(&job.Spec)...)...)
+}
+
+// decodeEphemeralJob returns a job, and its containers as they came.
+func decodeEphemeralJob(from runtime.RawExtension) (*v1alpha1.EphemeralJob, []any, error) {
+	u, err := request.Parse(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "ephemeralContainers")
+	job, err := request.Decode[v1alpha1.EphemeralJob](u)
+	return job, containers, err
+}
+
+// ephemeralJobChange refuses to change what Pods may have been given already, and which Pods those are.
+func ephemeralJobChange(now, before *v1alpha1.EphemeralJobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !equality.Semantic.DeepEqual(now.Selector, before.Selector) {
+		errs = append(errs, field.Invalid(path.Child("selector"), now.Selector, "is immutable: make another EphemeralJob for other Pods"))
+	}
+	if !equality.Semantic.DeepEqual(now.Template, before.Template) {
+		errs = append(errs, field.Forbidden(path.Child("template"), "is immutable: make another EphemeralJob to add other containers"))
+	}
+	return errs
+}
+
+func ephemeralJobSpec(spec *v1alpha1.EphemeralJobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch selector := spec.Selector; {
+	case selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0:
+		errs = append(errs, field.Required(path.Child("selector"), "name the labels of the Pods: an empty selector would add containers to every Pod of the namespace"))
+	default:
+		errs = append(errs, metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	}
+	errs = append(errs, ephemeralJobNumbers(spec, path)...)
+	at := path.Child("template", "ephemeralContainers")
+	if len(spec.Template.EphemeralContainers) == 0 {
+		errs = append(errs, field.Required(at, "there is nothing to add without a container"))
+	}
+	names := map[string]bool{}
+	for i := range spec.Template.EphemeralContainers {
+		c := &spec.Template.EphemeralContainers[i]
+		if names[c.Name] {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), c.Name))
+		}
+		names[c.Name] = true
+		errs = append(errs, ephemeralContainer(c, at.Index(i))...)
+	}
+	return errs
+}
+
+func ephemeralJobNumbers(spec *v1alpha1.EphemeralJobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, n := range []struct {
+		name  string
+		value *int32
+	}{{"replicas", spec.Replicas}, {"parallelism", spec.Parallelism}, {"ttlSecondsAfterFinished", spec.TTLSecondsAfterFinished}} {
+		if n.value != nil {
+			errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*n.value), path.Child(n.name))...)
+		}
+	}
+	if deadline := spec.ActiveDeadlineSeconds; deadline != nil {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(*deadline, path.Child("activeDeadlineSeconds"))...)
+	}
+	return errs
+}
+
+// ephemeralContainer checks what is particular to an ephemeral container, and to one that a job adds.
+func ephemeralContainer(c *corev1.EphemeralContainer, at *field.Path) field.ErrorList {
+	errs := containerName(c.Name, at.Child("name"))
+	if target := c.TargetContainerName; target != "" {
+		errs = append(errs, containerName(target, at.Child("targetContainerName"))...)
+	}
+	errs = append(errs, validateImage(c.Image, at.Child("image"))...)
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"ports", len(c.Ports) > 0}, {"resources", !equality.Semantic.DeepEqual(c.Resources, corev1.ResourceRequirements{})},
+		{"livenessProbe", c.LivenessProbe != nil}, {"readinessProbe", c.ReadinessProbe != nil}, {"startupProbe", c.StartupProbe != nil},
+		{"lifecycle", c.Lifecycle != nil}, {"resizePolicy", len(c.ResizePolicy) > 0},
+		{"restartPolicy", c.RestartPolicy != nil}, {"restartPolicyRules", len(c.RestartPolicyRules) > 0},
+	} {
+		if f.set {
+			errs = append(errs, field.Forbidden(at.Child(f.name), "an ephemeral container can't have it"))
+		}
+	}
+	for i, mount := range c.VolumeMounts {
+		at := at.Child("volumeMounts").Index(i)
+		if mount.SubPath != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPath"), "an ephemeral container can only mount a whole volume"))
+		}
+		if mount.SubPathExpr != "" {
+			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), "an ephemeral container can only mount a whole volume"))
+		}
+	}
+	for i, variable := range c.Env {
+		if variable.Name == keys.EphemeralJobID {
+			errs = append(errs, field.Forbidden(at.Child("env").Index(i).Child("name"), keys.EphemeralJobID+" is reserved: the controller gives it to the containers"))
+		}
+	}
+	return errs
+}
+
+func containerName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "name the container")}
+	}
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(at, name, message))
+	}
+	return errs
+}
+
+// judgeEphemeral has the API server judge the containers as if they were those of a Pod template, which has no ephemeral ones, with all the volumes that
+// they mount.
+func judgeEphemeral(ctx context.Context, checker TemplateChecker, namespace string, containers []any, spec *v1alpha1.EphemeralJobSpec) Verdict {
+	var ordinary, volumes []any
+	for i := range containers {
+		c, _ := runtime.DeepCopyJSONValue(containers[i]).(map[string]any)
+		delete(c, "targetContainerName")
+		ordinary = append(ordinary, c)
+	}
+	known := map[string]bool{}
+	add := func(name string, source map[string]any) {
+		if !known[name] {
+			known[name] = true
+			source["name"] = name
+			volumes = append(volumes, source)
+		}
+	}
+	for i := range spec.Template.EphemeralContainers {
+		c := &spec.Template.EphemeralContainers[i]
+		for _, device := range c.VolumeDevices {
+			add(device.Name, map[string]any{"persistentVolumeClaim": map[string]any{"claimName": "any"}})
+		}
+		for _, mount := range c.VolumeMounts {
+			add(mount.Name, map[string]any{"emptyDir": map[string]any{}})
+		}
+	}
+	path := field.NewPath("spec", "template")
+	verdict := judge(ctx, checker, namespace, map[string]any{"spec": map[string]any{"containers": ordinary, "volumes": volumes}}, path)
+	theirs, ours := path.Child("spec", "containers").String(), path.Child("ephemeralContainers").String()
+	for _, err := range verdict.Errors {
+		err.Field = strings.Replace(err.Field, theirs, ours, 1)
+	}
+	for i, warning := range verdict.Warnings {
+		verdict.Warnings[i] = strings.ReplaceAll(warning, "template.spec.containers", ours)
+	}
+	return verdict
+}
+
+// endless warns of containers that wait for somebody to type, in a job that waits for them for ever.
+func endless(spec *v1alpha1.EphemeralJobSpec) []string {
+	if spec.ActiveDeadlineSeconds != nil {
+		return nil
+	}
+	for i := range spec.Template.EphemeralContainers {
+		if c := &spec.Template.EphemeralContainers[i]; c.Stdin || c.TTY {
+			return []string{fmt.Sprintf("container %s has stdin or tty, and may never end, nor the job: set spec.activeDeadlineSeconds", c.Name)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package ephemeraljob
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+// Plan decides the next step. It reads only the survey and changes nothing.
+func Plan(v Survey) plan.Plan {
+	b := plan.For(v.summary())
+	switch {
+	case v.Job.DeletionTimestamp != nil:
+		v.release(b)
+	case isOver(v.Job):
+		v.expire(b)
+	case v.problem != nil:
+		return b.Stop(v.problem)
+	case v.verdict.isOver():
+		v.announce(b)
+	default:
+		v.add(b)
+		if left, limited := v.untilDeadline(); limited {
+			b.Recheck(left, fmt.Sprintf("activeDeadlineSeconds %d", *v.Job.Spec.ActiveDeadlineSeconds))
+		}
+	}
+	return b.Plan()
+}
+
+func (v *Survey) summary() string {
+	out := fmt.Sprintf("EphemeralJob %s/%s", v.Job.Namespace, v.Job.Name)
+	if v.Job.DeletionTimestamp != nil || isOver(v.Job) || v.problem != nil {
+		return out
+	}
+	return fmt.Sprintf("%s   %s, parallelism %d, match %d, waiting %d, running %d, succeeded %d, failed %d", out,
+		v.verdict.phase, parallelism(v.Job), len(v.targets), v.waiting, v.running, v.succeeded, v.failed)
+}
+
+// release takes off the finalizer of older installations: there is nothing that could be cleaned up.
+func (v *Survey) release(b *plan.Builder) {
+	if !slices.Contains(v.Job.Finalizers, keys.EphemeralContainersCleanup) {
+		return
+	}
+	after := v.Job.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == keys.EphemeralContainersCleanup })
+	b.Do(plan.Action{
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
+		What: "let go", Why: "the job is deleted, and what it added stays in its Pods",
+	})
+}
+
+// expire deletes a job that is over when its time has come.
+func (v *Survey) expire(b *plan.Builder) {
+	if left := v.untilGone(); left > 0 {
+		b.Recheck(left, "ttlSecondsAfterFinished")
+		return
+	}
+	b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: v.Job, What: "delete the job", Why: "ttlSecondsAfterFinished is over"})
+}
+
+// announce writes the status of a job that is over: its event comes once, and after the fact.
+func (v *Survey) announce(b *plan.Builder) {
+	after := v.Job.DeepCopy()
+	after.Status = v.status("")
+	b.Do(plan.Action{
+		Verb: plan.UpdateStatus, Concern: plan.Tidy, Before: v.Job, After: after, What: string(v.verdict.phase), Why: v.verdict.message,
+		Event: v.verdict.reason, EventType: v.verdict.eventType(), EventMessage: v.verdict.message,
+	})
+}
+
+// add gives the containers to as many Pods as parallelism has room for.
+func (v *Survey) add(b *plan.Builder) {
+	if len(v.unfit) > 0 {
+		b.Hold(plan.Hold{Why: fmt.Sprintf("%s can't take the containers: %s", pods(len(v.unfit)), v.leftOut()), Event: eventLeftOut})
+	}
+	if v.Job.Spec.Paused {
+		if v.absent > 0 {
+			b.Hold(plan.Hold{Why: fmt.Sprintf("%s wait: the job is paused", pods(v.absent))})
+		}
+		return
+	}
+	room, waiting := parallelism(v.Job)-v.busy, 0
+	for _, t := range v.targets {
+		until, refused := v.Refused[t.pod.UID]
+		switch {
+		case t.State != ephemeral.Absent:
+		case refused:
+			left := until.Sub(v.Now)
+			b.Hold(plan.Hold{Name: t.pod.Name, Why: "it was not let have the containers"})
+			b.Recheck(left, "Pods that were not let have the containers are tried again")
+		case !pod.IsScheduled(t.pod):
+			b.Hold(plan.Hold{Name: t.pod.Name, Why: "it has no node yet"})
+		case room <= 0:
+			waiting++
+		default:
+			room--
+			b.Do(v.into(t))
+		}
+	}
+	if waiting > 0 {
+		b.Hold(plan.Hold{Why: fmt.Sprintf("%s wait: parallelism %d is used up", pods(waiting), parallelism(v.Job))})
+	}
+}
+
+func (v *Survey) into(t target) plan.Action {
+	var names []string
+	for _, c := range v.Job.Spec.Template.EphemeralContainers {
+		names = append(names, c.Name)
+	}
+	return plan.Action{
+		Verb: plan.AddContainers, Concern: plan.Scale, Before: t.pod, After: ephemeral.Into(t.pod, v.Job.Spec.Template.EphemeralContainers, v.Job.UID),
+		What: "add " + strings.Join(names, ", "), Why: "the job is for this Pod", FailedEvent: reasonCreateFailed,
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/audit"
+	"github.com/seed-69ecc383/kruise/test/cluster"
+)
+
+// perPod is how many of the SidecarSets select each Pod.
+const perPod = 3
+
+// load is what becomes of Pods that are created at a steady rate while there are many SidecarSets. Times are milliseconds from the moment at
+// which a Pod was due to the API server's answer, so that Pods which have to wait for others show.
+type load struct {
+	SidecarSets int     `json:"sidecarSets"`
+	Pods        int     `json:"pods"`
+	Rate        float64 `json:"podsPerSecond"`
+	// Without are Pods that the webhook leaves alone, With those that get sidecars.
+	Without quantiles `json:"withoutMilliseconds"`
+	With    quantiles `json:"withMilliseconds"`
+	// Lacking is the number of Pods without all of their sidecars; none is what is promised.
+	Lacking int `json:"lacking"`
+	// Reads are the manager's reads for one Pod, CPUSeconds its CPU time for all, from the first Pod to when the SidecarSets have counted the last.
+	Reads      float64 `json:"readsPerPod"`
+	CPUSeconds float64 `json:"cpuSeconds"`
+	// Counted is the time from the last Pod's creation until the SidecarSets have counted all.
+	Counted float64 `json:"countedAfterSeconds"`
+}
+
+// runLoad creates Pods at a steady rate, first where no webhook is called and then where many SidecarSets select them.
+func runLoad(ctx context.Context, s settings) error {
+	return s.onBareCluster(ctx, func(w admissionWorld) error {
+		if err := w.createSets(ctx, s); err != nil {
+			return err
+		}
+		if err := w.awaitSidecars(ctx, s); err != nil {
+			return err
+		}
+		result := load{SidecarSets: s.sets, Pods: s.pods, Rate: s.rate}
+		var err error
+		if result.Without, err = w.create(ctx, s, "without"); err != nil {
+			return err
+		}
+		if err := w.measureLoad(ctx, s, &result); err != nil {
+			return err
+		}
+		result.print(os.Stdout)
+		return s.store(result)
+	})
+}
+
+// appOf returns the app whose Pods a SidecarSet selects, or that a Pod is of.
+func appOf(s settings, number int) string { return fmt.Sprintf("bench-%d", number%(s.sets/perPod)) }
+
+func (w admissionWorld) measureLoad(ctx context.Context, s settings, result *load) error {
+	began := time.Now()
+	cpu, err := cluster.CPUSeconds(w.manager.PID())
+	if err != nil {
+		return err
+	}
+	if result.With, err = w.create(ctx, s, "with"); err != nil {
+		return err
+	}
+	created := time.Now()
+	if result.Lacking, err = w.lacking(ctx); err != nil {
+		return err
+	}
+	if err := w.awaitCounts(ctx, s.pods*perPod); err != nil {
+		return err
+	}
+	result.Counted = time.Since(created).Seconds()
+	after, err := cluster.CPUSeconds(w.manager.PID())
+	if err != nil {
+		return err
+	}
+	result.CPUSeconds = after - cpu
+	requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", From: began})
+	if err != nil {
+		return err
+	}
+	result.Reads = float64(requests.Reads) / float64(s.pods)
+	return nil
+}
+
+func (s settings) pod(namespace string, number int) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", number), Namespace: namespace, Labels: map[string]string{"app": appOf(s, number)}}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
+	return p
+}
+
+// createSets creates the SidecarSets, some at a time: the admission of each waits a second for the API server to follow.
+func (w admissionWorld) createSets(ctx context.Context, s settings) error {
+	const atATime = 10
+	var running sync.WaitGroup
+	problems := make([]error, atATime)
+	for worker := range atATime {
+		running.Go(func() {
+			for number := worker; number < s.sets && problems[worker] == nil; number += atATime {
+				problems[worker] = w.Client.Create(ctx, sidecarSet(number, appOf(s, number)))
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(problems...)
+}
+
+// awaitSidecars waits until Pods of every app get all of their sidecars.
+func (w admissionWorld) awaitSidecars(ctx context.Context, s settings) error {
+	for number := range s.sets / perPod {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			p := s.pod("with", number)
+			err := w.Client.Create(ctx, p, client.DryRunAll)
+			if err == nil && len(p.Spec.Containers) == perPod+1 {
+				break
+			}
+			if time.Now().After(deadline) {
+				return errors.Join(fmt.Errorf("a Pod of app %s has %d containers", appOf(s, number), len(p.Spec.Containers)), err)
+			}
+		}
+	}
+	return nil
+}
+
+// create creates the Pods, each when it is due, and returns how long that took.
+func (w admissionWorld) create(ctx context.Context, s settings, namespace string) (quantiles, error) {
+	var running sync.WaitGroup
+	took := make([]time.Duration, s.pods)
+	problems := make([]error, s.pods)
+	began := time.Now()
+	for number := range s.pods {
+		due := began.Add(time.Duration(float64(number) / s.rate * float64(time.Second)))
+		time.Sleep(time.Until(due))
+		running.Go(func() {
+			problems[number] = w.Client.Create(ctx, s.pod(namespace, number))
+			took[number] = time.Since(due)
+		})
+	}
+	running.Wait()
+	return quantilesOf(took), errors.Join(problems...)
+}
+
+// lacking counts the Pods without all of their sidecars.
+func (w admissionWorld) lacking(ctx context.Context) (int, error) {
+	var list corev1.PodList
+	if err := w.Client.List(ctx, &list, client.InNamespace("with")); err != nil {
+		return 0, err
+	}
+	lacking := 0
+	for i := range list.Items {
+		if p := &list.Items[i]; len(p.Spec.Containers) != perPod+1 {
+			lacking++
+		}
+	}
+	return lacking, nil
+}
+
+// awaitCounts waits until the SidecarSets have counted so many Pods together.
+func (w admissionWorld) awaitCounts(ctx context.Context, want int) error {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var list v1beta1.SidecarSetList
+		if err := w.Client.List(ctx, &list); err != nil {
+			return err
+		}
+		counted := 0
+		for i := range list.Items {
+			counted += int(list.Items[i].Status.MatchedPods)
+		}
+		if counted == want {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the SidecarSets have counted %d Pods, want %d", counted, want)
+		}
+	}
+}
+
+func (l load) print(to io.Writer) {
+	fmt.Fprintf(to, "%d Pods at %.0f a second, %d SidecarSets of which %d select each, %s\n", l.Pods, l.Rate, l.SidecarSets, perPod, processor())
+	fmt.Fprintf(to, "without the webhook  p50 %.2f ms, p99 %.2f ms\nwith it              p50 %.2f ms, p99 %.2f ms\nadded                p50 %.2f ms, p99 %.2f ms\n",
+		l.Without.P50, l.Without.P99, l.With.P50, l.With.P99, l.With.P50-l.Without.P50, l.With.P99-l.Without.P99)
+	fmt.Fprintf(to, "Pods that lack a sidecar: %d\nreads of the manager for a Pod: %.3f, CPU for all: %.1f s\nall were counted %.1f s after the last was created\n",
+		l.Lacking, l.Reads, l.CPUSeconds, l.Counted)
+}
