@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -199,7 +198,7 @@ func TestFivePodsTwoAtATime(t *testing.T) {
 	if got := e.events("shell"); got["JobSucceeded"] != 1 || got["CreateFailed"] != 0 {
 		t.Errorf("events: %v", got)
 	}
-	asked, err := audit.Read(filepath.Join(shared.dir, "cluster", "logs", "audit.log"), audit.Query{Agent: "kruise-manager", Namespace: e.namespace})
+	asked, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", Namespace: e.namespace})
 	e.must(err)
 	if asked.Counts["patch pods/ephemeralcontainers 200"] != 5 || asked.Reads != 0 {
 		t.Errorf("five writes are enough, and no reads: %v", asked.Counts)
