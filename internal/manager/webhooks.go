@@ -145,6 +145,11 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
 		Now:    time.Now,
 	})
+	return addCertificates(mgr, live, certificates, s, served)
+}
+
+// addCertificates keeps the certificates that the handlers are served with, and tells when they can be.
+func addCertificates(mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings, served *paths) error {
 	rotator, err := newRotator(live, s, served.has)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 )
 
 // shared is the cluster of all tests.
-var shared = &scene.Site{Name: "daemons", Options: cluster.Options{Nodes: 120}}
+var shared = &scene.Site{Name: "daemons", Options: cluster.Options{Nodes: 200}}
 
 func TestMain(m *testing.M) { scene.Main(m, shared) }
 

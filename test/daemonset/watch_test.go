@@ -83,3 +83,25 @@ func (r *record) most(e *env, down, pairs int) {
 		e.Errorf("%d nodes were without a ready Pod at a time, and %d had two; want %d and %d at most", r.down, r.pairs, down, pairs)
 	}
 }
+
+// course notes how the gate of updates in place and the image change, over all Pods, and returns that when it is asked.
+func (e *env) course() func() []string {
+	e.Helper()
+	var out []string
+	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+		p, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		for _, c := range p.Status.Conditions {
+			if now := string(c.Status) + " " + p.Spec.Containers[0].Image; c.Type == "InPlaceUpdateReady" && (len(out) == 0 || out[len(out)-1] != now) {
+				out = append(out, now)
+			}
+		}
+	})
+	e.must(err)
+	return func() []string {
+		e.must(stop())
+		return out
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
 // instanceIDs hands out the ids of new Pods: first those whose claims wait for a Pod, then new ones.
@@ -87,9 +86,9 @@ func (v *Survey) templates(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 	if rev.Name == v.history.Update.Name {
 		return &v.Set.Spec.Template, v.Set.Spec.VolumeClaimTemplates, nil
 	}
-	template, err := revision.Template(rev)
+	template, err := v.history.Template(rev, &v.Set.Spec.Template)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
+		return nil, nil, err
 	}
 	encoded, ok := rev.Annotations[keys.RevisionClaimTemplates]
 	if !ok {

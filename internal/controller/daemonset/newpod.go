@@ -14,7 +14,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/podname"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
 // daemonScheduler is the scheduler of Pods that need none, because they are created with their node.
@@ -36,12 +35,9 @@ func (v *Survey) newPods() *pods {
 
 // create returns the write that creates the Pod of a node at a revision.
 func (n *pods) create(at *place, rev *appsv1.ControllerRevision, why string) (plan.Action, error) {
-	template := &n.Set.Spec.Template
-	if rev.Name != n.history.Update.Name {
-		var err error
-		if template, err = revision.Template(rev); err != nil {
-			return plan.Action{}, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
-		}
+	template, err := n.history.Template(rev, &n.Set.Spec.Template)
+	if err != nil {
+		return plan.Action{}, err
 	}
 	p := n.podOf(template, rev, at.name)
 	p.Name = n.name(at, rev)
@@ -58,9 +54,7 @@ func (n *pods) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRev
 	if generation := n.Set.Annotations[keys.TemplateGeneration]; generation != "" {
 		p.Labels[keys.PodTemplateGeneration] = generation
 	}
-	for _, gate := range n.gates() {
-		pod.AddReadinessGate(p, gate)
-	}
+	pod.AddReadinessGates(p, n.gates()...)
 	p.Spec.Tolerations = nodefit.Tolerations(&p.Spec)
 	if n.Options.BindPods {
 		p.Spec.NodeName, p.Spec.SchedulerName = node, daemonScheduler

@@ -25,10 +25,3 @@ func New(template *corev1.PodTemplateSpec, owner metav1.Object, kind schema.Grou
 	}
 	return p
 }
-
-// AddReadinessGate makes a Pod that is not created yet wait for a condition before it is in service; once, if asked again.
-func AddReadinessGate(p *corev1.Pod, condition corev1.PodConditionType) {
-	if !HasReadinessGate(p, condition) {
-		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: condition})
-	}
-}

@@ -50,7 +50,7 @@ func TestNew(t *testing.T) {
 func TestAddReadinessGateAddsItOnce(t *testing.T) {
 	p := &corev1.Pod{}
 	for _, condition := range []corev1.PodConditionType{"a", "b", "a"} {
-		AddReadinessGate(p, condition)
+		AddReadinessGates(p, condition)
 	}
 	want := []corev1.PodReadinessGate{{ConditionType: "a"}, {ConditionType: "b"}}
 	if diff := cmp.Diff(want, p.Spec.ReadinessGates); diff != "" {
