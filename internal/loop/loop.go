@@ -73,7 +73,10 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	seen, err := l.Observe(ctx, *reader, owner)
-	if err != nil {
+	switch {
+	case errors.Is(err, observe.ErrOutdated):
+		return reconcile.Result{RequeueAfter: shortly}, nil
+	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
 	}
 	if !reader.Indexed {

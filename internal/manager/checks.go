@@ -87,6 +87,7 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "apps", resource: "daemonsets", verbs: []string{"get"}},
 		{group: "apps", resource: "statefulsets", verbs: []string{"get"}},
 		{group: "batch", resource: "jobs", verbs: []string{"get", "list", "watch", "create", "delete"}},
 		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,11 @@ func TestAdoptable(t *testing.T) {
 	set := func(uid string) *v1beta1.DaemonSet {
 		return &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "ns", UID: types.UID(uid)}}
 	}
+	deleted := func(set *v1beta1.DaemonSet) *v1beta1.DaemonSet {
+		now := metav1.Now()
+		set.DeletionTimestamp, set.Finalizers = &now, []string{metav1.FinalizerOrphanDependents}
+		return set
+	}
 	pod := func(name, app string, owner *v1beta1.DaemonSet) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{"app": app}}}
 		if owner != nil {
@@ -40,10 +46,12 @@ func TestAdoptable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cached, live *v1beta1.DaemonSet
 		want         []string
+		err          error
 	}{
-		"the owner is what the cache says": {set("1"), set("1"), []string{"orphan"}},
-		"another has its name by now":      {set("1"), set("2"), nil},
-		"it is gone":                       {set("1"), nil, nil},
+		"the owner is what the cache says": {cached: set("1"), live: set("1"), want: []string{"orphan"}},
+		"another has its name by now":      {cached: set("1"), live: set("2"), err: ErrOutdated},
+		"it is gone":                       {cached: set("1"), err: ErrOutdated},
+		"it is being deleted":              {cached: set("1"), live: deleted(set("1")), err: ErrOutdated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pods...)
@@ -55,8 +63,8 @@ func TestAdoptable(t *testing.T) {
 				t.Fatal(err)
 			}
 			found, err := Reader{Reader: live}.Adoptable(t.Context(), live, tc.cached, labels.SelectorFromSet(labels.Set{"app": "agent"}))
-			if err != nil {
-				t.Fatal(err)
+			if !errors.Is(err, tc.err) {
+				t.Fatalf("the error is %v, want %v", err, tc.err)
 			}
 			var got []string
 			for _, p := range found {

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/predownload"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
@@ -30,6 +31,44 @@ type PreDownload struct {
 	Jobs []*v1beta1.ImagePullJob
 	// Taken are names that new objects can't have.
 	Taken []string
+}
+
+// InPlace is a workload whose Pods are updated in place, as far as pulling ahead goes.
+type InPlace struct {
+	predownload.Workload
+	History revision.History
+	// Annotations and Details are where the user tunes it.
+	Annotations map[string]string
+	Details     *v1beta1.InPlaceUpdateStrategy
+	// Pace is how fast Pods are updated, where this update can go in place.
+	Pace    predownload.Pace
+	Options inplace.Options
+	// UpdatedReady is the number of updated Pods that are ready.
+	UpdatedReady int
+	Jobs         []*v1beta1.ImagePullJob
+	Taken        []string
+}
+
+// Plan has the images pulled that the update from the current revision needs.
+func (i InPlace) Plan(b *plan.Builder) error {
+	update, current := i.History.Update, i.History.Current
+	pointless := func() string {
+		_, refusal := inplace.Diff(current, update, i.Options)
+		pace := i.Pace
+		pace.InPlace = pace.InPlace && refusal == nil
+		return pace.Pointless()
+	}
+	return PreDownload{
+		Rollout: predownload.Rollout{
+			Update: update, Old: []*appsv1.ControllerRevision{current}, Pointless: pointless, UpdatedReady: i.UpdatedReady,
+			Tuning: predownload.Annotated(i.Annotations, i.Pace.Replicas).Over(i.Details),
+		},
+		Workload: i.Workload,
+		History:  i.History,
+		Done:     current.Name == update.Name,
+		Jobs:     i.Jobs,
+		Taken:    i.Taken,
+	}.Plan(b)
 }
 
 // Plan has the images pulled once for each rollout, and takes the jobs away when it is over. What was decided is noted on the revision, and

@@ -110,11 +110,7 @@ func (w Workload) Start(p *corev1.Pod, rev *appsv1.ControllerRevision) {
 	}
 	maps.Copy(p.Labels, w.RevisionLabels(rev))
 	lifecycle.Enter(p, pub.LifecycleStatePreparingNormal, w.Lifecycle, w.Now)
-	for _, gate := range []corev1.PodConditionType{pub.InPlaceUpdateReady, pub.KruisePodReady} {
-		if !pod.HasReadinessGate(p, gate) {
-			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
-		}
-	}
+	pod.AddReadinessGates(p, pub.InPlaceUpdateReady, pub.KruisePodReady)
 }
 
 // RevisionLabels are the labels by which a Pod says which revision it is at.

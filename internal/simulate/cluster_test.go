@@ -142,6 +142,24 @@ func TestDeletionWaits(t *testing.T) {
 				c.Housekeep()
 			},
 		},
+		"unless it is left behind": {
+			happens: func(t *testing.T, c *Cluster) {
+				owner := create(t, c, podNamed("owner"))
+				owned := podNamed("a")
+				owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "owner", UID: owner.UID}}
+				create(t, c, owned)
+				c.Orphan("test", owner)
+				if c.pod("owner") == nil {
+					t.Error("the owner is gone before what it owns is let go of")
+				}
+				for c.Housekeep() {
+				}
+				if p := c.pod("a"); p == nil || len(p.OwnerReferences) > 0 {
+					t.Errorf("what it owned is %v", p)
+				}
+			},
+			want: []string{"a"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,10 @@ func (c *Cluster) terminate(who by, key Key, graceSeconds int64) {
 func (c *Cluster) Housekeep() bool {
 	for _, key := range slices.SortedFunc(maps.Keys(c.objects), compareKeys) {
 		object := c.objects[key]
+		if object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+			c.leaveBehind(object)
+			return true
+		}
 		if c.isOrphan(object) && object.GetDeletionTimestamp() == nil {
 			c.Delete("garbage collector", object)
 			return true
@@ -44,6 +48,31 @@ func (c *Cluster) Housekeep() bool {
 		}
 	}
 	return false
+}
+
+// Orphan deletes an object on behalf of an actor such that what it owns stays. The object is gone once the garbage collector has taken its name off all
+// of that.
+func (c *Cluster) Orphan(actor string, object client.Object) {
+	Update(c, actor, object, func(after client.Object) {
+		after.SetFinalizers(append(after.GetFinalizers(), metav1.FinalizerOrphanDependents))
+	})
+	c.Delete(actor, object)
+}
+
+// leaveBehind takes the name of an owner off one of its objects, or, where there is none left, lets the owner go.
+func (c *Cluster) leaveBehind(owner client.Object) {
+	isOwner := func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }
+	for _, key := range slices.SortedFunc(maps.Keys(c.objects), compareKeys) {
+		if object := c.objects[key]; slices.ContainsFunc(object.GetOwnerReferences(), isOwner) {
+			Update(c, "garbage collector", object, func(after client.Object) {
+				after.SetOwnerReferences(slices.DeleteFunc(after.GetOwnerReferences(), isOwner))
+			})
+			return
+		}
+	}
+	Update(c, "garbage collector", owner, func(after client.Object) {
+		after.SetFinalizers(slices.DeleteFunc(after.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerOrphanDependents }))
+	})
 }
 
 // hasNode reports whether there is a node of that name.

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 // record is the most that was ever seen of what is limited, over every version of every Pod that the API server told of.
@@ -53,7 +55,7 @@ func (r *record) take(kind watch.EventType, p *corev1.Pod, nodes []string) {
 	}
 	ready, live := map[string]int{}, map[string]int{}
 	for _, p := range r.pods {
-		if isReady(p) && p.DeletionTimestamp == nil {
+		if scene.IsReady(p) && p.DeletionTimestamp == nil {
 			ready[nodeOf(p)]++
 		}
 		if p.DeletionTimestamp == nil {
@@ -79,5 +81,27 @@ func (r *record) most(e *env, down, pairs int) {
 	defer r.mu.Unlock()
 	if r.down > down || r.pairs > pairs {
 		e.Errorf("%d nodes were without a ready Pod at a time, and %d had two; want %d and %d at most", r.down, r.pairs, down, pairs)
+	}
+}
+
+// course notes how the gate of updates in place and the image change, over all Pods, and returns that when it is asked.
+func (e *env) course() func() []string {
+	e.Helper()
+	var out []string
+	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+		p, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		for _, c := range p.Status.Conditions {
+			if now := string(c.Status) + " " + p.Spec.Containers[0].Image; c.Type == "InPlaceUpdateReady" && (len(out) == 0 || out[len(out)-1] != now) {
+				out = append(out, now)
+			}
+		}
+	})
+	e.must(err)
+	return func() []string {
+		e.must(stop())
+		return out
 	}
 }

@@ -31,7 +31,7 @@ type daemons struct {
 	of    map[types.UID][]*life
 	pods  map[types.UID]*life
 	// templates are what is behind each hash of a revision, by the controller of the revision: what belongs to another one says nothing.
-	templates  map[types.UID]map[string]corev1.PodSpec
+	templates  map[types.UID]map[string]*corev1.PodTemplateSpec
 	violations []Violation
 }
 
@@ -39,7 +39,7 @@ type daemons struct {
 func CheckDaemonSet(history []simulate.Change) []Violation {
 	d := &daemons{
 		sets: map[types.UID][]dated[*v1beta1.DaemonSet]{}, nodes: map[string][]dated[*corev1.Node]{},
-		of: map[types.UID][]*life{}, pods: map[types.UID]*life{}, templates: map[types.UID]map[string]corev1.PodSpec{},
+		of: map[types.UID][]*life{}, pods: map[types.UID]*life{}, templates: map[types.UID]map[string]*corev1.PodTemplateSpec{},
 	}
 	for _, c := range history {
 		d.record(c)
@@ -50,15 +50,15 @@ func CheckDaemonSet(history []simulate.Change) []Violation {
 	return d.violations
 }
 
-func (d *daemons) note(rev *appsv1.ControllerRevision, spec corev1.PodSpec) {
+func (d *daemons) note(rev *appsv1.ControllerRevision, template *corev1.PodTemplateSpec) {
 	var owner types.UID
 	if controller := metav1.GetControllerOfNoCopy(rev); controller != nil {
 		owner = controller.UID
 	}
 	if d.templates[owner] == nil {
-		d.templates[owner] = map[string]corev1.PodSpec{}
+		d.templates[owner] = map[string]*corev1.PodTemplateSpec{}
 	}
-	d.templates[owner][revision.ShortHash(rev.Name)] = spec
+	d.templates[owner][revision.ShortHash(rev.Name)] = template
 }
 
 func (d *daemons) record(c simulate.Change) {
@@ -67,7 +67,7 @@ func (d *daemons) record(c simulate.Change) {
 	case "ControllerRevision":
 		if rev, ok := c.After.(*appsv1.ControllerRevision); ok {
 			if template, err := revision.Template(rev); err == nil {
-				d.note(rev, template.Spec)
+				d.note(rev, template)
 			}
 		}
 	case "DaemonSet":
@@ -190,11 +190,13 @@ func (s *sight) maxSurge() int {
 
 // isNew reports whether the Pod is of the present template.
 func (s *sight) isNew(p *corev1.Pod) bool {
-	spec, known := s.templates[s.set.UID][revisionOf(p)]
+	template, known := s.templates[s.set.UID][revisionOf(p)]
 	if !known {
-		spec, known = s.templates[""][revisionOf(p)]
+		template, known = s.templates[""][revisionOf(p)]
 	}
-	return known && equality.Semantic.DeepEqual(spec, s.set.Spec.Template.Spec)
+	want := &s.set.Spec.Template
+	return known && equality.Semantic.DeepEqual(template.Spec, want.Spec) &&
+		equality.Semantic.DeepEqual(template.Labels, want.Labels) && equality.Semantic.DeepEqual(template.Finalizers, want.Finalizers)
 }
 
 func (d *daemons) judge(c simulate.Change) {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -19,6 +20,8 @@ type Mistake struct {
 	IsDeaf func(simulate.Event) bool
 	// TrustsCache has it look at a cache that is older than its own writes.
 	TrustsCache bool
+	// GlancesAtCache has it read its cache where it reads around it to be sure.
+	GlancesAtCache bool
 	// Unconditional has it write whatever has become of the object meanwhile.
 	Unconditional bool
 }
@@ -28,6 +31,13 @@ func (m Mistake) seen(honest apply.Seen) apply.Seen {
 		return honest
 	}
 	return func(context.Context, schema.GroupVersionKind) (string, error) { return "999999999", nil }
+}
+
+func (m Mistake) glance(honest, cache client.Reader) client.Reader {
+	if m.GlancesAtCache {
+		return cache
+	}
+	return honest
 }
 
 func (m Mistake) writer(honest apply.Writer) apply.Writer {

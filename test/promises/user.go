@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -52,6 +53,22 @@ func (u User) Pods() []*corev1.Pod {
 		pods = append(pods, object.(*corev1.Pod))
 	}
 	return pods
+}
+
+// Delete deletes a workload, with its Pods or without.
+func (u User) Delete(workload client.Object) {
+	if u.Chance(50) {
+		u.Cluster.Orphan(UserActor, workload)
+		return
+	}
+	u.Cluster.Delete(UserActor, workload)
+}
+
+// AwaitDeletion lets the garbage collector work until the object of that name, if it is being deleted, is gone.
+func (u User) AwaitDeletion(key simulate.Key) {
+	for object := u.Cluster.Get(key); object != nil && object.GetDeletionTimestamp() != nil; object = u.Cluster.Get(key) {
+		u.Cluster.Housekeep()
+	}
 }
 
 // Meddle writes to a Pod as yet another controller might, which costs ours its precondition.

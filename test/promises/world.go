@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -86,6 +87,7 @@ func (w *World) start(connection *simulate.Client, view *simulate.View) simulate
 	mistake := w.suite.Mistake
 	started := w.scenario.Start(Connection{
 		Cached: observe.Reader{Reader: view, Indexed: true}, Live: observe.Reader{Reader: connection}, Now: w.Cluster.Now,
+		Glance: mistake.glance(glance{w.Cluster}, view),
 		Executor: &apply.Executor{Config: apply.Config{
 			Writer: mistake.writer(connection), Scheme: w.suite.Scheme, Consistency: apply.NewConsistency(mistake.seen(view.Seen), w.Cluster.Now),
 			Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
@@ -103,5 +105,7 @@ type Connection struct {
 	Executor *apply.Executor
 	Cached   observe.Reader
 	Live     observe.Reader
-	Now      func() time.Time
+	// Glance reads around the cache without counting as a look at the cluster: what it shows can only keep the controller from something.
+	Glance client.Reader
+	Now    func() time.Time
 }

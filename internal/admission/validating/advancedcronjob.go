@@ -32,12 +32,7 @@ const maxCronName = 52
 
 // AdvancedCronJob returns the handler that validates AdvancedCronJobs of both versions.
 func AdvancedCronJob(o AdvancedCronJobOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
-			return admission.Allowed("")
-		}
-		return o.written(ctx, asked)
-	})
+	return onWritten(o.written)
 }
 
 func (o AdvancedCronJobOptions) written(ctx context.Context, asked admission.Request) admission.Response {
@@ -163,18 +158,11 @@ func (c cronChange) schedule(spec *field.Path) field.ErrorList {
 }
 
 func (c cronChange) numbers(spec *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	notNegative := func(name string, value *int32) {
-		if value != nil && *value < 0 {
-			errs = append(errs, field.Invalid(spec.Child(name), *value, "must be greater than or equal to 0"))
-		}
-	}
-	notNegative("successfulJobsHistoryLimit", c.new.Spec.SuccessfulJobsHistoryLimit)
-	notNegative("failedJobsHistoryLimit", c.new.Spec.FailedJobsHistoryLimit)
-	if deadline := c.new.Spec.StartingDeadlineSeconds; deadline != nil && *deadline < 0 {
-		errs = append(errs, field.Invalid(spec.Child("startingDeadlineSeconds"), *deadline, "must be greater than or equal to 0"))
-	}
-	return errs
+	return slices.Concat(
+		notNegative(c.new.Spec.SuccessfulJobsHistoryLimit, spec.Child("successfulJobsHistoryLimit")),
+		notNegative(c.new.Spec.FailedJobsHistoryLimit, spec.Child("failedJobsHistoryLimit")),
+		notNegative(c.new.Spec.StartingDeadlineSeconds, spec.Child("startingDeadlineSeconds")),
+	)
 }
 
 func (c cronChange) policy(at *field.Path) field.ErrorList {

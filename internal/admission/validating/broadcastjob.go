@@ -29,12 +29,7 @@ type BroadcastJobOptions struct {
 
 // BroadcastJob returns the handler that validates BroadcastJobs of both versions, which have the same fields.
 func BroadcastJob(o BroadcastJobOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
-			return admission.Allowed("")
-		}
-		return o.written(ctx, asked)
-	})
+	return onWritten(o.written)
 }
 
 func (o BroadcastJobOptions) written(ctx context.Context, asked admission.Request) admission.Response {
@@ -104,9 +99,7 @@ func broadcastJobSpec(spec *v1beta1.BroadcastJobSpec, path *field.Path) field.Er
 	if kind := spec.FailurePolicy.Type; kind != "" && !slices.Contains(policies, kind) {
 		errs = append(errs, field.NotSupported(at.Child("type"), kind, policies))
 	}
-	if limit := spec.FailurePolicy.RestartLimit; limit < 0 {
-		errs = append(errs, field.Invalid(at.Child("restartLimit"), limit, "must be greater than or equal to 0"))
-	}
+	errs = append(errs, notNegative(&spec.FailurePolicy.RestartLimit, at.Child("restartLimit"))...)
 	template := path.Child("template")
 	if policy := spec.Template.Spec.RestartPolicy; policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
 		errs = append(errs, field.Invalid(template.Child("spec", "restartPolicy"), policy, "must be Never or OnFailure: the Pods of a job end"))
@@ -136,8 +129,8 @@ func completionPolicy(policy *v1beta1.BroadcastJobCompletionPolicy, path *field.
 		case seconds == nil:
 		case policy.Type == v1beta1.NeverComplete:
 			errs = append(errs, field.Invalid(path.Child(name), *seconds, name+" can only work with Always CompletionPolicyType"))
-		case *seconds < 0:
-			errs = append(errs, field.Invalid(path.Child(name), *seconds, "must be greater than or equal to 0"))
+		default:
+			errs = append(errs, notNegative(seconds, path.Child(name))...)
 		}
 	}
 	return errs

@@ -48,9 +48,9 @@ func (c change) validate(ctx context.Context) (findings, error) {
 	}
 	found.add(podErrors)
 	found.add(c.claims(spec.Child("volumeClaimTemplates")))
-	templateErrors, warnings := c.template(ctx, spec.Child("template"))
-	found.add(templateErrors)
-	found.warnings = warnings
+	if c.templateChanged() || c.claimsChanged() {
+		found.join(c.workload().checkTemplate(ctx, c.Templates, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates)))
+	}
 	return found, nil
 }
 
@@ -60,6 +60,10 @@ func (c change) workload() workload {
 		w.oldSelector = c.old.Spec.Selector
 	}
 	return w
+}
+
+func (f *findings) join(more findings) {
+	f.errors, f.warnings = append(f.errors, more.errors...), append(f.warnings, more.warnings...)
 }
 
 func (f *findings) add(errs field.ErrorList) { f.errors = append(f.errors, errs...) }
@@ -83,10 +87,7 @@ func (c change) name() field.ErrorList {
 
 func (c change) numbers(path *field.Path) field.ErrorList {
 	spec := &c.new.Spec
-	var errs field.ErrorList
-	if spec.Replicas != nil && *spec.Replicas < 0 {
-		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, "must be greater than or equal to 0"))
-	}
+	errs := notNegative(spec.Replicas, path.Child("replicas"))
 	if _, err := scaled(spec.ScaleStrategy.MaxUnavailable, replicas(spec)); err != nil {
 		errs = append(errs, field.Invalid(path.Child("scaleStrategy", "maxUnavailable"), spec.ScaleStrategy.MaxUnavailable, err.Error()))
 	}

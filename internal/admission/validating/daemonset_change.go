@@ -38,16 +38,8 @@ func (c daemonSetChange) validate(ctx context.Context) findings {
 	found.add(c.numbers(spec))
 	found.add(c.workload().checkSelector(spec))
 	found.add(c.strategy(spec.Child("updateStrategy")))
-	if !c.templateChanged() {
-		return found
-	}
-	template := spec.Child("template")
-	errs := c.workload().checkPodsRunForEver(template)
-	found.add(errs)
-	if len(errs) == 0 && c.Templates != nil {
-		verdict := judge(ctx, c.Templates, c.namespace, c.rawTemplate, template)
-		found.add(verdict.Errors)
-		found.warnings = verdict.Warnings
+	if c.templateChanged() {
+		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, c.rawTemplate))
 	}
 	return found
 }
@@ -58,13 +50,7 @@ func (c daemonSetChange) templateChanged() bool {
 
 func (c daemonSetChange) numbers(path *field.Path) field.ErrorList {
 	spec := &c.new.Spec
-	var errs field.ErrorList
-	if spec.MinReadySeconds < 0 {
-		errs = append(errs, field.Invalid(path.Child("minReadySeconds"), spec.MinReadySeconds, "must be greater than or equal to 0"))
-	}
-	if limit := spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
-		errs = append(errs, field.Invalid(path.Child("revisionHistoryLimit"), *limit, "must be greater than or equal to 0"))
-	}
+	errs := append(notNegative(&spec.MinReadySeconds, path.Child("minReadySeconds")), notNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
 	if burst := spec.BurstReplicas; burst != nil {
 		at := path.Child("burstReplicas")
 		if _, err := budget.Scaled(burst, 1, budget.Up); err != nil {
@@ -102,8 +88,8 @@ func (c daemonSetChange) strategy(path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at, rolling.Selector, "an empty selector matches every node: leave it out to update all"))
 		}
 	}
-	if details := rolling.InPlaceUpdateStrategy; details != nil && details.GracePeriodSeconds < 0 {
-		errs = append(errs, field.Invalid(path.Child("inPlaceUpdateStrategy", "gracePeriodSeconds"), details.GracePeriodSeconds, "must be greater than or equal to 0"))
+	if details := rolling.InPlaceUpdateStrategy; details != nil {
+		errs = append(errs, notNegative(&details.GracePeriodSeconds, path.Child("inPlaceUpdateStrategy", "gracePeriodSeconds"))...)
 	}
 	return append(errs, nodeLimits(rolling, path)...)
 }
@@ -167,7 +153,7 @@ func (c daemonSetChange) warnings() []string {
 	if c.old != nil && c.templateChanged() {
 		total := int(c.old.Status.DesiredNumberScheduled)
 		if kept, err := budget.Scaled(rolling.Partition, total, budget.Down); err == nil && total > 0 && kept >= total {
-			out = append(out, fmt.Sprintf("no node will be updated: partition %s keeps all %d at their old revision; lower it to start", rolling.Partition, total))
+			out = append(out, nothingMoves("node", rolling.Partition, total))
 		}
 	}
 	return out

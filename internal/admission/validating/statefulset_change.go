@@ -55,16 +55,8 @@ func (c statefulSetChange) validate(ctx context.Context) (findings, error) {
 		return findings{}, err
 	}
 	found.add(resize)
-	if !c.templateChanged() && !c.claimsChanged() {
-		return found, nil
-	}
-	template := spec.Child("template")
-	errs := c.workload().checkPodsRunForEver(template)
-	found.add(errs)
-	if len(errs) == 0 && c.Templates != nil {
-		verdict := judge(ctx, c.Templates, c.namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates), template)
-		found.add(verdict.Errors)
-		found.warnings = verdict.Warnings
+	if c.templateChanged() || c.claimsChanged() {
+		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates)))
 	}
 	return found, nil
 }
@@ -143,15 +135,13 @@ func (c statefulSetChange) numbers(path *field.Path) field.ErrorList {
 		{path.Child("minReadySeconds"), &spec.MinReadySeconds},
 		{path.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit},
 	} {
-		if number.value != nil && *number.value < 0 {
-			errs = append(errs, field.Invalid(number.path, *number.value, "must be greater than or equal to 0"))
-		}
+		errs = append(errs, notNegative(number.value, number.path)...)
 	}
 	if r := spec.Replicas; r != nil && *r > ordinal.MostReplicas {
 		errs = append(errs, field.Invalid(path.Child("replicas"), *r, fmt.Sprintf("must be less than or equal to %d", ordinal.MostReplicas)))
 	}
-	if o := spec.Ordinals; o != nil && o.Start < 0 {
-		errs = append(errs, field.Invalid(path.Child("ordinals", "start"), o.Start, "must be greater than or equal to 0"))
+	if o := spec.Ordinals; o != nil {
+		errs = append(errs, notNegative(&o.Start, path.Child("ordinals", "start"))...)
 	}
 	errs = append(errs, deadline(spec.ProgressDeadlineSeconds, minReadySeconds(spec), path.Child("progressDeadlineSeconds"))...)
 	policies := []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}
@@ -235,10 +225,7 @@ func (c statefulSetChange) strategy(path *field.Path) field.ErrorList {
 	}
 	rolling := strategy.RollingUpdate
 	path = path.Child("rollingUpdate")
-	var errs field.ErrorList
-	if n := rolling.Partition; n != nil && *n < 0 {
-		errs = append(errs, field.Invalid(path.Child("partition"), *n, "must be greater than or equal to 0"))
-	}
+	errs := notNegative(rolling.Partition, path.Child("partition"))
 	const mostMinReadySeconds = 300
 	if n := rolling.MinReadySeconds; n != nil && (*n < 0 || *n > mostMinReadySeconds) {
 		errs = append(errs, field.Invalid(path.Child("minReadySeconds"), *n, "must be no less than 0 and no more than 300 seconds"))

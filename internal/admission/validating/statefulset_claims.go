@@ -122,7 +122,7 @@ func (c statefulSetChange) warnings() []string {
 		return out
 	}
 	if kept, total := *rolling.Partition, *spec.Replicas; kept >= total && total > 0 {
-		out = append(out, fmt.Sprintf("no Pod will be updated: partition %d keeps all %d at their old revision; lower it to start", kept, total))
+		out = append(out, nothingMoves("Pod", kept, int(total)))
 	}
 	return out
 }

@@ -132,9 +132,7 @@ func validateInPlace(details *v1beta1.InPlaceUpdateStrategy, path *field.Path) f
 		{"imagePreDownloadTimeoutSeconds", details.ImagePreDownloadTimeoutSeconds},
 		{"imagePreDownloadMinUpdatedReadyPods", details.ImagePreDownloadMinUpdatedReadyPods},
 	} {
-		if number.value != nil && *number.value < 0 {
-			errs = append(errs, field.Invalid(path.Child(number.name), *number.value, "must be greater than or equal to 0"))
-		}
+		errs = append(errs, notNegative(number.value, path.Child(number.name))...)
 	}
 	if p := details.ImagePreDownloadParallelism; p != nil && !isCount(*p) {
 		errs = append(errs, field.Invalid(path.Child("imagePreDownloadParallelism"), p, "must be a number of 0 or more, not a percentage"))

@@ -1,7 +1,6 @@
 package validating
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,19 +53,6 @@ func claimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.E
 		seen.Insert(name)
 	}
 	return errs
-}
-
-// template checks a new template: first what this kind asks of it, then, by the API server, what every template must be.
-func (c change) template(ctx context.Context, path *field.Path) (field.ErrorList, []string) {
-	if !c.templateChanged() && !c.claimsChanged() {
-		return nil, nil
-	}
-	errs := c.workload().checkPodsRunForEver(path)
-	if len(errs) > 0 || c.Templates == nil {
-		return errs, nil
-	}
-	verdict := judge(ctx, c.Templates, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates), path)
-	return verdict.Errors, verdict.Warnings
 }
 
 // withClaims returns the template with a volume for each claim template, as its Pods will have. A volume of the same name is replaced where it

@@ -33,7 +33,7 @@ func (c change) rolloutWarnings() []string {
 	strategyChanged := c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy)
 	inPlace := rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
 	if c.old != nil && c.templateChanged() && total > 0 && kept >= total {
-		out = append(out, fmt.Sprintf("no Pod will be updated: partition %s keeps all %d at their old revision; lower it to start", rolling.Partition, total))
+		out = append(out, nothingMoves("Pod", rolling.Partition, total))
 	}
 	if surge, err := scaled(rolling.MaxSurge, total); err == nil && surge > 0 && inPlace && strategyChanged {
 		out = append(out, fmt.Sprintf("maxSurge %s with InPlaceIfPossible: up to %d Pods of an update are created anew instead of updated in place", rolling.MaxSurge, surge))

@@ -67,12 +67,34 @@ func (w workload) checkPodsRunForEver(template *field.Path) field.ErrorList {
 	return errs
 }
 
+// checkTemplate checks a template that is new: first what this kind asks of it, then, by the API server, what every template must be. It is raw as
+// it came, with all that this build does not know.
+func (w workload) checkTemplate(ctx context.Context, checker TemplateChecker, namespace string, raw map[string]any) findings {
+	path := field.NewPath("spec", "template")
+	errs := w.checkPodsRunForEver(path)
+	if len(errs) > 0 || checker == nil {
+		return findings{errors: errs}
+	}
+	verdict := judge(ctx, checker, namespace, raw, path)
+	return findings{errors: verdict.Errors, warnings: verdict.Warnings}
+}
+
+// notNegative checks a number that may be left out.
+func notNegative[N int32 | int64](value *N, path *field.Path) field.ErrorList {
+	if value == nil || *value >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *value, "must be greater than or equal to 0")}
+}
+
+// nothingMoves warns of a new template that a partition keeps from all Pods, or from the Pods of all nodes.
+func nothingMoves(what string, partition any, total int) string {
+	return fmt.Sprintf("no %s will be updated: partition %v keeps all %d at their old revision; lower it to start", what, partition, total)
+}
+
 // deadline checks a progressDeadlineSeconds: a Pod that becomes available as fast as it can must not exceed it.
 func deadline(seconds *int32, minReadySeconds int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if seconds != nil && *seconds < 0 {
-		errs = append(errs, field.Invalid(path, *seconds, "must be greater than or equal to 0"))
-	}
+	errs := notNegative(seconds, path)
 	if seconds != nil && *seconds <= minReadySeconds {
 		errs = append(errs, field.Invalid(path, *seconds, "must be greater than minReadySeconds"))
 	}

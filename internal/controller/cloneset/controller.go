@@ -45,8 +45,12 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet
 			if err == nil && c.Options.PreDownload {
 				s.PullJobs, err = r.ImagePullJobs(ctx, set.Namespace, set.UID)
 			}
+			if err != nil {
+				return Survey{}, err
+			}
 			s.Options, s.Taken = c.Options, c.Executor.Taken(set.UID)
-			return Take(s), err
+			v := Take(s)
+			return v, confirm(ctx, r, c.Live, v)
 		},
 		Plan: Plan,
 		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.CloneSet {

@@ -9,12 +9,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // instanceIDs hands out the ids of new Pods: first those whose claims wait for a Pod, then new ones.
@@ -87,9 +86,9 @@ func (v *Survey) templates(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 	if rev.Name == v.history.Update.Name {
 		return &v.Set.Spec.Template, v.Set.Spec.VolumeClaimTemplates, nil
 	}
-	template, err := revision.Template(rev)
+	template, err := v.history.Template(rev, &v.Set.Spec.Template)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
+		return nil, nil, err
 	}
 	encoded, ok := rev.Annotations[keys.RevisionClaimTemplates]
 	if !ok {
@@ -110,22 +109,8 @@ func (v *Survey) claimOwner() claim.Owner {
 }
 
 func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
-	template = template.DeepCopy()
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            v.Set.Name + "-" + id,
-			GenerateName:    v.Set.Name + "-",
-			Namespace:       v.Set.Namespace,
-			Labels:          template.Labels,
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{ownerReference(v.Set)},
-		},
-		Spec: template.Spec,
-	}
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
+	p := pod.New(template, v.Set, kind())
+	p.Name = v.Set.Name + "-" + id
 	p.Labels[keys.InstanceID] = id
 	v.workload().Start(p, rev)
 	return p

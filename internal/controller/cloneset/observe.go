@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 )
 
 // Observe makes every read of a pass. Names and labels of everything found are those of the moment now.
 func Observe(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet, now time.Time) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: now}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil || selector.Empty() {
+	selector, err := owner.Selector(set.Spec.Selector)
+	if err != nil {
 		// Nothing can be found with it; the plan says so.
 		return s, nil
 	}
@@ -34,4 +35,14 @@ func Observe(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet, now t
 		}
 	}
 	return s, nil
+}
+
+// confirm makes sure that the CloneSet is still there before Pods are added while others have its labels and no controller. A CloneSet never takes
+// those over, but they may be what its deletion has left behind, of which the cache of Pods can tell sooner than that of CloneSets.
+func confirm(ctx context.Context, r observe.Reader, live client.Reader, v Survey) error {
+	if v.problem != nil || v.scaleMoves().Create <= 0 {
+		return nil
+	}
+	_, err := r.Adoptable(ctx, live, v.Set, v.selector)
+	return err
 }

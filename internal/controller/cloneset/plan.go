@@ -54,9 +54,7 @@ func (m *member) isWhereWanted(wanted int) bool {
 }
 
 func recheck(v *Survey, b *plan.Builder) {
-	if wait := v.fleet.nextAvailable; wait > 0 {
-		b.Recheck(wait, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.fleet.nextAvailablePod, v.Set.Spec.MinReadySeconds))
-	}
+	v.fleet.awaited.Recheck(v.Set.Spec.MinReadySeconds, b)
 	if _, wait := progressOf(v); wait > 0 {
 		b.Recheck(wait, fmt.Sprintf("progressDeadlineSeconds %d are over", *v.Set.Spec.ProgressDeadlineSeconds))
 	}
@@ -77,12 +75,8 @@ func summary(v *Survey) string {
 		out.WriteString(", paused")
 	}
 	limit := func(name string, value *intstr.IntOrString, number int) {
-		if number == 0 && value == nil {
-			return
-		}
-		fmt.Fprintf(&out, ", %s %d", name, number)
-		if value != nil && value.Type == intstr.String {
-			fmt.Fprintf(&out, " (%s)", value.StrVal)
+		if number != 0 || value != nil {
+			fmt.Fprintf(&out, ", %s %s", name, budget.Words(number, value))
 		}
 	}
 	limit("partition", v.strategy.Partition, v.limits.Partition)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
@@ -32,19 +31,24 @@ const (
 // update then waits for the next pass.
 func scale(v *Survey, b *plan.Builder) bool {
 	back := comeBack(v, b)
-	moves := v.moves(func(m *member) bool {
-		return m.updated || (v.Options.PreparingUpdateAsUpdate && m.state == pub.LifecycleStatePreparingUpdate)
-	})
+	moves := v.scaleMoves()
 	if moves.Create > 0 && create(v, moves, b) {
 		return true
 	}
 	return remove(v, moves, b) || back
 }
 
+// scaleMoves asks the budget what is to be added and taken away.
+func (v *Survey) scaleMoves() budget.Moves {
+	return v.moves(func(m *member) bool {
+		return m.updated || (v.Options.PreparingUpdateAsUpdate && m.state == pub.LifecycleStatePreparingUpdate)
+	})
+}
+
 // comeBack takes Pods back into service that wait for their preDelete hook although their deletion is not wanted any more, because replicas
 // grew meanwhile. It does not where a hook marks Pods NotReady: their traffic has been drained already.
 func comeBack(v *Survey, b *plan.Builder) bool {
-	if lc := v.Set.Spec.Lifecycle; lc != nil && (marksNotReady(lc.PreDelete) || marksNotReady(lc.InPlaceUpdate)) {
+	if lifecycle.MarksNotReady(v.Set.Spec.Lifecycle) {
 		return false
 	}
 	leaving := 0
@@ -63,18 +67,10 @@ func comeBack(v *Survey, b *plan.Builder) bool {
 			continue
 		}
 		missing--
-		after := m.pod.DeepCopy()
-		lifecycle.Enter(after, pub.LifecycleStatePreparingNormal, v.Set.Spec.Lifecycle, v.Now)
-		chain := rollout.PodWrites(plan.Scale, m.pod, after)
-		chain[0].What, chain[0].Why = "back into service", "it is wanted again before its preDelete hook let it go"
-		b.Do(chain...)
+		b.Do(v.workload().ComeBack(m.pod, pub.LifecycleStatePreparingNormal)...)
 		m.settled, m.state, acted = true, pub.LifecycleStatePreparingNormal, true
 	}
 	return acted
-}
-
-func marksNotReady(hook *pub.LifecycleHook) bool {
-	return hook != nil && hook.MarkPodNotReady
 }
 
 // burst is the most Pods that one pass creates. Passes follow each other at once; the limit lets the first Pods become ready while the last
@@ -244,15 +240,9 @@ func (v *Survey) leastValuable(updated bool) []*member {
 // deletePod deletes a Pod and its claims, or, while its preDelete hook holds it, has it wait in PreparingDelete. It reports whether it
 // planned a write.
 func deletePod(v *Survey, m *member, why string, b *plan.Builder) bool {
-	if chain := v.workload().PrepareDelete(m.pod, plan.Scale); chain != nil {
-		if len(chain) == 0 {
-			b.Hold(plan.Hold{Name: m.pod.Name, Why: "its preDelete hook holds it"})
-			return false
-		}
-		chain[0].Why = why
-		b.Do(chain...)
-		m.settled = true
-		return true
+	if waits, told := v.workload().AwaitHook(m.pod, plan.Scale, why, b); waits {
+		m.settled = m.settled || told
+		return told
 	}
 	m.settled = true
 	b.Do(deletion(v, m, plan.Action{

@@ -28,18 +28,13 @@ func tidy(v *Survey, b *plan.Builder) {
 // which is written first: nothing would know afterwards whose they are.
 func releaseStrays(v *Survey, b *plan.Builder) {
 	for _, p := range v.release {
-		after := p.DeepCopy()
-		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
 		var chain plan.Chain
 		for _, c := range claim.Of(claim.InstanceID(p, v.Set.Name), v.Claims) {
 			if c.DeletionTimestamp == nil && !isOwnedBy(c, p.UID) {
 				chain = append(chain, v.handOver(c, p, "the Pod is let go"))
 			}
 		}
-		b.Do(append(chain, plan.Action{
-			Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after,
-			What: "release", Why: "its labels do not match the selector any more",
-		})...)
+		b.Do(append(chain, rollout.Release(p, ownerReference(v.Set), "its labels do not match the selector any more"))...)
 	}
 }
 

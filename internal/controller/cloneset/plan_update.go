@@ -24,11 +24,7 @@ func update(v *Survey, b *plan.Builder) {
 	if number == 0 {
 		return
 	}
-	if v.onDelete() || v.strategy.Paused {
-		why := "the update is paused"
-		if v.onDelete() {
-			why = "type OnDelete updates a Pod when the user deletes it"
-		}
+	if why := (rollout.Rest{OnDelete: v.onDelete(), Paused: v.strategy.Paused}).Why(); why != "" {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, number, target.Name)})
 		return
 	}
@@ -137,11 +133,7 @@ func (s *updateStep) update(m *member, b *plan.Builder) {
 		s.recreate(m, "recreate: "+way.Refusal, b)
 	case !s.refused:
 		s.refused = true
-		b.Hold(plan.Hold{
-			Why:     fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", m.pod.Name, s.target.Name, way.Refusal),
-			Event:   rollout.EventFailedUpdatePodInPlace,
-			Failure: plan.Rollout,
-		})
+		b.Hold(rollout.Refused(m.pod, s.target, way.Refusal))
 	}
 }
 

@@ -37,10 +37,12 @@ func isComplete(v *Survey, s v1beta1.CloneSetStatus) bool {
 
 // hasMoved compares what is seen with what the status said last.
 func hasMoved(v *Survey, now v1beta1.CloneSetStatus) bool {
-	was := v.Set.Status
-	return was.UpdateRevision != now.UpdateRevision ||
-		now.UpdatedReplicas > was.UpdatedReplicas ||
-		now.ReadyReplicas > was.ReadyReplicas ||
-		now.UpdatedReadyReplicas > was.UpdatedReadyReplicas ||
-		now.UpdatedAvailableReplicas > was.UpdatedAvailableReplicas
+	return countsOf(now).Beyond(countsOf(v.Set.Status))
+}
+
+func countsOf(s v1beta1.CloneSetStatus) progress.Counts {
+	return progress.Counts{
+		Revision: s.UpdateRevision, Updated: s.UpdatedReplicas, Ready: s.ReadyReplicas,
+		UpdatedReady: s.UpdatedReadyReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas,
+	}
 }

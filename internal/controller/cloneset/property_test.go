@@ -28,10 +28,14 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 		options := s.options()
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process { return start(c, options, pure(planned).In(w)) },
-			Act:   s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: invariant.Check,
+			Act:   s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.Converged(w.Cluster, s.set()) },
 		}
 	}}
+}
+
+func check(history []simulate.Change) []invariant.Violation {
+	return append(invariant.Check(history), invariant.CheckLeft(history)...)
 }
 
 func watched() []client.Object {
@@ -43,7 +47,7 @@ func pure(planned func(Survey) plan.Plan) promises.Planner[Snapshot, Survey] {
 }
 
 func start(c promises.Connection, options Options, planned func(Survey) plan.Plan) simulate.Process {
-	l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+	l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Glance, Workers: 1, Now: c.Now}, c.Cached, c.Live)
 	l.Plan = planned
 	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
 		promises.On(loop.OwnerEvents[*v1beta1.CloneSet](l.Forget)),

@@ -183,7 +183,7 @@ func (s *scenario) act() {
 	case n < 74:
 		edit(func(set *v1beta1.CloneSet) { set.Spec.MinReadySeconds = int32(s.Rand.Intn(5)) })
 	case n < 75:
-		s.Cluster.Delete(promises.UserActor, set)
+		s.Delete(set)
 	default:
 		s.actOnPod(set)
 	}
@@ -213,6 +213,7 @@ func (s *scenario) actOnPod(set *v1beta1.CloneSet) {
 
 // relent lifts what a user may set to keep a rollout from ending.
 func (s *scenario) relent() {
+	s.AwaitDeletion(s.key)
 	if s.set() == nil {
 		s.create()
 	}

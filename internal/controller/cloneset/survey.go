@@ -1,11 +1,9 @@
 package cloneset
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -53,9 +51,8 @@ type fleet struct {
 	leaving []*corev1.Pod
 	// usedIDs are the instance ids of all Pods.
 	usedIDs sets.Set[string]
-	// nextAvailable is the time until the next Pod becomes available by time alone; zero when none does.
-	nextAvailable    time.Duration
-	nextAvailablePod string
+	// awaited is the Pod that becomes available first by time alone.
+	awaited rollout.Awaited
 }
 
 // Take sorts a snapshot.
@@ -76,11 +73,8 @@ func Take(s Snapshot) Survey {
 func (v *Survey) readSpec() error {
 	spec := &v.Set.Spec
 	var err error
-	if v.selector, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
-		return fmt.Errorf("reading selector: %w", err)
-	}
-	if v.selector.Empty() {
-		return fmt.Errorf("reading selector: it is empty, which would select every Pod of the namespace")
+	if v.selector, err = owner.Selector(spec.Selector); err != nil {
+		return err
 	}
 	if spec.UpdateStrategy.RollingUpdate != nil && !v.onDelete() {
 		v.strategy = *spec.UpdateStrategy.RollingUpdate
@@ -134,9 +128,7 @@ func (v *Survey) sortFleet(pods []*corev1.Pod) fleet {
 		}
 		var wait time.Duration
 		m.available, wait = pod.Available(p, v.Set.Spec.MinReadySeconds, v.Now)
-		if wait > 0 && (f.nextAvailable == 0 || wait < f.nextAvailable) {
-			f.nextAvailable, f.nextAvailablePod = wait, p.Name
-		}
+		f.awaited.Note(p, wait)
 		f.members = append(f.members, m)
 	}
 	return f

@@ -53,6 +53,10 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		Cache: cached,
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.DaemonSet) (Survey, error) {
+			waits, err := hasPredecessor(ctx, c.Live, set)
+			if err != nil {
+				return Survey{}, err
+			}
 			// What is seen live is not to be unseen by a cache that is older.
 			s, err := Observe(ctx, r, c.Executor.Consistency.LookingLive(set.UID, live.Reader, c.Executor.Scheme), set)
 			if err != nil {
@@ -63,7 +67,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 					return Survey{}, err
 				}
 			}
-			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(set.UID)
+			s.Now, s.Options, s.Taken, s.Predecessor = c.Now(), c.Options, c.Executor.Taken(set.UID), waits
 			s.Failures = l.memory.failures(set.UID, set.Generation)
 			return Take(s), nil
 		},

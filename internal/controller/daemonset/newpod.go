@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
@@ -15,7 +14,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/podname"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
 // daemonScheduler is the scheduler of Pods that need none, because they are created with their node.
@@ -37,12 +35,9 @@ func (v *Survey) newPods() *pods {
 
 // create returns the write that creates the Pod of a node at a revision.
 func (n *pods) create(at *place, rev *appsv1.ControllerRevision, why string) (plan.Action, error) {
-	template := &n.Set.Spec.Template
-	if rev.Name != n.history.Update.Name {
-		var err error
-		if template, err = revision.Template(rev); err != nil {
-			return plan.Action{}, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
-		}
+	template, err := n.history.Template(rev, &n.Set.Spec.Template)
+	if err != nil {
+		return plan.Action{}, err
 	}
 	p := n.podOf(template, rev, at.name)
 	p.Name = n.name(at, rev)
@@ -54,30 +49,12 @@ func (n *pods) create(at *place, rev *appsv1.ControllerRevision, why string) (pl
 }
 
 func (n *pods) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, node string) *corev1.Pod {
-	template = template.DeepCopy()
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName:    n.Set.Name + "-",
-			Namespace:       n.Set.Namespace,
-			Labels:          template.Labels,
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{ownerReference(n.Set)},
-		},
-		Spec: template.Spec,
-	}
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
+	p := pod.New(template, n.Set, kind())
 	maps.Copy(p.Labels, n.workload().RevisionLabels(rev))
 	if generation := n.Set.Annotations[keys.TemplateGeneration]; generation != "" {
 		p.Labels[keys.PodTemplateGeneration] = generation
 	}
-	for _, gate := range n.gates() {
-		if !pod.HasReadinessGate(p, gate) {
-			p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
-		}
-	}
+	pod.AddReadinessGates(p, n.gates()...)
 	p.Spec.Tolerations = nodefit.Tolerations(&p.Spec)
 	if n.Options.BindPods {
 		p.Spec.NodeName, p.Spec.SchedulerName = node, daemonScheduler

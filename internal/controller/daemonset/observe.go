@@ -2,12 +2,15 @@ package daemonset
 
 import (
 	"context"
+	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 )
 
 // Observe makes every read of a pass. Live reads around the cache.
@@ -16,8 +19,8 @@ import (
 // and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans are read live.
 func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1beta1.DaemonSet) (Snapshot, error) {
 	s := Snapshot{Set: set}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil || selector.Empty() || set.DeletionTimestamp != nil {
+	selector, err := owner.Selector(set.Spec.Selector)
+	if err != nil || set.DeletionTimestamp != nil {
 		// Nothing can be found with it, or nothing is to be done; the plan says so.
 		return s, nil
 	}
@@ -36,4 +39,22 @@ func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1b
 	}
 	s.Nodes, err = r.Nodes(ctx)
 	return s, err
+}
+
+// hasPredecessor reports whether a DaemonSet of Kubernetes of the same name is being deleted. It has its Pods until the garbage collector has taken
+// its name off each of them, or deleted them; until then, every node seems to lack one of ours. It matters for a DaemonSet alone that nobody has
+// looked at yet.
+func hasPredecessor(ctx context.Context, live client.Reader, set *v1beta1.DaemonSet) (bool, error) {
+	if set.Status.ObservedGeneration != 0 {
+		return false, nil
+	}
+	var native appsv1.DaemonSet
+	err := live.Get(ctx, client.ObjectKeyFromObject(set), &native)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for a DaemonSet of Kubernetes of the same name: %w", err)
+	}
+	return native.DeletionTimestamp != nil, nil
 }

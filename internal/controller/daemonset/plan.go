@@ -3,14 +3,14 @@ package daemonset
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -23,6 +23,9 @@ const (
 	eventSucceededDaemonPod = "SucceededDaemonPod"
 	eventSelectingAll       = "SelectingAll"
 )
+
+// predecessorLook is how often is looked whether a DaemonSet of Kubernetes of the same name is gone, of which no event tells.
+const predecessorLook = time.Second
 
 // errSelectsAll is the problem of a DaemonSet that would own every Pod of its namespace.
 var errSelectsAll = errors.New("This daemon set is selecting all pods. A non-empty selector is required.") //nolint:staticcheck // Wire: the message of an event
@@ -44,6 +47,13 @@ func Plan(v Survey) plan.Plan {
 		return p
 	case v.problem != nil:
 		return b.Stop(v.problem)
+	case v.Predecessor:
+		b.Hold(plan.Hold{
+			Name: v.Set.Name, Failure: plan.Scale,
+			Why: fmt.Sprintf("DaemonSet %s of Kubernetes is being deleted: no Pod is created until it has let go of its own", v.Set.Name),
+		})
+		b.Recheck(predecessorLook, "the DaemonSet of Kubernetes may be gone")
+		return b.Plan()
 	}
 	rollout.WriteHistory(v.history, b)
 	if adopt(&v, b) {
@@ -60,9 +70,7 @@ func Plan(v Survey) plan.Plan {
 	}
 	s.tellOfBurst()
 	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
-	if v.nextAvailable > 0 {
-		b.Recheck(v.nextAvailable, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.nextAvailablePod, v.Set.Spec.MinReadySeconds))
-	}
+	v.awaited.Recheck(v.Set.Spec.MinReadySeconds, b)
 	return b.Plan()
 }
 
@@ -96,10 +104,7 @@ func summary(v *Survey) string {
 		out.WriteString(", paused")
 	}
 	limit := func(name string, value *intstr.IntOrString, number int) {
-		fmt.Fprintf(&out, ", %s %d", name, number)
-		if value != nil && value.Type == intstr.String {
-			fmt.Fprintf(&out, " (%s)", value.StrVal)
-		}
+		fmt.Fprintf(&out, ", %s %s", name, budget.Words(number, value))
 	}
 	if v.limits.Partition > 0 {
 		limit("partition", v.strategy.Partition, v.limits.Partition)
@@ -118,12 +123,7 @@ func summary(v *Survey) string {
 // adopt takes Pods over that nobody controls, such as those that a DaemonSet of Kubernetes has left behind, and reports whether there are any.
 func adopt(v *Survey, b *plan.Builder) bool {
 	for _, p := range v.Orphans {
-		after := p.DeepCopy()
-		after.OwnerReferences = append(after.OwnerReferences, ownerReference(v.Set))
-		b.First(plan.Action{
-			Verb: plan.Update, Concern: plan.Scale, Before: p, After: after,
-			What: "adopt", Why: "it has the labels of a Pod of this DaemonSet, and no controller",
-		})
+		b.First(rollout.Adopt(p, ownerReference(v.Set)))
 	}
 	return len(v.Orphans) > 0
 }
@@ -131,12 +131,7 @@ func adopt(v *Survey, b *plan.Builder) bool {
 // release lets go of Pods whose labels were changed such that the selector does not match them any more.
 func (s *step) release() {
 	for _, p := range s.Survey.release {
-		after := p.DeepCopy()
-		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == s.Set.UID })
-		s.b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after,
-			What: "release", Why: "its labels do not match the selector any more",
-		})
+		s.b.Do(rollout.Release(p, ownerReference(s.Set), "its labels do not match the selector any more"))
 	}
 }
 

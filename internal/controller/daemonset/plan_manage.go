@@ -9,8 +9,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rollout"
-	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodeupdate"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
@@ -106,11 +104,7 @@ func (s *step) tendHooked(p *place, running int) {
 		switch {
 		case !m.waitsToGo():
 		case running == 0 && (m.updated || !s.unwanted(p)):
-			after := m.pod.DeepCopy()
-			lifecycle.Enter(after, pub.LifecycleStateNormal, s.Set.Spec.Lifecycle, s.Now)
-			chain := rollout.PodWrites(plan.Scale, m.pod, after)
-			chain[0].What, chain[0].Why = "back into service", "it is wanted again before its preDelete hook let it go"
-			s.b.Do(chain...)
+			s.b.Do(s.workload().ComeBack(m.pod, pub.LifecycleStateNormal)...)
 			m.settled = true
 			running++
 		default:
@@ -140,7 +134,7 @@ func (s *step) removeEnded(p *place, m *member) {
 	}
 	chain := s.remove(m, plan.Scale, why)
 	switch {
-	case len(chain) == 0 || chain[0].Verb != plan.Delete:
+	case len(chain) == 0:
 	case m.pod.Status.Phase == corev1.PodFailed:
 		s.b.Hold(plan.Hold{
 			Name: m.pod.Name, Event: eventFailedDaemonPod,
@@ -152,20 +146,14 @@ func (s *step) removeEnded(p *place, m *member) {
 	}
 }
 
-// remove deletes a Pod, or, while its preDelete hook holds it, has it wait in PreparingDelete. It returns what it planned.
+// remove deletes a Pod, or, while its preDelete hook holds it, has it wait in PreparingDelete. It returns the deletion, if it planned one.
 func (s *step) remove(m *member, concern plan.Concern, why string) plan.Chain {
 	if m.leaving || m.settled {
 		return nil
 	}
-	if chain := s.workload().PrepareDelete(m.pod, concern); chain != nil {
+	if waits, _ := s.workload().AwaitHook(m.pod, concern, why, s.b); waits {
 		m.settled = true
-		if len(chain) == 0 {
-			s.b.Hold(plan.Hold{Name: m.pod.Name, Why: "its preDelete hook holds it"})
-			return nil
-		}
-		chain[0].Why = why
-		s.b.Do(chain...)
-		return chain
+		return nil
 	}
 	if s.deletes == 0 {
 		s.late++

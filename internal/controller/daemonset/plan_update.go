@@ -15,7 +15,7 @@ import (
 // that surge leaves behind.
 func (s *step) update() {
 	nodes := s.nodes()
-	if why := s.resting(); why != "" {
+	if why := (rollout.Rest{OnDelete: s.onDelete(), Paused: s.paused()}).Why(); why != "" {
 		old := 0
 		for _, n := range nodes {
 			if n.Old != nodeupdate.Absent {
@@ -40,17 +40,6 @@ func (s *step) update() {
 	if waiting := len(next.Wait); waiting > 0 {
 		s.b.Hold(plan.Hold{Name: next.Wait[0], Why: fmt.Sprintf("%d nodes wait: maxUnavailable %d is used up, %d have no available Pod", waiting, s.limits.MaxUnavailable, next.Used)})
 	}
-}
-
-// resting says why the update does nothing; nothing where it does.
-func (s *step) resting() string {
-	switch {
-	case s.onDelete():
-		return "type OnDelete updates a Pod when the user deletes it"
-	case s.paused():
-		return "the update is paused"
-	}
-	return ""
 }
 
 // surge creates new Pods beside old ones; tending the pairs later on takes the old ones away.

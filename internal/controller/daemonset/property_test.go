@@ -27,10 +27,14 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 		s := newScenario(w)
 		return promises.Scenario{
 			Start: starter(w, s.options(), planned),
-			Act:   s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: invariant.CheckDaemonSet,
+			Act:   s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.DaemonsConverged(w.Cluster, s.set()) },
 		}
 	}}
+}
+
+func check(history []simulate.Change) []invariant.Violation {
+	return append(invariant.CheckDaemonSet(history), invariant.CheckLeft(history)...)
 }
 
 func watched() []client.Object {

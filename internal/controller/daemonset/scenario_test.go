@@ -183,7 +183,7 @@ func (s *scenario) act() {
 			}
 		})
 	case n < 55:
-		s.Cluster.Delete(promises.UserActor, set)
+		s.Delete(set)
 	case n < 75:
 		s.actOnNode()
 	default:
@@ -236,6 +236,7 @@ func (s *scenario) actOnPod() {
 
 // relent lifts what a user may set to keep a rollout from ending.
 func (s *scenario) relent() {
+	s.AwaitDeletion(s.key)
 	if s.set() == nil {
 		s.create()
 	}

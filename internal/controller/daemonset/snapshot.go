@@ -27,6 +27,8 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Orphans are those that its selector matches and nobody controls. No more of them may be known than their metadata.
 	Orphans []*corev1.Pod
+	// Predecessor means that a DaemonSet of Kubernetes of the same name is being deleted, whose Pods may become orphans any moment.
+	Predecessor bool
 	// Nodes are all nodes of the cluster.
 	Nodes []*corev1.Node
 	// Revisions are those that the DaemonSet controls, and those that its selector matches and nobody controls.

@@ -20,7 +20,9 @@ func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
 	if v.Set.DeletionTimestamp != nil {
 		return s
 	}
-	s.ObservedGeneration = v.Set.Generation
+	if !v.Predecessor {
+		s.ObservedGeneration = v.Set.Generation
+	}
 	if v.problem != nil {
 		v.setCondition(&s, v1beta1.DaemonSetConditionFailedUpdate, v.problem.Error())
 		return s

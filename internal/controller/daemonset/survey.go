@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,9 +45,8 @@ type Survey struct {
 	kept map[string]bool
 	// release are Pods that the DaemonSet controls and whose labels it no longer selects.
 	release []*corev1.Pod
-	// nextAvailable is the time until the next Pod becomes available by time alone; zero when none does.
-	nextAvailable    time.Duration
-	nextAvailablePod string
+	// awaited is the Pod that becomes available first by time alone.
+	awaited rollout.Awaited
 	// problem is what can't be read in the spec; nothing is planned then.
 	problem error
 }
@@ -79,11 +79,11 @@ func Take(s Snapshot) Survey {
 func (v *Survey) readSpec() error {
 	spec := &v.Set.Spec
 	var err error
-	if v.selector, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
-		return fmt.Errorf("reading selector: %w", err)
-	}
-	if v.selector.Empty() {
-		return errSelectsAll
+	if v.selector, err = owner.Selector(spec.Selector); err != nil {
+		if errors.Is(err, owner.ErrSelectsAll) {
+			return errSelectsAll
+		}
+		return err
 	}
 	if spec.UpdateStrategy.RollingUpdate != nil && !v.onDelete() {
 		v.strategy = *spec.UpdateStrategy.RollingUpdate
@@ -165,8 +165,8 @@ func (v *Survey) sortPods(pods []*corev1.Pod) {
 		m.updated, m.ready = updated.has(p), pod.IsReady(p)
 		var wait time.Duration
 		m.available, wait = pod.Available(p, v.Set.Spec.MinReadySeconds, v.Now)
-		if wait > 0 && !m.leaving && (v.nextAvailable == 0 || wait < v.nextAvailable) {
-			v.nextAvailable, v.nextAvailablePod = wait, p.Name
+		if !m.leaving {
+			v.awaited.Note(p, wait)
 		}
 		at := v.byName[name]
 		if at == nil {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
 	"github.com/seed-69ecc383/kruise/test/invariant"
@@ -51,15 +52,15 @@ func (h *heir) create(object client.Object) client.Object {
 	return stored
 }
 
-// inherit lets go of the Pods as deleting their DaemonSet does that leaves them behind, and then creates ours.
-func (h *heir) inherit() {
+// inherit deletes the DaemonSet such that its Pods stay, and creates ours: at once, or after that one is gone.
+func (h *heir) inherit(atOnce bool) {
 	if h.before == nil {
 		return
 	}
-	for _, object := range h.cluster.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
-		simulate.Update(h.cluster, "garbage collector", object.(*corev1.Pod), func(p *corev1.Pod) { p.OwnerReferences = nil })
+	h.cluster.Orphan(promises.UserActor, h.before)
+	for key := h.cluster.KeyOf(h.before); !atOnce && h.cluster.Get(key) != nil; {
+		h.cluster.Housekeep()
 	}
-	h.cluster.Delete(promises.UserActor, h.before)
 	h.before = nil
 	set := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "default"}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: podTemplate().Labels}
@@ -67,6 +68,8 @@ func (h *heir) inherit() {
 	set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType
 	h.create(set)
 }
+
+const ruleBeside = "no Pod beside another"
 
 // createdBeside finds the Pods that were created on a node that had one, whoever controlled that.
 func createdBeside(history []simulate.Change) []invariant.Violation {
@@ -83,7 +86,7 @@ func createdBeside(history []simulate.Change) []invariant.Violation {
 		}
 		for _, other := range pods {
 			if c.Before == nil && c.Pass != nil && nodefit.NodeOf(other) == nodefit.NodeOf(p) {
-				out = append(out, invariant.Violation{Rule: "no Pod beside another", Revision: c.Revision, Text: p.Name + " is created beside " + other.Name})
+				out = append(out, invariant.Violation{Rule: ruleBeside, Revision: c.Revision, Text: p.Name + " is created beside " + other.Name})
 			}
 		}
 		pods[p.Name] = p
@@ -91,13 +94,27 @@ func createdBeside(history []simulate.Change) []invariant.Violation {
 	return out
 }
 
-// TestTakeoverCreatesNoPod has caches, each at its own pace, tell of the new DaemonSet before they tell that nobody controls the Pods any more.
+// TestTakeoverCreatesNoPod has caches, each at its own pace, tell of the new DaemonSet before they tell that nobody controls the Pods any more, and
+// has it created while the garbage collector is still about to let go of them.
 func TestTakeoverCreatesNoPod(t *testing.T) {
-	s := suite(Plan)
+	for name, atOnce := range map[string]bool{"after the other one is gone": false, "while it is being deleted": true} {
+		t.Run(name, func(t *testing.T) { takeover(atOnce, Plan).Hold(t) })
+	}
+	t.Run("it does not wait for the other one", func(t *testing.T) {
+		takeover(true, func(v Survey) plan.Plan {
+			v.Predecessor = false
+			return Plan(v)
+		}).Break(t, ruleBeside)
+	})
+}
+
+func takeover(atOnce bool, planned func(Survey) plan.Plan) promises.Suite {
+	s := suite(planned)
 	s.Populate = func(w *promises.World) promises.Scenario {
 		h := newHeir(w.Cluster)
+		inherit := func() { h.inherit(atOnce) }
 		return promises.Scenario{
-			Start: starter(w, Options{}, Plan), Act: h.inherit, Relent: h.inherit,
+			Start: starter(w, Options{}, planned), Act: inherit, Relent: inherit,
 			Check: createdBeside,
 			Converged: func() []string {
 				var out []string
@@ -110,5 +127,5 @@ func TestTakeoverCreatesNoPod(t *testing.T) {
 			},
 		}
 	}
-	s.Hold(t)
+	return s
 }

@@ -2,11 +2,11 @@ package statefulset
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -14,7 +14,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
 // Labels by which a Pod says its name and its ordinal. Wire: those of the StatefulSets of Kubernetes.
@@ -26,7 +25,7 @@ const (
 // newPod returns the writes that create the Pod of a slot at the revision: what its claims need, then the Pod. Where a former claim is still on its
 // way out, there are none, and wait says so.
 func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chain, wait string, err error) {
-	template, err := v.template(rev)
+	template, err := v.history.Template(rev, &v.Set.Spec.Template)
 	if err != nil {
 		return nil, "", err
 	}
@@ -56,40 +55,13 @@ func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Cha
 	}), "", nil
 }
 
-// template returns the Pod template of a revision. That of the update revision is in the spec.
-func (v *Survey) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
-	if rev.Name == v.history.Update.Name {
-		return v.Set.Spec.Template.DeepCopy(), nil
-	}
-	template, err := revision.Template(rev)
-	if err != nil {
-		return nil, fmt.Errorf("reading the template of revision %s: %w", rev.Name, err)
-	}
-	return template, nil
-}
-
 func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            s.name,
-			GenerateName:    v.Set.Name + "-",
-			Namespace:       v.Set.Namespace,
-			Labels:          template.Labels,
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{ownerReference(v.Set)},
-		},
-		Spec: template.Spec,
-	}
+	p := pod.New(template, v.Set, kind())
+	p.Name = s.name
 	p.Spec.Hostname, p.Spec.Subdomain = s.name, v.Set.Spec.ServiceName
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
 	p.Labels[labelPodName] = s.name
 	p.Labels[labelPodIndex] = strconv.Itoa(int(s.ordinal))
-	for key, value := range v.workload().RevisionLabels(rev) {
-		p.Labels[key] = value
-	}
+	maps.Copy(p.Labels, v.workload().RevisionLabels(rev))
 	v.start(p)
 	return p
 }
@@ -104,18 +76,10 @@ func (v *Survey) start(p *corev1.Pod) {
 	}
 	lifecycle.Enter(p, state, hooks, v.Now)
 	if v.inPlace() {
-		addGate(p, pub.InPlaceUpdateReady)
+		pod.AddReadinessGates(p, pub.InPlaceUpdateReady)
 	}
-	if hooks != nil && (marksNotReady(hooks.PreDelete) || marksNotReady(hooks.InPlaceUpdate)) {
-		addGate(p, pub.KruisePodReady)
-	}
-}
-
-func marksNotReady(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
-
-func addGate(p *corev1.Pod, gate corev1.PodConditionType) {
-	if !pod.HasReadinessGate(p, gate) {
-		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
+	if lifecycle.MarksNotReady(hooks) {
+		pod.AddReadinessGates(p, pub.KruisePodReady)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
+	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 )
 
 // observer makes the reads of a pass.
@@ -35,8 +35,8 @@ type options struct {
 // observe makes every read of a pass. Names and labels of everything found are those of the moment now.
 func (o observer) observe(ctx context.Context, set *v1beta1.StatefulSet) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: o.now(), Options: o.Options}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil || selector.Empty() {
+	selector, err := owner.Selector(set.Spec.Selector)
+	if err != nil {
 		// Nothing can be found with it; the plan says so.
 		return s, nil
 	}

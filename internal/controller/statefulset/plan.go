@@ -2,16 +2,12 @@ package statefulset
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
-	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -52,9 +48,7 @@ func Plan(v Survey) plan.Plan {
 		b.Hold(plan.Hold{Why: err.Error()})
 	}
 	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
-	if v.nextAvailable > 0 {
-		b.Recheck(v.nextAvailable, fmt.Sprintf("%s becomes available (minReadySeconds %d)", v.nextAvailablePod, v.limits.minReadySeconds))
-	}
+	v.awaited.Recheck(v.limits.minReadySeconds, b)
 	if _, wait := v.progressOf(); wait > 0 {
 		b.Recheck(wait, fmt.Sprintf("progressDeadlineSeconds %d are over", *v.Set.Spec.ProgressDeadlineSeconds))
 	}
@@ -92,24 +86,16 @@ func summary(v *Survey) string {
 // pass, which sees them whole.
 func adopt(v *Survey, b *plan.Builder) {
 	for _, p := range v.adopt {
-		after := p.DeepCopy()
-		after.OwnerReferences = append(after.OwnerReferences, ownerReference(v.Set))
-		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after, FailedEvent: eventFailedUpdate,
-			What: "adopt", Why: "it has the labels and the name of a Pod of this StatefulSet, and no controller",
-		})
+		action := rollout.Adopt(p, ownerReference(v.Set))
+		action.FailedEvent = eventFailedUpdate
+		b.Do(action)
 	}
 }
 
 // release lets go of Pods whose labels or whose name do not fit any more.
 func release(v *Survey, b *plan.Builder) {
 	for _, p := range v.release {
-		after := p.DeepCopy()
-		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
-		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after,
-			What: "release", Why: "its labels or its name do not match any more",
-		})
+		b.Do(rollout.Release(p, ownerReference(v.Set), "its labels or its name do not match any more"))
 	}
 }
 
@@ -147,11 +133,7 @@ func (v *Survey) isUnwanted(s *slot) bool {
 // settleDeletion deletes a Pod whose preDelete hook has let go, or takes one back into service that is wanted again.
 func (v *Survey) settleDeletion(m *member, unwanted bool, b *plan.Builder) {
 	if !unwanted {
-		after := m.pod.DeepCopy()
-		lifecycle.Enter(after, pub.LifecycleStateNormal, v.Set.Spec.Lifecycle, v.Now)
-		chain := rollout.PodWrites(plan.Scale, m.pod, after)
-		chain[0].What, chain[0].Why = "back into service", "it is wanted again before its preDelete hook let it go"
-		b.Do(chain...)
+		b.Do(v.workload().ComeBack(m.pod, pub.LifecycleStateNormal)...)
 		m.settled = true
 		return
 	}
@@ -187,14 +169,8 @@ type deletion struct {
 // delete deletes a Pod, after its claims have been told what to go along with, or, while its preDelete hook holds it, has it wait in
 // PreparingDelete.
 func (v *Survey) delete(m *member, d deletion, b *plan.Builder) {
-	if chain := v.workload().PrepareDelete(m.pod, d.concern); chain != nil {
-		if len(chain) == 0 {
-			b.Hold(plan.Hold{Name: m.pod.Name, Why: "its preDelete hook holds it"})
-			return
-		}
-		chain[0].Why = d.why
-		b.Do(chain...)
-		m.settled = true
+	if waits, told := v.workload().AwaitHook(m.pod, d.concern, d.why, b); waits {
+		m.settled = m.settled || told
 		return
 	}
 	event := d.event

@@ -37,11 +37,7 @@ func update(v *Survey, complete bool, b *plan.Builder) {
 	if len(outdated) == 0 {
 		return
 	}
-	if v.onDelete() || v.strategy.Paused {
-		why := "the update is paused"
-		if v.onDelete() {
-			why = "type OnDelete updates a Pod when the user deletes it"
-		}
+	if why := (rollout.Rest{OnDelete: v.onDelete(), Paused: v.strategy.Paused}).Why(); why != "" {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, len(outdated), v.history.Update.Name)})
 		return
 	}
@@ -141,10 +137,7 @@ func (u *updater) refuse(s *slot, refusal, why string) {
 		return
 	}
 	s.member.settled = true
-	u.b.Hold(plan.Hold{
-		Name: s.name, Why: fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", s.name, u.history.Update.Name, refusal),
-		Event: rollout.EventFailedUpdatePodInPlace, Failure: plan.Rollout,
-	})
+	u.b.Hold(rollout.Refused(s.member.pod, u.history.Update, refusal))
 }
 
 // recreate deletes a Pod, whose slot is then filled anew.

@@ -42,10 +42,12 @@ func (v *Survey) progressOf() (v1beta1.StatefulSetCondition, time.Duration) {
 // hasMoved compares what is seen with what the status said last. A Pod less is progress as well: surplus ones go one after the other.
 func (v *Survey) hasMoved(now v1beta1.StatefulSetStatus) bool {
 	was := v.Set.Status
-	return was.UpdateRevision != now.UpdateRevision ||
-		now.Replicas < was.Replicas && was.Replicas > v.replicas() ||
-		now.UpdatedReplicas > was.UpdatedReplicas ||
-		now.ReadyReplicas > was.ReadyReplicas ||
-		now.UpdatedReadyReplicas > was.UpdatedReadyReplicas ||
-		now.UpdatedAvailableReplicas > was.UpdatedAvailableReplicas
+	return countsOf(now).Beyond(countsOf(was)) || now.Replicas < was.Replicas && was.Replicas > v.replicas()
+}
+
+func countsOf(s v1beta1.StatefulSetStatus) progress.Counts {
+	return progress.Counts{
+		Revision: s.UpdateRevision, Updated: s.UpdatedReplicas, Ready: s.ReadyReplicas,
+		UpdatedReady: s.UpdatedReadyReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas,
+	}
 }

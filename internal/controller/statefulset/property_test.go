@@ -1,14 +1,10 @@
 package statefulset
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -34,14 +30,18 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				l := NewLoop(Config{Options: options, Executor: c.Executor, Live: glance{w.Cluster}, Workers: 1, Now: c.Now}, c.Cached, c.Live)
+				l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Glance, Workers: 1, Now: c.Now}, c.Cached, c.Live)
 				l.Plan = planner.In(w)
 				return process(l)
 			},
-			Act: s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: invariant.CheckStatefulSet,
+			Act: s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.StatefulSetConverged(w.Cluster, heeded(s.set(), options)) },
 		}
 	}}
+}
+
+func check(history []simulate.Change) []invariant.Violation {
+	return append(invariant.CheckStatefulSet(history), invariant.CheckLeft(history)...)
 }
 
 func watched() []client.Object {
@@ -64,22 +64,4 @@ func heeded(set *v1beta1.StatefulSet, options Options) *v1beta1.StatefulSet {
 		set.Spec.PersistentVolumeClaimRetentionPolicy = nil
 	}
 	return set
-}
-
-// glance reads around the cache without counting as a look at the cluster: what it shows only keeps the controller from adopting.
-type glance struct{ cluster *simulate.Cluster }
-
-func (g glance) Get(_ context.Context, name client.ObjectKey, out client.Object, _ ...client.GetOption) error {
-	key := g.cluster.KeyOf(out)
-	key.Namespace, key.Name = name.Namespace, name.Name
-	stored, ok := g.cluster.Get(key).(*v1beta1.StatefulSet)
-	if !ok {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "statefulsets"}, name.Name)
-	}
-	stored.DeepCopyInto(out.(*v1beta1.StatefulSet))
-	return nil
-}
-
-func (glance) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("nothing is listed around the cache")
 }

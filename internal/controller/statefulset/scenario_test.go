@@ -244,7 +244,7 @@ func (s *scenario) act() {
 			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates[:0:0], claimTemplate("data"), claimTemplate("more"))
 		})
 	case n < 75:
-		s.Cluster.Delete(promises.UserActor, set)
+		s.Delete(set)
 	default:
 		s.actOnPod()
 	}
@@ -271,6 +271,7 @@ func (s *scenario) actOnPod() {
 
 // relent lifts what a user may set to keep a rollout from ending.
 func (s *scenario) relent() {
+	s.AwaitDeletion(s.key)
 	if s.set() == nil {
 		s.create()
 	}

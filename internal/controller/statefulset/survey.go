@@ -43,9 +43,8 @@ type Survey struct {
 	claims map[string]*corev1.PersistentVolumeClaim
 	// adopt are Pods that become the StatefulSet's, and release those that its selector or its name do not fit any more.
 	adopt, release []*corev1.Pod
-	// nextAvailable is the time until the next Pod becomes available by time alone; zero when none does.
-	nextAvailable    time.Duration
-	nextAvailablePod string
+	// awaited is the Pod that becomes available first by time alone.
+	awaited rollout.Awaited
 	// problem is what can't be read in the spec; nothing is planned then.
 	problem error
 }
@@ -114,11 +113,8 @@ func Take(s Snapshot) Survey {
 func (v *Survey) readSpec() (ordinal.Reserved, error) {
 	spec := &v.Set.Spec
 	var err error
-	if v.selector, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
-		return ordinal.Reserved{}, fmt.Errorf("reading selector: %w", err)
-	}
-	if v.selector.Empty() {
-		return ordinal.Reserved{}, fmt.Errorf("reading selector: it is empty, which would select every Pod of the namespace")
+	if v.selector, err = owner.Selector(spec.Selector); err != nil {
+		return ordinal.Reserved{}, err
 	}
 	if v.replicas() > ordinal.MostReplicas {
 		return ordinal.Reserved{}, fmt.Errorf("replicas is %d: a StatefulSet can have up to %d", v.replicas(), ordinal.MostReplicas)
@@ -234,8 +230,8 @@ func (v *Survey) member(p *corev1.Pod, n int32) *member {
 	if m.available && !inplace.Progress(p, v.Options.InPlace).Done {
 		m.available = false
 	}
-	if wait > 0 && !m.leaving && (v.nextAvailable == 0 || wait < v.nextAvailable) {
-		v.nextAvailable, v.nextAvailablePod = wait, p.Name
+	if !m.leaving {
+		v.awaited.Note(p, wait)
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -40,6 +41,14 @@ type Limits struct {
 
 // Expected returns the number of Pods that the update revision is wanted on.
 func (l Limits) Expected() int { return l.Replicas - l.Partition }
+
+// Words says a number, and of which percentage it was made, if of one: 2, or 2 (20%).
+func Words(number int, of *intstr.IntOrString) string {
+	if of == nil || of.Type != intstr.String {
+		return strconv.Itoa(number)
+	}
+	return fmt.Sprintf("%d (%s)", number, of.StrVal)
+}
 
 // Resolve turns a strategy into numbers. It fails on a value that is neither a number nor a percentage, or is negative; the error names the
 // field and the value.

@@ -29,6 +29,14 @@ type Mark struct {
 	Key       string `json:"key"`
 }
 
+// MarksNotReady reports whether a hook for deletions or updates takes the Pods that it holds out of service.
+func MarksNotReady(lifecycle *pub.Lifecycle) bool {
+	lc := hooks(lifecycle)
+	return marksNotReady(lc.PreDelete) || marksNotReady(lc.InPlaceUpdate)
+}
+
+func marksNotReady(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
+
 // NeedsFirstReady reports whether the Pod waits for the gate of hooks to speak for the first time.
 func NeedsFirstReady(p *corev1.Pod) bool {
 	return pod.HasReadinessGate(p, pub.KruisePodReady) && pod.Condition(p, pub.KruisePodReady) == nil
@@ -40,7 +48,7 @@ func FirstReady(p *corev1.Pod, now time.Time) {
 }
 
 func markIf(p *corev1.Pod, hook *pub.LifecycleHook, key string, now time.Time) {
-	if hook == nil || !hook.MarkPodNotReady || !pod.HasReadinessGate(p, pub.KruisePodReady) {
+	if !marksNotReady(hook) || !pod.HasReadinessGate(p, pub.KruisePodReady) {
 		return
 	}
 	Hold(p, Mark{userAgent, key}, now)

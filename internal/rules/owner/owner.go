@@ -2,11 +2,29 @@
 package owner
 
 import (
+	"errors"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// ErrSelectsAll is the error of a selector that would select every Pod of the namespace.
+var ErrSelectsAll = errors.New("reading selector: it is empty, which would select every Pod of the namespace")
+
+// Selector reads the selector of a workload.
+func Selector(of *metav1.LabelSelector) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(of)
+	if err != nil {
+		return nil, fmt.Errorf("reading selector: %w", err)
+	}
+	if selector.Empty() {
+		return nil, ErrSelectsAll
+	}
+	return selector, nil
+}
 
 // Split sorts Pods by whom they belong to.
 type Split struct {

@@ -105,6 +105,15 @@ func HasReadinessGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
+// AddReadinessGates makes a Pod that is not created yet wait for conditions before it is in service; each once, whatever it has already.
+func AddReadinessGates(pod *corev1.Pod, gates ...corev1.PodConditionType) {
+	for _, gate := range gates {
+		if !HasReadinessGate(pod, gate) {
+			pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
+		}
+	}
+}
+
 // Container returns the container of that name in the Pod's spec, or nil.
 func Container(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {

@@ -36,6 +36,20 @@ type Rollout struct {
 	Now   time.Time
 }
 
+// Counts are the numbers of a status by which a rollout comes on.
+type Counts struct {
+	// Revision is the name of the update revision.
+	Revision string
+	// Updated, Ready, UpdatedReady and UpdatedAvailable are how many Pods are so.
+	Updated, Ready, UpdatedReady, UpdatedAvailable int32
+}
+
+// Beyond reports whether a rollout has come on since the numbers were those before.
+func (c Counts) Beyond(before Counts) bool {
+	return c.Revision != before.Revision || c.Updated > before.Updated || c.Ready > before.Ready ||
+		c.UpdatedReady > before.UpdatedReady || c.UpdatedAvailable > before.UpdatedAvailable
+}
+
 // Judgement is what is said of a rollout.
 type Judgement struct {
 	// Status is False when the deadline is exceeded; empty when there is nothing to say.

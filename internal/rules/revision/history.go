@@ -72,6 +72,14 @@ func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
 	return h, nil
 }
 
+// Template returns the Pod template of a revision; present is that of the workload's spec, which the update revision holds. It must not be changed.
+func (h History) Template(rev *appsv1.ControllerRevision, present *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
+	if rev.Name == h.Update.Name {
+		return present, nil
+	}
+	return Template(rev)
+}
+
 // IsUpdate reports whether the Pod is at the update revision.
 func (h History) IsUpdate(p *corev1.Pod) bool { return isAt(p, h.Update) }
 
