@@ -3,11 +3,9 @@
 package crash
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 const (
@@ -35,34 +34,13 @@ const (
 )
 
 func TestManagerIsKilledDuringRollouts(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
-	dir := t.TempDir()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 10, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	}()
-	start := func() *cluster.Manager {
-		// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
-		m, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{"--enable-leader-election=false"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	manager := start()
-	w := &world{T: t, ctx: ctx, client: c.Client}
-	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	w.must(c.Client.Create(ctx, inPlaceWithClaims()))
-	w.must(c.Client.Create(ctx, recreateWithSurge()))
+	w := newWorld(t, 10)
+	manager := w.start()
+	w.Must(w.Client.Create(w.Ctx, inPlaceWithClaims()))
+	w.Must(w.Client.Create(w.Ctx, recreateWithSurge()))
 	w.settled("keeper")
 	w.settled("changer")
-	h := w.record(c)
+	h := w.record()
 
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -75,7 +53,7 @@ func TestManagerIsKilledDuringRollouts(t *testing.T) {
 		}
 		time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
 		manager.Kill()
-		manager = start()
+		manager = w.start()
 	}
 	defer func() { manager.Stop() }()
 	w.settled("keeper")
@@ -119,30 +97,36 @@ func recreateWithSurge() *v1beta1.CloneSet {
 	return s
 }
 
-type world struct {
-	*testing.T
-	ctx    context.Context
-	client client.Client
+// world is a cluster of one test's own, and a namespace of it.
+type world struct{ *scene.Stage }
+
+func newWorld(t *testing.T, nodes int) *world {
+	t.Helper()
+	w := &world{scene.NewStage(t, cluster.Options{Nodes: nodes})}
+	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	return w
 }
 
-func (w *world) must(err error) {
+// start starts a manager, and waits until it is ready.
+func (w *world) start() *cluster.Manager {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
+	m, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "manager"), Args: []string{"--enable-leader-election=false"}})
+	w.Must(err)
+	return m
 }
 
 func (w *world) setImage(name, image string) {
 	w.Helper()
 	// The manager writes the status meanwhile, and while it is down, its webhooks do not answer.
 	patience := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.5, Steps: 30}
-	w.must(retry.OnError(patience, func(error) bool { return true }, func() error {
+	w.Must(retry.OnError(patience, func(error) bool { return true }, func() error {
 		var s v1beta1.CloneSet
-		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+		if err := w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
 			return err
 		}
 		s.Spec.Template.Spec.Containers[0].Image = image
-		return w.client.Update(w.ctx, &s)
+		return w.Client.Update(w.Ctx, &s)
 	}))
 }
 
@@ -159,7 +143,7 @@ func (w *world) await(name string, object client.Object, status func() (observed
 	w.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
-		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, object))
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, object))
 		observed, lacks := status()
 		if observed == object.GetGeneration() && !slices.ContainsFunc(lacks, func(n int32) bool { return n != 0 }) {
 			return
@@ -180,16 +164,16 @@ type history struct {
 	stop   func() error
 }
 
-func (w *world) record(c *cluster.Cluster) *history {
+func (w *world) record() *history {
 	w.Helper()
 	h := &history{pods: map[string]map[string]bool{"keeper": {}, "changer": {}}}
 	follow := func(list client.ObjectList, see func(watch.Event)) func() error {
-		stop, err := c.Follow(w.ctx, list, namespace, func(event watch.Event) {
+		stop, err := w.Follow(w.Ctx, list, namespace, func(event watch.Event) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			see(event)
 		})
-		w.must(err)
+		w.Must(err)
 		return stop
 	}
 	stopPods := follow(&corev1.PodList{}, func(e watch.Event) { h.seePod(e.Type, e.Object.(*corev1.Pod)) })
@@ -211,9 +195,7 @@ func (h *history) seePod(t watch.EventType, p *corev1.Pod) {
 	fleet := h.pods[name]
 	delete(fleet, p.Name)
 	if t != watch.Deleted && p.DeletionTimestamp == nil {
-		fleet[p.Name] = slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+		fleet[p.Name] = scene.IsReady(p)
 	} else if name == "keeper" {
 		h.wrong = append(h.wrong, "Pod "+p.Name+" was deleted, although it could be updated in place")
 	}

@@ -1,12 +1,8 @@
 package crash
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 const (
@@ -31,35 +27,15 @@ const (
 )
 
 func TestManagerIsKilledDuringRolloutsOverNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
-	dir := t.TempDir()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: daemonNodes, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	}()
-	start := func() *cluster.Manager {
-		m, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{"--enable-leader-election=false"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	manager := start()
-	w := &world{T: t, ctx: ctx, client: c.Client}
-	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	w.must(c.Client.Create(ctx, daemonSet("replacer", daemonLimit, 0)))
-	w.must(c.Client.Create(ctx, daemonSet("surger", 0, daemonLimit)))
+	w := newWorld(t, daemonNodes)
+	manager := w.start()
+	w.Must(w.Client.Create(w.Ctx, daemonSet("replacer", daemonLimit, 0)))
+	w.Must(w.Client.Create(w.Ctx, daemonSet("surger", 0, daemonLimit)))
 	w.daemonsSettled("replacer")
 	w.daemonsSettled("surger")
 	h := &nodeHistory{pods: map[types.UID]*corev1.Pod{}}
-	stop, err := c.Follow(ctx, &corev1.PodList{}, namespace, h.see)
-	w.must(err)
+	stop, err := w.Follow(w.Ctx, &corev1.PodList{}, namespace, h.see)
+	w.Must(err)
 	h.forget() // the first ones came one by one
 
 	seed := rand.Uint64()
@@ -72,12 +48,12 @@ func TestManagerIsKilledDuringRolloutsOverNodes(t *testing.T) {
 		}
 		time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
 		manager.Kill()
-		manager = start()
+		manager = w.start()
 	}
 	defer func() { manager.Stop() }()
 	w.daemonsSettled("replacer")
 	w.daemonsSettled("surger")
-	w.must(stop())
+	w.Must(stop())
 	h.judge(t)
 }
 
@@ -100,13 +76,13 @@ func daemonSet(name string, unavailable, surge int32) *v1beta1.DaemonSet {
 func (w *world) setDaemonImage(name, image string) {
 	w.Helper()
 	patience := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.5, Steps: 30}
-	w.must(retry.OnError(patience, func(error) bool { return true }, func() error {
+	w.Must(retry.OnError(patience, func(error) bool { return true }, func() error {
 		var s v1beta1.DaemonSet
-		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+		if err := w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
 			return err
 		}
 		s.Spec.Template.Spec.Containers[0].Image = image
-		return w.client.Update(w.ctx, &s)
+		return w.Client.Update(w.Ctx, &s)
 	}))
 }
 
@@ -152,11 +128,9 @@ func (h *nodeHistory) see(event watch.Event) {
 		if other.Labels["app"] != app {
 			continue
 		}
-		node := other.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+		node := scene.PinnedTo(other)
 		live[node]++
-		ready[node] = ready[node] || slices.ContainsFunc(other.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+		ready[node] = ready[node] || scene.IsReady(other)
 	}
 	pairs, served := 0, 0
 	for node, n := range live {

@@ -2,7 +2,6 @@
 package fleet
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/audit"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 const (
@@ -32,39 +32,22 @@ const (
 type fleet struct {
 	// sets is the number of CloneSets, one half of which is updated in place and the other one recreated, and pods that of their Pods.
 	sets, pods int
-	*testing.T
-	*cluster.Cluster
-	ctx   context.Context
-	audit string
+	*scene.Stage
 }
 
 // TestManyCloneSetsRollOutAtTheSameTime has KRUISE_CLONESETS of them: 100 take minutes on two cores.
 func TestManyCloneSetsRollOutAtTheSameTime(t *testing.T) {
 	sets := cloneSets(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
-	dir := t.TempDir()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 20, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	}()
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := &fleet{sets: sets, pods: sets * replicas, Stage: scene.NewStage(t, cluster.Options{Nodes: 20})}
+	manager, err := f.StartManager(f.Ctx, cluster.ManagerOptions{Dir: filepath.Join(f.Dir, "manager")})
+	f.Must(err)
 	defer manager.Stop()
-	f := &fleet{sets: sets, pods: sets * replicas, T: t, Cluster: c, ctx: ctx, audit: filepath.Join(dir, "cluster", "logs", "audit.log")}
-	f.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	f.Must(f.Client.Create(f.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	h := f.record()
 	defer h.stop()
 
 	began := time.Now()
-	f.each(func(name string) error { return c.Client.Create(ctx, cloneSet(name)) })
+	f.each(func(name string) error { return f.Client.Create(f.Ctx, cloneSet(name)) })
 	f.settled()
 	created := f.asked(began)
 	t.Logf("created after %s: %v", time.Since(began).Round(time.Second), created.Counts)
@@ -153,11 +136,11 @@ func cloneSet(name string) *v1beta1.CloneSet {
 func (f *fleet) rollOut(name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var set v1beta1.CloneSet
-		if err := f.Client.Get(f.ctx, client.ObjectKey{Namespace: namespace, Name: name}, &set); err != nil {
+		if err := f.Client.Get(f.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, &set); err != nil {
 			return err
 		}
 		set.Spec.Template.Spec.Containers[0].Image = "nginx:mainline"
-		return f.Client.Update(f.ctx, &set)
+		return f.Client.Update(f.Ctx, &set)
 	})
 }
 
@@ -167,7 +150,7 @@ func (f *fleet) settled() {
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		var list v1beta1.CloneSetList
-		f.must(f.Client.List(f.ctx, &list, client.InNamespace(namespace)))
+		f.Must(f.Client.List(f.Ctx, &list, client.InNamespace(namespace)))
 		done := 0
 		for i := range list.Items {
 			set, status := &list.Items[i], list.Items[i].Status
@@ -185,18 +168,11 @@ func (f *fleet) settled() {
 	}
 }
 
-func (f *fleet) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
 // asked returns the manager's requests in the namespace since a time.
 func (f *fleet) asked(since time.Time) audit.Requests {
 	f.Helper()
-	requests, err := audit.Read(f.audit, audit.Query{Agent: "kruise-manager", Namespace: namespace, From: since})
-	f.must(err)
+	requests, err := audit.Read(f.AuditLog(), audit.Query{Agent: "kruise-manager", Namespace: namespace, From: since})
+	f.Must(err)
 	f.atMost("reads by name or list: the watches tell all", requests.Reads, f.sets/10)
 	f.atMost("conflicts", requests.Conflicts, f.pods/100)
 	return requests

@@ -33,7 +33,7 @@ type history struct {
 func (f *fleet) record() *history {
 	f.Helper()
 	clients, err := kubernetes.NewForConfig(f.Config)
-	f.must(err)
+	f.Must(err)
 	h := &history{T: f.T, ready: map[string]map[types.UID]bool{}, ever: map[string]map[types.UID]bool{}}
 	for i := range f.sets {
 		h.ready[nameOf(i)], h.ever[nameOf(i)] = map[types.UID]bool{}, map[types.UID]bool{}
@@ -44,11 +44,11 @@ func (f *fleet) record() *history {
 		UpdateFunc: func(_, object any) { h.see(object.(*corev1.Pod)) },
 		DeleteFunc: h.forget,
 	})
-	f.must(err)
+	f.Must(err)
 	stop := make(chan struct{})
 	factory.Start(stop)
 	h.stop = func() { close(stop); factory.Shutdown() }
-	if !cache.WaitForCacheSync(f.ctx.Done(), registration.HasSynced) {
+	if !cache.WaitForCacheSync(f.Ctx.Done(), registration.HasSynced) {
 		f.Fatal("the Pods can't be watched")
 	}
 	return h

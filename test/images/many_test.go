@@ -3,7 +3,6 @@ package images
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -100,7 +99,7 @@ func (w *watched) see(n *v1beta1.NodeImage) {
 // asked is what the manager has asked of the API server since a moment.
 func (e *env) asked(since time.Time) audit.Requests {
 	e.Helper()
-	requests, err := audit.Read(filepath.Join(shared.dir, "cluster", "logs", "audit.log"), audit.Query{Agent: "kruise-manager", From: since})
+	requests, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", From: since})
 	e.must(err)
 	return requests
 }
@@ -111,10 +110,10 @@ func TestManyNodes(t *testing.T) {
 	e := newEnvAlone(t, *fleet)
 	limit := max(10, *fleet/10)
 	seen, stop := e.watchNodes()
-	begin, cpu := time.Now(), e.cpu()
+	begin, cpu := time.Now(), e.ManagerSeconds()
 	e.pull("job", "nginx:many", fmt.Sprintf("parallelism: %d", limit))
 	job := e.completed("job")
-	took, used := time.Since(begin), e.cpu()-cpu
+	took, used := time.Since(begin), e.ManagerSeconds()-cpu
 	stop()
 	if job.Status.Succeeded != int32(*fleet) {
 		t.Errorf("status is %+v", job.Status)
@@ -193,13 +192,10 @@ func TestManagerIsKilledAgainAndAgain(t *testing.T) {
 	seen, stop := e.pollNodes()
 	e.pull("job", "nginx:killed", "parallelism: 5")
 	e.pullList("list", "[redis:killed, busybox:killed]", "parallelism: 5")
-	for i := range 4 {
+	for range 4 {
 		time.Sleep(1500 * time.Millisecond)
-		shared.manager.Kill()
-		var err error
-		shared.manager, err = shared.LaunchManager(context.Background(), options(fmt.Sprint("manager-", i)))
-		e.must(err)
-		e.must(shared.manager.WaitReady(e.ctx))
+		shared.Manager.Kill()
+		e.must(shared.Relaunch(e.ctx))
 	}
 	if status := e.completed("job").Status; status.Succeeded != int32(len(e.nodes)) {
 		t.Errorf("status is %+v", status)

@@ -7,32 +7,24 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds, and with many
-// nodes more of them.
-func patience() time.Duration { return time.Minute + time.Duration(*fleet)*300*time.Millisecond }
-
 // pool is the label by which a test's nodes are known.
-const pool = "test-pool"
+const pool = scene.Pool
 
 // birth is how long a node must have been ready before it gets a NodeImage.
 const birth = 2 * time.Second
@@ -40,63 +32,21 @@ const birth = 2 * time.Second
 // fleet is the number of nodes of the tests of many nodes.
 var fleet = flag.Int("fleet", 60, "nodes of the tests of many nodes")
 
-// site is the cluster of all tests.
-type site struct {
-	*cluster.Cluster
-	manager *cluster.Manager
-	dir     string
-	mu      sync.Mutex
-	free    []string
-}
-
-var shared site // TestMain fills it in
+// shared is the cluster of all tests.
+var shared = &scene.Site{Name: "images", Options: cluster.Options{Args: []string{"--sim-pull", "1s"}}, Args: []string{
+	"--feature-gates=ImagePullJobGate=true,PreDownloadImageForInPlaceUpdate=true,PreDownloadImageForDaemonSetUpdate=true",
+	"--nodeimage-creation-delay=" + birth.String(),
+}}
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
 	flag.Parse()
-	nodes := 80 + *fleet
-	if shared.dir, err = os.MkdirTemp("", "kruise-images-"); err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(shared.dir) }()
-	ctx := context.Background()
-	shared.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(shared.dir, "cluster"), Nodes: nodes, Args: []string{"--sim-pull", "1s"}})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.Down(ctx)) }()
-	if shared.manager, err = shared.StartManager(ctx, options("manager")); err != nil {
-		return 1, err
-	}
-	defer func() { shared.manager.Stop() }()
-	for i := range nodes {
-		shared.free = append(shared.free, fmt.Sprintf("sim-%d", i+1))
-	}
-	if code = m.Run(); code != 0 {
-		fmt.Fprintf(os.Stderr, "the last words of the manager:\n%s\n", shared.manager.Tail(300))
-	}
-	return code, nil
-}
-
-func options(name string) cluster.ManagerOptions {
-	return cluster.ManagerOptions{Dir: filepath.Join(shared.dir, name), Args: []string{
-		"--feature-gates=ImagePullJobGate=true,PreDownloadImageForInPlaceUpdate=true,PreDownloadImageForDaemonSetUpdate=true",
-		"--nodeimage-creation-delay=" + birth.String(),
-	}}
+	shared.Options.Nodes = 80 + *fleet
+	scene.Main(m, shared)
 }
 
 // env is a namespace and some nodes, for one test.
 type env struct {
-	*testing.T
-	*cluster.Cluster
+	*scene.Env
 	ctx       context.Context
 	namespace string
 	// nodes are sorted by name.
@@ -112,10 +62,10 @@ func newEnv(t *testing.T, nodes int) *env {
 // newEnvAlone is for a test that no other may run beside.
 func newEnvAlone(t *testing.T, nodes int) *env {
 	t.Helper()
-	e := &env{T: t, Cluster: shared.Cluster, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "images-"}}
-	e.must(e.Client.Create(e.ctx, namespace))
-	e.namespace = namespace.Name
+	at := shared.Enter(t)
+	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e.Describe = e.describe
+	e.Patience = time.Minute + time.Duration(*fleet)*300*time.Millisecond // many nodes take longer
 	for range nodes {
 		e.addNode()
 	}
@@ -127,27 +77,13 @@ func newEnvAlone(t *testing.T, nodes int) *env {
 		}
 		return nil
 	})
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := e.Client.Delete(context.Background(), namespace); err != nil {
-			t.Logf("deleting namespace %s: %v", namespace.Name, err)
-		}
-	})
 	return e
 }
 
 // addNode takes one more node into the test's pool.
 func (e *env) addNode() string {
 	e.Helper()
-	shared.mu.Lock()
-	if len(shared.free) == 0 {
-		shared.mu.Unlock()
-		e.Fatal("there are not enough nodes for all tests")
-	}
-	name := shared.free[0]
-	shared.free = shared.free[1:]
-	shared.mu.Unlock()
-	e.editNode(name, func(node *corev1.Node) { node.Labels[pool] = e.namespace })
+	name := e.TakeNode()
 	e.nodes = append(e.nodes, name)
 	slices.Sort(e.nodes)
 	return name
@@ -155,47 +91,22 @@ func (e *env) addNode() string {
 
 func (e *env) editNode(name string, change func(*corev1.Node)) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node := &corev1.Node{}
-		if err := e.Client.Get(e.ctx, client.ObjectKey{Name: name}, node); err != nil {
-			return err
-		}
-		change(node)
-		return e.Client.Update(e.ctx, node)
-	}))
+	e.EditNode(name, change)
 }
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
-// eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience())
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Eventually(what, check)
 }
 
-// always checks again and again for a while that there is nothing to complain about.
 func (e *env) always(duration time.Duration, what string, check func() error) {
 	e.Helper()
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err := check(); err != nil {
-			e.Fatalf("%s: %v\n%s", what, err, e.describe())
-		}
-	}
+	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
@@ -258,7 +169,7 @@ func (e *env) spec(image string, more ...string) string {
 func (e *env) job(name string) *v1beta1.ImagePullJob {
 	e.Helper()
 	job := &v1beta1.ImagePullJob{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, job))
+	e.Read(name, job)
 	return job
 }
 
@@ -307,20 +218,4 @@ func (e *env) tagStatuses(node, repository string) map[string]v1beta1.ImageTagSt
 		out[tag.Tag] = tag
 	}
 	return out
-}
-
-// ticksPerSecond is the unit of CPU times in /proc on every Linux that Go runs on.
-const ticksPerSecond = 100
-
-// cpu returns the CPU time that the manager has used, in seconds.
-func (e *env) cpu() float64 {
-	e.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", shared.manager.PID()))
-	e.must(err)
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, err := strconv.Atoi(fields[11])
-	e.must(err)
-	system, err := strconv.Atoi(fields[12])
-	e.must(err)
-	return float64(user+system) / ticksPerSecond
 }

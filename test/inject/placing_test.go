@@ -16,14 +16,12 @@ import (
 // withArgs runs a manager with further arguments instead of the present one, until the test is over. Nothing else may run beside.
 func (e *env) withArgs(args ...string) {
 	e.Helper()
-	usual := shared.Args
-	replace := func(args []string) {
+	replace := func(args ...string) {
 		shared.Manager.Stop()
-		shared.Args = args
-		e.must(shared.Relaunch(e.Afterwards()))
+		e.must(shared.Relaunch(e.Afterwards(), args...))
 	}
-	e.Cleanup(func() { replace(usual) })
-	replace(slices.Concat(usual, args))
+	e.Cleanup(func() { replace() })
+	replace(args...)
 }
 
 // TestSidecarsAreSortedByNameIfAskedFor has the same Pod as TestOrderIsAlwaysTheSame come out in the order of names.

@@ -25,6 +25,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 func TestManagerSaysWhyItCannotWorkAndEnds(t *testing.T) {
@@ -58,7 +59,7 @@ func (s *site) ends(kubeconfig string, texts ...string) {
 	s.Helper()
 	binary, err := cluster.Binary("kruise-manager")
 	s.must(err)
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, scene.Patience)
 	defer cancel()
 	args := append([]string{"--kubeconfig"}, strings.Fields(kubeconfig)...)
 	cmd := exec.CommandContext(ctx, binary, append(args, "--health-probe-addr=127.0.0.1:0", "--metrics-addr=0", "--enable-pprof=false")...)

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,71 +18,35 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
-
-// patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
 
 // site is a cluster for one test.
 type site struct {
-	*testing.T
-	*cluster.Cluster
+	*scene.Stage
 	ctx context.Context
 	dir string
 }
 
 func newSite(t *testing.T, o cluster.Options) *site {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
-	s := &site{T: t, ctx: ctx, dir: t.TempDir()}
-	o.Dir, o.Args = filepath.Join(s.dir, "cluster"), []string{"--owner", fmt.Sprint(os.Getpid())}
-	var err error
-	s.Cluster, err = cluster.Up(ctx, o)
-	s.must(err)
-	t.Cleanup(func() {
-		if err := s.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	at := scene.NewStage(t, o)
+	return &site{Stage: at, ctx: at.Ctx, dir: at.Dir}
 }
 
 func (s *site) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.Must(err)
 }
 
 func (s *site) eventually(what string, check func() error) {
 	s.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.Fatalf("waiting until %s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	s.Eventually(what, check)
 }
 
-// launch starts a manager, and tells what it said last should the test fail.
 func (s *site) launch(name string, o cluster.ManagerOptions) *cluster.Manager {
 	s.Helper()
-	o.Dir = filepath.Join(s.dir, name)
-	m, err := s.LaunchManager(s.ctx, o)
-	s.must(err)
-	s.Cleanup(func() {
-		if s.Failed() {
-			s.Logf("the last words of manager %s:\n%s", name, m.Tail(60))
-		}
-		m.Stop()
-	})
-	return m
+	return s.Launch(name, o)
 }
 
 // says checks that an error is there and holds every one of the texts.
