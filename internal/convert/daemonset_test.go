@@ -2,7 +2,6 @@ package convert
 
 import (
 	"encoding/json"
-	"math/rand"
 	"os"
 	"testing"
 
@@ -19,8 +18,8 @@ import (
 )
 
 // daemonSetFiller fills what has been through defaulting and validation; only such objects are stored.
-func daemonSetFiller(seed int64) *randfill.Filler {
-	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
+func daemonSetFiller(from *randfill.Filler) *randfill.Filler {
+	return from.NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
 		func(*metav1.TypeMeta, randfill.Continue) {}, // who asks for a version names it
 		func(t *corev1.PodTemplateSpec, c randfill.Continue) { t.Spec.NodeName = c.String(8) },
 		func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(c.Int31n(9)) },
@@ -39,49 +38,55 @@ func daemonSetFiller(seed int64) *randfill.Filler {
 	)
 }
 
-func TestDaemonSetsSurviveTheOlderVersion(t *testing.T) {
-	for seed := range int64(seeds) {
-		var want, got v1beta1.DaemonSet
-		var middle v1alpha1.DaemonSet
-		daemonSetFiller(seed).Fill(&want)
-		before := want.DeepCopy()
-		DaemonSetFromHub(&want, &middle)
-		if diff := cmp.Diff(before, &want); diff != "" {
-			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
-		}
-		DaemonSetToHub(&middle, &got)
-		if want.Annotations[keys.ProgressiveCreatePod] == "true" {
-			want.Annotations = without(want.Annotations, keys.ProgressiveCreatePod) // it says nothing in the hub version
-		}
-		if got.Annotations[keys.ProgressiveCreatePod] == "true" {
-			t.Errorf("seed %d: the annotation is in the hub version", seed)
-		}
-		if want.Spec.ScaleStrategy != nil {
-			// Writing the field over an annotation that says otherwise replaces it.
-			want.Annotations = without(want.Annotations, keys.ProgressiveCreatePod)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
+func TestDaemonSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, seeds, daemonSetSurvives) }
+
+func daemonSetSurvives(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var want, got v1beta1.DaemonSet
+	var middle v1alpha1.DaemonSet
+	daemonSetFiller(from).Fill(&want)
+	before := want.DeepCopy()
+	DaemonSetFromHub(&want, &middle)
+	if diff := cmp.Diff(before, &want); diff != "" {
+		t.Errorf("converting changed its source (-before +after):\n%s", diff)
+	}
+	DaemonSetToHub(&middle, &got)
+	if want.Annotations[keys.ProgressiveCreatePod] == "true" {
+		want.Annotations = without(want.Annotations, keys.ProgressiveCreatePod) // it says nothing in the hub version
+	}
+	if got.Annotations[keys.ProgressiveCreatePod] == "true" {
+		t.Errorf("the annotation is in the hub version")
+	}
+	if want.Spec.ScaleStrategy != nil {
+		// Writing the field over an annotation that says otherwise replaces it.
+		want.Annotations = without(want.Annotations, keys.ProgressiveCreatePod)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestOlderDaemonSetsComeBackFromStorageAsTheyWere(t *testing.T) {
-	for seed := range int64(seeds) {
-		var want, got v1alpha1.DaemonSet
-		var middle v1beta1.DaemonSet
-		daemonSetFiller(seed).Fill(&want)
-		before := want.DeepCopy()
-		DaemonSetToHub(&want, &middle)
-		if diff := cmp.Diff(before, &want); diff != "" {
-			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
-		}
-		DaemonSetFromHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
+	fromSeeds(t, seeds, olderDaemonSetComesBack)
+}
+
+func olderDaemonSetComesBack(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var want, got v1alpha1.DaemonSet
+	var middle v1beta1.DaemonSet
+	daemonSetFiller(from).Fill(&want)
+	before := want.DeepCopy()
+	DaemonSetToHub(&want, &middle)
+	if diff := cmp.Diff(before, &want); diff != "" {
+		t.Errorf("converting changed its source (-before +after):\n%s", diff)
+	}
+	DaemonSetFromHub(&middle, &got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func FuzzDaemonSetRoundTrips(f *testing.F) { fromBytes(f, daemonSetSurvives, olderDaemonSetComesBack) }
 
 func TestSurgingIsStoredAsStandard(t *testing.T) {
 	one, two, none := intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromInt32(0)

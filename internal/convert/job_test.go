@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"math/rand"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,8 +17,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-func jobFiller(seed int64) *randfill.Filler {
-	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
+func jobFiller(from *randfill.Filler) *randfill.Filler {
+	return from.NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
 		func(t *corev1.PodTemplateSpec, c randfill.Continue) { t.Spec.NodeName = c.String(8) },
 		func(t *batchv1.JobTemplateSpec, c randfill.Continue) {
 			t.Labels = map[string]string{"a": c.String(3)}
@@ -35,52 +34,62 @@ func jobFiller(seed int64) *randfill.Filler {
 }
 
 func TestBroadcastJobRoundTripsLoseNothing(t *testing.T) {
-	for seed := range int64(seeds) {
-		var want, got v1beta1.BroadcastJob
-		var middle v1alpha1.BroadcastJob
-		jobFiller(seed).Fill(&want)
-		want.TypeMeta = got.TypeMeta
-		BroadcastJobFromHub(&want, &middle)
-		BroadcastJobToHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
+	fromSeeds(t, seeds, broadcastJobRoundTrip)
+}
+
+func FuzzBroadcastJobRoundTrips(f *testing.F) { fromBytes(f, broadcastJobRoundTrip) }
+
+func broadcastJobRoundTrip(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var want, got v1beta1.BroadcastJob
+	var middle v1alpha1.BroadcastJob
+	jobFiller(from).Fill(&want)
+	want.TypeMeta = got.TypeMeta
+	BroadcastJobFromHub(&want, &middle)
+	BroadcastJobToHub(&middle, &got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// TestAdvancedCronJobRoundTripsLoseNothing takes objects to the older version and back; a field that this build does not know is among them.
 func TestAdvancedCronJobRoundTripsLoseNothing(t *testing.T) {
-	for seed := range int64(seeds / 10) {
-		var filled v1beta1.AdvancedCronJob
-		jobFiller(seed).Fill(&filled)
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&filled)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := &unstructured.Unstructured{Object: object}
-		want.SetAPIVersion("apps.kruise.io/v1beta1")
-		want.SetKind("AdvancedCronJob")
-		if err := unstructured.SetNestedField(object, "kept", "spec", "template", "ofTheFuture"); err != nil {
-			t.Fatal(err)
-		}
-		before := want.DeepCopy()
-		older, err := Object(want, "apps.kruise.io/v1alpha1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(before, want); diff != "" {
-			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
-		}
-		if _, has, _ := unstructured.NestedFieldNoCopy(older.Object, "spec", "template", imageListTemplate); has {
-			t.Fatalf("seed %d: the older version has the field %s", seed, imageListTemplate)
-		}
-		back, err := Object(older, "apps.kruise.io/v1beta1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, back); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
+	fromSeeds(t, seeds/10, advancedCronJobRoundTrip)
+}
+
+func FuzzAdvancedCronJobRoundTrips(f *testing.F) { fromBytes(f, advancedCronJobRoundTrip) }
+
+// advancedCronJobRoundTrip takes an object to the older version and back; a field that this build does not know is in it.
+func advancedCronJobRoundTrip(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var filled v1beta1.AdvancedCronJob
+	jobFiller(from).Fill(&filled)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&filled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &unstructured.Unstructured{Object: object}
+	want.SetAPIVersion("apps.kruise.io/v1beta1")
+	want.SetKind("AdvancedCronJob")
+	if err := unstructured.SetNestedField(object, "kept", "spec", "template", "ofTheFuture"); err != nil {
+		t.Fatal(err)
+	}
+	before := want.DeepCopy()
+	older, err := Object(want, "apps.kruise.io/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, want); diff != "" {
+		t.Errorf("converting changed its source (-before +after):\n%s", diff)
+	}
+	if _, has, _ := unstructured.NestedFieldNoCopy(older.Object, "spec", "template", imageListTemplate); has {
+		t.Errorf("the older version has the field %s", imageListTemplate)
+	}
+	back, err := Object(older, "apps.kruise.io/v1beta1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, back); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"math/rand"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,30 +16,41 @@ import (
 
 const seeds = 5000
 
-func TestRoundTripsLoseNothing(t *testing.T) {
-	for seed := range int64(seeds) {
-		fromHub(t, filler().RandSource(rand.NewSource(seed)))
-		fromSpoke(t, filler().RandSource(rand.NewSource(seed)))
+// fromSeeds checks objects that so many seeds give.
+func fromSeeds(t *testing.T, seeds int64, check func(*testing.T, *randfill.Filler)) {
+	t.Helper()
+	for seed := range seeds {
+		check(t, randfill.NewWithSeed(seed))
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
 }
 
-func FuzzRoundTrips(f *testing.F) {
-	f.Add([]byte("a CloneSet of any kind"))
+// fromBytes checks objects that any bytes give.
+func fromBytes(f *testing.F, checks ...func(*testing.T, *randfill.Filler)) {
+	f.Helper()
+	f.Add([]byte("an object of any kind"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fromHub(t, randfill.NewFromGoFuzz(data).Funcs(rules()...).NilChance(0.4).NumElements(1, 3).MaxDepth(20))
-		fromSpoke(t, randfill.NewFromGoFuzz(data).Funcs(rules()...).NilChance(0.4).NumElements(1, 3).MaxDepth(20))
+		for _, check := range checks {
+			check(t, randfill.NewFromGoFuzz(data))
+		}
 	})
 }
 
+func TestRoundTripsLoseNothing(t *testing.T) {
+	fromSeeds(t, seeds, fromHub)
+	fromSeeds(t, seeds, fromSpoke)
+}
+
+func FuzzRoundTrips(f *testing.F) { fromBytes(f, fromHub, fromSpoke) }
+
 // fromHub checks that a spec of the hub version survives being read and written by a user of the older one.
-func fromHub(t *testing.T, fill *randfill.Filler) {
+func fromHub(t *testing.T, from *randfill.Filler) {
 	t.Helper()
 	var want, got v1beta1.CloneSet
 	var middle v1alpha1.CloneSet
-	fill.Fill(&want)
+	filler(from).Fill(&want)
 	before := want.DeepCopy()
 	CloneSetFromHub(&want, &middle)
 	if diff := cmp.Diff(before, &want); diff != "" {
@@ -75,11 +85,11 @@ func fieldAnnotations() []string {
 }
 
 // fromSpoke checks that an object of the older version comes back from storage as it was written, to the spelling of its annotations.
-func fromSpoke(t *testing.T, fill *randfill.Filler) {
+func fromSpoke(t *testing.T, from *randfill.Filler) {
 	t.Helper()
 	var want, got v1alpha1.CloneSet
 	var middle v1beta1.CloneSet
-	fill.Fill(&want)
+	filler(from).Fill(&want)
 	before := want.DeepCopy()
 	CloneSetToHub(&want, &middle)
 	if diff := cmp.Diff(before, &want); diff != "" {
@@ -91,8 +101,8 @@ func fromSpoke(t *testing.T, fill *randfill.Filler) {
 	}
 }
 
-func filler() *randfill.Filler {
-	return randfill.New().Funcs(rules()...).NilChance(0.4).NumElements(1, 3).MaxDepth(20)
+func filler(from *randfill.Filler) *randfill.Filler {
+	return from.Funcs(rules()...).NilChance(0.4).NumElements(1, 3).MaxDepth(20)
 }
 
 // rules fill what has been through defaulting and validation; only such objects are stored.

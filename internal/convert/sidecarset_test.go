@@ -2,7 +2,6 @@ package convert
 
 import (
 	"encoding/json"
-	"math/rand"
 	"os"
 	"testing"
 
@@ -18,8 +17,8 @@ import (
 )
 
 // sidecarSetFiller fills what can be stored, and the label and the selectors that conversion looks at more often than chance would.
-func sidecarSetFiller(seed int64) *randfill.Filler {
-	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
+func sidecarSetFiller(from *randfill.Filler) *randfill.Filler {
+	return from.NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
 		func(*metav1.TypeMeta, randfill.Continue) {}, // who asks for a version names it
 		func(container *corev1.Container, c randfill.Continue) { container.Name = c.String(8) },
 		func(volume *corev1.Volume, c randfill.Continue) { volume.Name = c.String(8) },
@@ -47,38 +46,46 @@ func sidecarSetFiller(seed int64) *randfill.Filler {
 	)
 }
 
-func TestSidecarSetsSurviveTheOlderVersion(t *testing.T) {
-	for seed := range int64(seeds) {
-		var want, got v1beta1.SidecarSet
-		var middle v1alpha1.SidecarSet
-		sidecarSetFiller(seed).Fill(&want)
-		before := want.DeepCopy()
-		SidecarSetFromHub(&want, &middle)
-		if diff := cmp.Diff(before, &want); diff != "" {
-			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
-		}
-		SidecarSetToHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
+func TestSidecarSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, seeds, sidecarSetSurvives) }
+
+func sidecarSetSurvives(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var want, got v1beta1.SidecarSet
+	var middle v1alpha1.SidecarSet
+	sidecarSetFiller(from).Fill(&want)
+	before := want.DeepCopy()
+	SidecarSetFromHub(&want, &middle)
+	if diff := cmp.Diff(before, &want); diff != "" {
+		t.Errorf("converting changed its source (-before +after):\n%s", diff)
+	}
+	SidecarSetToHub(&middle, &got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestOlderSidecarSetsComeBackFromStorageAsTheyWere(t *testing.T) {
-	for seed := range int64(seeds) {
-		var want, got v1alpha1.SidecarSet
-		var middle v1beta1.SidecarSet
-		sidecarSetFiller(seed).Fill(&want)
-		before := want.DeepCopy()
-		SidecarSetToHub(&want, &middle)
-		if diff := cmp.Diff(before, &want); diff != "" {
-			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
-		}
-		SidecarSetFromHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
+	fromSeeds(t, seeds, olderSidecarSetComesBack)
+}
+
+func olderSidecarSetComesBack(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var want, got v1alpha1.SidecarSet
+	var middle v1beta1.SidecarSet
+	sidecarSetFiller(from).Fill(&want)
+	before := want.DeepCopy()
+	SidecarSetToHub(&want, &middle)
+	if diff := cmp.Diff(before, &want); diff != "" {
+		t.Errorf("converting changed its source (-before +after):\n%s", diff)
 	}
+	SidecarSetFromHub(&middle, &got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func FuzzSidecarSetRoundTrips(f *testing.F) {
+	fromBytes(f, sidecarSetSurvives, olderSidecarSetComesBack)
 }
 
 func TestNamespacesAreStoredAsSelectors(t *testing.T) {

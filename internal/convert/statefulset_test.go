@@ -2,7 +2,6 @@ package convert
 
 import (
 	"encoding/json"
-	"math/rand"
 	"os"
 	"testing"
 
@@ -16,8 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-func statefulSetFiller() *randfill.Filler {
-	return randfill.New().NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
+func statefulSetFiller(from *randfill.Filler) *randfill.Filler {
+	return from.NilChance(0.3).NumElements(1, 3).MaxDepth(20).Funcs(
 		func(t *corev1.PodTemplateSpec, c randfill.Continue) { t.Spec.NodeName = c.String(8) },
 		func(claim *corev1.PersistentVolumeClaim, c randfill.Continue) { claim.Name = c.String(8) },
 		func(v *intstr.IntOrString, c randfill.Continue) {
@@ -28,23 +27,26 @@ func statefulSetFiller() *randfill.Filler {
 	)
 }
 
-func TestStatefulSetRoundTripsLoseNothing(t *testing.T) {
-	for seed := range int64(seeds) {
-		var want, got v1beta1.StatefulSet
-		var middle v1alpha1.StatefulSet
-		statefulSetFiller().RandSource(rand.NewSource(seed)).Fill(&want)
-		want.TypeMeta = got.TypeMeta
-		before := want.DeepCopy()
-		StatefulSetFromHub(&want, &middle)
-		StatefulSetToHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
-		}
-		if diff := cmp.Diff(before, &want); diff != "" {
-			t.Fatalf("seed %d: converting changed its source (-before +after):\n%s", seed, diff)
-		}
+func TestStatefulSetRoundTripsLoseNothing(t *testing.T) { fromSeeds(t, seeds, statefulSetRoundTrip) }
+
+func statefulSetRoundTrip(t *testing.T, from *randfill.Filler) {
+	t.Helper()
+	var want, got v1beta1.StatefulSet
+	var middle v1alpha1.StatefulSet
+	statefulSetFiller(from).Fill(&want)
+	want.TypeMeta = got.TypeMeta
+	before := want.DeepCopy()
+	StatefulSetFromHub(&want, &middle)
+	StatefulSetToHub(&middle, &got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, &want); diff != "" {
+		t.Errorf("converting changed its source (-before +after):\n%s", diff)
 	}
 }
+
+func FuzzStatefulSetRoundTrips(f *testing.F) { fromBytes(f, statefulSetRoundTrip) }
 
 // TestRecordedStatefulSets takes objects of a cluster of the original to the older version and back: only the version may change.
 func TestRecordedStatefulSets(t *testing.T) {

@@ -24,6 +24,9 @@ type Config[O any] struct {
 	Now     func() time.Time
 }
 
+// None is what the Options are of a controller with nothing to choose.
+type None struct{}
+
 // Controller is a loop and what wakes it.
 type Controller struct {
 	Name       string

@@ -61,6 +61,17 @@ func (p *presented) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return rotator.GetCertificate(hello)
 }
 
+// keep has the certificate kept by a rotator, without which the manager is not ready.
+func (p *presented) keep(mgr ctrlmanager.Manager, rotator *certs.Rotator) error {
+	p.rotator.Store(rotator)
+	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
+		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), rotator.Check(r))
+	}); err != nil {
+		return err
+	}
+	return mgr.Add(everywhere{rotator})
+}
+
 func webhookServer(o WebhookOptions, certificates *presented) webhook.Server {
 	port, err := strconv.Atoi(o.Port)
 	if err != nil {
@@ -134,17 +145,16 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
 		Now:    time.Now,
 	})
+	return addCertificates(mgr, live, certificates, s, served)
+}
+
+// addCertificates keeps the certificates that the handlers are served with, and tells when they can be.
+func addCertificates(mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings, served *paths) error {
 	rotator, err := newRotator(live, s, served.has)
 	if err != nil {
 		return err
 	}
-	certificates.rotator.Store(rotator)
-	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
-		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), rotator.Check(r))
-	}); err != nil {
-		return err
-	}
-	return mgr.Add(everywhere{rotator})
+	return certificates.keep(mgr, rotator)
 }
 
 // everywhere runs on every replica, because every replica serves.

@@ -31,26 +31,6 @@ func Release(p *corev1.Pod, owner metav1.OwnerReference, why string) plan.Action
 	return plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after, What: "release", Why: why}
 }
 
-// NewPod returns a Pod of the template that the owner controls, yet without a name.
-func NewPod(template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference) *corev1.Pod {
-	template = template.DeepCopy()
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName:    owner.Name + "-",
-			Namespace:       namespace,
-			Labels:          template.Labels,
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{owner},
-		},
-		Spec: template.Spec,
-	}
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
-	return p
-}
-
 // ComeBack returns the writes that take a Pod back into service, in the state that it begins anew with: it waits for its preDelete hook, and is wanted
 // again.
 func (w Workload) ComeBack(p *corev1.Pod, state pub.LifecycleStateType) plan.Chain {

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,14 +25,14 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 const crdName = "clonesets.apps.kruise.io"
 
 // server is an API server that serves CloneSets.
 type server struct {
-	*testing.T
-	*cluster.Cluster
+	*scene.Stage
 	ctx    context.Context
 	client client.Client // as Cluster.Client, but what the server warns of ends up in heard
 	heard  *heard
@@ -61,46 +59,30 @@ func (h *heard) take() string {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	s := &server{T: t, ctx: ctx, heard: &heard{}}
-	var err error
-	s.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(t.TempDir(), "cluster"), Bare: true})
-	s.must(err)
-	t.Cleanup(func() {
-		if err := s.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
+	at := scene.NewStage(t, cluster.Options{Bare: true})
+	s := &server{Stage: at, ctx: at.Ctx, heard: &heard{}}
 	config := rest.CopyConfig(s.Config)
 	config.WarningHandler = s.heard
+	var err error
 	s.client, err = client.New(config, client.Options{Scheme: s.Client.Scheme()})
 	s.must(err)
 	root, err := cluster.Root()
 	s.must(err)
-	s.must(s.ApplyFile(ctx, filepath.Join(root, "config/crd/bases/apps.kruise.io_clonesets.yaml")))
+	s.must(s.ApplyFile(s.ctx, filepath.Join(root, "config/crd/bases/apps.kruise.io_clonesets.yaml")))
 	s.eventually("the CRD is served", func() error {
-		return s.Client.List(ctx, s.list("v1beta1"))
+		return s.Client.List(s.ctx, s.list("v1beta1"))
 	})
 	return s
 }
 
 func (s *server) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.Must(err)
 }
 
 func (s *server) eventually(what string, check func() error) {
 	s.Helper()
-	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	s.Fatalf("waiting until %s: %v", what, err)
+	s.Eventually(what, check)
 }
 
 func (s *server) list(version string) *unstructured.UnstructuredList {
@@ -194,12 +176,4 @@ func (s *server) pod(name string, owner *unstructured.Unstructured) {
 		}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx"}}},
 	}))
-}
-
-func TestMain(m *testing.M) {
-	if _, err := cluster.Binary("kruise-local"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
 }

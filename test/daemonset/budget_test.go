@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 // TestNodesAreUpdatedFromTheLastOneDown: with two at a time, no node is more than one place before or after its turn.
@@ -82,7 +83,7 @@ func TestCrashingPodsAreReplacedFirst(t *testing.T) {
 	crashing := func() error {
 		for _, node := range broken {
 			p := e.podOn(node)
-			if s := p.Status.ContainerStatuses[0]; isReady(p) || s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
+			if s := p.Status.ContainerStatuses[0]; scene.IsReady(p) || s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
 				return fmt.Errorf("%s is %+v", p.Name, s.State)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 // end has the Pod of a node end, as a kubelet says that refuses it or whose containers are done.
@@ -164,7 +165,7 @@ func TestAPodThatWaitsForANodeThatIsGone(t *testing.T) {
 	e.settled(1, 1)
 	full := &corev1.Node{}
 	full.Name = "full-" + e.namespace
-	full.Labels = map[string]string{pool: e.namespace}
+	full.Labels = map[string]string{scene.Pool: e.namespace}
 	e.must(e.Client.Create(e.ctx, full))
 	e.eventually("its Pod waits for it", func() error {
 		pods := e.pods()

@@ -2,8 +2,6 @@ package daemonset
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 func TestEveryNodeThatFitsRunsAPod(t *testing.T) {
@@ -66,7 +64,7 @@ func TestNodesComeAndAreTainted(t *testing.T) {
 	e.editNode(node, func(n *corev1.Node) { n.Spec.Taints = nil })
 	e.settled(4, 4)
 	// A node that leaves the selection loses its Pod.
-	e.editNode(node, func(n *corev1.Node) { delete(n.Labels, pool) })
+	e.editNode(node, func(n *corev1.Node) { delete(n.Labels, scene.Pool) })
 	e.settled(3, 3)
 }
 
@@ -157,23 +155,7 @@ func TestPreDeleteHook(t *testing.T) {
 
 func TestExamplesAreAccepted(t *testing.T) {
 	e := newEnv(t, 0)
-	root, err := cluster.Root()
-	e.must(err)
-	files, err := filepath.Glob(filepath.Join(root, "examples", "daemonset-*.yaml"))
-	e.must(err)
-	if len(files) == 0 {
-		t.Fatal("there are no examples")
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		e.must(err)
-		o := &unstructured.Unstructured{}
-		e.must(yaml.UnmarshalStrict(text, &o.Object))
-		o.SetNamespace(e.namespace)
-		if err := e.Client.Create(e.ctx, o, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-			t.Errorf("%s: %v", filepath.Base(file), err)
-		}
-	}
+	e.AcceptsExamples("daemonset-*.yaml")
 }
 
 // TestMistakesAreRefused: by the schema, by the webhook, and by the API server's own rules for templates.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 func TestTolerationsOfDaemonPods(t *testing.T) {
@@ -55,7 +56,7 @@ func TestTheHookIsHeededWhereANodeDropsOut(t *testing.T) {
 	before := p.DeepCopy()
 	p.Labels["example.com/hook"] = "yes"
 	e.must(e.Client.Patch(e.ctx, p, mergeFrom(before)))
-	e.editNode(e.nodes[0], func(n *corev1.Node) { delete(n.Labels, pool) })
+	e.editNode(e.nodes[0], func(n *corev1.Node) { delete(n.Labels, scene.Pool) })
 	waits := func() error {
 		now := e.podOn(e.nodes[0])
 		if state := now.Labels["lifecycle.apps.kruise.io/state"]; state != "PreparingDelete" || now.UID != p.UID {

@@ -4,18 +4,13 @@ package daemonset
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,62 +18,17 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = 2 * time.Minute
+// shared is the cluster of all tests.
+var shared = &scene.Site{Name: "daemons", Options: cluster.Options{Nodes: 200}}
 
-// pool is the label by which a test's nodes are known.
-const pool = "test-pool"
-
-// site is the cluster of all tests.
-type site struct {
-	*cluster.Cluster
-	manager *cluster.Manager
-	mu      sync.Mutex
-	free    []string
-}
-
-var shared site // TestMain fills it in
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	const nodes = 200
-	dir, err := os.MkdirTemp("", "kruise-daemonset-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx := context.Background()
-	if shared.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: nodes}); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.Down(ctx)) }()
-	if shared.manager, err = shared.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")}); err != nil {
-		return 1, err
-	}
-	defer shared.manager.Stop()
-	for i := range nodes {
-		shared.free = append(shared.free, fmt.Sprintf("sim-%d", i+1))
-	}
-	if code = m.Run(); code != 0 {
-		fmt.Fprintf(os.Stderr, "the last words of the manager:\n%s\n", shared.manager.Tail(400))
-	}
-	return code, nil
-}
+func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // env is a namespace and some nodes, for one test.
 type env struct {
-	*testing.T
-	*cluster.Cluster
+	*scene.Env
 	ctx       context.Context
 	namespace string
 	// nodes are sorted by name.
@@ -88,34 +38,19 @@ type env struct {
 func newEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	t.Parallel()
-	e := &env{T: t, Cluster: shared.Cluster, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "daemons-"}}
-	e.must(e.Client.Create(e.ctx, namespace))
-	e.namespace = namespace.Name
+	at := shared.Enter(t)
+	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e.Describe = e.describe
 	for range nodes {
 		e.addNode()
 	}
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := e.Client.Delete(context.Background(), namespace); err != nil {
-			t.Logf("deleting namespace %s: %v", namespace.Name, err)
-		}
-	})
 	return e
 }
 
 // addNode takes one more node into the test's pool, which is for its DaemonSets as if it had just come.
 func (e *env) addNode() string {
 	e.Helper()
-	shared.mu.Lock()
-	if len(shared.free) == 0 {
-		shared.mu.Unlock()
-		e.Fatal("there are not enough nodes for all tests")
-	}
-	name := shared.free[0]
-	shared.free = shared.free[1:]
-	shared.mu.Unlock()
-	e.editNode(name, func(node *corev1.Node) { node.Labels[pool] = e.namespace })
+	name := e.TakeNode()
 	e.nodes = append(e.nodes, name)
 	slices.Sort(e.nodes)
 	return name
@@ -123,14 +58,7 @@ func (e *env) addNode() string {
 
 func (e *env) editNode(name string, change func(*corev1.Node)) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node := &corev1.Node{}
-		if err := e.Client.Get(e.ctx, client.ObjectKey{Name: name}, node); err != nil {
-			return err
-		}
-		change(node)
-		return e.Client.Update(e.ctx, node)
-	}))
+	e.EditNode(name, change)
 }
 
 func (e *env) taint(name string, effect corev1.TaintEffect) {
@@ -142,35 +70,17 @@ func (e *env) taint(name string, effect corev1.TaintEffect) {
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
-// eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Eventually(what, check)
 }
 
-// always checks again and again for a while that there is nothing to complain about.
 func (e *env) always(duration time.Duration, what string, check func() error) {
 	e.Helper()
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err := check(); err != nil {
-			e.Fatalf("%s: %v\n%s", what, err, e.describe())
-		}
-	}
+	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
@@ -205,22 +115,18 @@ spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: app, image: "nginx:1.27"}]
   updateStrategy: {rollingUpdate: %s}
-  %s`, pool, e.namespace, strategy, strings.Join(more, "\n  "))
+  %s`, scene.Pool, e.namespace, strategy, strings.Join(more, "\n  "))
 }
 
 func (e *env) create(text string) *unstructured.Unstructured {
 	e.Helper()
-	o := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(text), &o.Object))
-	o.SetNamespace(e.namespace)
-	e.must(e.Client.Create(e.ctx, o))
-	return o
+	return e.Make(text)
 }
 
 func (e *env) set() *v1beta1.DaemonSet {
 	e.Helper()
 	set := &v1beta1.DaemonSet{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "agent"}, set))
+	e.Read("agent", set)
 	return set
 }
 
@@ -251,10 +157,9 @@ func image(image string) func(*v1beta1.DaemonSet) {
 
 func (e *env) allPods() []corev1.Pod {
 	e.Helper()
-	var list corev1.PodList
-	e.must(e.Client.List(context.Background(), &list, client.InNamespace(e.namespace)))
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(nodeOf(&a)+a.Name, nodeOf(&b)+b.Name) })
-	return list.Items
+	pods := e.Pods()
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(nodeOf(&a)+a.Name, nodeOf(&b)+b.Name) })
+	return pods
 }
 
 // pods returns the Pods that are not being deleted, by node.
@@ -274,19 +179,7 @@ func (e *env) podOn(node string) *corev1.Pod {
 	return nil
 }
 
-// nodeOf returns the node that the Pod is pinned to.
-func nodeOf(p *corev1.Pod) string {
-	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
-	}
-	return p.Spec.NodeName
-}
-
-func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
+func nodeOf(p *corev1.Pod) string { return scene.PinnedTo(p) }
 
 // settled waits until the DaemonSet has seen its spec, and all wanted nodes have an available Pod, so many of them updated, and no other.
 func (e *env) settled(desired, updated int) *v1beta1.DaemonSet {

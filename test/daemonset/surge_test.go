@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 // handover is when the new Pod of a node got ready, and when its old one was told to go.
@@ -29,7 +31,7 @@ func (e *env) handovers(old string) func() map[string]*handover {
 		switch isOld := p.Spec.Containers[0].Image == old; {
 		case isOld && p.DeletionTimestamp != nil && at.left.IsZero():
 			at.left = time.Now()
-		case !isOld && isReady(p) && at.ready.IsZero():
+		case !isOld && scene.IsReady(p) && at.ready.IsZero():
 			at.ready = time.Now()
 		}
 	})

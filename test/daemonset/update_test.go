@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 func mergeFrom(before client.Object) client.Patch { return client.MergeFrom(before) }
@@ -123,7 +124,7 @@ func TestInPlace(t *testing.T) {
 	e.edit(strategy(`{inPlaceUpdateStrategy: {gracePeriodSeconds: 2}}`), image("nginx:1.30"))
 	e.eventually("a Pod is out of service before it changes", func() error {
 		for _, p := range e.pods() {
-			if p.Spec.Containers[0].Image == "nginx:1.29" && !isReady(&p) {
+			if p.Spec.Containers[0].Image == "nginx:1.29" && !scene.IsReady(&p) {
 				return nil
 			}
 		}

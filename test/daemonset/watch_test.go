@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 // record is the most that was ever seen of what is limited, over every version of every Pod that the API server told of.
@@ -53,7 +55,7 @@ func (r *record) take(kind watch.EventType, p *corev1.Pod, nodes []string) {
 	}
 	ready, live := map[string]int{}, map[string]int{}
 	for _, p := range r.pods {
-		if isReady(p) && p.DeletionTimestamp == nil {
+		if scene.IsReady(p) && p.DeletionTimestamp == nil {
 			ready[nodeOf(p)]++
 		}
 		if p.DeletionTimestamp == nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 func TestRaisedPartitionTakesPodsBackOnlyWithItsGate(t *testing.T) {
 	for name, tc := range map[string]struct {
-		where   *site
+		where   *scene.Site
 		updated int32
 	}{
 		"with the gate, no Pod stays updated":    {where: gated, updated: 0},
@@ -118,7 +119,7 @@ func TestShortHashLeavesRoomForLongNames(t *testing.T) {
 
 func TestPodLostWhileAnotherWaitsForItsUpdateComesBackOldWithItsGate(t *testing.T) {
 	for name, tc := range map[string]struct {
-		where *site
+		where *scene.Site
 		old   int
 	}{
 		"with the gate, the waiting Pod counts as updated": {where: gated, old: 3},

@@ -120,15 +120,6 @@ func TestInPlaceWithGrace(t *testing.T) {
 	}
 }
 
-func isReady(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 func TestMetadataChangesRestartNothing(t *testing.T) {
 	e := newEnv(t)
 	set := e.inPlace("labelled", 3)

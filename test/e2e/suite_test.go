@@ -5,8 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,16 +21,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
-
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = 90 * time.Second
 
 // env is a namespace of a cluster, for one test.
 type env struct {
-	*testing.T
-	*cluster.Cluster
+	*scene.Env
 	ctx       context.Context
 	namespace string
 }
@@ -43,62 +37,33 @@ func newEnv(t *testing.T) *env {
 	return newEnvAt(t, usual)
 }
 
-func newEnvAt(t *testing.T, where *site) *env {
+func newEnvAt(t *testing.T, where *scene.Site) *env {
 	t.Helper()
 	t.Parallel()
-	c, err := where.up()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &env{T: t, Cluster: c, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
-	e.must(c.Client.Create(e.ctx, namespace))
-	e.namespace = namespace.Name
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := c.Client.Delete(context.Background(), namespace); err != nil {
-			t.Logf("deleting namespace %s: %v", namespace.Name, err)
-		}
-	})
+	at := where.Enter(t)
+	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e.Describe = e.describe
 	return e
 }
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
-// eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	e.within(patience, what, check)
+	e.Eventually(what, check)
 }
 
 func (e *env) within(limit time.Duration, what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Within(limit, what, check)
 }
 
-// always checks again and again for a while that there is nothing to complain about.
 func (e *env) always(duration time.Duration, what string, check func() error) {
 	e.Helper()
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err := check(); err != nil {
-			e.Fatalf("%s: %v\n%s", what, err, e.describe())
-		}
-	}
+	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
@@ -112,12 +77,7 @@ func (e *env) describe() string {
 		status, err := yaml.Marshal(sets.Items[i].Status)
 		fmt.Fprintf(&out, "CloneSet %s, generation %d: %s %v\n", sets.Items[i].Name, sets.Items[i].Generation, status, err)
 	}
-	var pods corev1.PodList
-	if err := e.Client.List(context.Background(), &pods, client.InNamespace(e.namespace)); err != nil {
-		return err.Error()
-	}
-	for i := range pods.Items {
-		p := &pods.Items[i]
+	for _, p := range e.Pods() {
 		fmt.Fprintf(&out, "Pod %s %s %s deleted=%v labels=%v\n", p.Name, p.Status.Phase, p.Spec.Containers[0].Image, p.DeletionTimestamp, p.Labels)
 		for _, c := range p.Status.Conditions {
 			fmt.Fprintf(&out, "    %s=%s %s", c.Type, c.Status, c.Reason)
@@ -130,27 +90,18 @@ func (e *env) describe() string {
 // manifest reads one of the examples.
 func (e *env) manifest(name string) string {
 	e.Helper()
-	root, err := cluster.Root()
-	e.must(err)
-	text, err := os.ReadFile(filepath.Join(root, "examples", name))
-	e.must(err)
-	return string(text)
+	return e.Examples(name)[name]
 }
 
 // object reads YAML into an object of this test's namespace.
 func (e *env) object(text string) *unstructured.Unstructured {
 	e.Helper()
-	o := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(text), &o.Object))
-	o.SetNamespace(e.namespace)
-	return o
+	return e.Manifest(text)
 }
 
 func (e *env) create(text string) *unstructured.Unstructured {
 	e.Helper()
-	o := e.object(text)
-	e.must(e.Client.Create(e.ctx, o))
-	return o
+	return e.Make(text)
 }
 
 // refused creates an object that must not be accepted, and checks that the answer says every one of the words.
@@ -171,7 +122,7 @@ func (e *env) refused(err error, words ...string) {
 
 func (e *env) get(name string, o client.Object) {
 	e.Helper()
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, o))
+	e.Read(name, o)
 }
 
 func (e *env) cloneSet(name string) *v1beta1.CloneSet {
@@ -220,9 +171,7 @@ func (e *env) pods(name string) []corev1.Pod {
 func (e *env) allPods(name string) []corev1.Pod {
 	e.Helper()
 	set := e.cloneSet(name)
-	var list corev1.PodList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
-	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
+	pods := slices.DeleteFunc(e.Pods(), func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods
 }
@@ -266,6 +215,8 @@ func (e *env) settled(name string, replicas, updated int32) *v1beta1.CloneSet {
 	})
 	return set
 }
+
+func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }
 
 func names(pods []corev1.Pod) []string {
 	out := make([]string, 0, len(pods))

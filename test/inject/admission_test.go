@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 func TestTheUserIsWarnedOfAReplacedContainer(t *testing.T) {
@@ -25,7 +26,7 @@ func TestTheUserIsWarnedOfAReplacedContainer(t *testing.T) {
 	c, err := client.New(&config, client.Options{Scheme: e.Scheme()})
 	e.must(err)
 	e.eventually("there is a warning", func() error {
-		p := parse(e, &corev1.Pod{}, `{metadata: {name: web, labels: `+e.selected()+`}, spec: {containers: [{name: app, image: i}, {name: other, image: i}]}}`)
+		p := scene.Parse(e.Env, &corev1.Pod{}, `{metadata: {name: web, labels: `+e.selected()+`}, spec: {containers: [{name: app, image: i}, {name: other, image: i}]}}`)
 		if err := c.Create(e.ctx, p, client.DryRunAll); err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func TestAnnotationsThatTheAdministratorAllows(t *testing.T) {
 	if err := e.Create(e.ctx, refused); !apierrors.IsInvalid(err) {
 		t.Fatalf("without a white list it was answered with %v", err)
 	}
-	list := parse(e, &corev1.ConfigMap{}, `{metadata: {name: kruise-configuration}, data: {SidecarSet_PatchPodMetadata_WhiteList: '{"rules":[{"selector":{"matchLabels":{"trusted":"yes"}},"allowedAnnotationKeyExprs":["example.com/"]}]}'}}`)
+	list := scene.Parse(e.Env, &corev1.ConfigMap{}, `{metadata: {name: kruise-configuration}, data: {SidecarSet_PatchPodMetadata_WhiteList: '{"rules":[{"selector":{"matchLabels":{"trusted":"yes"}},"allowedAnnotationKeyExprs":["example.com/"]}]}'}}`)
 	list.Namespace = "kruise-system"
 	e.must(e.Create(e.ctx, list))
 	t.Cleanup(func() { e.forget(list) })
@@ -76,18 +77,13 @@ func TestWithoutAManager(t *testing.T) {
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
 	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
 	before := e.newPod(strings.Replace(pod, "name: web", "name: before", 1))
-	manager.Stop()
+	shared.Manager.Stop()
 	startManager := sync.OnceFunc(func() { // other tests need it, whatever becomes of this one
-		var err error
-		manager, err = shared.LaunchManager(e.afterwards(), managerOptions)
-		e.must(err)
-		e.must(manager.WaitReady(e.afterwards()))
+		e.must(shared.Relaunch(e.Afterwards()))
 	})
 	defer startManager()
-	for _, excluded := range []string{"kube-system", "kruise-system", e.newNamespace(map[string]string{"control-plane": "openkruise"})} {
-		other := *e
-		other.namespace = excluded
-		other.newPod(pod, client.DryRunAll)
+	for _, excluded := range []string{"kube-system", "kruise-system", e.NewNamespace(map[string]string{"control-plane": "openkruise"})} {
+		e.in(excluded).newPod(pod, client.DryRunAll)
 	}
 	if _, err := e.tryPod(pod); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "mpod.kb.io") {
 		t.Errorf("a Pod was answered with %v", err)

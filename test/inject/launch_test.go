@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 const twoContainers = `
@@ -247,11 +248,11 @@ func TestANewPodOfTheSameNameStartsInOrderAgain(t *testing.T) {
 
 func TestAConfigMapOfSomebodyElseIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
-	foreign := parse(e, &corev1.ConfigMap{}, `{metadata: {name: web-barrier}, data: {mine: precious}}`)
+	foreign := scene.Parse(e.Env, &corev1.ConfigMap{}, `{metadata: {name: web-barrier}, data: {mine: precious}}`)
 	e.must(e.Create(e.ctx, foreign))
 	e.newPod(twoContainers)
 	e.eventually("the user is told", func() error {
-		if reasons := e.events("web"); !slices.Contains(reasons, "BarrierConflict") {
+		if reasons := e.Reasons("web"); !slices.Contains(reasons, "BarrierConflict") {
 			return fmt.Errorf("events are %v", reasons)
 		}
 		return nil

@@ -137,7 +137,7 @@ func TestTheBasicExample(t *testing.T) {
 
 // forget deletes an object of the whole cluster when a test has ended.
 func (e *env) forget(object client.Object) {
-	if err := shared.Client.Delete(e.afterwards(), object); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(shared.Client.Delete(e.Afterwards(), object)); err != nil {
 		e.Error(err)
 	}
 }
@@ -288,12 +288,10 @@ func TestNamespacesAreSelected(t *testing.T) {
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
 	e.becomes(pod, containers("name app"))
 	// Not known to any cache: a Pod may be the first thing that is in a namespace.
-	other := *e
-	other.namespace = e.newNamespace(map[string]string{"team": e.namespace})
+	other := e.in(e.NewNamespace(map[string]string{"team": e.namespace}))
 	e.must(containers("labels app")(other.newPod(pod)))
-	for _, excluded := range []string{"kube-system", e.newNamespace(map[string]string{"control-plane": "openkruise", "team": e.namespace})} {
-		other.namespace = excluded
-		e.must(containers("app")(other.newPod(pod, client.DryRunAll)))
+	for _, excluded := range []string{"kube-system", e.NewNamespace(map[string]string{"control-plane": "openkruise", "team": e.namespace})} {
+		e.must(containers("app")(e.in(excluded).newPod(pod, client.DryRunAll)))
 	}
 }
 

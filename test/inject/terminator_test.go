@@ -103,7 +103,7 @@ func TestARequestStopsTheSidecar(t *testing.T) {
 		t.Errorf("the strategy is %+v", s)
 	}
 	e.eventually("the user is told, once", func() error {
-		told := slices.DeleteFunc(e.events(p.Name), func(reason string) bool { return reason != "SidecarTerminator" })
+		told := slices.DeleteFunc(e.Reasons(p.Name), func(reason string) bool { return reason != "SidecarTerminator" })
 		if len(told) != 1 {
 			return fmt.Errorf("there are %v", told)
 		}
@@ -214,15 +214,14 @@ func TestPodsThatAreNotConcernedGoOn(t *testing.T) {
 	all := strings.Replace(job("Never", "0", marked), "{name: main, image: i}", "{name: main, image: i, env: ["+marked+"]}", 1)
 	e.apply(all)
 	e.eventually("the user is told that nothing says when the work is done", func() error {
-		if told := e.events(e.worker().Name); !slices.Contains(told, "SidecarTerminatorNoMainContainer") {
+		if told := e.Reasons(e.worker().Name); !slices.Contains(told, "SidecarTerminatorNoMainContainer") {
 			return fmt.Errorf("there are %v", told)
 		}
 		return nil
 	})
-	plain := *e
-	plain.namespace = e.newNamespace(nil)
+	plain := e.in(e.NewNamespace(nil))
 	plain.apply(job("Never", "0", ""))
-	for _, one := range []*env{e, &plain} {
+	for _, one := range []*env{e, plain} {
 		one.eventually("main has ended", func() error {
 			for _, status := range one.worker().Status.ContainerStatuses {
 				if status.Name == "main" && status.State.Terminated != nil {

@@ -264,10 +264,10 @@ func TestManagersThatDie(t *testing.T) {
 		})
 		e.restart()
 	}
-	shared.manager.Kill()
+	shared.Manager.Kill()
 	before := len(made())
 	time.Sleep(12 * time.Second)
-	e.start()
+	e.must(shared.Relaunch(e.ctx))
 	e.eventually("one job makes up for what was missed", func() error {
 		if n := len(made()); n <= before {
 			return errors.New("none does")

@@ -6,84 +6,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = 2 * time.Minute
+// shared is the cluster of all tests. The lease of a manager that was killed must not keep the next one waiting.
+var shared = &scene.Site{
+	Name: "jobs", Options: cluster.Options{Nodes: 80}, Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"},
+}
+
+func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // pool is the label by which a test's nodes are known.
-const pool = "test-pool"
-
-// site is the cluster of all tests.
-type site struct {
-	*cluster.Cluster
-	manager *cluster.Manager
-	dir     string
-	mu      sync.Mutex
-	free    []string
-}
-
-var shared site // TestMain fills it in
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	const nodes = 80
-	if shared.dir, err = os.MkdirTemp("", "kruise-jobs-"); err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(shared.dir) }()
-	ctx := context.Background()
-	if shared.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(shared.dir, "cluster"), Nodes: nodes}); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.Down(ctx)) }()
-	if shared.manager, err = shared.StartManager(ctx, managerOptions()); err != nil {
-		return 1, err
-	}
-	defer func() { shared.manager.Stop() }()
-	for i := range nodes {
-		shared.free = append(shared.free, fmt.Sprintf("sim-%d", i+1))
-	}
-	if code = m.Run(); code != 0 {
-		fmt.Fprintf(os.Stderr, "the last words of the manager:\n%s\n", shared.manager.Tail(400))
-	}
-	return code, nil
-}
-
-func managerOptions() cluster.ManagerOptions {
-	// The lease of a manager that was killed must not keep the next one waiting.
-	return cluster.ManagerOptions{Dir: filepath.Join(shared.dir, "manager"), Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"}}
-}
+const pool = scene.Pool
 
 // env is a namespace and some nodes, for one test.
 type env struct {
-	*testing.T
-	*cluster.Cluster
+	*scene.Env
 	ctx       context.Context
 	namespace string
 	// nodes are sorted by name.
@@ -93,17 +43,8 @@ type env struct {
 // restart kills the manager, as a crash would, and starts another one.
 func (e *env) restart() {
 	e.Helper()
-	shared.manager.Kill()
-	e.start()
-}
-
-// start starts a manager where none is. Nothing is installed anew: that would end the watches of the tests.
-func (e *env) start() {
-	e.Helper()
-	manager, err := shared.LaunchManager(context.Background(), managerOptions())
-	e.must(err)
-	shared.manager = manager
-	e.must(manager.WaitReady(e.ctx))
+	shared.Manager.Kill()
+	e.must(shared.Relaunch(e.ctx))
 }
 
 // newEnv returns a namespace and nodes for a test that runs beside others.
@@ -116,34 +57,19 @@ func newEnv(t *testing.T, nodes int) *env {
 // newLonelyEnv does the same for a test that runs alone, because it stops the manager.
 func newLonelyEnv(t *testing.T, nodes int) *env {
 	t.Helper()
-	e := &env{T: t, Cluster: shared.Cluster, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "jobs-"}}
-	e.must(e.Client.Create(e.ctx, namespace))
-	e.namespace = namespace.Name
+	at := shared.Enter(t)
+	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e.Describe = e.describe
 	for range nodes {
 		e.addNode()
 	}
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := e.Client.Delete(context.Background(), namespace); err != nil {
-			t.Logf("deleting namespace %s: %v", namespace.Name, err)
-		}
-	})
 	return e
 }
 
 // addNode takes one more node into the test's pool, which is for its jobs as if it had just come.
 func (e *env) addNode() string {
 	e.Helper()
-	shared.mu.Lock()
-	if len(shared.free) == 0 {
-		shared.mu.Unlock()
-		e.Fatal("there are not enough nodes for all tests")
-	}
-	name := shared.free[0]
-	shared.free = shared.free[1:]
-	shared.mu.Unlock()
-	e.editNode(name, func(node *corev1.Node) { node.Labels[pool] = e.namespace })
+	name := e.TakeNode()
 	e.nodes = append(e.nodes, name)
 	slices.Sort(e.nodes)
 	return name
@@ -151,14 +77,7 @@ func (e *env) addNode() string {
 
 func (e *env) editNode(name string, change func(*corev1.Node)) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node := &corev1.Node{}
-		if err := e.Client.Get(e.ctx, client.ObjectKey{Name: name}, node); err != nil {
-			return err
-		}
-		change(node)
-		return e.Client.Update(e.ctx, node)
-	}))
+	e.EditNode(name, change)
 }
 
 func (e *env) taint(name string, taints ...corev1.Taint) {
@@ -168,35 +87,17 @@ func (e *env) taint(name string, taints ...corev1.Taint) {
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
-// eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Eventually(what, check)
 }
 
-// always checks again and again for a while that there is nothing to complain about.
 func (e *env) always(duration time.Duration, what string, check func() error) {
 	e.Helper()
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err := check(); err != nil {
-			e.Fatalf("%s: %v\n%s", what, err, e.describe())
-		}
-	}
+	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
@@ -228,20 +129,13 @@ func (e *env) describe() string {
 
 func (e *env) create(text string) *unstructured.Unstructured {
 	e.Helper()
-	o := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(text), &o.Object))
-	o.SetNamespace(e.namespace)
-	e.must(e.Client.Create(e.ctx, o))
-	return o
+	return e.Make(text)
 }
 
 // refused returns why an object can't be created.
 func (e *env) refused(text string) string {
 	e.Helper()
-	o := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(text), &o.Object))
-	o.SetNamespace(e.namespace)
-	err := e.Client.Create(e.ctx, o, client.DryRunAll)
+	err := e.Client.Create(e.ctx, e.Manifest(text), client.DryRunAll)
 	if err == nil {
 		e.Errorf("created:\n%s", text)
 		return ""
@@ -251,19 +145,12 @@ func (e *env) refused(text string) string {
 
 func (e *env) pods() []corev1.Pod {
 	e.Helper()
-	var list corev1.PodList
-	e.must(e.Client.List(context.Background(), &list, client.InNamespace(e.namespace)))
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(nodeOf(&a)+a.Name, nodeOf(&b)+b.Name) })
-	return list.Items
+	pods := e.Pods()
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(nodeOf(&a)+a.Name, nodeOf(&b)+b.Name) })
+	return pods
 }
 
-// nodeOf returns the node that the Pod is pinned to.
-func nodeOf(p *corev1.Pod) string {
-	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
-	}
-	return p.Spec.NodeName
-}
+func nodeOf(p *corev1.Pod) string { return scene.PinnedTo(p) }
 
 // finish has the container of the Pod on a node exit with a code: simulated nodes start a container anew when its image is changed, and
 // heed then what the Pod says of its end.
@@ -284,39 +171,19 @@ func (e *env) finish(node string, code int) {
 	})
 }
 
-// events returns how often each reason was emitted for an object.
+// events returns how often each reason was given for an object.
 func (e *env) events(name string) map[string]int {
 	e.Helper()
-	var list corev1.EventList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
 	out := map[string]int{}
-	for i := range list.Items {
-		if event := &list.Items[i]; event.InvolvedObject.Name == name {
-			out[event.Reason] += int(max(1, event.Count))
-		}
+	for _, event := range e.Events(name) {
+		out[event.Reason] += int(max(1, event.Count))
 	}
 	return out
 }
 
 func TestExamples(t *testing.T) {
 	e := newEnv(t, 0)
-	root, err := cluster.Root()
-	e.must(err)
-	for _, kind := range []string{"broadcastjob", "advancedcronjob", "ephemeraljob"} {
-		files, err := filepath.Glob(filepath.Join(root, "examples", kind+"-*.yaml"))
-		e.must(err)
-		if len(files) == 0 {
-			t.Fatalf("there are no examples of %s", kind)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			e.must(err)
-			o := &unstructured.Unstructured{}
-			e.must(yaml.Unmarshal(text, &o.Object))
-			o.SetNamespace(e.namespace)
-			if err := e.Client.Create(e.ctx, o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
-				t.Errorf("creating %s: %v", filepath.Base(file), err)
-			}
-		}
-	}
+	e.AcceptsExamples("broadcastjob-*.yaml")
+	e.AcceptsExamples("advancedcronjob-*.yaml")
+	e.AcceptsExamples("ephemeraljob-*.yaml")
 }

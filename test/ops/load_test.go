@@ -100,7 +100,7 @@ func (e *env) lateness(pods []*corev1.Pod, since time.Time) []time.Duration {
 
 func (e *env) daemonFile(name string) string {
 	e.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.Process.Pid), name))
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.PID()), name))
 	e.must(err)
 	return string(text)
 }

@@ -153,7 +153,6 @@ func TestNodesThatComeAfterTheirPods(t *testing.T) {
 	}
 	// The rights of a daemon are those of a node of that UID: the new one has a daemon of its own.
 	e.killDaemon()
-	e.must(shared.DaemonKubeconfig(e.ctx, node.Name, e.kubeconfig()))
 	e.startDaemon()
 	e.eventuallyShows(p, "example.com/a", "True fine")
 

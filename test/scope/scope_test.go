@@ -106,7 +106,7 @@ kind: Pod
 metadata: {name: of-a-file, namespace: default, labels: {app: of-a-file}}
 spec: {containers: [{name: main, image: nginx}]}
 `), 0o600))
-	_, err := e.cluster.Kubectl(e.ctx, "apply", "-f", file)
+	_, err := e.Kubectl(e.ctx, "apply", "-f", file)
 	e.must(err)
 	p := &corev1.Pod{}
 	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: "default", Name: "of-a-file"}, p))
@@ -156,7 +156,7 @@ func appliedAgain(e *env) {
 	before := e.webhooks()
 	e.kill() // so that nobody repairs what it does
 	for _, how := range [][]string{{"apply"}, {"apply", "--server-side", "--force-conflicts"}} {
-		out, err := e.cluster.Kubectl(e.ctx, append(how, "-f", file)...)
+		out, err := e.Kubectl(e.ctx, append(how, "-f", file)...)
 		e.must(err)
 		if got := e.webhooks(); !slices.Equal(got, before) {
 			e.Errorf("after kubectl %v (%s) the webhooks for Pods are %v, and were %v", how, strings.TrimSpace(out), got, before)
@@ -169,7 +169,7 @@ func appliedAgain(e *env) {
 func replaced(e *env) {
 	e.sidecarSet("repaired", "{selector: {matchLabels: {app: repaired}}}")
 	file := e.manifest()
-	_, err := e.cluster.Kubectl(e.ctx, "replace", "-f", file)
+	_, err := e.Kubectl(e.ctx, "replace", "-f", file)
 	e.must(err)
 	began := time.Now()
 	e.eventually("Pods are sent again", func() error {

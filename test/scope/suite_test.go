@@ -6,11 +6,9 @@ package scope
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,17 +24,14 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
-
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = 3 * time.Minute // a note of what came to nothing stands for two
 
 // env is a cluster with a manager, for one test at a time.
 type env struct {
-	*testing.T
+	*scene.Stage
 	client.Client
 	ctx     context.Context
-	cluster *cluster.Cluster
 	options cluster.ManagerOptions
 	manager *cluster.Manager
 	metrics string
@@ -44,27 +39,14 @@ type env struct {
 
 // TestScope brings up one cluster for all tests below.
 func TestScope(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	t.Cleanup(cancel)
-	dir, err := os.MkdirTemp("", "kruise-scope-") // not the test's own: a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "c"), Bare: true, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	e := &env{T: t, Client: c.Client, ctx: ctx, cluster: c, metrics: freeAddress(t)}
-	e.options = cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{
+	at := scene.NewStage(t, cluster.Options{Bare: true})
+	at.Patience = 3 * time.Minute // a note of what came to nothing stands for two
+	e := &env{Stage: at, Client: at.Cluster.Client, ctx: at.Ctx, metrics: freeAddress(t)}
+	e.options = cluster.ManagerOptions{Dir: filepath.Join(at.Dir, "manager"), Args: []string{
 		"--enable-leader-election=false", "--metrics-addr=" + e.metrics,
 	}}
-	e.manager, err = c.StartManager(ctx, e.options)
+	var err error
+	e.manager, err = e.StartManager(e.ctx, e.options)
 	e.must(err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -105,24 +87,12 @@ func (e *env) namespace(name string) {
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Eventually(what, check)
 }
 
 // kill ends the manager as a crash would, until the test ends.
@@ -131,7 +101,7 @@ func (e *env) kill() {
 	e.manager.Kill()
 	e.Cleanup(func() {
 		var err error
-		e.manager, err = e.cluster.LaunchManager(e.ctx, e.options)
+		e.manager, err = e.LaunchManager(e.ctx, e.options)
 		e.must(err)
 		e.must(e.manager.WaitReady(e.ctx))
 	})

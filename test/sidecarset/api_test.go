@@ -24,7 +24,7 @@ func TestTheFirstManifest(t *testing.T) {
 	file := filepath.Join(root, "examples", "sidecarset-basic.yaml")
 	set := &v1beta1.SidecarSet{}
 	set.Name = "test-sidecarset"
-	e.cleanUp(set)
+	e.CleanUp(set)
 	apply := func(file string) {
 		t.Helper()
 		_, err := shared.Kubectl(e.ctx, "-n", e.namespace, "apply", "--validate=strict", "-f", file)

@@ -19,11 +19,8 @@ func TestTheManagerIsKilled(t *testing.T) {
 	e.image("log:2")
 	for range kills {
 		time.Sleep(time.Duration(50+rand.IntN(400)) * time.Millisecond)
-		manager.Kill()
-		var err error
-		manager, err = shared.LaunchManager(e.ctx, managerOptions)
-		e.must(err)
-		e.must(manager.WaitReady(e.ctx))
+		shared.Manager.Kill()
+		e.must(shared.Relaunch(e.ctx))
 	}
 	e.counts(pods, pods, pods, pods)
 	if most := stop(); most > limit {

@@ -52,12 +52,12 @@ func TestHotUpgrade(t *testing.T) {
 		t.Errorf("want each of the two containers to restart once, and nothing else:\n%s", e.describe())
 	}
 	e.eventually("there is an event", func() error {
-		for _, reason := range e.events("web-0") {
+		for _, reason := range e.Reasons("web-0") {
 			if reason == "ResetContainerSucceed" {
 				return nil
 			}
 		}
-		return fmt.Errorf("there are %v", e.events("web-0"))
+		return fmt.Errorf("there are %v", e.Reasons("web-0"))
 	})
 
 	e.image("envoy:3")

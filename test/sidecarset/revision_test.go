@@ -92,7 +92,7 @@ func TestAnnotationsFollowTheImage(t *testing.T) {
 		"SidecarSet_PatchPodMetadata_WhiteList": `{"rules":[{"selector":{"matchLabels":{"annotates":"yes"}},"allowedAnnotationKeyExprs":["^example.com/"]}]}`,
 	}}
 	e.must(e.Create(e.ctx, allowed))
-	e.cleanUp(allowed)
+	e.CleanUp(allowed)
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace, Labels: map[string]string{"annotates": "yes"}}}
 	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+e.namespace+`}}, containers: [{name: log, image: "log:1"}],
 patchPodMetadata: [{annotations: {example.com/kept: "1"}, patchPolicy: Retain}, {annotations: {example.com/written: "1"}, patchPolicy: Overwrite}, {annotations: {example.com/merged: '{"log":1}'}, patchPolicy: MergePatchJson}]}`), &set.Spec))

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,58 +18,19 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
-// shared is the cluster that TestMain brings up; tests only read it.
-var shared *cluster.Cluster
-
-// manager is the manager of the cluster, and managerOptions are what it is started with. Only a test that runs alone may replace it.
-var (
-	manager        *cluster.Manager
-	managerOptions cluster.ManagerOptions
-)
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+// shared is the cluster of all tests. One manager at a time needs no election, and a killed leader's Lease would only make the next one wait.
+var shared = &scene.Site{
+	Name: "sidecarset", Options: cluster.Options{Nodes: 5, Args: []string{"--sim-restart", "200ms"}}, Args: []string{"--v=1", "--enable-leader-election=false"},
 }
 
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "kruise-sidecarset-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 5, Args: []string{"--owner", fmt.Sprint(os.Getpid()), "--sim-restart", "200ms"}})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.Down(context.WithoutCancel(ctx))) }()
-	// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
-	managerOptions = cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{"--v=1", "--enable-leader-election=false"}}
-	if manager, err = shared.StartManager(ctx, managerOptions); err != nil {
-		return 1, err
-	}
-	defer func() { manager.Stop() }()
-	code = m.Run()
-	if code != 0 {
-		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(60))
-	}
-	return code, nil
-}
-
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = 2 * time.Minute
+func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // env is a namespace of the shared cluster, for one test.
 type env struct {
-	*testing.T
+	*scene.Env
 	client.Client
 	ctx       context.Context
 	namespace string
@@ -87,56 +45,25 @@ func newEnv(t *testing.T) *env {
 // sequential is for a test that others must not run beside.
 func sequential(t *testing.T) *env {
 	t.Helper()
-	e := &env{T: t, Client: shared.Client, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "sidecarset-"}}
-	e.must(e.Create(e.ctx, namespace))
-	e.cleanUp(namespace)
-	e.namespace = namespace.Name
+	at := shared.Enter(t)
+	e := &env{Env: at, Client: at.Cluster.Client, ctx: at.Ctx, namespace: at.Namespace}
+	e.Describe = e.describe
 	return e
-}
-
-// cleanUp deletes an object when the test is over.
-func (e *env) cleanUp(o client.Object) {
-	e.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := client.IgnoreNotFound(shared.Client.Delete(context.Background(), o)); err != nil {
-			e.Logf("deleting %s: %v", o.GetName(), err)
-		}
-	})
 }
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
-// eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Eventually(what, check)
 }
 
-// rests checks for a while that something stays so.
 func (e *env) rests(what string, check func() error) {
 	e.Helper()
-	const aWhile = 2 * time.Second
-	for deadline := time.Now().Add(aWhile); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if err := check(); err != nil {
-			e.Fatalf("%s no longer: %v\n%s", what, err, e.describe())
-		}
-	}
+	e.Always(scene.AWhile, what, check)
 }
 
 func (e *env) describe() string {
@@ -175,7 +102,7 @@ func (e *env) newSet(spec string) *v1beta1.SidecarSet {
 func (e *env) create(set *v1beta1.SidecarSet) {
 	e.Helper()
 	e.must(e.Create(e.ctx, set))
-	e.cleanUp(set)
+	e.CleanUp(set)
 	e.eventually("new Pods get the sidecars", func() error {
 		p := webPod(e.namespace, "tried")
 		e.must(e.Create(e.ctx, p, client.DryRunAll))
@@ -199,22 +126,18 @@ func (e *env) newLog(strategy string) *v1beta1.SidecarSet {
 	return e.newSet("containers: [{name: log, image: \"log:1\"}]\nupdateStrategy: " + strategy)
 }
 
-// apply creates an object of any kind from a manifest.
 func (e *env) apply(text string) {
 	e.Helper()
-	o := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(text), &o.Object))
-	o.SetNamespace(e.namespace)
-	e.must(e.Create(e.ctx, o))
+	e.Make(text)
 }
 
-// applyForAll does the same with an object of the whole cluster, which it deletes in the end.
+// applyForAll makes an object of the whole cluster, which it deletes in the end.
 func (e *env) applyForAll(text string) *unstructured.Unstructured {
 	e.Helper()
 	o := &unstructured.Unstructured{}
 	e.must(yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", " ")), &o.Object))
 	e.must(e.Create(e.ctx, o))
-	e.cleanUp(o)
+	e.CleanUp(o)
 	return o
 }
 
@@ -274,11 +197,9 @@ func (e *env) ready(want int) error {
 
 func (e *env) pods() []*corev1.Pod {
 	e.Helper()
-	var list corev1.PodList
-	e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
 	var pods []*corev1.Pod
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
+	for _, p := range e.Pods() {
+		pods = append(pods, &p)
 	}
 	return pods
 }
@@ -286,7 +207,7 @@ func (e *env) pods() []*corev1.Pod {
 func (e *env) pod(name string) *corev1.Pod {
 	e.Helper()
 	p := &corev1.Pod{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, p))
+	e.Read(name, p)
 	return p
 }
 
@@ -304,14 +225,7 @@ func (e *env) countsAre(want ...int32) error {
 	return nil
 }
 
-func isReady(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
-		}
-	}
-	return false
-}
+func isReady(p *corev1.Pod) bool { return scene.IsReady(p) && p.DeletionTimestamp == nil }
 
 func imageOf(p *corev1.Pod, container string) string {
 	for i := range p.Spec.Containers {
@@ -339,18 +253,4 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) string {
 		}
 	}
 	return ""
-}
-
-// events returns the reasons of the events about an object.
-func (e *env) events(name string) []string {
-	e.Helper()
-	var list corev1.EventList
-	e.must(e.List(e.ctx, &list))
-	var reasons []string
-	for i := range list.Items {
-		if list.Items[i].InvolvedObject.Name == name {
-			reasons = append(reasons, list.Items[i].Reason)
-		}
-	}
-	return reasons
 }

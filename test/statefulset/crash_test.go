@@ -63,10 +63,8 @@ func TestManagerIsKilledDuringRollouts(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
-		manager.Kill()
-		var err error
-		manager, err = shared.StartManager(e.ctx, managerOptions)
-		e.must(err)
+		shared.Manager.Kill()
+		e.must(shared.Relaunch(e.ctx))
 	}
 	for name := range fleets() {
 		e.rolledOut(name)

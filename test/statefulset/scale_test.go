@@ -127,12 +127,6 @@ func (e *env) watchAvailable() func() int {
 	}
 }
 
-func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 func TestScaleStrategyLimitsHowManyPodsStartAtOnce(t *testing.T) {
 	e := newEnv(t)
 	limit := intstr.FromInt32(3)

@@ -4,14 +4,10 @@ package statefulset
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,61 +19,21 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
-// shared is the cluster that TestMain brings up; tests only read it.
-var shared *cluster.Cluster
+// shared is the cluster of all tests.
+var shared = &scene.Site{Name: "sts", Options: cluster.Options{Nodes: 5}, Args: []string{
+	"--feature-gates=StatefulSetAutoResizePVCGate=true,ResourcesDeletionProtection=true", "--v=1",
+	// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
+	"--enable-leader-election=false",
+}}
 
-// manager is the manager of the cluster, and managerOptions are what it is started with. Only a test that runs alone may replace it.
-var (
-	manager        *cluster.Manager
-	managerOptions cluster.ManagerOptions
-)
-
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "kruise-statefulset-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	shared, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: 5, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, shared.Down(context.WithoutCancel(ctx))) }()
-	managerOptions = cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: []string{
-		"--feature-gates=StatefulSetAutoResizePVCGate=true,ResourcesDeletionProtection=true", "--v=1",
-		// One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
-		"--enable-leader-election=false",
-	}}
-	if manager, err = shared.StartManager(ctx, managerOptions); err != nil {
-		return 1, err
-	}
-	defer func() { manager.Stop() }()
-	code = m.Run()
-	if code != 0 {
-		fmt.Fprintf(os.Stderr, "the manager's last words:\n%s\n", manager.Tail(200))
-	}
-	return code, nil
-}
-
-// patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const patience = 90 * time.Second
+func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // env is a namespace of the shared cluster, for one test.
 type env struct {
-	*testing.T
+	*scene.Env
 	client.Client
 	ctx       context.Context
 	namespace string
@@ -92,51 +48,25 @@ func newEnv(t *testing.T) *env {
 // sequential is for a test that others must not run beside.
 func sequential(t *testing.T) *env {
 	t.Helper()
-	e := &env{T: t, Client: shared.Client, ctx: t.Context()}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "sts-"}}
-	e.must(e.Create(e.ctx, namespace))
-	e.namespace = namespace.Name
-	t.Cleanup(func() {
-		// The test's own context has ended by now.
-		if err := shared.Client.Delete(context.Background(), namespace); err != nil {
-			t.Logf("deleting namespace %s: %v", namespace.Name, err)
-		}
-	})
+	at := shared.Enter(t)
+	e := &env{Env: at, Client: at.Cluster.Client, ctx: at.Ctx, namespace: at.Namespace}
+	e.Describe = e.describe
 	return e
 }
 
 func (e *env) must(err error) {
 	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e.Must(err)
 }
 
-// eventually waits until check has nothing to complain about.
 func (e *env) eventually(what string, check func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("waiting until %s: %v\n%s", what, err, e.describe())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	e.Eventually(what, check)
 }
 
-// never checks for a while that something does not happen.
 func (e *env) never(what string, happens func() bool) {
 	e.Helper()
-	const aWhile = 2 * time.Second
-	for deadline := time.Now().Add(aWhile); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if happens() {
-			e.Fatalf("it happened that %s\n%s", what, e.describe())
-		}
-	}
+	e.Never(what, happens)
 }
 
 func (e *env) describe() string {
@@ -178,7 +108,7 @@ func (e *env) tryCreate(change ...func(*v1beta1.StatefulSet)) error {
 func (e *env) set() *v1beta1.StatefulSet {
 	e.Helper()
 	set := &v1beta1.StatefulSet{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "web"}, set))
+	e.Read("web", set)
 	return set
 }
 
@@ -249,17 +179,14 @@ func claims(names ...string) func(*v1beta1.StatefulSet) {
 
 // allPods returns all Pods of the namespace by ordinal.
 func (e *env) allPods() []corev1.Pod {
-	var list corev1.PodList
-	if err := e.List(context.WithoutCancel(e.ctx), &list, client.InNamespace(e.namespace)); err != nil {
-		e.Error(err)
-	}
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+	pods := e.Pods()
+	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		if len(a.Name) != len(b.Name) {
 			return len(a.Name) - len(b.Name)
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return list.Items
+	return pods
 }
 
 func (e *env) pod(n int) corev1.Pod {
@@ -340,3 +267,5 @@ func at(image string, ordinals ...int) []string {
 	}
 	return out
 }
+
+func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }

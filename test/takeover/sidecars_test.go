@@ -25,8 +25,8 @@ const hashWithoutImage = "6842f858x77v9c4f929ccvcvc9zbc94d5d5fx6425cfx25wv5dd77x
 func TestTakeoverOfSidecars(t *testing.T) {
 	w := newWorld(t, "sidecars.json")
 	before := w.versions("v1", "Pod")
-	manager, err := w.StartManager(w.ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "manager")})
-	w.must(err)
+	manager, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "manager")})
+	w.Must(err)
 	defer manager.Stop()
 	w.sidecarsCount(v1beta1.SidecarSetStatus{MatchedPods: 4, UpdatedPods: 3, ReadyPods: 4, UpdatedReadyPods: 3, NotUpgradablePods: 1, LatestRevision: "log-sidecar-9b4977fbf"})
 	time.Sleep(3 * time.Second)
@@ -34,8 +34,8 @@ func TestTakeoverOfSidecars(t *testing.T) {
 
 	set := w.sidecarSet()
 	set.Spec.Containers[0].Image = "busybox:1.36"
-	w.must(w.Client.Update(w.ctx, set))
-	w.eventually("all Pods but one are updated", func() error {
+	w.Must(w.Client.Update(w.Ctx, set))
+	w.Eventually("all Pods but one are updated", func() error {
 		w.playKubelet()
 		for _, p := range w.pods() {
 			want := "busybox:1.36"
@@ -59,14 +59,14 @@ func TestTakeoverOfSidecars(t *testing.T) {
 func (w *world) sidecarSet() *v1beta1.SidecarSet {
 	w.Helper()
 	set := &v1beta1.SidecarSet{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "log-sidecar"}, set))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "log-sidecar"}, set))
 	return set
 }
 
 // sidecarsCount waits until the status of the SidecarSet has these numbers.
 func (w *world) sidecarsCount(want v1beta1.SidecarSetStatus) {
 	w.Helper()
-	w.eventually("the SidecarSet counts its Pods", func() error {
+	w.Eventually("the SidecarSet counts its Pods", func() error {
 		set := w.sidecarSet()
 		got := v1beta1.SidecarSetStatus{
 			MatchedPods: set.Status.MatchedPods, UpdatedPods: set.Status.UpdatedPods, ReadyPods: set.Status.ReadyPods,
@@ -83,10 +83,10 @@ func (w *world) sidecarsCount(want v1beta1.SidecarSetStatus) {
 func (w *world) isInPresentForm(name, hash string) {
 	w.Helper()
 	p := &corev1.Pod{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
 	for key, hash := range map[string]string{keys.SidecarSetHash: hash, keys.SidecarSetHashWithoutImage: hashWithoutImage} {
 		records, err := sidecar.RecordsIn(p, key)
-		w.must(err)
+		w.Must(err)
 		if r := records["log-sidecar"]; r.Hash != hash || !strings.Contains(p.Annotations[key], `"sidecarSetName":"log-sidecar"`) {
 			w.Errorf("annotation %s of %s is %s", key, name, p.Annotations[key])
 		}

@@ -3,7 +3,6 @@
 package takeover
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,57 +20,36 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/scene"
 )
 
 const namespace = "fx"
 
 // world is an API server with recorded objects in it, and no controllers but ours.
-type world struct {
-	*testing.T
-	*cluster.Cluster
-	ctx context.Context
-	dir string
-}
+type world struct{ *scene.Stage }
 
 func newWorld(t *testing.T, recorded string) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	w := &world{T: t, ctx: ctx, dir: t.TempDir()}
-	var err error
-	w.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(w.dir, "cluster"), Bare: true})
-	w.must(err)
-	t.Cleanup(func() {
-		if err := w.Down(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	w.must(w.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	w.must(w.Client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}))
+	w := &world{scene.NewStage(t, cluster.Options{Bare: true})}
+	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w.Must(w.Client.Create(w.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}))
 	// The first manager installs the CRDs and the webhooks; the recorded objects then come in, while no controller looks at them.
-	manager, err := w.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "installer"), Args: []string{"--namespace", "kruise-nothing"}})
-	w.must(err)
+	manager, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "installer"), Args: []string{"--namespace", "kruise-nothing"}})
+	w.Must(err)
 	w.load(recorded)
 	manager.Stop()
 	return w
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // load creates the recorded objects, with the owners' new UIDs and with their status.
 func (w *world) load(file string) {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
-	w.must(err)
+	w.Must(err)
 	var list struct {
 		Items []*unstructured.Unstructured `json:"items"`
 	}
-	w.must(json.Unmarshal(text, &list))
+	w.Must(json.Unmarshal(text, &list))
 	uids := map[types.UID]types.UID{}
 	for _, o := range list.Items {
 		old := o.GetUID()
@@ -86,11 +64,11 @@ func (w *world) load(file string) {
 		if deleted {
 			continue
 		}
-		w.must(w.Client.Create(w.ctx, o))
+		w.Must(w.Client.Create(w.Ctx, o))
 		uids[old] = o.GetUID()
 		if status != nil {
 			o.Object["status"] = status
-			w.must(w.Client.Status().Update(w.ctx, o))
+			w.Must(w.Client.Status().Update(w.Ctx, o))
 		}
 	}
 }
@@ -98,7 +76,7 @@ func (w *world) load(file string) {
 func (w *world) pods() []corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
-	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace)))
+	w.Must(w.Client.List(w.Ctx, &list, client.InNamespace(namespace)))
 	return list.Items
 }
 
@@ -108,7 +86,7 @@ func (w *world) versions(apiVersion, kind string) map[string]string {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(apiVersion)
 	list.SetKind(kind + "List")
-	w.must(w.Client.List(w.ctx, list, client.InNamespace(namespace)))
+	w.Must(w.Client.List(w.Ctx, list, client.InNamespace(namespace)))
 	out := map[string]string{}
 	for i := range list.Items {
 		o := &list.Items[i]
@@ -138,8 +116,8 @@ func TestTakeoverAtRest(t *testing.T) {
 	for kind, version := range kinds {
 		before[kind] = w.versions(version, kind)
 	}
-	manager, err := w.StartManager(w.ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "manager")})
-	w.must(err)
+	manager, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "manager")})
+	w.Must(err)
 	defer manager.Stop()
 	w.awaitNoFailure()
 	time.Sleep(5 * time.Second)
@@ -156,7 +134,7 @@ func TestTakeoverAtRest(t *testing.T) {
 func (w *world) sidecarSetIsAsRecorded() {
 	w.Helper()
 	var set v1beta1.SidecarSet
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "log-sidecar"}, &set))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "log-sidecar"}, &set))
 	s := set.Status
 	if s.MatchedPods != 2 || s.UpdatedPods != 2 || s.ReadyPods != 2 || s.UpdatedReadyPods != 2 || s.LatestRevision != "log-sidecar-54c65669c6" || len(s.Conditions) == 0 {
 		w.Errorf("the status of the SidecarSet is %+v", s)
@@ -166,9 +144,9 @@ func (w *world) sidecarSetIsAsRecorded() {
 // awaitNoFailure waits until the manager has looked at every CloneSet: the failures that the original left in their conditions are over then.
 func (w *world) awaitNoFailure() {
 	w.Helper()
-	w.eventually("no CloneSet has a failure", func() error {
+	w.Eventually("no CloneSet has a failure", func() error {
 		var sets v1beta1.CloneSetList
-		w.must(w.Client.List(w.ctx, &sets, client.InNamespace(namespace)))
+		w.Must(w.Client.List(w.Ctx, &sets, client.InNamespace(namespace)))
 		for _, set := range sets.Items {
 			for _, c := range set.Status.Conditions {
 				if c.Status == corev1.ConditionTrue && strings.HasPrefix(string(c.Type), "Failed") {
@@ -180,21 +158,6 @@ func (w *world) awaitNoFailure() {
 	})
 }
 
-func (w *world) eventually(what string, check func() error) {
-	w.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.Fatalf("waiting until %s: %v", what, err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
 func TestTakeoverMidway(t *testing.T) {
 	w := newWorld(t, "midway.json")
 	revisions := w.versions("apps/v1", "ControllerRevision")
@@ -203,10 +166,10 @@ func TestTakeoverMidway(t *testing.T) {
 	for _, p := range w.pods() {
 		before[p.Name], restarts[p.Name] = p.UID, pod.MaxRestarts(&p)
 	}
-	manager, err := w.StartManager(w.ctx, cluster.ManagerOptions{Dir: filepath.Join(w.dir, "manager")})
-	w.must(err)
+	manager, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "manager")})
+	w.Must(err)
 	defer manager.Stop()
-	w.eventually("every Pod of graceful is updated in place and in service", func() error {
+	w.Eventually("every Pod of graceful is updated in place and in service", func() error {
 		w.playKubelet()
 		for _, p := range w.pods() {
 			if strings.HasPrefix(p.Name, "graceful-") && (p.Spec.Containers[0].Image != "nginx:mainline" || !pod.IsReady(&p) || pod.State(&p) != "Normal") {
@@ -258,6 +221,6 @@ func (w *world) playKubelet() {
 			pod.SetCondition(&p, corev1.PodCondition{Type: corev1.PodReady, Status: ready}, time.Now())
 		}
 		// A Pod that changed meanwhile comes again in the next round.
-		_ = w.Client.Status().Patch(w.ctx, &p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		_ = w.Client.Status().Patch(w.Ctx, &p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}
 }

@@ -16,8 +16,9 @@ import (
 // and with the changes of a handler. A field that before has and raw lacks is one that only our way of writing spells out; it is no reason for
 // a change.
 //
-// Items are put into a list and taken out of it where they are: an item that stays is only changed in those of its fields that differ. Only a
-// list whose items change their order, or can't be told apart, is replaced as a whole.
+// Items are put into a list and taken out of it where they are: an item that stays is only changed in those of its fields that differ. A list whose
+// items change their order, or of which many come or go, is replaced as a whole, with all that raw says of the items that stay. Only where items
+// can't be told apart, what is not known of them is lost.
 func Between(raw, before, after map[string]any) []jsonpatch.Operation {
 	var d differences
 	d.maps("", raw, before, after)
@@ -71,11 +72,19 @@ func (d *differences) values(at string, raw, before, after any) {
 	d.add("replace", at, after)
 }
 
-// lists reports whether it could express the difference without replacing the list.
+// mostSingle is the largest number of items that come or go one by one. An API server spends about as much time on each of them as on a whole list
+// of moderate length.
+const mostSingle = 8
+
+// lists reports whether the items of the list can be told apart, and so the difference be expressed without losing what is not known of them.
 func (d *differences) lists(path string, raw, before, after []any) bool {
 	was, is, ok := identities(before, after)
-	if !ok || !keepsOrder(was, is) {
+	if !ok {
 		return false
+	}
+	if !keepsOrder(was, is) || comeOrGo(was, is) > mostSingle {
+		d.add("replace", path, overlaidItems(items{raw, before, was}, items{nil, after, is}))
+		return true
 	}
 	stays := map[string]bool{}
 	for _, identity := range is {
@@ -102,6 +111,83 @@ func (d *differences) lists(path string, raw, before, after []any) bool {
 		d.add("remove", path+"/"+strconv.Itoa(len(after)), nil)
 	}
 	return true
+}
+
+// items are those of a version of a list, as this build understands it: each with what tells it apart, and with itself as it came.
+type items struct {
+	raw, known []any
+	identities []string
+}
+
+// overlaidItems returns the items of after, those that were there before with all that came with them.
+func overlaidItems(before, after items) []any {
+	place := make(map[string]int, len(before.identities))
+	for i, identity := range before.identities {
+		place[identity] = i
+	}
+	out := slices.Clone(after.known)
+	for i, identity := range after.identities {
+		if old, stays := place[identity]; stays {
+			out[i] = overlaid(before.raw[old], before.known[old], after.known[i])
+		}
+	}
+	return out
+}
+
+// overlaid returns raw with the differences between before and after.
+func overlaid(raw, before, after any) any {
+	if reflect.DeepEqual(before, after) {
+		return raw
+	}
+	switch raw := raw.(type) {
+	case map[string]any:
+		before, wasMap := before.(map[string]any)
+		after, isMap := after.(map[string]any)
+		if wasMap && isMap {
+			return overlaidFields(raw, before, after)
+		}
+	case []any:
+		before, wasList := before.([]any)
+		after, isList := after.([]any)
+		if wasList && isList && len(raw) == len(before) {
+			if was, is, ok := identities(before, after); ok {
+				return overlaidItems(items{raw, before, was}, items{nil, after, is})
+			}
+		}
+	}
+	return after
+}
+
+func overlaidFields(raw, before, after map[string]any) map[string]any {
+	out := maps.Clone(raw)
+	for field, value := range after {
+		if old, there := raw[field]; there && old != nil {
+			out[field] = overlaid(old, before[field], value)
+		} else if !reflect.DeepEqual(before[field], value) {
+			out[field] = value
+		}
+	}
+	for field := range before {
+		if _, kept := after[field]; !kept {
+			delete(out, field)
+		}
+	}
+	return out
+}
+
+// comeOrGo counts what is in one list and not in the other.
+func comeOrGo(was, is []string) int {
+	there := make(map[string]bool, len(was))
+	for _, identity := range was {
+		there[identity] = true
+	}
+	stay := 0
+	for _, identity := range is {
+		if there[identity] {
+			stay++
+		}
+	}
+	return len(was) + len(is) - 2*stay
 }
 
 // identities returns what tells the items of two versions of a list apart: their names; where they have none, their places as long as the list

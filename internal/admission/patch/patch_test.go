@@ -32,6 +32,16 @@ func TestBetween(t *testing.T) {
 		},
 		"a field goes that only our own writing has": {`{}`, `{"a":{}}`, `{}`, nil},
 		"a field goes": {`{"a/b":1}`, `{"a/b":1}`, `{}`, []string{`{"op":"remove","path":"/a~1b"}`}},
+		"items change places, and keep what is not known of them": {
+			`{"c":[{"name":"a"},{"name":"b","odd":1,"e":[{"name":"x","odd":1}],"n":null}]}`, `{"c":[{"name":"a"},{"name":"b","e":[{"name":"x"}],"gone":1}]}`,
+			`{"c":[{"name":"b","e":[{"name":"w"},{"name":"x"}],"n":2},{"name":"a"}]}`,
+			[]string{`{"op":"replace","path":"/c","value":[{"e":[{"name":"w"},{"name":"x","odd":1}],"n":2,"name":"b","odd":1},{"name":"a"}]}`},
+		},
+		"many items come, and the others keep what is not known of them": {
+			`{"c":[{"name":"a","odd":1}]}`, `{"c":[{"name":"a"}]}`,
+			`{"c":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"name":"a","image":"x"},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]}`,
+			[]string{`{"op":"replace","path":"/c","value":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"image":"x","name":"a","odd":1},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]}`},
+		},
 		"items change places": {
 			`{"c":[{"name":"a"},{"name":"b"}]}`, `{"c":[{"name":"a"},{"name":"b"}]}`, `{"c":[{"name":"b"},{"name":"a"}]}`,
 			[]string{`{"op":"replace","path":"/c","value":[{"name":"b"},{"name":"a"}]}`},
@@ -103,7 +113,8 @@ func drawObject(t *rapid.T, label string) map[string]any {
 		if !rapid.Bool().Draw(t, label+" has "+field) {
 			continue
 		}
-		names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 5).Draw(t, label+" "+field)
+		known := rapid.SampledFrom([][]string{{"a", "b", "c", "d"}, strings.Split("abcdefghijklmnopqrstuvwxyz", "")}).Draw(t, label+" names")
+		names := rapid.SliceOfN(rapid.SampledFrom(known), 0, len(known)+1).Draw(t, label+" "+field)
 		if rapid.Bool().Draw(t, label+" unique") {
 			names = slices.Compact(slices.Sorted(slices.Values(names)))
 		}

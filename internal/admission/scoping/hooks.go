@@ -11,19 +11,21 @@ import (
 )
 
 const (
-	// LaunchOrder is the name of the shipped webhook for Pods that ask for a launch order, and AsksForIt that of its condition.
+	// LaunchOrder is the name of the shipped webhook for Pods that ask for a launch order.
 	LaunchOrder = "mpodlaunch.kb.io"
-	AsksForIt   = "asks-for-a-launch-order"
+	// AsksForIt is the name of its condition.
+	AsksForIt = "asks-for-a-launch-order"
 	// Selected is the name of the condition that stands in its place in the webhooks for SidecarSets.
 	Selected = "selected-by-a-sidecarset"
 
-	// Probed is the name of the webhook for Pods that PodProbeMarkers select, and SelectedByMarker that of its condition. What it adds is made up
-	// for later where it is missing: it stops no Pod while no manager is there.
-	Probed           = "mpodprobe.kb.io"
+	// Probed is the name of the webhook for Pods that PodProbeMarkers select. What it adds is made up for later where it is missing: it stops no Pod
+	// while no manager is there.
+	Probed = "mpodprobe.kb.io"
+	// SelectedByMarker is the name of its condition.
 	SelectedByMarker = "selected-by-a-podprobemarker"
 
-	// The names of the webhooks for SidecarSets are nameStart and nameEnd, with what tells them apart in between. The first is also the name of the webhook for all
-	// Pods of an installation of the original, which this one takes the place of.
+	// The names of the webhooks for SidecarSets are nameStart and nameEnd, with what tells them apart in between. The first is also the name of the
+	// webhook for all Pods of an installation of the original, which this one takes the place of.
 	nameStart, nameEnd = "mpod", ".kb.io"
 )
 

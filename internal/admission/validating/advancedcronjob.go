@@ -32,12 +32,7 @@ const maxCronName = 52
 
 // AdvancedCronJob returns the handler that validates AdvancedCronJobs of both versions.
 func AdvancedCronJob(o AdvancedCronJobOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
-			return admission.Allowed("")
-		}
-		return o.written(ctx, asked)
-	})
+	return onWritten(o.written)
 }
 
 func (o AdvancedCronJobOptions) written(ctx context.Context, asked admission.Request) admission.Response {

@@ -29,12 +29,7 @@ type BroadcastJobOptions struct {
 
 // BroadcastJob returns the handler that validates BroadcastJobs of both versions, which have the same fields.
 func BroadcastJob(o BroadcastJobOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
-			return admission.Allowed("")
-		}
-		return o.written(ctx, asked)
-	})
+	return onWritten(o.written)
 }
 
 func (o BroadcastJobOptions) written(ctx context.Context, asked admission.Request) admission.Response {

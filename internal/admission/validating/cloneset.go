@@ -102,18 +102,11 @@ func decode(from runtime.RawExtension) (*decoded, error) {
 	}
 	out := &decoded{}
 	out.template, _, _ = unstructured.NestedMap(u.Object, "spec", "template")
-	switch u.GetAPIVersion() {
-	case v1beta1.GroupVersion.String():
-		out.hub, err = request.Decode[v1beta1.CloneSet](u)
-		return out, err
-	case v1alpha1.GroupVersion.String():
-		if out.older, err = request.Decode[v1alpha1.CloneSet](u); err != nil {
-			return nil, err
-		}
-		out.typeErrors = olderType(out.older.Spec.UpdateStrategy.Type)
-		out.hub = &v1beta1.CloneSet{}
-		convert.CloneSetToHub(out.older, out.hub)
-		return out, nil
+	if out.hub, out.older, err = meaning(u, convert.CloneSetToHub); err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("there is no CloneSet of %s here", u.GetAPIVersion())
+	if out.older != nil {
+		out.typeErrors = olderType(out.older.Spec.UpdateStrategy.Type)
+	}
+	return out, nil
 }

@@ -85,25 +85,16 @@ func decodeDaemonSet(from runtime.RawExtension) (*decodedDaemonSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &decodedDaemonSet{}
-	out.template, _, _ = unstructured.NestedMap(u.Object, "spec", "template")
-	switch u.GetAPIVersion() {
-	case v1beta1.GroupVersion.String():
-		out.hub, err = request.Decode[v1beta1.DaemonSet](u)
-		return out, err
-	case v1alpha1.GroupVersion.String():
-		older, err := request.Decode[v1alpha1.DaemonSet](u)
-		if err != nil {
-			return nil, err
-		}
-		if rolling := older.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-			out.older = rolling.Type
-		}
-		out.hub, out.inOlder = &v1beta1.DaemonSet{}, true
-		convert.DaemonSetToHub(older, out.hub)
-		return out, nil
+	hub, older, err := meaning(u, convert.DaemonSetToHub)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("there is no DaemonSet of %s here", u.GetAPIVersion())
+	out := &decodedDaemonSet{hub: hub, inOlder: older != nil}
+	out.template, _, _ = unstructured.NestedMap(u.Object, "spec", "template")
+	if out.inOlder && older.Spec.UpdateStrategy.RollingUpdate != nil {
+		out.older = older.Spec.UpdateStrategy.RollingUpdate.Type
+	}
+	return out, nil
 }
 
 // versionErrors checks what conversion hides: Surging with a maxUnavailable of its own.

@@ -92,10 +92,7 @@ type judged struct {
 }
 
 func imageJob[T any](o ImageOptions, look func(*T) judged) admission.Handler {
-	return admission.HandlerFunc(func(_ context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
-			return admission.Allowed("")
-		}
+	return onWritten(func(_ context.Context, asked admission.Request) admission.Response {
 		u, err := request.Parse(asked.Object)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))

@@ -32,10 +32,7 @@ type PodProbeMarkerOptions struct {
 
 // PodProbeMarker returns the handler that judges PodProbeMarkers.
 func PodProbeMarker(o PodProbeMarkerOptions) admission.Handler {
-	return admission.HandlerFunc(func(_ context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation == admissionv1.Delete {
-			return admission.Allowed("")
-		}
+	return onWritten(func(_ context.Context, asked admission.Request) admission.Response {
 		now, err := decodeMarker(asked.Object)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))

@@ -41,12 +41,7 @@ type OnAccept func(ctx context.Context, before, after *v1beta1.SidecarSet) error
 
 // SidecarSet returns the handler that validates SidecarSets of both versions.
 func SidecarSet(o SidecarSetOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || (asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update) {
-			return admission.Allowed("")
-		}
-		return o.written(ctx, asked)
-	})
+	return onWritten(o.written)
 }
 
 func (o SidecarSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {
@@ -95,20 +90,10 @@ func decodeSidecarSet(from runtime.RawExtension) (*decodedSidecarSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &decodedSidecarSet{hub: &v1beta1.SidecarSet{}}
+	out := &decodedSidecarSet{}
 	out.spec, _ = u.Object["spec"].(map[string]any)
-	switch u.GetAPIVersion() {
-	case v1beta1.GroupVersion.String():
-		out.hub, err = request.Decode[v1beta1.SidecarSet](u)
-		return out, err
-	case v1alpha1.GroupVersion.String():
-		if out.older, err = request.Decode[v1alpha1.SidecarSet](u); err != nil {
-			return nil, err
-		}
-		convert.SidecarSetToHub(out.older, out.hub)
-		return out, nil
-	}
-	return nil, fmt.Errorf("there is no SidecarSet of %s here", u.GetAPIVersion())
+	out.hub, out.older, err = meaning(u, convert.SidecarSetToHub)
+	return out, err
 }
 
 // userErrors names fields as the user's version does.

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
@@ -80,18 +79,6 @@ func decodeStatefulSet(from runtime.RawExtension) (*v1beta1.StatefulSet, map[str
 		return nil, nil, err
 	}
 	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-	switch u.GetAPIVersion() {
-	case v1beta1.GroupVersion.String():
-		set, err := request.Decode[v1beta1.StatefulSet](u)
-		return set, template, err
-	case v1alpha1.GroupVersion.String():
-		older, err := request.Decode[v1alpha1.StatefulSet](u)
-		if err != nil {
-			return nil, nil, err
-		}
-		set := &v1beta1.StatefulSet{}
-		convert.StatefulSetToHub(older, set)
-		return set, template, nil
-	}
-	return nil, nil, fmt.Errorf("there is no StatefulSet of %s here", u.GetAPIVersion())
+	set, _, err := meaning(u, convert.StatefulSetToHub)
+	return set, template, err
 }

@@ -2,15 +2,12 @@ package advancedcronjob
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -28,15 +25,7 @@ func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("Adva
 const EventSource = "advancedcronjob-controller"
 
 // Config is what the controller works with.
-type Config struct {
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of AdvancedCronJobs looked after at the same time.
-	Workers int
-	// Now is the clock that schedules are held against.
-	Now func() time.Time
-}
+type Config = loop.Config[loop.None]
 
 // Add adds the controller to a manager, whose cache gets the indexes that it needs.
 func Add(mgr manager.Manager, c Config) error {
@@ -44,22 +33,13 @@ func Add(mgr manager.Manager, c Config) error {
 		return err
 	}
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("advancedcronjob", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	owner := kind().GroupKind()
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "advancedcronjob", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.AdvancedCronJob{}, loop.OwnerEvents[*v1beta1.AdvancedCronJob](l.Forget)),
 		source.Kind(mgr.GetCache(), &batchv1.Job{}, loop.OwnedEvents[*batchv1.Job](owner)),
 		source.Kind(mgr.GetCache(), &v1beta1.BroadcastJob{}, loop.OwnedEvents[*v1beta1.BroadcastJob](owner)),
 		source.Kind(mgr.GetCache(), &v1beta1.ImageListPullJob{}, loop.OwnedEvents[*v1beta1.ImageListPullJob](owner)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // AddIndexes adds the indexes by which jobs are found to a cache.

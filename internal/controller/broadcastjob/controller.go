@@ -2,13 +2,9 @@ package broadcastjob
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -26,33 +22,16 @@ func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("Broa
 const EventSource = "broadcastjob-controller"
 
 // Config is what the controller works with.
-type Config struct {
-	Options  Options
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of BroadcastJobs looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[Options]
 
 // Add adds the controller to a manager, whose cache has the indexes of package observe.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("broadcastjob", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "broadcastjob", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.BroadcastJob{}, loop.OwnerEvents[*v1beta1.BroadcastJob](l.Forget)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
 		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(Jobs{Reader: mgr.GetCache()}.OfNode)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // Loop is the reconcile of BroadcastJobs.

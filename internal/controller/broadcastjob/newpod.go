@@ -3,13 +3,12 @@ package broadcastjob
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/podname"
 )
 
@@ -30,22 +29,8 @@ func (v *Survey) newPods() *pods {
 // create returns the write that creates the Pod of a node. Its name depends on the job and the node only, so that the API server itself refuses a
 // second Pod to a controller that does not know of the first.
 func (n *pods) create(at *place) plan.Action {
-	template := n.Job.Spec.Template.DeepCopy()
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            podname.New(n.Job.Name, n.used, string(n.Job.UID), at.name),
-			GenerateName:    n.Job.Name + "-",
-			Namespace:       n.Job.Namespace,
-			Labels:          template.Labels,
-			Annotations:     template.Annotations,
-			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(n.Job, kind())},
-		},
-		Spec: template.Spec,
-	}
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
+	p := pod.New(&n.Job.Spec.Template, n.Job, kind())
+	p.Name = podname.New(n.Job.Name, n.used, string(n.Job.UID), at.name)
 	p.Labels[keys.BroadcastJobName] = n.Job.Name
 	p.Labels[keys.BroadcastJobControllerUID] = string(n.Job.UID)
 	if n.Options.BindPods {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // instanceIDs hands out the ids of new Pods: first those whose claims wait for a Pod, then new ones.
@@ -109,7 +109,7 @@ func (v *Survey) claimOwner() claim.Owner {
 }
 
 func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
-	p := rollout.NewPod(template, v.Set.Namespace, ownerReference(v.Set))
+	p := pod.New(template, v.Set, kind())
 	p.Name = v.Set.Name + "-" + id
 	p.Labels[keys.InstanceID] = id
 	v.workload().Start(p, rev)

@@ -3,12 +3,10 @@ package containerrecreate
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -27,14 +25,7 @@ const EventSource = "containerrecreaterequest-controller"
 const byPodUID = "kruise.recreatePodUID"
 
 // Config is what the controller works with.
-type Config struct {
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of requests looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[loop.None]
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, c Config) error {
@@ -42,19 +33,10 @@ func Add(mgr manager.Manager, c Config) error {
 		return err
 	}
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("containerrecreaterequest", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "containerrecreaterequest", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.ContainerRecreateRequest{}, loop.OwnerEvents[*v1beta1.ContainerRecreateRequest](l.Forget)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(requests{mgr.GetCache()}.of)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // AddIndex adds the index by which the requests for a Pod are found.

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/podname"
@@ -50,7 +49,7 @@ func (n *pods) create(at *place, rev *appsv1.ControllerRevision, why string) (pl
 }
 
 func (n *pods) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, node string) *corev1.Pod {
-	p := rollout.NewPod(template, n.Set.Namespace, ownerReference(n.Set))
+	p := pod.New(template, n.Set, kind())
 	maps.Copy(p.Labels, n.workload().RevisionLabels(rev))
 	if generation := n.Set.Annotations[keys.TemplateGeneration]; generation != "" {
 		p.Labels[keys.PodTemplateGeneration] = generation

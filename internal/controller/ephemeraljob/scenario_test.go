@@ -58,14 +58,14 @@ func (s *scenario) create() {
 	job.UID, job.Status = "", v1alpha1.EphemeralJobStatus{}
 	s.parallelism(job)
 	s.made++
-	containers := job.Spec.Template.EphemeralContainers
+	template := &job.Spec.Template
 	if s.Chance(50) {
-		containers[0].Name = fmt.Sprintf("shell-%d", s.made)
+		template.EphemeralContainers[0].Name = fmt.Sprintf("shell-%d", s.made)
 	}
 	if s.Chance(30) {
-		second := containers[0].DeepCopy()
+		second := template.EphemeralContainers[0].DeepCopy()
 		second.Name += "-2"
-		job.Spec.Template.EphemeralContainers = append(containers, *second)
+		template.EphemeralContainers = append(template.EphemeralContainers, *second)
 	}
 	if s.Chance(40) {
 		job.Spec.Replicas = ptr(int32(1 + s.Rand.Intn(5)))

@@ -2,11 +2,7 @@ package imagelistpulljob
 
 import (
 	"context"
-	"fmt"
-	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -21,32 +17,16 @@ import (
 const EventSource = "imagelistpulljob-controller"
 
 // Config is what the controller works with.
-type Config struct {
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of lists looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[loop.None]
 
 // Add adds the controller to a manager, whose cache has the index of package observe for ImagePullJobs.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("imagelistpulljob", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	kind := v1beta1.GroupVersion.WithKind("ImageListPullJob").GroupKind()
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "imagelistpulljob", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.ImageListPullJob{}, loop.OwnerEvents[*v1beta1.ImageListPullJob](l.Forget)),
 		source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.OwnedEvents[*v1beta1.ImagePullJob](kind)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // NewLoop returns the reconcile of ImageListPullJobs, for a manager or for a simulated cluster.

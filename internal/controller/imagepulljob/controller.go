@@ -2,12 +2,10 @@ package imagepulljob
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -37,23 +35,14 @@ type Config struct {
 // Add adds the controller to a manager, whose cache has the indexes of package observe.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("imagepulljob", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	jobs := Jobs{Reader: mgr.GetCache(), SystemNamespace: c.Options.SystemNamespace}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "imagepulljob", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.OwnerEvents[*v1beta1.ImagePullJob](l.Forget)),
 		source.Kind(mgr.GetCache(), &v1beta1.NodeImage{}, loop.AffectedEvents(jobs.OfNodeImage)),
 		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(jobs.OfNode)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(jobs.OfPod)),
 		source.Kind(mgr.GetCache(), &corev1.Secret{}, loop.AffectedEvents(OfCopy)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // NewLoop returns the reconcile of ImagePullJobs, for a manager or for a simulated cluster.

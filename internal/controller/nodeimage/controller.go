@@ -2,14 +2,13 @@ package nodeimage
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -59,24 +58,10 @@ func Add(mgr manager.Manager, c Config) error {
 	if c.Jobs {
 		tidy = append(tidy, source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.AffectedEvents(images.OfJob)))
 	}
-	for name, part := range map[string]struct {
-		options controller.Options
-		sources []source.Source
-	}{
-		"nodeimage-birth": {controller.Options{Reconciler: births, MaxConcurrentReconciles: c.Workers}, nodes},
-		"nodeimage":       {controller.Options{Reconciler: upkeep, MaxConcurrentReconciles: c.Workers}, tidy},
-	} {
-		ctl, err := controller.New(name, mgr, part.options)
-		if err != nil {
-			return fmt.Errorf("making the controller: %w", err)
-		}
-		for _, s := range part.sources {
-			if err := ctl.Watch(s); err != nil {
-				return fmt.Errorf("watching: %w", err)
-			}
-		}
-	}
-	return nil
+	return errors.Join(
+		loop.Controller{Name: "nodeimage-birth", Reconciler: births, Workers: c.Workers, Sources: nodes}.AddTo(mgr),
+		loop.Controller{Name: "nodeimage", Reconciler: upkeep, Workers: c.Workers, Sources: tidy}.AddTo(mgr),
+	)
 }
 
 // NewBirths returns the reconcile of nodes.

@@ -3,12 +3,10 @@ package nodepodprobe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -33,15 +31,7 @@ type Options struct {
 }
 
 // Config is what the controller works with.
-type Config struct {
-	Options  Options
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of nodes looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[Options]
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, c Config) error {
@@ -52,22 +42,13 @@ func Add(mgr manager.Manager, c Config) error {
 		return fmt.Errorf("indexing Pods by node: %w", err)
 	}
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("nodepodprobe", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	affected := nodes{Reader: mgr.GetCache(), forget: l.Forget}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "nodepodprobe", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(affected.ofNode)),
 		source.Kind(mgr.GetCache(), &v1alpha1.NodePodProbe{}, loop.AffectedEvents(affected.ofProbes)),
 		source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{}, loop.AffectedEvents(affected.ofMarker)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(affected.ofPod)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // Loop is the reconcile of what is asked on a node: its requests are names of nodes.

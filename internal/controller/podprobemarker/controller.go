@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -26,34 +24,18 @@ import (
 const EventSource = "podprobemarker-controller"
 
 // Config is what the controller works with.
-type Config struct {
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of markers looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[loop.None]
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("podprobemarker", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	affected := markers{mgr.GetCache()}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "podprobemarker", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{}, loop.OwnerEvents[*v1alpha1.PodProbeMarker](l.Forget)),
 		source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{}, loop.AffectedEvents(affected.beside)),
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(affected.ofPod)),
 		source.Kind(mgr.GetCache(), &v1alpha1.NodePodProbe{}, loop.AffectedEvents(affected.left)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // Loop is the reconcile of PodProbeMarkers.

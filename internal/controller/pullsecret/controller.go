@@ -1,12 +1,10 @@
 package pullsecret
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -35,20 +33,11 @@ type Config struct {
 // Add adds the controller to a manager, whose cache of Secrets holds those of the namespace alone.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("pullsecret", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: 1})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
 	copies := Copies{Reader: mgr.GetCache(), Namespace: c.Namespace}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "pullsecret", Reconciler: l, Workers: 1, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &corev1.Secret{}, loop.OwnerEvents[*corev1.Secret](l.Forget)),
 		source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.AffectedEvents(copies.OfJob)),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // NewLoop returns the reconcile of copies.

@@ -2,12 +2,8 @@ package sidecarterminator
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,31 +21,15 @@ import (
 const EventSource = "sidecarterminator-controller"
 
 // Config is what the controller works with.
-type Config struct {
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of Pods looked after at the same time.
-	Workers int
-	Now     func() time.Time
-}
+type Config = loop.Config[loop.None]
 
 // Add adds the controller to a manager, whose cache keeps the whole of Pods that terminate.Marked says something of.
 func Add(mgr manager.Manager, c Config) error {
 	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	ctl, err := controller.New("sidecarterminator", mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: c.Workers})
-	if err != nil {
-		return fmt.Errorf("making the controller: %w", err)
-	}
-	for _, s := range []source.Source{
+	return loop.Controller{Name: "sidecarterminator", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
 		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.OwnerEvents[*corev1.Pod](l.Forget), marked()),
 		source.Kind(mgr.GetCache(), &v1beta1.ContainerRecreateRequest{}, loop.OwnedEvents[*v1beta1.ContainerRecreateRequest](corev1.SchemeGroupVersion.WithKind("Pod").GroupKind())),
-	} {
-		if err := ctl.Watch(s); err != nil {
-			return fmt.Errorf("watching: %w", err)
-		}
-	}
-	return nil
+	}}.AddTo(mgr)
 }
 
 // marked lets through Pods that there may be something to do for, and that they are gone.

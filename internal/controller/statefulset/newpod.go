@@ -11,7 +11,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -57,7 +56,7 @@ func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Cha
 }
 
 func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
-	p := rollout.NewPod(template, v.Set.Namespace, ownerReference(v.Set))
+	p := pod.New(template, v.Set, kind())
 	p.Name = s.name
 	p.Spec.Hostname, p.Spec.Subdomain = s.name, v.Set.Spec.ServiceName
 	p.Labels[labelPodName] = s.name

@@ -48,18 +48,18 @@ func Parse(secret *corev1.Secret) (Ring, error) {
 	case corev1.SecretTypeDockercfg:
 		err = json.Unmarshal(secret.Data[corev1.DockerConfigKey], &config.Auths)
 	default:
-		return nil, fmt.Errorf("Secret %s/%s is of type %q, which holds no credentials of registries", secret.Namespace, secret.Name, secret.Type)
+		return nil, fmt.Errorf("reading Secret %s/%s: it is of type %q, which holds no credentials of registries", secret.Namespace, secret.Name, secret.Type)
 	}
 	if err != nil {
 		// What a JSON decoder says of the content may quote it.
-		return nil, fmt.Errorf("Secret %s/%s does not hold a Docker configuration", secret.Namespace, secret.Name)
+		return nil, fmt.Errorf("reading Secret %s/%s: it does not hold a Docker configuration", secret.Namespace, secret.Name)
 	}
 	var ring Ring
 	var problems []error
 	for key, login := range config.Auths {
 		credentials, err := login.credentials()
 		if err != nil {
-			problems = append(problems, fmt.Errorf("Secret %s/%s, entry %s: %w", secret.Namespace, secret.Name, key, err))
+			problems = append(problems, fmt.Errorf("reading Secret %s/%s, entry %s: %w", secret.Namespace, secret.Name, key, err))
 			continue
 		}
 		host, within := place(key)

@@ -105,7 +105,7 @@ func HasReadinessGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-// AddReadinessGates puts the readiness gates on a new Pod that it does not have.
+// AddReadinessGates makes a Pod that is not created yet wait for conditions before it is in service; each once, whatever it has already.
 func AddReadinessGates(pod *corev1.Pod, gates ...corev1.PodConditionType) {
 	for _, gate := range gates {
 		if !HasReadinessGate(pod, gate) {

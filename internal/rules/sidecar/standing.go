@@ -167,8 +167,8 @@ func Unfinished(p *corev1.Pod, now time.Time) (why string, recheck time.Duration
 // workloadUpdate says which update in place of the Pod's own containers is on its way; empty where none is, or where it takes too long.
 func workloadUpdate(p *corev1.Pod, now time.Time) (waits string, recheck time.Duration) {
 	var since time.Time
-	switch state := pod.State(p); {
-	case state == pub.LifecycleStatePreparingUpdate || state == pub.LifecycleStateUpdating:
+	switch state := pod.State(p); state {
+	case pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating:
 		waits = "its workload updates it (lifecycle state " + string(state) + ")"
 		since, _ = time.Parse(time.RFC3339, p.Annotations[keys.LifecycleTimestamp]) // none counts as long ago
 	default:
