@@ -16,17 +16,14 @@ import (
 // withArgs runs a manager with further arguments instead of the present one, until the test is over. Nothing else may run beside.
 func (e *env) withArgs(args ...string) {
 	e.Helper()
+	usual := shared.Args
 	replace := func(args []string) {
-		manager.Stop()
-		other := managerOptions
-		other.Args = args
-		var err error
-		manager, err = shared.LaunchManager(e.afterwards(), other)
-		e.must(err)
-		e.must(manager.WaitReady(e.afterwards()))
+		shared.Manager.Stop()
+		shared.Args = args
+		e.must(shared.Relaunch(e.Afterwards()))
 	}
-	e.Cleanup(func() { replace(managerOptions.Args) })
-	replace(slices.Concat(managerOptions.Args, args))
+	e.Cleanup(func() { replace(usual) })
+	replace(slices.Concat(usual, args))
 }
 
 // TestSidecarsAreSortedByNameIfAskedFor has the same Pod as TestOrderIsAlwaysTheSame come out in the order of names.
