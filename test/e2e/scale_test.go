@@ -152,6 +152,7 @@ func TestStuckPodGivesUpItsClaims(t *testing.T) {
 	e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "example.io/stuck") })
 	e.Cleanup(func() {
 		e.ctx = e.cleanupContext()
+		e.Ctx = e.ctx
 		e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = nil })
 	})
 	e.must(e.Client.Delete(e.ctx, &victim))

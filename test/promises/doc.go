@@ -8,5 +8,6 @@
 //	func TestPromises(t *testing.T)   { suite(Plan).Hold(t) }
 //	func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 //
-// KRUISE_SEEDS is the number of clusters, KRUISE_SEED a single one to run again and tell the story of.
+// KRUISE_SEEDS is the number of clusters, KRUISE_FIRST_SEED the seed of the first of them, KRUISE_SEED that of a single one to run again and tell the
+// story of.
 package promises

@@ -21,7 +21,9 @@ import (
 
 const (
 	// usual is the number of clusters if KRUISE_SEEDS does not say it.
-	usual = 300
+	usual = 1000
+	// tally is after how many clusters a long run tells how it stands.
+	tally = 5000
 	// fewBroken clusters are enough to see what is wrong.
 	fewBroken = 5
 	// mostForMistake is the number of clusters in one of which a mistake must show.
@@ -83,11 +85,17 @@ func (s Suite) Hold(t *testing.T) {
 	if !ok {
 		most = usual
 	}
+	first, _ := number(t, "KRUISE_FIRST_SEED")
+	most += first
 	var next, broken atomic.Int64
+	next.Store(first)
 	var running sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {
 			for seed := next.Add(1) - 1; seed < most && broken.Load() < fewBroken; seed = next.Add(1) - 1 {
+				if lived := seed - first; lived > 0 && lived%tally == 0 {
+					t.Logf("%d clusters, %d broken", lived, broken.Load())
+				}
 				if problems := s.World(seed).Live(t.Context()); problems != nil {
 					broken.Add(1)
 					t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))

@@ -59,6 +59,7 @@ func TestOnRealNodes(t *testing.T) {
 	t.Run("an update in place changes one container and nothing else", func(t *testing.T) { w.on(t).updateInPlace() })
 	t.Run("an image that can't be pulled holds the rollout, and rolling back frees it", func(t *testing.T) { w.on(t).badImage() })
 	t.Run("a StatefulSet keeps its Pods in place, and their claims whatever becomes of the Pods", func(t *testing.T) { w.on(t).statefulSet() })
+	t.Run("claims of a StatefulSet go along with surplus Pods", func(t *testing.T) { w.on(t).claimsGoWithPods() })
 	t.Run("a DaemonSet keeps its Pods in place", func(t *testing.T) { w.on(t).daemonSetInPlace() })
 	t.Run("a DaemonSet is never missing while it surges", func(t *testing.T) { w.on(t).daemonSetSurges() })
 	t.Run("sidecars of all kinds are updated", func(t *testing.T) { w.on(t).updateSidecars() })

@@ -57,6 +57,7 @@ func (p *program) run(ctx context.Context, image reference.Named) (answer, keep,
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(asked), said, complained
 	cmd.WaitDelay = lastWords
+	together(cmd)
 	switch err := cmd.Run(); {
 	case err != nil && ctx.Err() != nil:
 		return answer{}, keep{}, errors.New("it did not answer in time")
