@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -38,6 +39,10 @@ type Keeper struct {
 	// Pause is the wait before a write is tried again because somebody else was first; it doubles with every further try.
 	Pause time.Duration
 	Now   func() time.Time
+
+	// turn is held from a read to the write on top of it: users write many SidecarSets at the same time, which must not take their tries from each
+	// other.
+	turn sync.Mutex
 }
 
 // Accept widens the configuration for a SidecarSet that is about to be stored; before is nil if it is created. When it returns, API servers send
@@ -88,6 +93,8 @@ func (k *Keeper) keep(ctx context.Context, more *note) (kept, error) {
 }
 
 func (k *Keeper) try(ctx context.Context, more *note) (kept, error) {
+	k.turn.Lock()
+	defer k.turn.Unlock()
 	live := &admissionv1.MutatingWebhookConfiguration{}
 	if err := k.Client.Get(ctx, client.ObjectKey{Name: k.Configuration}, live); err != nil {
 		return kept{}, fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", k.Configuration, err)

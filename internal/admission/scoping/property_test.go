@@ -74,7 +74,7 @@ func (h *history) step() {
 	case 4:
 		h.remove()
 	case 5:
-		if _, err := h.keeper.keep(context.Background(), nil); err != nil && !apierrors.IsConflict(err) {
+		if _, err := h.another().keep(context.Background(), nil); err != nil && !apierrors.IsConflict(err) {
 			h.t.Fatal(err)
 		}
 	case 6:
@@ -105,7 +105,7 @@ func (h *history) admit() {
 		r.after.Spec.Selector.MatchLabels["app"] = app
 		r.after.Spec.InjectionStrategy.Paused = rapid.IntRange(0, 3).Draw(h.t, "paused") == 0
 	}
-	if err := h.keeper.Accept(context.Background(), r.before, r.after); err == nil {
+	if err := h.another().Accept(context.Background(), r.before, r.after); err == nil {
 		h.flying = append(h.flying, r)
 		h.pass(0) // it may have taken too long by itself
 	} else if !apierrors.IsConflict(err) {

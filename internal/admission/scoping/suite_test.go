@@ -73,6 +73,11 @@ func newWorld(t rapid.TB) *world {
 	return w
 }
 
+// another returns the keeper of another manager.
+func (w *world) another() *Keeper {
+	return &Keeper{Client: w.keeper.Client, Configuration: w.keeper.Configuration, Shipped: w.keeper.Shipped, Now: w.keeper.Now}
+}
+
 func isLaunchOrder(w admissionv1.MutatingWebhook) bool { return w.Name == LaunchOrder }
 
 func manifest(t rapid.TB) *admissionv1.MutatingWebhookConfiguration {
