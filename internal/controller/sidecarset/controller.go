@@ -142,12 +142,12 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 const (
 	// restPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for each, so that the
 	// passes over one SidecarSet take a small share of a processor however many Pods there are.
-	restPerPod = 200 * time.Microsecond
-	// longestRest is the longest pause, that of 5,000 Pods and more.
+	restPerPod = 50 * time.Microsecond
+	// longestRest is the longest pause, that of 20,000 Pods and more.
 	longestRest = time.Second
 )
 
 // apart returns how long passes pause after this one.
 //
-// Example: over 1,000 Pods there are at most five passes a second.
+// Example: over 1,000 Pods there are at most twenty passes a second.
 func apart(v Survey) time.Duration { return min(time.Duration(len(v.Pods))*restPerPod, longestRest) }
