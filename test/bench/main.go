@@ -36,6 +36,8 @@ type settings struct {
 	terse bool
 	// limit is how long a phase may take before it is broken off, and the rest of it reckoned.
 	limit time.Duration
+	// start is how long simulated kubelets take to start containers.
+	start time.Duration
 	// components are further flags of the control plane's components.
 	components []string
 	// sets is the number of SidecarSets, and rate that of new Pods a second, where admission is measured under load.
@@ -53,6 +55,7 @@ func main() {
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
+	flag.DurationVar(&s.start, "start", 0, "how long simulated kubelets take to start a Pod's containers; 0 for as long as they usually do, which is less than a real one needs")
 	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
 		s.components = append(s.components, arg)
 		return nil
@@ -76,6 +79,9 @@ func (s settings) clusterArgs() []string {
 	var args []string
 	if s.terse {
 		args = append(args, "--sim-terse")
+	}
+	if s.start > 0 {
+		args = append(args, "--sim-start", s.start.String())
 	}
 	for _, arg := range s.components {
 		args = append(args, "--k8s-args", arg)

@@ -34,6 +34,8 @@ type broadcasts struct {
 type broadcast struct {
 	versions []dated[*v1beta1.BroadcastJob]
 	pods     map[string]*corev1.Pod
+	// gone are the Pods that it had before.
+	gone []dated[*corev1.Pod]
 }
 
 // CheckBroadcastJob returns the promises that a BroadcastJob controller has broken in a history. What it had not seen is no excuse for a second Pod on
@@ -88,6 +90,7 @@ func (b *broadcasts) recordPod(c simulate.Change, j *broadcast) {
 	if exists {
 		j.pods[c.Key.Name] = after
 	} else {
+		j.gone = append(j.gone, dated[*corev1.Pod]{c.Revision, c.Time, c.Pass, c.Late, j.pods[c.Key.Name]})
 		delete(j.pods, c.Key.Name)
 	}
 }
@@ -125,6 +128,12 @@ func (b *broadcasts) judgeCreation(c simulate.Change, j *broadcast, created *cor
 	}
 	if job.Spec.Parallelism == nil {
 		return
+	}
+	for _, p := range j.gone {
+		// A node counts while a Pod of the job is seen on it, and so does the share of it that may be active.
+		if p.revision > c.Pass.Seen[corev1.SchemeGroupVersion.WithKind("Pod")] && p.object != nil {
+			counted[nodeOf(p.object)] = true
+		}
 	}
 	if limit, err := budget.Scaled(job.Spec.Parallelism, len(counted), budget.Up); err == nil && active > limit {
 		b.breaks(RuleJobParallelism, c, "%d Pods are active, parallelism %s of %d nodes is %d", active, job.Spec.Parallelism, len(counted), limit)

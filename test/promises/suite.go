@@ -21,7 +21,7 @@ import (
 
 const (
 	// usual is the number of clusters if KRUISE_SEEDS does not say it.
-	usual = 1000
+	usual = 400
 	// tally is after how many clusters a long run tells how it stands.
 	tally = 5000
 	// fewBroken clusters are enough to see what is wrong.

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// burst is the most Pods that one pass creates. Passes follow each other at once; the limit lets the first Pods become ready while the last
-// ones are created.
-const burst = 250
+// burst is the most Pods that one pass creates. Passes follow each other at once. The fewer Pods one of them creates, the sooner those before have
+// their readiness gates opened: once their containers run, each costs the kubelet a report more.
+const burst = 25
 
 // walker goes through the slots.
 type walker struct {
