@@ -83,6 +83,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("reading %s: %w", c.Kubeconfig, err)
 	}
 	c.Config.QPS = -1
+	c.Config.WarningHandler = rest.NoWarnings{} // tests look at those that they are about
 	if o.Log != nil {
 		c.Config.WarningHandler = rest.NewWarningWriter(o.Log, rest.WarningWriterOptions{Deduplicate: true})
 	}

@@ -150,7 +150,7 @@ func TestSecretsOfTheNamespaceThatDaemonsReadAreNotCopied(t *testing.T) {
 	secret := credentials(configNamespace, name, `{}`)
 	e.must(e.Client.Create(e.ctx, secret))
 	test := e.namespace
-	e.namespace = configNamespace
+	e.namespace, e.Env = configNamespace, e.In(configNamespace)
 	e.must(e.create("ImagePullJob", name, fmt.Sprintf("image: nginx:direct\npullSecrets: [%s]\nselector: {matchLabels: {%s: %s}}", name, pool, test)))
 	if status := e.completed(name).Status; status.Succeeded != 1 {
 		t.Errorf("status is %+v", status)
