@@ -13,7 +13,7 @@ import (
 )
 
 func TestOfPod(t *testing.T) {
-	plain, marked := fleet("new")[0], fleet("running")[0]
+	plain, marked := fleet(t, "new")[0], fleet(t, "running")[0]
 	stray := marked.DeepCopy()
 	stray.Labels = map[string]string{"app": "other"}
 	foreign := plain.DeepCopy()
@@ -38,9 +38,9 @@ func TestOfPod(t *testing.T) {
 		"it loses the labels":                   {plain, foreign, true},
 		"a container ends":                      {marked, ended, true},
 		"containers are added":                  {plain, marked, true},
-		"a Pod without a node gets one":         {fleet("pending")[0], plain, true},
-		"a Pod is being deleted":                {plain, fleet("gone")[0], true},
-		"a Pod ends":                            {plain, fleet("over")[0], true},
+		"a Pod without a node gets one":         {fleet(t, "pending")[0], plain, true},
+		"a Pod is being deleted":                {plain, fleet(t, "gone")[0], true},
+		"a Pod ends":                            {plain, fleet(t, "over")[0], true},
 		"a version of the Pod that is the same": {marked, marked.DeepCopy(), false},
 	} {
 		t.Run(name, func(t *testing.T) {

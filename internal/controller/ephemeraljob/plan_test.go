@@ -47,7 +47,8 @@ func jobWith(changes ...func(*v1alpha1.EphemeralJob)) *v1alpha1.EphemeralJob {
 
 // fleet returns Pods a, b, c ... by words: new, pending (without a node), waiting, running, done, failed, foreign (somebody else's container of that
 // name), gone (deleted), and over (the Pod has ended). Each is a second younger than the one before.
-func fleet(words string) []*corev1.Pod {
+func fleet(t *testing.T, words string) []*corev1.Pod {
+	t.Helper()
 	var out []*corev1.Pod
 	for i, word := range strings.Fields(words) {
 		p := &corev1.Pod{
@@ -58,12 +59,13 @@ func fleet(words string) []*corev1.Pod {
 			Spec:   corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "app"}}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		}
-		out = append(out, shaped(p, word))
+		out = append(out, shaped(t, p, word))
 	}
 	return out
 }
 
-func shaped(p *corev1.Pod, word string) *corev1.Pod {
+func shaped(t *testing.T, p *corev1.Pod, word string) *corev1.Pod {
+	t.Helper()
 	switch word {
 	case "new":
 		return p
@@ -89,7 +91,7 @@ func shaped(p *corev1.Pod, word string) *corev1.Pod {
 	}
 	state, ok := states[word]
 	if !ok {
-		panic("there is no Pod that is " + word)
+		t.Fatalf("there is no Pod that is %s", word)
 	}
 	p.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "shell", State: state}}
 	return p
@@ -240,7 +242,7 @@ func TestPlan(t *testing.T) {
 			if tc.change != nil {
 				tc.change(job)
 			}
-			v := Take(Snapshot{Job: job, Pods: fleet(tc.pods), Now: start().Add(time.Minute)})
+			v := Take(Snapshot{Job: job, Pods: fleet(t, tc.pods), Now: start().Add(time.Minute)})
 			p := Plan(v)
 			if diff := cmp.Diff(tc.plan, brief(p.String())); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
@@ -297,7 +299,7 @@ func TestAJobThatIsOver(t *testing.T) {
 		"and nothing at all without an old finalizer of ours": {released, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Take(Snapshot{Job: tc.job, Now: start().Add(time.Minute), Pods: fleet("failed new")})
+			v := Take(Snapshot{Job: tc.job, Now: start().Add(time.Minute), Pods: fleet(t, "failed new")})
 			p := Plan(v)
 			if diff := cmp.Diff(tc.plan, brief(p.String())); diff != "" || p.Recheck != tc.wait {
 				t.Errorf("recheck in %s, plan (-want +got):\n%s", p.Recheck, diff)
@@ -319,7 +321,7 @@ func TestRefusals(t *testing.T) {
 		job.Spec.Replicas, job.Spec.Parallelism = ptr[int32](1), ptr[int32](1)
 	})
 	now := start().Add(time.Minute)
-	v := Take(Snapshot{Job: job, Pods: fleet("new new"), Now: now})
+	v := Take(Snapshot{Job: job, Pods: fleet(t, "new new"), Now: now})
 	first := Plan(v).Actions()[0]
 	no := fmt.Errorf("adding containers to a: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("a policy says no")))
 	status := Status(v, Plan(v), apply.Outcome{Results: []apply.Result{{Action: first, Err: no}}})
@@ -330,7 +332,7 @@ func TestRefusals(t *testing.T) {
 
 	job.Status = status
 	refused := map[types.UID]time.Time{"uid-0": now.Add(10 * time.Second)}
-	v = Take(Snapshot{Job: job, Pods: fleet("new new"), Now: now, Refused: refused})
+	v = Take(Snapshot{Job: job, Pods: fleet(t, "new new"), Now: now, Refused: refused})
 	if diff := cmp.Diff("update b add shell", brief(Plan(v).String())); diff != "" {
 		t.Errorf("with another Pod (-want +got):\n%s", diff)
 	}
@@ -338,7 +340,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("its status (-want +got):\n%s", diff)
 	}
 
-	v = Take(Snapshot{Job: job, Pods: fleet("new"), Now: now, Refused: refused})
+	v = Take(Snapshot{Job: job, Pods: fleet(t, "new"), Now: now, Refused: refused})
 	if diff := cmp.Diff("hold a it was not let have the containers; recheck in 10s", brief(Plan(v).String())); diff != "" {
 		t.Errorf("with no other Pod (-want +got):\n%s", diff)
 	}
@@ -347,7 +349,7 @@ func TestRefusals(t *testing.T) {
 	}
 
 	timeout := apply.Outcome{Results: []apply.Result{{Action: first, Err: apierrors.NewTimeoutError("slow", 1)}}}
-	v = Take(Snapshot{Job: jobWith(), Pods: fleet("new"), Now: now})
+	v = Take(Snapshot{Job: jobWith(), Pods: fleet(t, "new"), Now: now})
 	if s := Status(v, Plan(v), timeout); len(s.Conditions) != 1 {
 		t.Errorf("a write that may have happened is no refusal: %+v", s.Conditions)
 	}
@@ -367,13 +369,13 @@ func TestConditionsKeepTheirTimes(t *testing.T) {
 	if diff := cmp.Diff(empty, seen(Snapshot{Job: job, Now: start().Add(time.Hour)})); diff != "" {
 		t.Errorf("nothing has happened, and the status changes:\n%s", diff)
 	}
-	other := seen(Snapshot{Job: job, Pods: fleet("foreign"), Now: start().Add(time.Hour)})
+	other := seen(Snapshot{Job: job, Pods: fleet(t, "foreign"), Now: start().Add(time.Hour)})
 	matched := find(other.Conditions, v1alpha1.EphemeralJobMatchedEmpty)
 	if !matched.LastTransitionTime.Time.Equal(start()) || !matched.LastProbeTime.Time.Equal(start().Add(time.Hour)) {
 		t.Errorf("another message: %+v", matched)
 	}
 	job.Status = other
-	if s := seen(Snapshot{Job: job, Pods: fleet("new"), Now: start().Add(time.Hour)}); len(s.Conditions) != 1 {
+	if s := seen(Snapshot{Job: job, Pods: fleet(t, "new"), Now: start().Add(time.Hour)}); len(s.Conditions) != 1 {
 		t.Errorf("there is a Pod, and the conditions are %+v", s.Conditions)
 	}
 }
