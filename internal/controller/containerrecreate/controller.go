@@ -60,7 +60,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		Cache: cached,
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, request *v1beta1.ContainerRecreateRequest) (Survey, error) {
-			v, err := Observe(ctx, r, request)
+			v, err := Observe(ctx, r, c.Live, request)
 			v.Now = c.Now()
 			return v, err
 		},

@@ -10,7 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
 // Survey is all that one pass looks at.
@@ -21,10 +23,17 @@ type Survey struct {
 	Now time.Time
 }
 
-// Observe makes every read of a pass.
-func Observe(ctx context.Context, r observe.Reader, request *v1beta1.ContainerRecreateRequest) (Survey, error) {
+// Observe makes every read of a pass. A Pod that the cache does not have, or has another one in place of, is looked for live before it counts as gone:
+// caches of several kinds are not of the same moment, and the end of a request is never taken back.
+func Observe(ctx context.Context, r observe.Reader, live client.Reader, request *v1beta1.ContainerRecreateRequest) (Survey, error) {
 	v := Survey{Request: request, Pod: &corev1.Pod{}}
-	err := r.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}, v.Pod)
+	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}
+	err := r.Get(ctx, key, v.Pod)
+	isOther := err == nil && string(v.Pod.UID) != request.Labels[keys.RecreatePodUID]
+	if (apierrors.IsNotFound(err) || isOther) && !recreate.IsCompleted(request) && request.DeletionTimestamp == nil {
+		v.Pod = &corev1.Pod{}
+		err = live.Get(ctx, key, v.Pod)
+	}
 	if apierrors.IsNotFound(err) {
 		v.Pod, err = nil, nil
 	}

@@ -31,6 +31,8 @@ func Add(mgr manager.Manager, c Config) error {
 
 // NewLoop returns the reconcile of ImageListPullJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.ImageListPullJob, Survey] {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Exact = true // a list that is over must not make jobs again
 	return &loop.Loop[*v1beta1.ImageListPullJob, Survey]{
 		New:   func() *v1beta1.ImageListPullJob { return &v1beta1.ImageListPullJob{} },
 		Cache: cached,
@@ -44,11 +46,14 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.ImageLis
 		},
 		Plan: Plan,
 		Report: func(v Survey, _ plan.Plan, _ apply.Outcome) *v1beta1.ImageListPullJob {
+			if v.isUnlabelled() {
+				return v.List // it has just been written: the next pass judges what it is now
+			}
 			after := v.List.DeepCopy()
 			after.Status = Status(v)
 			return after
 		},
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 }

@@ -92,8 +92,7 @@ func Plan(v Survey) plan.Plan {
 
 // label notes at the list what its jobs are made from.
 func (v *Survey) label(b *plan.Builder) {
-	hash := pull.TemplateHash(&v.List.Spec.ImagePullJobTemplate)
-	if v.List.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
+	if !v.isUnlabelled() {
 		return
 	}
 	after := v.List.DeepCopy()
@@ -101,11 +100,17 @@ func (v *Survey) label(b *plan.Builder) {
 	if after.Labels == nil {
 		after.Labels = map[string]string{}
 	}
-	after.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
+	after.Labels[appsv1.ControllerRevisionHashLabelKey] = pull.TemplateHash(&v.List.Spec.ImagePullJobTemplate)
 	b.Do(plan.Action{
 		Verb: plan.Update, Concern: plan.Tidy, Before: v.List, After: after,
 		What: "label the list", Why: "its jobs are made from something new",
 	})
+}
+
+// isUnlabelled reports whether a list that goes on does not say what its jobs are made from now.
+func (v *Survey) isUnlabelled() bool {
+	return v.List.DeletionTimestamp == nil && v.List.Status.CompletionTime == nil &&
+		v.List.Labels[appsv1.ControllerRevisionHashLabelKey] != pull.TemplateHash(&v.List.Spec.ImagePullJobTemplate)
 }
 
 // expire deletes the list once its time is up, and its jobs with it.

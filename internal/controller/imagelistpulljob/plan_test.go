@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -123,5 +125,23 @@ func TestStatus(t *testing.T) {
 				t.Errorf("failed images (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAListThatIsOverStaysOver: a status that arrives late, from a controller that has been replaced, must not have jobs made again.
+func TestAListThatIsOverStaysOver(t *testing.T) {
+	l := NewLoop(Config{}, observe.Reader{}, observe.Reader{})
+	if !l.Statuses.Exact {
+		t.Error("a status is written over one that it was not judged from")
+	}
+	unlabelled := list(nil)
+	unlabelled.Labels = nil
+	v := Take(Snapshot{List: unlabelled, Now: now})
+	if diff := cmp.Diff(unlabelled.Status, l.Report(v, Plan(v), apply.Outcome{}).Status); diff != "" {
+		t.Errorf("a status is judged from a list that is written in the same pass (-want +got):\n%s", diff)
+	}
+	v = Take(Snapshot{List: list(nil), Now: now})
+	if l.Report(v, Plan(v), apply.Outcome{}).Status.StartTime == nil {
+		t.Error("the status is not reported")
 	}
 }

@@ -47,6 +47,8 @@ func Add(mgr manager.Manager, c Config) error {
 
 // NewLoop returns the reconcile of ImagePullJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.ImagePullJob, Survey] {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Exact = true // a job that is over must not run again
 	return &loop.Loop[*v1beta1.ImagePullJob, Survey]{
 		New:   func() *v1beta1.ImagePullJob { return &v1beta1.ImagePullJob{} },
 		Cache: cached,
@@ -65,6 +67,6 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.ImagePul
 			return after
 		},
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
@@ -185,7 +186,7 @@ func TestEndOfAJob(t *testing.T) {
 
 func TestSecretsComeFirst(t *testing.T) {
 	s := cluster(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"reg", "gone"} }, "a")
-	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reg"}, Data: map[string][]byte{"a": []byte("b")}}
+	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reg"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"a": []byte("b")}}
 	s.Sources = []Source{{Name: "reg", Secret: source}, {Name: "gone", Missing: true}}
 	v := Take(s)
 	p := Plan(v)
@@ -208,6 +209,31 @@ func TestSecretsComeFirst(t *testing.T) {
 	s.Job.Name = "other"
 	if text := Plan(Take(s)).String(); !strings.Contains(text, "note the job at the copy of a Secret") {
 		t.Errorf("of another job:\n%s", text)
+	}
+}
+
+// TestOtherSecretsAreNotCopied: who may create a job need not be allowed to read the Secrets of its namespace, let alone to show them to nodes.
+func TestOtherSecretsAreNotCopied(t *testing.T) {
+	for _, namespace := range []string{"ns", "config"} {
+		s := cluster(func(j *v1beta1.ImagePullJob) { j.Namespace, j.Spec.PullSecrets = namespace, []string{"db"} }, "a")
+		source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("b")}}
+		s.Sources = []Source{{Name: "db", Secret: source}}
+		v := Take(s)
+		p := Plan(v)
+		if len(p.Stages) != 1 || p.Stages[0][0][0].What != "pull nginx:1" || len(v.want.Secrets) > 0 {
+			t.Errorf("plan:\n%s", p)
+		}
+		const want = "; Secret db is of type Opaque, which holds no credentials of registries"
+		if message := Status(v).Message; !strings.HasSuffix(message, want) {
+			t.Errorf("message is %q, want %q", message, want)
+		}
+	}
+}
+
+// TestAJobThatIsOverStaysOver: a status that arrives late, from a controller that has been replaced, must not have the nodes asked again.
+func TestAJobThatIsOverStaysOver(t *testing.T) {
+	if !NewLoop(Config{}, observe.Reader{}, observe.Reader{}).Statuses.Exact {
+		t.Error("a status is written over one that it was not judged from")
 	}
 }
 

@@ -108,7 +108,7 @@ func newScenario(w *promises.World) *scenario {
 	job.Spec.Parallelism = &parallelism
 	if s.Chance(30) {
 		job.Spec.PullSecrets = []string{"reg"}
-		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "reg"}, Data: map[string][]byte{"a": []byte("b")}})
+		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "reg"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"a": []byte("b")}})
 	}
 	s.create(job)
 	return s

@@ -100,6 +100,9 @@ func (v *Survey) readSecrets() {
 		case source.Secret == nil:
 			v.unread = append(v.unread, source.Problem)
 			continue
+		case !pull.Opens(source.Secret):
+			v.unread = append(v.unread, fmt.Sprintf("Secret %s is of type %s, which holds no credentials of registries", source.Name, source.Secret.Type))
+			continue
 		case v.Job.Namespace == v.Options.ConfigNamespace:
 			v.want.Secrets = append(v.want.Secrets, v1beta1.ReferenceObject{Namespace: v.Job.Namespace, Name: source.Name})
 			continue

@@ -24,6 +24,8 @@ const (
 	stopSlack = 20 * time.Second
 	// maxMessage is the size of the largest answer: a node may have thousands of containers that have ended.
 	maxMessage = 16 << 20
+	// maxPrinted is how much a command in a container may print: many run at a time, and no more than the beginning is looked at.
+	maxPrinted = 1<<20 + 1<<12
 )
 
 // The labels that kubelets put on containers.
@@ -145,12 +147,16 @@ type Output struct {
 // ErrTimedOut says that a command was ended because it took too long.
 var ErrTimedOut = errors.New("the command timed out")
 
-// Exec runs a command in a container. The time limit must be positive and is rounded up to whole seconds.
+// Exec runs a command in a container. The time limit must be positive and is rounded up to whole seconds. A command that prints more than 1 MiB
+// ends in an error.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit time.Duration) (Output, error) {
 	seconds := max(1, int64((limit+time.Second-1)/time.Second))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+callTimeout)
 	defer cancel()
-	answer, err := r.containers.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds})
+	answer, err := r.containers.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds}, grpc.MaxCallRecvMsgSize(maxPrinted))
+	if status.Code(err) == codes.ResourceExhausted {
+		return Output{}, fmt.Errorf("running %q in container %s: it printed more than 1 MiB, or %w", command, id, err)
+	}
 	if status.Code(err) == codes.DeadlineExceeded {
 		return Output{}, fmt.Errorf("running %q in container %s for %d s: %w", command, id, seconds, ErrTimedOut)
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/test/fakecri"
@@ -83,5 +85,37 @@ func TestTheFirstOfEachRuntimeIsKept(t *testing.T) {
 	}
 	if err := set.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCommandsThatPrintTooMuch: what a container prints must not be able to use up the memory of the daemon.
+func TestCommandsThatPrintTooMuch(t *testing.T) {
+	dir, err := os.MkdirTemp("", "kc-") // not the test's own: a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // of a test's own folder nothing is lost
+	runtime := fakecri.New()
+	prints := 0
+	runtime.OnExec = func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+		return &runtimeapi.ExecSyncResponse{Stdout: make([]byte, prints)}, nil
+	}
+	socket := filepath.Join(dir, "a")
+	if err := runtime.Serve(socket); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runtime.Away)
+	r, err := cri.Open(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() }) // nothing is asked of it any more
+	prints = 1 << 19
+	if out, err := r.Exec(t.Context(), "c", []string{"print"}, time.Second); err != nil || len(out.Stdout) != prints {
+		t.Errorf("of %d bytes there are %d, %v", prints, len(out.Stdout), err)
+	}
+	prints = 2 << 20
+	if out, err := r.Exec(t.Context(), "c", []string{"print"}, time.Second); err == nil || cri.IsAway(err) || !strings.Contains(err.Error(), "printed more than 1 MiB") {
+		t.Errorf("of %d bytes there are %d, %v", prints, len(out.Stdout), err)
 	}
 }

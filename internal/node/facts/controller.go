@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
 const (
@@ -160,10 +161,9 @@ func (w *worker) askFor(ctx context.Context, p *corev1.Pod, c container) (*Fact,
 	fact := &Fact{Hash: started.Hash}
 	if started.Environment != nil {
 		fact.Environment = map[string]string{}
-		for i := range c.spec.Env { // no more is kept than what may be asked for
-			name := c.spec.Env[i].Name
-			if value, ok := started.Environment[name]; ok && c.spec.Env[i].ValueFrom != nil {
-				fact.Environment[name] = value
+		for _, asked := range inplace.Environment(p, c.spec) { // no more is kept: the rest may be secret
+			if value, ok := started.Environment[asked.Name]; ok {
+				fact.Environment[asked.Name] = value
 			}
 		}
 	}

@@ -107,7 +107,9 @@ func (r *restarts) stop(known *pause, p *corev1.Pod, c container) {
 	go func() {
 		err := r.slots.Acquire(r.life, 1)
 		if err == nil {
-			err = r.end(p, c)
+			if r.isWanted(known) {
+				err = r.end(p, c)
+			}
 			r.slots.Release(1)
 		}
 		if r.life.Err() == nil && err != nil {
@@ -125,6 +127,13 @@ func (r *restarts) stop(known *pause, p *corev1.Pod, c container) {
 			}
 		}
 	}()
+}
+
+// isWanted reports whether a container still has to be stopped: others may have been stopped first, and the update been taken back meanwhile.
+func (r *restarts) isWanted(known *pause) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !known.unwanted
 }
 
 // end runs the hook of a container, if it has one, and stops the container. A hook that fails does not keep it from being stopped; one that could

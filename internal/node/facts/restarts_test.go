@@ -117,6 +117,52 @@ func TestHooksRunBeforeRestarts(t *testing.T) {
 	}
 }
 
+// TestWhatIsTakenBackInTimeIsNotStopped: containers wait for each other to be stopped, and an update may be taken back meanwhile.
+func TestWhatIsTakenBackInTimeIsNotStopped(t *testing.T) {
+	s := newStopping(t)
+	if err := s.slots.Acquire(t.Context(), parallelStops); err != nil {
+		t.Fatal(err)
+	}
+	p, key := testPod(hooked), client.ObjectKeyFromObject(testPod())
+	s.bring(t.Context(), p, []string{"containerd://m"})
+	s.bring(t.Context(), p, nil) // it is taken back
+	s.slots.Release(parallelStops)
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.restarts.mu.Lock()
+		left := len(s.pods[key])
+		s.restarts.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is remembered")
+		}
+	}
+	if stops := s.runtime.Stops(); len(stops) > 0 {
+		t.Errorf("it is stopped all the same: %v", stops)
+	}
+}
+
+// TestOnlyMetadataIsRemembered: what a container has from Secrets is nobody's business here.
+func TestOnlyMetadataIsRemembered(t *testing.T) {
+	s := newStopping(t)
+	status := runtimeapi.ContainerStatus{Id: "m", Annotations: map[string]string{"io.kubernetes.container.hash": "6cf18e95"}}
+	s.runtime.AddContainer(&fakecri.Container{ContainerStatus: status, Info: map[string]string{"info": `{"runtimeSpec":{"process":{"env":["TIER=gold","PASSWORD=hunter2"]}}}`}})
+	p := testPod(func(p *corev1.Pod) {
+		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{Key: "password"},
+		}})
+	})
+	w := &worker{Config: s.Config, memory: newMemory(), restarts: s.restarts}
+	fact, err := w.askFor(t.Context(), p, containers(p)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"TIER": "gold"}, fact.Environment); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestHooksThatFailAndThatTakeLong(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes time.Duration

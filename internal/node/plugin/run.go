@@ -16,13 +16,14 @@ import (
 	"github.com/distribution/reference"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	providerv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/keyring"
 )
 
 const (
-	// mostSaid is how much of what a program prints is read, in bytes, and mostComplained how much of its complaints is told.
+	// mostSaid is how much of what a program prints is read, in bytes, and mostComplained how much of its complaints is logged.
 	mostSaid, mostComplained = 1 << 20, 512
 	// lastWords is how long a program that was ended may hold on to its outputs, through others that it has started.
 	lastWords = time.Second
@@ -62,7 +63,9 @@ func (p *program) run(ctx context.Context, image reference.Named) (answer, keep,
 	case err != nil && ctx.Err() != nil:
 		return answer{}, keep{}, errors.New("it did not answer in time")
 	case err != nil:
-		return answer{}, keep{}, fmt.Errorf("%w: %s", err, strings.TrimSpace(complained.kept.String()))
+		// What it complains of stays in the log of the node: it deals with secrets, and the error is told to all who may read the job.
+		log.FromContext(ctx).Info("A credential provider plugin failed", "plugin", p.name, "problem", err.Error(), "complaint", strings.TrimSpace(complained.kept.String()))
+		return answer{}, keep{}, err
 	case said.over:
 		return answer{}, keep{}, fmt.Errorf("its answer is longer than %d bytes", mostSaid)
 	}

@@ -15,9 +15,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 )
+
+// mostTold is how much is told of what a command that failed has printed, in bytes.
+const mostTold = 1 << 10
+
+// maxRedirects is how often a server may send us elsewhere on the same host.
+const maxRedirects = 10
 
 // userAgent is what servers see of a hook; the kubelet calls itself so.
 const userAgent = "kube-lifecycle"
@@ -43,10 +51,13 @@ type Hook struct {
 
 // Run runs the hook. A failure is told in an event, and in the error: it does not keep the container from being stopped, but for one of a runtime
 // that is away, which has not been asked yet.
+//
+// The event does not say why, as those of kubelets do not: commands and what they print may be secret, and more people read events than logs of nodes.
 func (h Hook) Run(ctx context.Context) error {
 	err := h.run(ctx)
 	if err != nil && ctx.Err() == nil && !cri.IsAway(err) {
-		h.Events.Eventf(About(h.Pod, h.Container), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %s", err)
+		log.FromContext(ctx).Info("A preStop hook failed", "pod", klog.KObj(h.Pod), "container", h.Container, "problem", err.Error())
+		h.Events.Event(About(h.Pod, h.Container), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: the log of kruise-daemon on the node says why")
 	}
 	return err
 }
@@ -79,7 +90,8 @@ func (h Hook) exec(ctx context.Context, command []string) error {
 		return err
 	}
 	if out.ExitCode != 0 {
-		return fmt.Errorf("command %q ended with code %d: %s", command, out.ExitCode, strings.TrimSpace(string(append(out.Stderr, out.Stdout...))))
+		printed := append(out.Stderr, out.Stdout...)
+		return fmt.Errorf("command %q ended with code %d: %s", command, out.ExitCode, strings.TrimSpace(string(printed[:min(len(printed), mostTold)])))
 	}
 	return nil
 }
@@ -129,11 +141,19 @@ func ask(ctx context.Context, url string, headers []corev1.HTTPHeader) error {
 			request.Header.Set(h.Name, h.Value)
 		}
 	}
-	c := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		Proxy:             nil,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, // as the kubelet: the Pod's certificate is of the Pod's making
-	}}
+	c := &http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			Proxy:             nil,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, // as the kubelet: the Pod's certificate is of the Pod's making
+		},
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			if next.URL.Hostname() != via[0].URL.Hostname() || len(via) >= maxRedirects {
+				return http.ErrUseLastResponse // an answer like any other: a Pod does not say whom the node asks
+			}
+			return nil
+		},
+	}
 	answer, err := c.Do(request)
 	if err != nil {
 		return err

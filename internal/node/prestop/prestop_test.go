@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +96,25 @@ func TestHooksThatRunACommand(t *testing.T) {
 	}
 }
 
+// TestEventsOfHooksTellNoSecrets: who may read events of a Pod need not be allowed to read what its commands print.
+func TestEventsOfHooksTellNoSecrets(t *testing.T) {
+	events := record.NewFakeRecorder(9)
+	h := Hook{
+		Runtime: runtime(func(context.Context, time.Duration) (cri.Output, error) {
+			return cri.Output{ExitCode: 1, Stderr: []byte("login failed: hunter2"), Stdout: []byte(strings.Repeat("x", 1<<20))}, nil
+		}),
+		Container: "a", Pod: &corev1.Pod{}, Grace: time.Second, Events: events,
+		Asked: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain", "--token=hunter2"}}},
+	}
+	err := h.Run(t.Context())
+	if err == nil || len(err.Error()) > 2048 {
+		t.Errorf("the error has %d bytes", len(fmt.Sprint(err)))
+	}
+	if told := <-events.Events; strings.Contains(told, "hunter2") || !strings.Contains(told, "FailedPreStopHook") || len(told) > 200 {
+		t.Errorf("the event says %.200s", told)
+	}
+}
+
 func TestHooksThatSleep(t *testing.T) {
 	h := Hook{
 		Pod: &corev1.Pod{}, Grace: 20 * time.Millisecond, Events: record.NewFakeRecorder(9),
@@ -144,5 +165,38 @@ func TestHooksOverHTTP(t *testing.T) {
 				t.Errorf("heard %+v", heard)
 			}
 		})
+	}
+}
+
+// TestHooksAreNotSentElsewhere: a Pod must not have the node, on whose network the daemon is, ask whom it names.
+func TestHooksAreNotSentElsewhere(t *testing.T) {
+	var heard []string
+	note := func(w http.ResponseWriter, r *http.Request) { heard = append(heard, r.Host+r.URL.Path) }
+	other := httptest.NewServer(http.HandlerFunc(note))
+	t.Cleanup(other.Close)
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/stolen"
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		note(w, r)
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, elsewhere, http.StatusFound)
+		case "/here":
+			http.Redirect(w, r, "/here/", http.StatusFound)
+		}
+	}))
+	t.Cleanup(web.Close)
+	address := web.Listener.Addr().(*net.TCPAddr)
+	for path, want := range map[string][]string{
+		"/away": {address.String() + "/away"},
+		"/here": {address.String() + "/here", address.String() + "/here/"},
+	} {
+		heard = nil
+		err := Hook{
+			Container: "a", Pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}, Grace: 5 * time.Second, Events: record.NewFakeRecorder(9),
+			Asked: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt(address.Port), Path: path}},
+		}.Run(t.Context())
+		if diff := cmp.Diff(want, heard); diff != "" || err != nil {
+			t.Errorf("%s: %v, heard (-want +got):\n%s", path, err, diff)
+		}
 	}
 }

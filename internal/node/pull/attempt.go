@@ -52,14 +52,20 @@ type round struct {
 
 // run pulls until the image is there, and returns its ID, or until the round is given up. The error means nothing when the context has ended.
 func (p puller) run(ctx context.Context, r round) (id string, err error) {
-	for failed := 0; ; {
+	for failed, blinked := 0, false; ; {
 		id, err := p.limited(ctx, r)
 		if err == nil || ctx.Err() != nil {
 			return id, err
 		}
-		// A runtime that is restarted, or has not come up yet, says nothing of the image.
-		if !cri.IsAway(err) {
+		pause := awayPause
+		switch {
+		case cri.IsAway(err):
+			// A runtime that is restarted, or has not come up yet, says nothing of the image.
+		case errors.Is(err, errBehind) && !blinked:
+			blinked = true // it may have been away for no more than a moment
+		default:
 			failed++
+			pause = pauseAfter(failed)
 		}
 		if over(r.deadline, p.now()) {
 			return "", fmt.Errorf("%s: %w", deadlineMessage, err)
@@ -68,18 +74,19 @@ func (p puller) run(ctx context.Context, r round) (id string, err error) {
 			return "", err
 		}
 		r.tell(err.Error())
-		p.pause(ctx, p.until(r.deadline, pauseAfter(failed, err)))
+		p.pause(ctx, p.until(r.deadline, pause))
 		if over(r.deadline, p.now()) {
 			return "", fmt.Errorf("%s: %w", deadlineMessage, err)
 		}
 	}
 }
 
-// pauseAfter returns how long to wait after a number of failed attempts: 1, 2, 4 s and so on, or a little for a runtime that is away.
-func pauseAfter(failed int, err error) time.Duration {
-	if cri.IsAway(err) {
-		return awayPause
-	}
+// errBehind is the error of a pull that was refused as if the runtime were away, by one that is there: something that it pulls with, such as a
+// snapshotter or the registry itself, may be away for ever.
+var errBehind = errors.New("the container runtime answers, and what it pulls with does not")
+
+// pauseAfter returns how long to wait after a number of failed attempts, of which there is one at least: 1, 2, 4 s and so on.
+func pauseAfter(failed int) time.Duration {
 	return min(firstPause<<min(failed-1, 10), longestPause)
 }
 
@@ -119,7 +126,13 @@ func (p puller) once(ctx context.Context, task Task) (id string, err error) {
 		}
 	}
 	if err := p.pull(ctx, runtime, task); err != nil {
-		return "", err
+		if !cri.IsAway(err) {
+			return "", err
+		}
+		if _, away := runtime.ImageID(ctx, image); away != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("%w: %s", errBehind, err.Error()) // not wrapped: it is not away
 	}
 	id, err = runtime.ImageID(ctx, image)
 	if err == nil && id == "" {
@@ -150,8 +163,11 @@ func (p puller) pull(ctx context.Context, runtime images, task Task) error {
 		if err == nil {
 			return nil
 		}
+		if cri.IsAway(err) {
+			return err // whatever was said before: nobody is there to be asked
+		}
 		failed = append(failed, err)
-		if ctx.Err() != nil || cri.IsAway(err) {
+		if ctx.Err() != nil {
 			break
 		}
 	}

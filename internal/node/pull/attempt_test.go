@@ -16,7 +16,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 )
 
-// registry is a runtime whose pulls take time and go as they are told; the last answer stays.
+// registry is a runtime whose pulls take time and go as they are told; the last answer stays. One that tells a pull that it is away is so for the next
+// question, too, unless it is here.
 type registry struct {
 	now     time.Time
 	takes   time.Duration
@@ -24,10 +25,14 @@ type registry struct {
 	answers []error
 	pulls   []cri.Pull
 	began   []time.Duration
+	here    bool
+	away    error
 }
 
 func (r *registry) ImageID(_ context.Context, image string) (string, error) {
-	return r.present[image], nil
+	away := r.away
+	r.away = nil
+	return r.present[image], away
 }
 
 func (r *registry) PullImage(ctx context.Context, p cri.Pull) error {
@@ -41,6 +46,9 @@ func (r *registry) PullImage(ctx context.Context, p cri.Pull) error {
 	err := r.answers[0]
 	if len(r.answers) > 1 {
 		r.answers = r.answers[1:]
+	}
+	if cri.IsAway(err) && !r.here {
+		r.away = err
 	}
 	if err == nil {
 		r.present[p.Image] = "sha256:1"
@@ -60,6 +68,7 @@ func TestRun(t *testing.T) {
 		task        v1beta1.ImageTagSpec
 		deadline    time.Duration
 		present     bool
+		here        bool
 		takes       time.Duration
 		answers     []error
 		credentials []cri.Credentials
@@ -71,23 +80,25 @@ func TestRun(t *testing.T) {
 		used  []string
 		told  int
 	}{
-		"an image that is there is not pulled":            {present: true, id: "sha256:0"},
-		"but it is with policy Always":                    {task: v1beta1.ImageTagSpec{ImagePullPolicy: v1beta1.PullAlways}, present: true, answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
-		"an image is pulled":                              {answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
-		"pauses between attempts double":                  {answers: []error{unknown}, want: "manifest unknown", began: []int{0, 1, 3, 7}, used: []string{"", "", "", ""}, told: 3},
-		"as many attempts as the limit allows, and one":   {task: v1beta1.ImageTagSpec{PullPolicy: limits(1, 60)}, answers: []error{unknown}, want: "manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 1},
-		"a later attempt may do":                          {answers: []error{unknown, nil}, id: "sha256:1", began: []int{0, 1}, used: []string{"", ""}, told: 1},
-		"a runtime that is away costs no attempt":         {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, answers: []error{away, away, nil}, id: "sha256:1", began: []int{0, 2, 4}, used: []string{"", "", ""}, told: 2},
-		"the deadline ends attempts and pauses":           {task: v1beta1.ImageTagSpec{PullPolicy: limits(9, 60)}, deadline: 120 * time.Second, takes: time.Hour, answers: []error{unknown}, want: deadlineMessage, began: []int{0, 61}, used: []string{"", ""}, told: 1},
-		"the deadline comes in a pause":                   {deadline: 2 * time.Second, answers: []error{unknown}, want: deadlineMessage + ": manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 2},
-		"credentials are tried one after the other":       {credentials: []cri.Credentials{one, two}, answers: []error{refused, nil}, id: "sha256:1", began: []int{0, 0}, used: []string{"one", "two"}},
-		"with credentials, none is asked anonymously":     {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one}, answers: []error{refused}, want: "401 Unauthorized", began: []int{0}, used: []string{"one"}},
-		"Secrets that can't be read are told in the end":  {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, unread: errors.New("reading Secret a/b: forbidden"), answers: []error{refused}, want: "401 Unauthorized\nreading Secret a/b: forbidden", began: []int{0}, used: []string{""}},
-		"and do not matter for one that opens without it": {unread: errors.New("reading Secret a/b: forbidden"), answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
+		"an image that is there is not pulled":                                 {present: true, id: "sha256:0"},
+		"but it is with policy Always":                                         {task: v1beta1.ImageTagSpec{ImagePullPolicy: v1beta1.PullAlways}, present: true, answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
+		"an image is pulled":                                                   {answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
+		"pauses between attempts double":                                       {answers: []error{unknown}, want: "manifest unknown", began: []int{0, 1, 3, 7}, used: []string{"", "", "", ""}, told: 3},
+		"as many attempts as the limit allows, and one":                        {task: v1beta1.ImageTagSpec{PullPolicy: limits(1, 60)}, answers: []error{unknown}, want: "manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 1},
+		"a later attempt may do":                                               {answers: []error{unknown, nil}, id: "sha256:1", began: []int{0, 1}, used: []string{"", ""}, told: 1},
+		"a runtime that is away costs no attempt":                              {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, answers: []error{away, away, nil}, id: "sha256:1", began: []int{0, 2, 4}, used: []string{"", "", ""}, told: 2},
+		"one that answers, and whose pulls are refused as if it did not, does": {task: v1beta1.ImageTagSpec{PullPolicy: limits(1, 60)}, here: true, answers: []error{away}, want: "connection refused", began: []int{0, 2, 3}, used: []string{"", "", ""}, told: 2},
+		"credentials that are refused do not hide that it is away":             {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one, two}, answers: []error{status.Error(codes.Unknown, "401"), away, nil}, id: "sha256:1", began: []int{0, 0, 2}, used: []string{"one", "two", "one"}, told: 1},
+		"the deadline ends attempts and pauses":                                {task: v1beta1.ImageTagSpec{PullPolicy: limits(9, 60)}, deadline: 120 * time.Second, takes: time.Hour, answers: []error{unknown}, want: deadlineMessage, began: []int{0, 61}, used: []string{"", ""}, told: 1},
+		"the deadline comes in a pause":                                        {deadline: 2 * time.Second, answers: []error{unknown}, want: deadlineMessage + ": manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 2},
+		"credentials are tried one after the other":                            {credentials: []cri.Credentials{one, two}, answers: []error{refused, nil}, id: "sha256:1", began: []int{0, 0}, used: []string{"one", "two"}},
+		"with credentials, none is asked anonymously":                          {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one}, answers: []error{refused}, want: "401 Unauthorized", began: []int{0}, used: []string{"one"}},
+		"Secrets that can't be read are told in the end":                       {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, unread: errors.New("reading Secret a/b: forbidden"), answers: []error{refused}, want: "401 Unauthorized\nreading Secret a/b: forbidden", began: []int{0}, used: []string{""}},
+		"and do not matter for one that opens without it":                      {unread: errors.New("reading Secret a/b: forbidden"), answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &registry{now: time.Unix(0, 0), takes: tc.takes, present: map[string]string{}, answers: tc.answers}
+			r := &registry{now: time.Unix(0, 0), takes: tc.takes, present: map[string]string{}, answers: tc.answers, here: tc.here}
 			if tc.present {
 				r.present["nginx:1"] = "sha256:0"
 			}

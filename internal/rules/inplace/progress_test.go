@@ -247,6 +247,18 @@ func TestAnInjectorsVersionIsNoPartOfTheEnvironmentsHash(t *testing.T) {
 	}
 }
 
+// TestTheLastOfAName: a process is given the last value of a variable that is there twice, and no other could ever be found in it.
+func TestTheLastOfAName(t *testing.T) {
+	p := &corev1.Pod{}
+	p.Labels = map[string]string{"a": "1", "b": "2"}
+	c := container("app", "app:v1", fromField("A", "metadata.labels['a']"), fromField("A", "metadata.labels['b']"), fromField("B", "metadata.labels['a']"),
+		corev1.EnvVar{Name: "B", Value: "fixed"})
+	want := []corev1.EnvVar{{Name: "A", Value: "2"}}
+	if diff := cmp.Diff(want, Environment(p, &c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestEnvironmentHashDependsOnValuesNotOnOrder(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Labels, p.Annotations = map[string]string{"a": "1"}, map[string]string{"b": "2"}

@@ -56,6 +56,12 @@ func CopyOf(source types.NamespacedName, copies []*corev1.Secret) *corev1.Secret
 	return nil
 }
 
+// Opens reports whether a Secret is of a type that holds credentials of registries. Others are none of our business: whoever may create a job need not
+// be allowed to read them.
+func Opens(s *corev1.Secret) bool {
+	return s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg
+}
+
 // longestName is the most that a name of an object can have.
 const longestName = 253
 
