@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +104,7 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 		return append(e.runAll(ctx, owner, others), e.runCreates(ctx, owner, creates)...)
 	}
 	var results, created []Result
-	var running crew
+	var running Crew
 	running.Go(func() { results = e.runAll(ctx, owner, others) })
 	running.Go(func() { created = e.runCreates(ctx, owner, creates) })
 	running.Wait()
@@ -135,8 +134,9 @@ func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates pl
 	return results
 }
 
-// maxPace is the most creates that are tried at once when nothing is known of the last seconds but that all went well before.
-const maxPace = 128
+// maxPace is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep others
+// waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
+const maxPace = 32
 
 // paces are how many creates of each owner are tried at once.
 type paces struct{ sync.Map }
@@ -151,7 +151,7 @@ func (p *paces) of(owner types.UID) int {
 // runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
 func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
 	perChain := make([][]Result, len(chains))
-	var running crew
+	var running Crew
 	slots := make(chan struct{}, max(1, e.Parallel))
 	for i, chain := range chains {
 		if e.Parallel <= 1 {
@@ -170,31 +170,6 @@ func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.St
 		results = append(results, r...)
 	}
 	return results
-}
-
-// crew is goroutines that are waited for. When one panics, Wait does: in the goroutine of the pass it costs this pass only, as the controller
-// recovers it.
-type crew struct {
-	sync.WaitGroup
-	panicked atomic.Pointer[any]
-}
-
-func (c *crew) Go(run func()) {
-	c.WaitGroup.Go(func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				c.panicked.Store(&cause)
-			}
-		}()
-		run()
-	})
-}
-
-func (c *crew) Wait() {
-	c.WaitGroup.Wait()
-	if cause := c.panicked.Load(); cause != nil {
-		panic(*cause)
-	}
 }
 
 // runChain runs writes one after the other, each from the version that the one before left of the same object.

@@ -35,6 +35,9 @@ type Loop[O plan.Object, S any] struct {
 	Report func(S, plan.Plan, apply.Outcome) O
 	// Remember, if there is one, keeps in memory what no object tells, such as when a write last happened.
 	Remember func(S, apply.Outcome)
+	// Meanwhile, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Of that, only
+	// writes are done that test themselves that they are due (plan.Action.While). It must be pure.
+	Meanwhile func(S) plan.Plan
 	// Apart, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile are
 	// answered by that one. A new spec does not wait. It goes with Now.
 	Apart func(S) time.Duration
@@ -84,7 +87,7 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	decided := l.Plan(seen)
 	logPlan(ctx, decided)
-	outcome := l.Executor.Run(ctx, owner, decided)
+	outcome := l.run(ctx, owner, decided)
 	l.Executor.Events.Held(owner, decided)
 	if l.Remember != nil {
 		l.Remember(seen, outcome)

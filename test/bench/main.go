@@ -55,7 +55,7 @@ func main() {
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
-	flag.DurationVar(&s.start, "start", 0, "how long simulated kubelets take to start a Pod's containers; 0 for as long as they usually do, which is less than a real one needs")
+	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a half; only for -kind cloneset, the rest would take hours")
 	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
 		s.components = append(s.components, arg)
 		return nil
@@ -80,8 +80,8 @@ func (s settings) clusterArgs() []string {
 	if s.terse {
 		args = append(args, "--sim-terse")
 	}
-	if s.start > 0 {
-		args = append(args, "--sim-start", s.start.String())
+	if s.kind == "cloneset" {
+		args = append(args, "--sim-start", s.start.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
 	}
 	for _, arg := range s.components {
 		args = append(args, "--k8s-args", arg)
@@ -112,6 +112,12 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	defer func() { manager.Stop() }()
 	b := &bench{settings: s, cluster: c, audit: filepath.Join(dir, "cluster", "logs", "audit.log"), manager: manager}
+	if err := b.warmUp(ctx); err != nil {
+		return err
+	}
+	if err := b.awaitCalm(ctx); err != nil {
+		return err
+	}
 	controllerManager, err := c.ProcessOf(ctx, "kube-controller-manager")
 	if err != nil {
 		return err

@@ -80,6 +80,21 @@ func (b *bench) still(ctx context.Context, name string, begin func() error) (mea
 	return m, err
 }
 
+// awaitCalm waits until a manager that has just started has written what a start asks for, so that the first phase does not pay for it.
+func (b *bench) awaitCalm(ctx context.Context) error {
+	const calm = 3 * time.Second
+	for began := time.Now(); time.Since(began) < b.limit; {
+		if err := sleep(ctx, calm); err != nil {
+			return err
+		}
+		asked, err := audit.Read(b.audit, audit.Query{Agent: "kruise-manager", From: time.Now().Add(-calm)})
+		if err != nil || asked.Writes() == 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("waiting for the manager to have no more to write: %w", errBrokenOff)
+}
+
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

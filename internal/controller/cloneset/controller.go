@@ -52,7 +52,8 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet
 			v := Take(s)
 			return v, confirm(ctx, r, c.Live, v)
 		},
-		Plan: Plan,
+		Plan:      Plan,
+		Meanwhile: Meanwhile,
 		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.CloneSet {
 			after := v.Set.DeepCopy()
 			after.Status = Status(v, p, done)

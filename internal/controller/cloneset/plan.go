@@ -38,6 +38,15 @@ func Plan(v Survey) plan.Plan {
 	return b.Plan()
 }
 
+// Meanwhile decides what is due on single Pods, while Pods are being created. It reads only the survey and changes nothing.
+func Meanwhile(v Survey) plan.Plan {
+	b := plan.For(summary(&v))
+	if v.Set.DeletionTimestamp == nil && v.problem == nil {
+		settle(&v, b)
+	}
+	return b.Plan()
+}
+
 // settle finishes what is in flight on each Pod: grace periods, the next batch of containers, readiness, lifecycle states, missing labels.
 func settle(v *Survey, b *plan.Builder) {
 	wanted := v.moves(isUpdated).Update

@@ -73,9 +73,8 @@ func comeBack(v *Survey, b *plan.Builder) bool {
 	return acted
 }
 
-// burst is the most Pods that one pass creates. Passes follow each other at once. The fewer Pods one of them creates, the sooner those before have
-// their readiness gates opened: once their containers run, each costs the kubelet a report more.
-const burst = 25
+// burst is the most Pods that one pass creates: so many are decided on before what has happened meanwhile counts, as a new number of replicas.
+const burst = 250
 
 // create adds the missing Pods, as many at once as scaleStrategy.maxUnavailable allows.
 func create(v *Survey, moves budget.Moves, b *plan.Builder) bool {
