@@ -221,3 +221,7 @@ const (
 	// TerminateSidecarIgnoreExitCodeEnv, with the value "true", says of a sidecar that is stopped that its exit code does not count.
 	TerminateSidecarIgnoreExitCodeEnv = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 )
+
+// SidecarsTerminated notes on a Pod when the manager ended it although sidecars still ran. Kubelets look at once at a Pod whose annotations change, but
+// only about once a minute at one of which nothing but the status has changed.
+const SidecarsTerminated = "apps.kruise.io/sidecars-terminated"

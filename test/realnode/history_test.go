@@ -114,3 +114,22 @@ func (h *history) neverWithoutAReadyPod(t *testing.T, name string) {
 		t.Error("no Pod was seen")
 	}
 }
+
+// neverUnready checks that the Pod was ready in each of its versions from the first one in which it was.
+func (h *history) neverUnready(t *testing.T, name string) {
+	t.Helper()
+	ready := 0
+	for _, v := range h.versions {
+		switch {
+		case v.pod.Name != name:
+		case v.event != watch.Deleted && pod.IsReady(v.pod):
+			ready++
+		case ready > 0:
+			t.Errorf("Pod %s was not ready in version %s: %+v", name, v.pod.ResourceVersion, v.pod.Status.ContainerStatuses)
+			return
+		}
+	}
+	if ready == 0 {
+		t.Error("the Pod was never seen ready")
+	}
+}

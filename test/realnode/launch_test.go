@@ -166,6 +166,7 @@ func (w *world) terminateSidecars() {
 			}},
 		}
 		w.must(w.Client.Create(w.ctx, p))
+		created := time.Now()
 		w.eventually("a Pod whose sidecar's exit code is "+marks+" is "+string(want), func() error {
 			w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p))
 			if !pod.IsFinished(p) {
@@ -185,5 +186,11 @@ func (w *world) terminateSidecars() {
 			}
 			return nil
 		})
+		// A kubelet that nobody calls looks at the phase of a Pod about once a minute.
+		took := time.Since(created)
+		w.Logf("a Pod whose sidecar's exit code is %s took %v", marks, took.Round(100*time.Millisecond))
+		if took > 30*time.Second {
+			w.Errorf("a Pod whose sidecar's exit code is %s took %v until nothing ran in it, want at most 30s", marks, took)
+		}
 	}
 }

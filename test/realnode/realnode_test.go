@@ -63,6 +63,7 @@ func TestOnRealNodes(t *testing.T) {
 	t.Run("a DaemonSet keeps its Pods in place", func(t *testing.T) { w.on(t).daemonSetInPlace() })
 	t.Run("a DaemonSet is never missing while it surges", func(t *testing.T) { w.on(t).daemonSetSurges() })
 	t.Run("sidecars of all kinds are updated", func(t *testing.T) { w.on(t).updateSidecars() })
+	t.Run("a Pod is never unready while a sidecar is upgraded hot", func(t *testing.T) { w.on(t).upgradeHot() })
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
 	t.Run("containers start in the order of their priorities", func(t *testing.T) { w.on(t).launchInOrder() })
 	t.Run("sidecars do not keep Jobs from ending", func(t *testing.T) { w.on(t).terminateSidecars() })

@@ -2,8 +2,10 @@ package realnode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // sidecars are a SidecarSet with a sidecar of each kind: one that restarts, one that is a restartable init container, and one in two containers.
@@ -95,6 +98,86 @@ func (w *world) sidecarsAre(version, working, idle string) {
 	for container, want := range map[string]string{"cold": version, "native": version, working: version, idle: "idle"} {
 		if got := w.run(p, container, "cat", "/etc/image-tag"); got != want {
 			w.Errorf("container %s runs %q, want %q", container, got, want)
+		}
+	}
+}
+
+// hotSidecar is a SidecarSet with a sidecar in two containers and nothing else that could keep its Pods from being ready.
+const hotSidecar = `
+selector: {matchLabels: {app: hot-sided}}
+namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: real}}
+containers:
+- name: proxy
+  image: busybox:1
+  command: [sh, -c, "trap 'exit 0' TERM; while true; do sleep 0.1; done"]
+  upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "busybox:idle"}
+`
+
+// upgradeHot takes a sidecar from one of its two containers to the other and back. Of all the versions of its Pod there is none that is not ready: a
+// kubelet ends a container, pulls and starts the next one in one go, and reports the Pod after that.
+func (w *world) upgradeHot() {
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "real-hot"}}
+	w.must(yaml.UnmarshalStrict([]byte(hotSidecar), &set.Spec))
+	w.must(w.Client.Create(w.ctx, set))
+	h := w.follow()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "hot-sided", Namespace: namespace, Labels: map[string]string{"app": "hot-sided"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx:alpine"}}},
+	}
+	w.must(w.Client.Create(w.ctx, p))
+	want := []string{"1 idle proxy-1"}
+	w.becomes(p, want[0])
+	for i, steps := range [][]string{{"1 2 proxy-2", "idle 2 proxy-2"}, {"3 2 proxy-1", "3 idle proxy-1"}} {
+		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
+		set.Spec.Containers[0].Image = fmt.Sprintf("busybox:%d", i+2)
+		w.must(w.Client.Update(w.ctx, set))
+		w.becomes(p, steps[1])
+		want = append(want, steps...)
+	}
+	w.must(h.stop())
+	h.neverUnready(w.T, p.Name)
+	var got []string
+	for _, v := range h.versions {
+		if v.pod.Name == p.Name {
+			got = append(got, proxies(v.pod))
+		}
+	}
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		w.Errorf("the images of both containers, and which one works (-want +got):\n%s", diff)
+	}
+}
+
+// proxies tells the tags of the images of both containers of the hot sidecar, and which one works.
+func proxies(p *corev1.Pod) string {
+	var out []string
+	for _, name := range []string{"proxy-1", "proxy-2"} {
+		if c := pod.Container(p, name); c != nil {
+			_, tag, _ := strings.Cut(c.Image, ":")
+			out = append(out, tag)
+		}
+	}
+	working, err := sidecar.WorkingIn(p)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(append(out, working["proxy"]), " ")
+}
+
+// becomes waits until the containers of the hot sidecar are as proxies tells it, run their images and are ready.
+func (w *world) becomes(p *corev1.Pod, want string) {
+	w.Helper()
+	w.eventually("the containers of the hot sidecar are "+want, func() error {
+		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p))
+		set := &v1beta1.SidecarSet{}
+		w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "real-hot"}, set))
+		if got := proxies(p); got != want || !pod.IsReady(p) || set.Status.UpdatedReadyPods != 1 {
+			return fmt.Errorf("they are %s, and the status is %+v", got, set.Status)
+		}
+		return nil
+	})
+	for i, tag := range strings.Fields(want)[:2] {
+		if got := w.run(p, fmt.Sprintf("proxy-%d", i+1), "cat", "/etc/image-tag"); got != tag {
+			w.Errorf("container proxy-%d runs %q, want %q", i+1, got, tag)
 		}
 	}
 }

@@ -2,10 +2,13 @@ package sidecarset
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 const hotEnvoy = `containers: [{name: envoy, image: "envoy:1", upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: "idle:1"}}]`
@@ -34,10 +37,49 @@ func (e *env) twinsBecome(want string) {
 	})
 }
 
+// watchTwins follows the Pod, and returns a function that stops it, checks that from the first one on some container of the sidecar served in every
+// version of the Pod, and returns what twins said of all of them.
+//
+// The Pod itself is not ready for a moment whenever one of its containers restarts: a simulated node reports the pause between the end of a container
+// and the start of the next. A kubelet does not; that the Pod is ready all the time is checked on real nodes.
+func (e *env) watchTwins() func() []string {
+	e.Helper()
+	var steps, gaps []string
+	begun := false
+	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+		p, isPod := event.Object.(*corev1.Pod)
+		if !isPod || event.Type == watch.Deleted {
+			return
+		}
+		steps = append(steps, twins(p))
+		served := serves(p)
+		if begun = begun || served; begun && !served {
+			gaps = append(gaps, fmt.Sprintf("%s: %+v", twins(p), p.Status.ContainerStatuses))
+		}
+	})
+	e.must(err)
+	return func() []string {
+		e.Helper()
+		e.must(stop())
+		if len(gaps) > 0 || !begun {
+			e.Errorf("no container of the sidecar served (it ever did: %t) when they were %v", begun, gaps)
+		}
+		return slices.Compact(steps)
+	}
+}
+
+// serves reports whether one of the two containers is ready with an image that is not that of an idle one.
+func serves(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return (s.Name == "envoy-1" || s.Name == "envoy-2") && s.Ready && s.Image != "idle:1"
+	})
+}
+
 // TestHotUpgrade lets the second container take over from the first one and back, then fails to, and goes back.
 func TestHotUpgrade(t *testing.T) {
 	e := newEnv(t)
 	e.newSet(hotEnvoy)
+	followed := e.watchTwins()
 	e.newPods(1)
 	e.twinsBecome(`envoy:1 idle:1 {"envoy":"envoy-1"}`)
 
@@ -84,5 +126,14 @@ func TestHotUpgrade(t *testing.T) {
 	e.twinsBecome(`envoy:3 idle:1 {"envoy":"envoy-1"}`)
 	if restarts := restartsOf(e.pod("web-0"), "envoy-1"); restarts != 2 {
 		t.Errorf("the container that served restarted %d times", restarts)
+	}
+	want := []string{
+		`envoy:1 idle:1 {"envoy":"envoy-1"}`,
+		`envoy:1 envoy:2 {"envoy":"envoy-2"}`, `idle:1 envoy:2 {"envoy":"envoy-2"}`,
+		`envoy:3 envoy:2 {"envoy":"envoy-1"}`, `envoy:3 idle:1 {"envoy":"envoy-1"}`,
+		`envoy:3 envoy:never-ready {"envoy":"envoy-2"}`, `envoy:3 idle:1 {"envoy":"envoy-1"}`,
+	}
+	if diff := cmp.Diff(want, followed()); diff != "" {
+		t.Errorf("images and working container, one after the other (-want +got):\n%s", diff)
 	}
 }

@@ -32,6 +32,9 @@ func LaunchOrder(random func(length int) string) Step {
 		name := p.Name
 		if name == "" {
 			base := p.GenerateName
+			if base == "" {
+				return nil // the API server refuses a Pod without any name
+			}
 			name = base[:min(len(base), longestBase)] + dryRunSuffix
 			if !s.DryRun {
 				name = base[:min(len(base), longestBase)] + random(suffixLength)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
@@ -187,13 +188,14 @@ func replace(s Snapshot, b *plan.Builder, images map[string]string) {
 	})
 }
 
-// end sets the phase of a Pod by its main containers alone.
+// end sets the phase of a Pod by its main containers alone, and has the kubelet look at that now: else it would write the phase back until it comes by.
 func end(s Snapshot, b *plan.Builder, sidecars []string, well bool) {
 	after := s.Pod.DeepCopy()
 	after.Status.Phase = corev1.PodFailed
 	if well {
 		after.Status.Phase = corev1.PodSucceeded
 	}
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, keys.SidecarsTerminated, s.Now.UTC().Format(time.RFC3339))
 	pod.SetCondition(after, corev1.PodCondition{Type: terminated, Status: corev1.ConditionTrue, Message: "Terminated by Sidecar Terminator"}, s.Now)
 	b.Do(plan.Action{
 		Verb: plan.UpdateStatus, Concern: plan.Settle, Before: s.Pod, After: after,

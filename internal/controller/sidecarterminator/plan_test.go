@@ -193,4 +193,7 @@ func TestWhatIsAskedForAndTold(t *testing.T) {
 	if diff := cmp.Diff(corev1.PodStatus{Phase: corev1.PodFailed, Conditions: conditions, ContainerStatuses: p.Status.ContainerStatuses}, after.Status); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(map[string]string{"apps.kruise.io/sidecars-terminated": "2026-01-01T12:00:00Z"}, after.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
 }

@@ -133,11 +133,11 @@ func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer, all [
 	}
 	c.Env = environment(c.Env, append(transferred, shared...))
 	if p, ok := s.policies[from.Name]; ok {
-		notice, err := p.apply(&c, i.targets(p, all))
+		notices, err := p.apply(&c, i.targets(p, all))
 		if err != nil {
 			return c, fmt.Errorf("container %s: %w", from.Name, err)
 		}
-		if notice != "" {
+		for _, notice := range notices {
 			i.notice(s, "container %s: %s", from.Name, notice)
 		}
 	}

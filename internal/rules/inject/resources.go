@@ -21,8 +21,11 @@ func (i *injection) targets(p policy, all []*Sidecars) []*corev1.Container {
 			sidecars.Insert(s.set.Spec.InitContainers[j].Name)
 		}
 		for j := range s.set.Spec.Containers {
-			first, second := sidecar.Twins(s.set.Spec.Containers[j].Name)
-			sidecars.Insert(s.set.Spec.Containers[j].Name, first, second)
+			c := &s.set.Spec.Containers[j]
+			sidecars.Insert(c.Name)
+			if first, second := sidecar.Twins(c.Name); sidecar.IsHot(c) {
+				sidecars.Insert(first, second)
+			}
 		}
 	}
 	var targets []*corev1.Container
@@ -43,9 +46,9 @@ func (i *injection) targets(p policy, all []*Sidecars) []*corev1.Container {
 }
 
 // apply gives a sidecar the resources that the policy computes from the containers, and returns what the user should know of it.
-func (p policy) apply(c *corev1.Container, from []*corev1.Container) (notice string, err error) {
+func (p policy) apply(c *corev1.Container, from []*corev1.Container) (notices []string, err error) {
 	if len(from) == 0 {
-		return "", fmt.Errorf("no containers match the regex pattern %q", p.targets)
+		return nil, fmt.Errorf("no containers match the regex pattern %q", p.targets)
 	}
 	c.Resources = corev1.ResourceRequirements{}
 	for _, variable := range []expression.Variable{expression.CPU, expression.Memory} {
@@ -54,23 +57,23 @@ func (p policy) apply(c *corev1.Container, from []*corev1.Container) (notice str
 			total, limited := p.total(from, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }, name)
 			if limited == len(from) || !e.Uses() {
 				if err := set(&c.Resources.Limits, variable, e, total); err != nil {
-					return "", fmt.Errorf("limit of %s: %w", variable, err)
+					return nil, fmt.Errorf("limit of %s: %w", variable, err)
 				}
 			}
 		}
 		if e := p.requests[variable]; e != nil {
 			total, _ := p.total(from, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }, name)
 			if err := set(&c.Resources.Requests, variable, e, total); err != nil {
-				return "", fmt.Errorf("request of %s: %w", variable, err)
+				return nil, fmt.Errorf("request of %s: %w", variable, err)
 			}
 		}
 		limit, hasLimit := c.Resources.Limits[name]
 		if request, ok := c.Resources.Requests[name]; ok && hasLimit && request.Cmp(limit) > 0 {
 			c.Resources.Requests[name] = limit.DeepCopy()
-			notice = fmt.Sprintf("its computed request of %s %s is above the limit, and becomes %s", request.String(), variable, limit.String())
+			notices = append(notices, fmt.Sprintf("its computed request of %s %s is above the limit, and becomes %s", request.String(), variable, limit.String()))
 		}
 	}
-	return notice, nil
+	return notices, nil
 }
 
 // total returns the sum, or the largest, of what the containers have of a resource, in thousandths, and how many of them have any.

@@ -67,7 +67,7 @@ func (s *Standing) IsNoteStale(set string, exists func(set string) bool) bool {
 func upgradables(p *corev1.Pod) map[string]bool {
 	said := map[string]bool{}
 	if c := pod.Condition(p, Upgradable); c != nil {
-		if err := json.Unmarshal([]byte(c.Message), &said); err != nil {
+		if err := json.Unmarshal([]byte(c.Message), &said); err != nil || said == nil {
 			return map[string]bool{}
 		}
 	}

@@ -3,7 +3,6 @@ package sidecar
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -50,10 +49,4 @@ func (s Selection) MatchesLabels(pod map[string]string) bool {
 // MatchesNamespace reports whether a namespace with these labels is selected.
 func (s Selection) MatchesNamespace(namespace map[string]string) bool {
 	return s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace))
-}
-
-// IsMirror reports whether the Pod stands for one that a kubelet runs from a file. Nothing can be added to it.
-func IsMirror(p *corev1.Pod) bool {
-	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
-	return mirror
 }

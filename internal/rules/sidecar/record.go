@@ -52,16 +52,12 @@ func (r *Records) UnmarshalJSON(data []byte) error {
 
 // RecordsIn reads the annotation SidecarSetHash or SidecarSetHashWithoutImage of a Pod; there may be none.
 func RecordsIn(p *corev1.Pod, key string) (Records, error) {
-	records := Records{}
-	return records, read(p, key, &records)
+	return read[Records](p, key)
 }
 
 // SetRecord puts records of SidecarSets into one of these annotations. It writes all of them in the present form, and drops what can't be read.
 func SetRecord(p *corev1.Pod, key string, changed ...Record) {
-	records, err := RecordsIn(p, key)
-	if err != nil {
-		records = Records{}
-	}
+	records, _ := RecordsIn(p, key)
 	for _, record := range changed {
 		records[record.SidecarSetName] = record
 	}
@@ -80,31 +76,23 @@ type State struct {
 
 // StatesIn reads the states of all SidecarSets on a Pod; there may be none.
 func StatesIn(p *corev1.Pod) (map[string]State, error) {
-	states := map[string]State{}
-	return states, read(p, keys.SidecarSetInPlaceUpdateState, &states)
+	return read[map[string]State](p, keys.SidecarSetInPlaceUpdateState)
 }
 
 func setState(p *corev1.Pod, set string, state State) {
-	states, err := StatesIn(p)
-	if err != nil {
-		states = map[string]State{}
-	}
+	states, _ := StatesIn(p) // what can't be read is dropped
 	states[set] = state
 	write(p, keys.SidecarSetInPlaceUpdateState, states)
 }
 
 // WorkingIn reads which container each hot-upgrade sidecar works in; there may be none.
 func WorkingIn(p *corev1.Pod) (map[string]string, error) {
-	working := map[string]string{}
-	return working, read(p, keys.SidecarSetWorkingHotUpgradeContainer, &working)
+	return read[map[string]string](p, keys.SidecarSetWorkingHotUpgradeContainer)
 }
 
 // SetWorking notes which container a hot-upgrade sidecar works in.
 func SetWorking(p *corev1.Pod, sidecar, container string) {
-	working, err := WorkingIn(p)
-	if err != nil {
-		working = map[string]string{}
-	}
+	working, _ := WorkingIn(p) // what can't be read is dropped
 	working[sidecar] = container
 	write(p, keys.SidecarSetWorkingHotUpgradeContainer, working)
 }
@@ -131,15 +119,21 @@ func AddInjected(p *corev1.Pod, names ...string) {
 	p.Annotations[keys.SidecarSetInjectedList] = strings.Join(slices.Compact(all), ",")
 }
 
-func read(p *corev1.Pod, key string, into any) error {
+// read returns what an annotation notes by name, which is never nil. Whoever may write to a Pod can write anything there, null as well; of what can't
+// be read nothing is returned.
+func read[M ~map[string]V, V any](p *corev1.Pod, key string) (M, error) {
 	text, ok := p.Annotations[key]
 	if !ok {
-		return nil
+		return M{}, nil
 	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("reading annotation %s: %w", key, err)
+	var notes M
+	if err := json.Unmarshal([]byte(text), &notes); err != nil {
+		return M{}, fmt.Errorf("reading annotation %s: %w", key, err)
 	}
-	return nil
+	if notes == nil {
+		return M{}, nil
+	}
+	return notes, nil
 }
 
 func write(p *corev1.Pod, key string, value any) {

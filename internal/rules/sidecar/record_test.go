@@ -81,3 +81,40 @@ func TestAnUpgradeConvertsTheOldestForm(t *testing.T) {
 		}
 	}
 }
+
+// TestNotesThatCantBeRead: whoever may write to a Pod can write anything where notes are kept, JSON's null as well. It counts as no note, and is written
+// anew; it must stop nothing, least of all the update of other Pods.
+func TestNotesThatCantBeRead(t *testing.T) {
+	at := At{Now: now, Exists: func(string) bool { return true }}
+	for name, tc := range map[string]struct {
+		key   string
+		write func(*corev1.Pod)
+		want  string
+	}{
+		"what ran before": {
+			keys.SidecarSetInPlaceUpdateState, func(p *corev1.Pod) { setState(p, "log", State{Revision: "a"}) },
+			`{"log":{"revision":"a","updateTimestamp":null,"lastContainerStatuses":null}}`,
+		},
+		"which container works": {keys.SidecarSetWorkingHotUpgradeContainer, func(p *corev1.Pod) { SetWorking(p, "envoy", "envoy-1") }, `{"envoy":"envoy-1"}`},
+		"the hash": {
+			keys.SidecarSetHash, func(p *corev1.Pod) { SetRecord(p, keys.SidecarSetHash, Record{SidecarSetName: "log", Hash: "a"}) },
+			`{"log":{"updateTimestamp":null,"hash":"a","sidecarSetName":"log","sidecarList":null}}`,
+		},
+		"whether it can be updated": {string(Upgradable), func(p *corev1.Pod) { SetUpgradable(p, "log", true, at) }, `{"log":true}`},
+	} {
+		for _, text := range []string{"null", "not JSON", `{"other":[1]}`, "[]"} {
+			t.Run(name+", "+text, func(t *testing.T) {
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{tc.key: text}}}
+				p.Status.Conditions = []corev1.PodCondition{{Type: Upgradable, Message: text}}
+				tc.write(p)
+				got := p.Annotations[tc.key]
+				if tc.key == string(Upgradable) {
+					got = p.Status.Conditions[0].Message
+				}
+				if got != tc.want {
+					t.Errorf("got %s, want %s", got, tc.want)
+				}
+			})
+		}
+	}
+}
