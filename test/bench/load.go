@@ -108,7 +108,7 @@ func (w admissionWorld) createSets(ctx context.Context, s settings) error {
 	for worker := range atATime {
 		running.Go(func() {
 			for number := worker; number < s.sets && problems[worker] == nil; number += atATime {
-				problems[worker] = w.Client.Create(ctx, sidecarSet(number, appOf(s, number)))
+				problems[worker] = w.Client.Create(ctx, sidecarSet(number, &metav1.LabelSelector{MatchLabels: map[string]string{"app": appOf(s, number)}}))
 			}
 		})
 	}
