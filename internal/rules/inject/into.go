@@ -51,8 +51,8 @@ func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
 	}
 	p.Spec.InitContainers = i.place(p.Spec.InitContainers, i.init)
 	p.Spec.Containers = i.place(p.Spec.Containers, i.containers)
+	i.addVolumes(all)
 	for _, s := range all {
-		i.addVolumes(s)
 		i.addPullSecrets(s)
 	}
 	i.record(all)
@@ -169,24 +169,19 @@ func (i *injection) place(list []corev1.Container, sidecars []built) []corev1.Co
 	return slices.Concat(before, list, after)
 }
 
-// addVolumes adds those volumes of a set that its sidecars mount or map and that the Pod does not define.
-func (i *injection) addVolumes(s *Sidecars) {
-	used := map[string]bool{}
-	for _, list := range [][]v1beta1.SidecarContainer{s.set.Spec.InitContainers, s.set.Spec.Containers} {
-		for j := range list {
-			for _, mount := range list[j].VolumeMounts {
-				used[mount.Name] = true
-			}
-			for _, device := range list[j].VolumeDevices {
-				used[device.Name] = true
-			}
-		}
-	}
+// addVolumes adds those volumes of each set that its sidecars mount or map and that the Pod does not define.
+func (i *injection) addVolumes(all []*Sidecars) {
 	volumes := &i.pod.Spec.Volumes
-	for j := range s.set.Spec.Volumes {
-		volume := &s.set.Spec.Volumes[j]
-		if used[volume.Name] && !slices.ContainsFunc(*volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }) {
-			*volumes = append(*volumes, *volume.DeepCopy())
+	defined := make(map[string]bool, len(*volumes)+len(all))
+	for j := range *volumes {
+		defined[(*volumes)[j].Name] = true
+	}
+	for _, s := range all {
+		for _, volume := range s.volumes {
+			if !defined[volume.Name] {
+				defined[volume.Name] = true
+				*volumes = append(*volumes, *volume.DeepCopy())
+			}
 		}
 	}
 }
