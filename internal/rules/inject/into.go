@@ -33,7 +33,7 @@ type Notice struct {
 // Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that don't go
 // together. There must be one at least.
 func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
-	i := &injection{pod: p, options: o, own: ownContainers(p)}
+	i := &injection{pod: p, options: o, own: ownContainers(p), containers: make([]built, 0, len(all))}
 	for _, s := range all {
 		for _, problem := range sidecar.PatchMetadata(p, s.set.Spec.PatchPodMetadata) {
 			i.notice(s, "%v", problem)
@@ -146,44 +146,55 @@ func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer, all [
 
 // place puts sidecars before and after the containers of a list. One whose name is there already takes that place.
 func (i *injection) place(list []corev1.Container, sidecars []built) []corev1.Container {
-	var before, after []corev1.Container
+	if len(sidecars) == 0 {
+		return list
+	}
+	there := make(map[string]int, len(list))
+	for j := range slices.Backward(list) {
+		there[list[j].Name] = j // of two, the first one
+	}
+	out := make([]corev1.Container, 0, len(list)+len(sidecars))
 	for j := range sidecars {
 		s := &sidecars[j]
-		at := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == s.Name })
+		at, replaces := there[s.Name]
 		switch {
-		case at >= 0:
+		case replaces:
 			if !isInjected(&list[at]) {
 				name := s.from.set.Name
 				i.notices = append(i.notices, Notice{SidecarSet: name, Replaced: s.Name, Text: fmt.Sprintf("container %s is replaced by SidecarSet %s", s.Name, name)})
 			}
 			list[at] = s.Container
-		case s.after:
-			after = append(after, s.Container)
-		default:
-			before = append(before, s.Container)
+		case !s.after:
+			out = append(out, s.Container)
 		}
 	}
-	if len(before)+len(after) == 0 {
-		return list
+	out = append(out, list...)
+	for j := range sidecars {
+		s := &sidecars[j]
+		if _, replaces := there[s.Name]; s.after && !replaces {
+			out = append(out, s.Container)
+		}
 	}
-	return slices.Concat(before, list, after)
+	return out
 }
 
 // addVolumes adds those volumes of each set that its sidecars mount or map and that the Pod does not define.
 func (i *injection) addVolumes(all []*Sidecars) {
-	volumes := &i.pod.Spec.Volumes
-	defined := make(map[string]bool, len(*volumes)+len(all))
-	for j := range *volumes {
-		defined[(*volumes)[j].Name] = true
+	volumes := i.pod.Spec.Volumes
+	defined := make(map[string]bool, len(volumes)+len(all))
+	for j := range volumes {
+		defined[volumes[j].Name] = true
 	}
+	missing := make([]corev1.Volume, 0, len(all))
 	for _, s := range all {
 		for _, volume := range s.volumes {
 			if !defined[volume.Name] {
 				defined[volume.Name] = true
-				*volumes = append(*volumes, *volume.DeepCopy())
+				missing = append(missing, *volume.DeepCopy())
 			}
 		}
 	}
+	i.pod.Spec.Volumes = append(volumes, missing...)
 }
 
 func (i *injection) addPullSecrets(s *Sidecars) {
