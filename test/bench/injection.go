@@ -209,6 +209,27 @@ func (w admissionWorld) awaitInjected(ctx context.Context, like *corev1.Pod, sid
 	}
 }
 
+// awaitRest waits until the manager is done with what follows from new SidecarSets, which is not the Pods' affair; a minute at most, as what is left
+// then shows in the reads.
+func (w admissionWorld) awaitRest(ctx context.Context) error {
+	const pause, busy = 2 * time.Second, 0.03
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		before, err := cluster.CPUSeconds(w.manager.PID())
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		if after, err := cluster.CPUSeconds(w.manager.PID()); err != nil || after-before < busy {
+			return err
+		}
+	}
+	return nil
+}
+
 func (w admissionWorld) measureInjection(ctx context.Context, wanted injection, pods int) (measuredInjection, error) {
 	m := measuredInjection{injection: wanted}
 	// A Pod that all of them match tells when all are known.
@@ -218,6 +239,9 @@ func (w admissionWorld) measureInjection(ctx context.Context, wanted injection, 
 	bare := podOf(wanted.Matching)
 	ready, err := w.awaitInjected(ctx, bare, wanted.Matching)
 	if err != nil {
+		return m, err
+	}
+	if err := w.awaitRest(ctx); err != nil {
 		return m, err
 	}
 	ways := []way{
