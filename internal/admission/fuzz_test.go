@@ -157,20 +157,16 @@ func FuzzEntries(f *testing.F) {
 // apply returns what the API server makes of an object by an answer.
 func apply(t *testing.T, response ctrladmission.Response, object []byte) []byte {
 	t.Helper()
-	if len(response.Patches) == 0 {
+	if len(response.Patch) == 0 {
 		return object
 	}
-	text, err := json.Marshal(response.Patches)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := jsonpatch.DecodePatch(text)
+	patch, err := jsonpatch.DecodePatch(response.Patch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out, err := patch.Apply(object)
 	if err != nil {
-		t.Fatalf("applying %s to %s: %v", text, object, err)
+		t.Fatalf("applying %s to %s: %v", response.Patch, object, err)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -21,9 +22,11 @@ import (
 	"github.com/seed-69ecc383/kruise/test/cluster"
 )
 
-// injection is what it costs to create Pods that so many SidecarSets apply to, in milliseconds for one Pod.
+// injection is what it costs to create Pods while there are so many SidecarSets, in milliseconds for one Pod.
 type injection struct {
 	SidecarSets int `json:"sidecarSets"`
+	// Matching is how many of them select the Pod: each puts one container into it.
+	Matching int `json:"matching"`
 	// Without is the time in a namespace that the webhook leaves alone, With that in any other one. Ready is again the time without, but of Pods
 	// that hold the sidecars already: what the API server itself takes for the greater Pod.
 	Without quantiles `json:"withoutMilliseconds"`
@@ -103,15 +106,15 @@ func (s settings) onBareCluster(ctx context.Context, do func(admissionWorld) err
 func (w admissionWorld) runInjection(ctx context.Context, s settings) error {
 	var results []injection
 	made := 0
-	for _, sets := range []int{0, 1, 10, 100} {
-		for ; made < sets; made++ {
-			if err := w.Client.Create(ctx, sidecarSet(made, "bench")); err != nil {
+	for _, c := range []injection{{}, {SidecarSets: 1, Matching: 1}, {SidecarSets: 10, Matching: 10}, {SidecarSets: 100, Matching: 1}, {SidecarSets: 100, Matching: 9}, {SidecarSets: 100, Matching: most}} {
+		for ; made < c.SidecarSets; made++ {
+			if err := w.Client.Create(ctx, sidecarSet(made, forPodsOfMore(made))); err != nil {
 				return err
 			}
 		}
-		measured, err := w.measureInjection(ctx, sets, s.pods)
+		measured, err := w.measureInjection(ctx, c, s.pods)
 		if err != nil {
-			return fmt.Errorf("measuring with %d SidecarSets: %w", sets, err)
+			return fmt.Errorf("measuring with %d SidecarSets of which %d match: %w", c.SidecarSets, c.Matching, err)
 		}
 		requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", From: measured.began})
 		if err != nil {
@@ -133,10 +136,10 @@ func (s settings) store(figures any) error {
 	return os.WriteFile(s.out, append(encoded, '\n'), 0o644)
 }
 
-// sidecarSet returns a SidecarSet with one sidecar and one volume, for Pods of an app.
-func sidecarSet(number int, app string) *v1beta1.SidecarSet {
+// sidecarSet returns a SidecarSet with one sidecar and one volume.
+func sidecarSet(number int, selector *metav1.LabelSelector) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%03d", number)}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	set.Spec.Selector = selector
 	set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	volume := fmt.Sprintf("data-%03d", number)
 	set.Spec.Volumes = []corev1.Volume{{Name: volume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -144,6 +147,30 @@ func sidecarSet(number int, app string) *v1beta1.SidecarSet {
 		Name: fmt.Sprintf("sidecar-%03d", number), Image: "busybox:1.36", VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: "/data"}},
 	}}}
 	return set
+}
+
+// sidecarsLabel is where a Pod says how many of the SidecarSets match it, at most: the first ones.
+const sidecarsLabel = "sidecars"
+
+// most is the largest number of SidecarSets, all of which match a Pod.
+const most = 100
+
+// forPodsOfMore selects the Pods that are to have more than so many sidecars.
+func forPodsOfMore(than int) *metav1.LabelSelector {
+	var values []string
+	for _, sidecars := range []int{1, 9, 10, most} {
+		if sidecars > than {
+			values = append(values, strconv.Itoa(sidecars))
+		}
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: sidecarsLabel, Operator: metav1.LabelSelectorOpIn, Values: values}}}
+}
+
+// podOf returns a Pod that is to have so many sidecars.
+func podOf(sidecars int) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{sidecarsLabel: strconv.Itoa(sidecars)}}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
+	return p
 }
 
 type measuredInjection struct {
@@ -169,19 +196,53 @@ type way struct {
 	serverCPU *float64
 }
 
-func (w admissionWorld) measureInjection(ctx context.Context, sets, pods int) (measuredInjection, error) {
-	m := measuredInjection{injection: injection{SidecarSets: sets}}
-	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "bench"}}}
-	bare.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
-	var ready *corev1.Pod
-	for deadline := time.Now().Add(time.Minute); ready == nil; time.Sleep(100 * time.Millisecond) {
-		_, p, err := w.try(ctx, "with", bare)
-		if err == nil && len(p.Spec.Containers) == sets+1 {
-			ready = p
+// awaitInjected waits until a Pod gets so many sidecars, and returns it.
+func (w admissionWorld) awaitInjected(ctx context.Context, like *corev1.Pod, sidecars int) (*corev1.Pod, error) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		_, p, err := w.try(ctx, "with", like)
+		if err == nil && len(p.Spec.Containers) == sidecars+1 {
+			return p, nil
 		}
 		if time.Now().After(deadline) {
-			return m, fmt.Errorf("a Pod has %d containers, want %d: %w", len(p.Spec.Containers), sets+1, err)
+			return nil, errors.Join(fmt.Errorf("a Pod has %d containers, want %d", len(p.Spec.Containers), sidecars+1), err)
 		}
+	}
+}
+
+// awaitRest waits until the manager is done with what follows from new SidecarSets, which is not the Pods' affair; a minute at most, as what is left
+// then shows in the reads.
+func (w admissionWorld) awaitRest(ctx context.Context) error {
+	const pause, busy = 2 * time.Second, 0.03
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		before, err := cluster.CPUSeconds(w.manager.PID())
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		if after, err := cluster.CPUSeconds(w.manager.PID()); err != nil || after-before < busy {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w admissionWorld) measureInjection(ctx context.Context, wanted injection, pods int) (measuredInjection, error) {
+	m := measuredInjection{injection: wanted}
+	// A Pod that all of them match tells when all are known.
+	if _, err := w.awaitInjected(ctx, podOf(most), wanted.SidecarSets); err != nil {
+		return m, err
+	}
+	bare := podOf(wanted.Matching)
+	ready, err := w.awaitInjected(ctx, bare, wanted.Matching)
+	if err != nil {
+		return m, err
+	}
+	if err := w.awaitRest(ctx); err != nil {
+		return m, err
 	}
 	ways := []way{
 		{"without", bare, &m.Without, &m.ServerCPUWithout}, {"with", bare, &m.With, &m.ServerCPUWith}, {"without", ready, &m.Ready, &m.ServerCPUReady},
@@ -236,11 +297,11 @@ func (w admissionWorld) measureCPU(ctx context.Context, pods int, one way, m *in
 }
 
 func printInjections(to io.Writer, pods int, results []injection) {
-	fmt.Fprintf(to, "%d Pods each, one at a time, %s; ready: with the sidecars in it already, and no webhook\n\n", pods, processor())
+	fmt.Fprintf(to, "%d Pods each, one at a time, %s; matching: SidecarSets that select the Pod; ready: with the sidecars in it already, and no webhook\n\n", pods, processor())
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "SidecarSets\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\tready\twith\t")
+	fmt.Fprintln(table, "SidecarSets\tmatching\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\tready\twith\t")
 	for _, r := range results {
-		fmt.Fprintf(table, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets,
+		fmt.Fprintf(table, "%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets, r.Matching,
 			r.Without.P50, r.Without.P99, r.Ready.P50, r.Ready.P99, r.With.P50, r.With.P99,
 			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.With.P50-r.Ready.P50, r.With.P99-r.Ready.P99, r.Reads,
 			r.ManagerCPU, r.ServerCPUWithout, r.ServerCPUReady, r.ServerCPUWith)

@@ -32,8 +32,10 @@ type load struct {
 	With    quantiles `json:"withMilliseconds"`
 	// Lacking is the number of Pods without all of their sidecars; none is what is promised.
 	Lacking int `json:"lacking"`
-	// Reads are the manager's reads for one Pod, CPUSeconds its CPU time for all, from the first Pod to when the SidecarSets have counted the last.
+	// Reads are the manager's reads for one Pod, Writes its writes, which are those of the SidecarSets' counts, and CPUSeconds its CPU time for
+	// all, from the first Pod to when the SidecarSets have counted the last.
 	Reads      float64 `json:"readsPerPod"`
+	Writes     float64 `json:"writesPerPod"`
 	CPUSeconds float64 `json:"cpuSeconds"`
 	// Counted is the time from the last Pod's creation until the SidecarSets have counted all.
 	Counted float64 `json:"countedAfterSeconds"`
@@ -90,7 +92,7 @@ func (w admissionWorld) measureLoad(ctx context.Context, s settings, result *loa
 	if err != nil {
 		return err
 	}
-	result.Reads = float64(requests.Reads) / float64(s.pods)
+	result.Reads, result.Writes = float64(requests.Reads)/float64(s.pods), float64(requests.Writes())/float64(s.pods)
 	return nil
 }
 
@@ -108,7 +110,7 @@ func (w admissionWorld) createSets(ctx context.Context, s settings) error {
 	for worker := range atATime {
 		running.Go(func() {
 			for number := worker; number < s.sets && problems[worker] == nil; number += atATime {
-				problems[worker] = w.Client.Create(ctx, sidecarSet(number, appOf(s, number)))
+				problems[worker] = w.Client.Create(ctx, sidecarSet(number, &metav1.LabelSelector{MatchLabels: map[string]string{"app": appOf(s, number)}}))
 			}
 		})
 	}
@@ -190,6 +192,6 @@ func (l load) print(to io.Writer) {
 	fmt.Fprintf(to, "%d Pods at %.0f a second, %d SidecarSets of which %d select each, %s\n", l.Pods, l.Rate, l.SidecarSets, perPod, processor())
 	fmt.Fprintf(to, "without the webhook  p50 %.2f ms, p99 %.2f ms\nwith it              p50 %.2f ms, p99 %.2f ms\nadded                p50 %.2f ms, p99 %.2f ms\n",
 		l.Without.P50, l.Without.P99, l.With.P50, l.With.P99, l.With.P50-l.Without.P50, l.With.P99-l.Without.P99)
-	fmt.Fprintf(to, "Pods that lack a sidecar: %d\nreads of the manager for a Pod: %.3f, CPU for all: %.1f s\nall were counted %.1f s after the last was created\n",
-		l.Lacking, l.Reads, l.CPUSeconds, l.Counted)
+	fmt.Fprintf(to, "Pods that lack a sidecar: %d\nthe manager's reads for a Pod: %.3f, writes: %.2f, CPU for all: %.1f s\nall were counted %.1f s after the last was created\n",
+		l.Lacking, l.Reads, l.Writes, l.CPUSeconds, l.Counted)
 }

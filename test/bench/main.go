@@ -6,8 +6,8 @@
 // seconds do, so that only their ratio means something elsewhere. A contender that updates one Pod after the other may take hours for many Pods;
 // after -limit its phase is broken off, and the seconds are those until then times all Pods by those that are updated, marked with a tilde.
 //
-// With -kind injection it measures what it costs to create a Pod that so many SidecarSets apply to, and with -kind load what becomes of Pods that are
-// created at a steady rate among hundreds of SidecarSets.
+// With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and with -kind
+// load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets.
 package main
 
 import (

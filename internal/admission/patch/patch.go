@@ -86,31 +86,47 @@ func (d *differences) lists(path string, raw, before, after []any) bool {
 		d.add("replace", path, overlaidItems(items{raw, before, was}, items{nil, after, is}))
 		return true
 	}
-	stays := map[string]bool{}
+	d.walk(path, was, is, walked{
+		item: func(place int) any { return after[place] },
+		changed: func(at string, old, place int) {
+			if !reflect.DeepEqual(before[old], after[place]) {
+				d.values(at, raw[old], before[old], after[place])
+			}
+		},
+	})
+	return true
+}
+
+// walked is what is done on the way through two versions of a list: item returns what comes at a place, changed looks at an item that stays.
+type walked struct {
+	item    func(place int) any
+	changed func(at string, old, place int)
+}
+
+// walk goes through two versions of a list, given by what tells their items apart, in which what stays comes in the same order.
+func (d *differences) walk(path string, was, is []string, with walked) {
+	stays := make(map[string]bool, len(is))
 	for _, identity := range is {
 		stays[identity] = true
 	}
 	// What was there is at the place next to what has been dealt with: whatever is put in or taken out moves it along.
 	old := 0
-	for place := range after {
+	for place := range is {
 		at := path + "/" + strconv.Itoa(place)
-		for old < len(before) && !stays[was[old]] {
+		for old < len(was) && !stays[was[old]] {
 			d.add("remove", at, nil)
 			old++
 		}
-		if old == len(before) || was[old] != is[place] {
-			d.add("add", at, after[place])
+		if old == len(was) || was[old] != is[place] {
+			d.add("add", at, with.item(place))
 			continue
 		}
-		if !reflect.DeepEqual(before[old], after[place]) {
-			d.values(at, raw[old], before[old], after[place])
-		}
+		with.changed(at, old, place)
 		old++
 	}
-	for ; old < len(before); old++ {
-		d.add("remove", path+"/"+strconv.Itoa(len(after)), nil)
+	for ; old < len(was); old++ {
+		d.add("remove", path+"/"+strconv.Itoa(len(is)), nil)
 	}
-	return true
 }
 
 // items are those of a version of a list, as this build understands it: each with what tells it apart, and with itself as it came.
@@ -218,13 +234,16 @@ func byName(list []any) ([]string, bool) {
 }
 
 func byPlaceAmong(before, after int) func([]any) ([]string, bool) {
-	return func(list []any) ([]string, bool) {
-		places := make([]string, 0, len(list))
-		for i := range list {
-			places = append(places, strconv.Itoa(i))
-		}
-		return places, before == after
+	return func(list []any) ([]string, bool) { return places(len(list)), before == after }
+}
+
+// places returns what tells the items of a list of a length apart where nothing but their places does.
+func places(length int) []string {
+	all := make([]string, 0, length)
+	for i := range length {
+		all = append(all, strconv.Itoa(i))
 	}
+	return all
 }
 
 func byContent(list []any) ([]string, bool) {
@@ -270,5 +289,19 @@ func keepsOrder(was, is []string) bool {
 
 // Escape writes a field name as a step of a JSON pointer.
 func Escape(field string) string {
+	if !strings.ContainsAny(field, "~/") {
+		return field
+	}
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+}
+
+// Encode writes operations as JSON. An operation's own way of writing itself has all of it written, read and copied twice.
+func Encode(operations []jsonpatch.Operation) ([]byte, error) {
+	// The type without its methods; only what adds or replaces has a value, which is never null.
+	type plain jsonpatch.Operation
+	all := make([]plain, 0, len(operations))
+	for _, operation := range operations {
+		all = append(all, plain(operation))
+	}
+	return json.Marshal(all)
 }

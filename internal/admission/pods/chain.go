@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,9 @@ type Subject struct {
 
 	// asked is the Pod as it came, changed the Pod as it is by now, nil as long as no step has changed it.
 	asked, changed *corev1.Pod
-	warnings       []string
+	// odd means that the Pod came with fields that this build does not know.
+	odd      bool
+	warnings []string
 }
 
 // Pod returns the Pod as it is by now, to be read only. Its name is empty where the API server is to make one, and so is its namespace in the
@@ -90,14 +93,15 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	}
 	// Straight into the type, unlike for our own kinds: most Pods are left alone, and the API server has read their quantities already.
 	p := &corev1.Pod{}
-	if err := json.UnmarshalCaseSensitivePreserveInts(from.Object.Raw, p); err != nil {
+	odd, err := json.UnmarshalStrict(from.Object.Raw, p)
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
 	}
 	if !pod.IsActive(p) || isMirror(p) {
 		return admission.Allowed("")
 	}
 	subject := &Subject{
-		asked: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault), DryRun: from.DryRun != nil && *from.DryRun,
+		asked: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault), DryRun: from.DryRun != nil && *from.DryRun, odd: len(odd) > 0,
 	}
 	if c.Within != "" && c.Within != subject.Namespace {
 		return admission.Allowed("")
@@ -134,6 +138,9 @@ func respond(from runtime.RawExtension, s *Subject) admission.Response {
 	if s.changed == nil {
 		return admission.Allowed("").WithWarnings(s.warnings...)
 	}
+	if !s.odd {
+		return patched(patch.Known(s.asked, s.changed)).WithWarnings(s.warnings...)
+	}
 	raw, err := request.Parse(from)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
@@ -146,5 +153,19 @@ func respond(from runtime.RawExtension, s *Subject) admission.Response {
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("writing the Pod: %w", err))
 	}
-	return admission.Patched("", patch.Between(raw.Object, was, is)...).WithWarnings(s.warnings...)
+	return patched(patch.Between(raw.Object, was, is)).WithWarnings(s.warnings...)
+}
+
+func patched(operations []jsonpatch.Operation) admission.Response {
+	response := admission.Allowed("")
+	if len(operations) == 0 {
+		return response
+	}
+	encoded, err := patch.Encode(operations)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("writing the changes: %w", err))
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = encoded, &kind
+	return response
 }

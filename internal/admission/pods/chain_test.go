@@ -84,20 +84,16 @@ func create(t fataler, c Chain, raw []byte, change ...func(*admission.Request)) 
 		f(&from)
 	}
 	response := c.Handle(context.Background(), from)
-	if len(response.Patches) == 0 {
+	if len(response.Patch) == 0 {
 		return response, raw
 	}
-	encoded, err := json.Marshal(response.Patches)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch, err := jsonpatch.DecodePatch(encoded)
+	patch, err := jsonpatch.DecodePatch(response.Patch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out, err := patch.Apply(raw)
 	if err != nil {
-		t.Fatal(fmt.Sprintf("applying %s to %s: %v", encoded, raw, err))
+		t.Fatal(fmt.Sprintf("applying %s to %s: %v", response.Patch, raw, err))
 	}
 	return response, out
 }
@@ -118,9 +114,13 @@ func TestOnePatchOfWhatChanges(t *testing.T) {
 	if !response.Allowed {
 		t.Fatalf("refused: %v", response.Result)
 	}
+	var operations []struct{ Op, Path string }
+	if err := json.Unmarshal(response.Patch, &operations); err != nil {
+		t.Fatal(err)
+	}
 	var paths []string
-	for _, operation := range response.Patches {
-		paths = append(paths, operation.Operation+" "+operation.Path)
+	for _, operation := range operations {
+		paths = append(paths, operation.Op+" "+operation.Path)
 	}
 	want := []string{"add /metadata/annotations", "add /metadata/name", "add /spec/containers/0", "add /spec/containers/1/env"}
 	if diff := cmp.Diff(want, paths); diff != "" {
@@ -184,8 +184,8 @@ func TestAnswers(t *testing.T) {
 			raw := jsonOf(t, tc.pod)
 			raw = append([]byte(`{"apiVersion":"v1","kind":"Pod",`), raw[1:]...)
 			response, _ := create(t, chainOf(known{candidates: candidates}), raw, change)
-			if response.Allowed != (tc.code == 0) || len(response.Patches) > 0 != tc.patched {
-				t.Fatalf("allowed %t with %d changes: %v", response.Allowed, len(response.Patches), response.Result)
+			if response.Allowed != (tc.code == 0) || len(response.Patch) > 0 != tc.patched {
+				t.Fatalf("allowed %t with the changes %s: %v", response.Allowed, response.Patch, response.Result)
 			}
 			if tc.code != 0 && (response.Result.Code != tc.code || tc.message != "" && response.Result.Message != tc.message) {
 				t.Errorf("answered %d %s, want %d %s", response.Result.Code, response.Result.Message, tc.code, tc.message)
@@ -200,8 +200,8 @@ func TestOtherNamespacesAreLeftAlone(t *testing.T) {
 	raw := jsonOf(t, `{apiVersion: v1, kind: Pod, metadata: {labels: {app: web}}, spec: {containers: [{name: app}]}}`)
 	for namespace, want := range map[string]bool{"here": true, "elsewhere": false} {
 		response, _ := create(t, chain, raw, func(r *admission.Request) { r.Namespace = namespace })
-		if !response.Allowed || len(response.Patches) > 0 != want {
-			t.Errorf("a Pod of namespace %s gets %v", namespace, response.Patches)
+		if !response.Allowed || len(response.Patch) > 0 != want {
+			t.Errorf("a Pod of namespace %s gets %s", namespace, response.Patch)
 		}
 	}
 }

@@ -31,8 +31,8 @@ func FuzzChain(f *testing.F) {
 			return
 		}
 		again, _ := create(t, chain, out)
-		if !again.Allowed || len(again.Patches) > 0 {
-			t.Errorf("of what it has made of\n%s,\nwhich is\n%s,\nit says %v and changes %v", raw, out, again.Result, again.Patches)
+		if !again.Allowed || len(again.Patch) > 0 {
+			t.Errorf("of what it has made of\n%s,\nwhich is\n%s,\nit says %v and changes %s", raw, out, again.Result, again.Patch)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/expression"
@@ -17,6 +19,7 @@ type Sidecars struct {
 	revision string
 	names    []string
 	policies map[string]policy // by the name of the container
+	volumes  []*corev1.Volume  // those that its containers mount or map
 }
 
 // Revision returns the name of the revision.
@@ -45,7 +48,7 @@ func CompileRevision(set *v1beta1.SidecarSet, revision string) (*Sidecars, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Sidecars{set: set, hashes: hashes, revision: revision, names: sidecar.Names(&set.Spec), policies: map[string]policy{}}
+	s := &Sidecars{set: set, hashes: hashes, revision: revision, names: sidecar.Names(&set.Spec), policies: map[string]policy{}, volumes: usedVolumes(&set.Spec)}
 	for _, list := range [][]v1beta1.SidecarContainer{set.Spec.InitContainers, set.Spec.Containers} {
 		for i := range list {
 			if list[i].ResourcesPolicy == nil {
@@ -59,6 +62,28 @@ func CompileRevision(set *v1beta1.SidecarSet, revision string) (*Sidecars, error
 		}
 	}
 	return s, nil
+}
+
+// usedVolumes returns the volumes that sidecars mount or map.
+func usedVolumes(spec *v1beta1.SidecarSetSpec) []*corev1.Volume {
+	used := map[string]bool{}
+	for _, list := range [][]v1beta1.SidecarContainer{spec.InitContainers, spec.Containers} {
+		for j := range list {
+			for _, mount := range list[j].VolumeMounts {
+				used[mount.Name] = true
+			}
+			for _, device := range list[j].VolumeDevices {
+				used[device.Name] = true
+			}
+		}
+	}
+	var volumes []*corev1.Volume
+	for j := range spec.Volumes {
+		if used[spec.Volumes[j].Name] {
+			volumes = append(volumes, &spec.Volumes[j])
+		}
+	}
+	return volumes
 }
 
 func compilePolicy(p *v1beta1.ResourcesPolicy) (policy, error) {

@@ -33,7 +33,7 @@ type Notice struct {
 // Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that don't go
 // together. There must be one at least.
 func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
-	i := &injection{pod: p, options: o, own: ownContainers(p)}
+	i := &injection{pod: p, options: o, own: ownContainers(p), containers: make([]built, 0, len(all))}
 	for _, s := range all {
 		for _, problem := range sidecar.PatchMetadata(p, s.set.Spec.PatchPodMetadata) {
 			i.notice(s, "%v", problem)
@@ -51,8 +51,8 @@ func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
 	}
 	p.Spec.InitContainers = i.place(p.Spec.InitContainers, i.init)
 	p.Spec.Containers = i.place(p.Spec.Containers, i.containers)
+	i.addVolumes(all)
 	for _, s := range all {
-		i.addVolumes(s)
 		i.addPullSecrets(s)
 	}
 	i.record(all)
@@ -146,49 +146,55 @@ func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer, all [
 
 // place puts sidecars before and after the containers of a list. One whose name is there already takes that place.
 func (i *injection) place(list []corev1.Container, sidecars []built) []corev1.Container {
-	var before, after []corev1.Container
+	if len(sidecars) == 0 {
+		return list
+	}
+	there := make(map[string]int, len(list))
+	for j := range slices.Backward(list) {
+		there[list[j].Name] = j // of two, the first one
+	}
+	out := make([]corev1.Container, 0, len(list)+len(sidecars))
 	for j := range sidecars {
 		s := &sidecars[j]
-		at := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == s.Name })
+		at, replaces := there[s.Name]
 		switch {
-		case at >= 0:
+		case replaces:
 			if !isInjected(&list[at]) {
 				name := s.from.set.Name
 				i.notices = append(i.notices, Notice{SidecarSet: name, Replaced: s.Name, Text: fmt.Sprintf("container %s is replaced by SidecarSet %s", s.Name, name)})
 			}
 			list[at] = s.Container
-		case s.after:
-			after = append(after, s.Container)
-		default:
-			before = append(before, s.Container)
+		case !s.after:
+			out = append(out, s.Container)
 		}
 	}
-	if len(before)+len(after) == 0 {
-		return list
+	out = append(out, list...)
+	for j := range sidecars {
+		s := &sidecars[j]
+		if _, replaces := there[s.Name]; s.after && !replaces {
+			out = append(out, s.Container)
+		}
 	}
-	return slices.Concat(before, list, after)
+	return out
 }
 
-// addVolumes adds those volumes of a set that its sidecars mount or map and that the Pod does not define.
-func (i *injection) addVolumes(s *Sidecars) {
-	used := map[string]bool{}
-	for _, list := range [][]v1beta1.SidecarContainer{s.set.Spec.InitContainers, s.set.Spec.Containers} {
-		for j := range list {
-			for _, mount := range list[j].VolumeMounts {
-				used[mount.Name] = true
-			}
-			for _, device := range list[j].VolumeDevices {
-				used[device.Name] = true
+// addVolumes adds those volumes of each set that its sidecars mount or map and that the Pod does not define.
+func (i *injection) addVolumes(all []*Sidecars) {
+	volumes := i.pod.Spec.Volumes
+	defined := make(map[string]bool, len(volumes)+len(all))
+	for j := range volumes {
+		defined[volumes[j].Name] = true
+	}
+	missing := make([]corev1.Volume, 0, len(all))
+	for _, s := range all {
+		for _, volume := range s.volumes {
+			if !defined[volume.Name] {
+				defined[volume.Name] = true
+				missing = append(missing, *volume.DeepCopy())
 			}
 		}
 	}
-	volumes := &i.pod.Spec.Volumes
-	for j := range s.set.Spec.Volumes {
-		volume := &s.set.Spec.Volumes[j]
-		if used[volume.Name] && !slices.ContainsFunc(*volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }) {
-			*volumes = append(*volumes, *volume.DeepCopy())
-		}
-	}
+	i.pod.Spec.Volumes = append(volumes, missing...)
 }
 
 func (i *injection) addPullSecrets(s *Sidecars) {
