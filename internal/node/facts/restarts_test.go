@@ -146,8 +146,10 @@ func TestWhatIsTakenBackInTimeIsNotStopped(t *testing.T) {
 // TestOnlyMetadataIsRemembered: what a container has from Secrets is nobody's business here.
 func TestOnlyMetadataIsRemembered(t *testing.T) {
 	s := newStopping(t)
-	status := runtimeapi.ContainerStatus{Id: "m", Annotations: map[string]string{"io.kubernetes.container.hash": "6cf18e95"}}
-	s.runtime.AddContainer(&fakecri.Container{ContainerStatus: status, Info: map[string]string{"info": `{"runtimeSpec":{"process":{"env":["TIER=gold","PASSWORD=hunter2"]}}}`}})
+	s.runtime.AddContainer(&fakecri.Container{
+		ContainerStatus: runtimeapi.ContainerStatus{Id: "m", Annotations: map[string]string{"io.kubernetes.container.hash": "6cf18e95"}},
+		Info:            map[string]string{"info": `{"runtimeSpec":{"process":{"env":["TIER=gold","PASSWORD=hunter2"]}}}`},
+	})
 	p := testPod(func(p *corev1.Pod) {
 		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{Key: "password"},
