@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/retry"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -66,7 +67,7 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 		memory: newMemory(), restarts: newRestarts(life, c),
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("facts").For(&corev1.Pod{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(w)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter()}).Complete(w)
 }
 
 type worker struct {

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/retry"
 )
 
 const (
@@ -74,7 +76,8 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 	toOurs := handler.Funcs{GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) {
 		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: c.Node}}, gather)
 	}}
-	return ctrl.NewControllerManagedBy(mgr).Named("probe").For(&v1alpha1.NodePodProbe{}).WatchesRawSource(source.Channel(changes, toOurs)).Complete(w)
+	return ctrl.NewControllerManagedBy(mgr).Named("probe").For(&v1alpha1.NodePodProbe{}).WatchesRawSource(source.Channel(changes, toOurs)).
+		WithOptions(controller.Options{RateLimiter: retry.Limiter()}).Complete(w)
 }
 
 // worker has what is asked on the node asked, and reports.

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/retry"
 )
 
 // The reasons of events.
@@ -95,7 +97,8 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 	})); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("pull").For(&v1beta1.NodeImage{}).WatchesRawSource(source.Channel(changes, toOurs)).Complete(w)
+	return ctrl.NewControllerManagedBy(mgr).Named("pull").For(&v1beta1.NodeImage{}).WatchesRawSource(source.Channel(changes, toOurs)).
+		WithOptions(controller.Options{RateLimiter: retry.Limiter()}).Complete(w)
 }
 
 // worker reports on one NodeImage and has its rounds followed.

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/retry"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
@@ -97,7 +98,7 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("restart").For(&corev1.Pod{}).
 		Watches(&v1beta1.ContainerRecreateRequest{}, toPod).
 		WatchesRawSource(source.Channel(ended, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(w)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter()}).Complete(w)
 }
 
 // worker carries out the requests for one Pod after the other.

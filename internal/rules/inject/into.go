@@ -194,7 +194,7 @@ func (i *injection) addVolumes(all []*Sidecars) {
 			}
 		}
 	}
-	i.pod.Spec.Volumes = append(volumes, missing...)
+	i.pod.Spec.Volumes = append(i.pod.Spec.Volumes, missing...)
 }
 
 func (i *injection) addPullSecrets(s *Sidecars) {
