@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,7 +91,7 @@ func (h Hook) exec(ctx context.Context, command []string) error {
 		return err
 	}
 	if out.ExitCode != 0 {
-		printed := append(out.Stderr, out.Stdout...)
+		printed := slices.Concat(out.Stderr, out.Stdout)
 		return fmt.Errorf("command %q ended with code %d: %s", command, out.ExitCode, strings.TrimSpace(string(printed[:min(len(printed), mostTold)])))
 	}
 	return nil

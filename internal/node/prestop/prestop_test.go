@@ -171,7 +171,7 @@ func TestHooksOverHTTP(t *testing.T) {
 // TestHooksAreNotSentElsewhere: a Pod must not have the node, on whose network the daemon is, ask whom it names.
 func TestHooksAreNotSentElsewhere(t *testing.T) {
 	var heard []string
-	note := func(w http.ResponseWriter, r *http.Request) { heard = append(heard, r.Host+r.URL.Path) }
+	note := func(_ http.ResponseWriter, r *http.Request) { heard = append(heard, r.Host+r.URL.Path) }
 	other := httptest.NewServer(http.HandlerFunc(note))
 	t.Cleanup(other.Close)
 	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/stolen"
