@@ -24,7 +24,10 @@ const (
 type Statuses struct {
 	// Exact writes a status only over the version of the owner that it was judged from. That is for a status that decides what is done next,
 	// such as that a job is over: a write that arrives late must not take it back.
-	Exact    bool
+	Exact bool
+	// Final, if there is one, reports whether an owner's status says that it has come where it was to go. People and tools wait for just that, so
+	// such a status is not kept back. As those before are, there can be no more of it than of them.
+	Final    func(plan.Object) bool
 	executor *Executor
 	now      func() time.Time
 	mu       sync.Mutex
@@ -38,12 +41,13 @@ func NewStatuses(e *Executor, now func() time.Time) *Statuses {
 }
 
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
-// status that speaks of a newer spec is never too early.
+// status that speaks of a newer spec is never too early, nor is a final one.
 func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
 	patch, urgent, err := statusPatch(before, after)
 	if err != nil || patch == nil {
 		return 0, err
 	}
+	urgent = urgent || s.Final != nil && s.Final(after)
 	if wait := s.take(before.GetUID()); wait > 0 && !urgent {
 		return wait, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/simulate"
 )
 
@@ -49,6 +50,27 @@ func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 	b.cluster.Sleep(2 * statusInterval)
 	if wait := report(func(s *v1beta1.CloneSetStatus) { s.Replicas = 99 }); wait != 0 || b.ownerNow().Status.Replicas != 99 {
 		t.Errorf("in its time it has to wait %s", wait)
+	}
+}
+
+func TestAFinalStatusIsNotKeptBack(t *testing.T) {
+	b := newBench(t)
+	statuses := NewStatuses(b.Executor, b.cluster.Now)
+	statuses.Final = func(o plan.Object) bool { return o.(*v1beta1.CloneSet).Status.ReadyReplicas == 100 }
+	for ready := range int32(101) {
+		before := b.ownerNow()
+		after := before.DeepCopy()
+		after.Status.ReadyReplicas = ready
+		wait, err := statuses.Write(t.Context(), before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := wait > 0; late != (ready > statusBurst && ready < 100) {
+			t.Errorf("with %d of 100 Pods ready: wait %s", ready, wait)
+		}
+	}
+	if got := b.ownerNow().Status.ReadyReplicas; got != 100 {
+		t.Errorf("the status shows %d of 100 Pods", got)
 	}
 }
 

@@ -36,6 +36,8 @@ func Add(mgr manager.Manager, c Config) error {
 
 // NewLoop returns the reconcile of CloneSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet, Survey] {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Final = saysComplete
 	return &loop.Loop[*v1beta1.CloneSet, Survey]{
 		New:   func() *v1beta1.CloneSet { return &v1beta1.CloneSet{} },
 		Cache: cached,
@@ -60,6 +62,6 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet
 			return after
 		},
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 }

@@ -48,6 +48,8 @@ type Loop struct {
 // NewLoop returns the reconcile of DaemonSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
 	l := &Loop{memory: newMemory()}
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Final = saysComplete
 	l.Loop = loop.Loop[*v1beta1.DaemonSet, Survey]{
 		New:   func() *v1beta1.DaemonSet { return &v1beta1.DaemonSet{} },
 		Cache: cached,
@@ -79,7 +81,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		},
 		Remember: l.noteFailures,
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 	return l
 }

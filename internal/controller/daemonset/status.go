@@ -83,3 +83,9 @@ func (v *Survey) setCondition(s *v1beta1.DaemonSetStatus, kind appsv1.DaemonSetC
 		s.Conditions[i] = want
 	}
 }
+
+// saysComplete reports whether the status of a DaemonSet says that all Pods are there, available, and as new as is wanted.
+func saysComplete(o plan.Object) bool {
+	s := o.(*v1beta1.DaemonSet).Status
+	return s.CurrentNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled && s.UpdatedNumberScheduled == s.DesiredNumberScheduled
+}

@@ -40,6 +40,8 @@ func Add(mgr manager.Manager, c Config) error {
 
 // NewLoop returns the reconcile of StatefulSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.StatefulSet, Survey] {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Final = saysComplete
 	return &loop.Loop[*v1beta1.StatefulSet, Survey]{
 		New:   func() *v1beta1.StatefulSet { return &v1beta1.StatefulSet{} },
 		Cache: cached,
@@ -59,7 +61,7 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.Stateful
 			return after
 		},
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 }
 
