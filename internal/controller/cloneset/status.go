@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
@@ -116,5 +115,5 @@ func setCondition(s *v1beta1.CloneSetStatus, want v1beta1.CloneSetCondition) {
 func saysComplete(o plan.Object) bool {
 	set := o.(*v1beta1.CloneSet)
 	s := set.Status
-	return s.Replicas == ptr.Deref(set.Spec.Replicas, 1) && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas >= s.ExpectedUpdatedReplicas
+	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas >= s.ExpectedUpdatedReplicas
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
@@ -164,5 +163,5 @@ func setCondition(s *v1beta1.StatefulSetStatus, want v1beta1.StatefulSetConditio
 func saysComplete(o plan.Object) bool {
 	set := o.(*v1beta1.StatefulSet)
 	s := set.Status
-	return s.Replicas == ptr.Deref(set.Spec.Replicas, 1) && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas == s.Replicas
+	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas == s.Replicas
 }
