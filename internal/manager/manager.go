@@ -26,6 +26,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -45,6 +47,7 @@ func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+		policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err
