@@ -11,6 +11,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
 
 // pair is a kind with two versions.
@@ -79,6 +81,12 @@ func pairs() []pair {
 		differ:  []string{"images"},
 		toHub:   typed(NodeImageToHub),
 		fromHub: typed(NodeImageFromHub),
+	}, {
+		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
+		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
+		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
+		toHub:   typed(PodUnavailableBudgetToHub),
+		fromHub: typed(PodUnavailableBudgetFromHub),
 	}, {
 		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),

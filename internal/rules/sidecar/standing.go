@@ -154,14 +154,35 @@ func Unfinished(p *corev1.Pod, now time.Time) (why string, recheck time.Duration
 		if left <= 0 {
 			continue
 		}
-		last := states[set].LastContainerStatuses
-		for _, name := range slices.Sorted(maps.Keys(last)) {
-			if verdict := inplace.ImageProgress(p, name, last[name]); !verdict.Done {
-				return "SidecarSet " + set + " updates it: " + verdict.Why, left
-			}
+		if why := states[set].unsettled(p); why != "" {
+			return "SidecarSet " + set + " updates it: " + why, left
 		}
 	}
 	return "", 0
+}
+
+// Unsettled says which update of the Pod's sidecars, by whatever SidecarSet, is on its way, however long it takes; empty where none is.
+func Unsettled(p *corev1.Pod) string {
+	states, err := StatesIn(p)
+	if err != nil {
+		return "" // as for Unfinished
+	}
+	for _, set := range slices.Sorted(maps.Keys(states)) {
+		if why := states[set].unsettled(p); why != "" {
+			return "SidecarSet " + set + " updates it: " + why
+		}
+	}
+	return ""
+}
+
+// unsettled says which container that was changed does not run its new image yet; empty where all do.
+func (s State) unsettled(p *corev1.Pod) string {
+	for _, name := range slices.Sorted(maps.Keys(s.LastContainerStatuses)) {
+		if verdict := inplace.ImageProgress(p, name, s.LastContainerStatuses[name]); !verdict.Done {
+			return verdict.Why
+		}
+	}
+	return ""
 }
 
 // workloadUpdate says which update in place of the Pod's own containers is on its way; empty where none is, or where it takes too long.

@@ -1,0 +1,125 @@
+package disruption
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+const (
+	// DisruptedFor is how long a permission to delete or evict a Pod stands without a deletion being seen.
+	DisruptedFor = 20 * time.Second
+	// UnavailableFor is how long a permission to update a Pod stands before the Pod is judged by its state again.
+	UnavailableFor = 10 * time.Second
+	// skew is by how much the clocks of those who write the ledger, create Pods and read both may differ without harm.
+	skew = 5 * time.Second
+	// MostEntries is the greatest number of permissions that may be open at once. Beyond it nothing is permitted: something is wrong.
+	MostEntries = 2000
+)
+
+// Ledger is what was permitted and may not be seen yet: the times of the permissions, by the names of the Pods.
+//
+// Wire: it is stored in the status of the budget, and other software may have written it.
+type Ledger struct {
+	// Disrupted were permitted to be deleted or evicted, Unavailable to be updated.
+	Disrupted, Unavailable map[string]metav1.Time
+}
+
+// LedgerOf returns the ledger in a status, which it shares memory with.
+func LedgerOf(s *v1beta1.PodUnavailableBudgetStatus) Ledger {
+	return Ledger{Disrupted: s.DisruptedPods, Unavailable: s.UnavailablePods}
+}
+
+// Len returns the number of open permissions.
+func (l Ledger) Len() int { return len(l.Disrupted) + len(l.Unavailable) }
+
+// IsFull reports whether so many permissions are open that nothing more is permitted.
+func (l Ledger) IsFull() bool { return l.Len() > MostEntries }
+
+// Holds reports whether a permission for the Pod is open. One for a former Pod of its name, as replicas of StatefulSets have it, is none.
+func (l Ledger) Holds(p *corev1.Pod) bool {
+	for _, entries := range []map[string]metav1.Time{l.Disrupted, l.Unavailable} {
+		if at, ok := entries[p.Name]; ok && isOf(p, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOf reports whether a permission of that time can be for the Pod: it is not older than the Pod.
+func isOf(p *corev1.Pod, at metav1.Time) bool { return !p.CreationTimestamp.After(at.Add(skew)) }
+
+// Pruned is a ledger less the entries that are done with.
+type Pruned struct {
+	Ledger Ledger
+	// Overdue are the Pods whose deletion was permitted and did not happen in time, in the order of their names.
+	Overdue []string
+	// Recheck is when the next entry ends by time alone, zero where none does.
+	Recheck time.Duration
+}
+
+// Prune leaves out of the ledger the entries of Pods that are gone, finished, being deleted or another's by now, and those whose time is over. The
+// Pods are those of the budget. Entries that come from the future, by a clock that is far ahead, begin now: they would stay for too long.
+func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
+	active := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		if pod.IsActive(p) {
+			active[p.Name] = p
+		}
+	}
+	var out Pruned
+	keep := func(entries map[string]metav1.Time, lasts time.Duration) (kept map[string]metav1.Time, overdue []string) {
+		for name, at := range entries {
+			p, there := active[name]
+			if !there || !isOf(p, at) {
+				continue
+			}
+			if at.After(now.Add(lasts)) {
+				at = metav1.NewTime(now.Truncate(time.Second))
+			}
+			left := at.Add(lasts).Sub(now)
+			if left <= 0 {
+				overdue = append(overdue, name)
+				continue
+			}
+			if kept == nil {
+				kept = make(map[string]metav1.Time, len(entries))
+			}
+			kept[name] = at
+			if out.Recheck == 0 || left < out.Recheck {
+				out.Recheck = left
+			}
+		}
+		return kept, overdue
+	}
+	out.Ledger.Disrupted, out.Overdue = keep(l.Disrupted, DisruptedFor)
+	out.Ledger.Unavailable, _ = keep(l.Unavailable, UnavailableFor)
+	slices.Sort(out.Overdue)
+	return out
+}
+
+// With returns the ledger with the permission for a Pod: an update goes to those that are unavailable for a while, and so does a resize, after which no
+// deletion is to be waited for.
+func (l Ledger) With(name string, operation v1beta1.PubOperation, at time.Time) Ledger {
+	entry := map[string]metav1.Time{name: metav1.NewTime(at.Truncate(time.Second))}
+	switch operation {
+	case v1beta1.PubUpdateOperation, v1beta1.PubResizeOperation:
+		l.Unavailable = joined(l.Unavailable, entry)
+	default:
+		l.Disrupted = joined(l.Disrupted, entry)
+	}
+	return l
+}
+
+func joined(a, b map[string]metav1.Time) map[string]metav1.Time {
+	out := make(map[string]metav1.Time, len(a)+len(b))
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
+}
