@@ -23,7 +23,7 @@ func refusal(r *disruption.Request, v disruption.Verdict) *metav1.Status {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: words(r, v),
 		Details: &metav1.StatusDetails{
-			Group: v1beta1.GroupVersion.Group, Kind: "podunavailablebudgets", Name: v.Budget.Name,
+			Group: v1beta1.GroupVersion.Group, Kind: keys.BudgetResource, Name: v.Budget.Name,
 			Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause(v)}},
 		},
 	}
