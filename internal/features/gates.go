@@ -23,6 +23,10 @@ const (
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
 	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
+	// PodUnavailableBudgetDeleteGate: budgets judge deletions and evictions.
+	PodUnavailableBudgetDeleteGate Gate = "PodUnavailableBudgetDeleteGate"
+	// InPlacePodVerticalScaling: a resize is nothing to a budget that does not name it. Off, whoever guards against updates guards against it, too.
+	InPlacePodVerticalScaling Gate = "InPlacePodVerticalScaling"
 	// PodUnavailableBudgetUpdateGate: budgets also judge updates in place.
 	PodUnavailableBudgetUpdateGate Gate = "PodUnavailableBudgetUpdateGate"
 	// TemplateNoDefaults: templates are stored as they were written.
@@ -66,7 +70,6 @@ const (
 // Gates that only force others, or are only forced.
 const (
 	workloadSpread                        Gate = "WorkloadSpread"
-	podUnavailableBudgetDeleteGate        Gate = "PodUnavailableBudgetDeleteGate"
 	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
 )
@@ -97,7 +100,7 @@ func specs() []spec {
 		{CloneSetPartitionRollback, false, alpha},
 		{ResourcesDeletionProtection, false, beta},
 		{workloadSpread, true, beta},
-		{podUnavailableBudgetDeleteGate, true, beta},
+		{PodUnavailableBudgetDeleteGate, true, beta},
 		{PodUnavailableBudgetUpdateGate, false, alpha},
 		{TemplateNoDefaults, false, alpha},
 		{InPlaceUpdateEnvFromMetadata, true, beta},
@@ -121,7 +124,7 @@ func specs() []spec {
 		{InPlaceWorkloadVerticalScaling, false, alpha},
 		{EnablePodProbeMarkerOnServerless, false, alpha},
 		{EnableSortSidecarContainerByName, false, alpha},
-		{"InPlacePodVerticalScaling", false, alpha},
+		{InPlacePodVerticalScaling, false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
 		{"DaemonSetPruneIneligibleNodes", false, alpha},
 	}
@@ -131,7 +134,7 @@ func specs() []spec {
 func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
-			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
+			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
 			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {

@@ -91,6 +91,9 @@ func Needs() []need {
 		{group: "apps", resource: "daemonsets", verbs: []string{"get"}},
 		{group: "apps", resource: "statefulsets", verbs: []string{"get"}},
 		{group: "batch", resource: "jobs", verbs: []string{"get", "list", "watch", "create", "delete"}},
+		{group: "policy", resource: "poddisruptionbudgets", verbs: []string{"get", "list", "watch"}},
+		{group: "policy.kruise.io", resource: "podunavailablebudgets", verbs: []string{"get", "list", "watch"}},
+		{group: "policy.kruise.io", resource: "podunavailablebudgets", subresource: "status", verbs: []string{"patch"}},
 		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
 	}
 }

@@ -97,13 +97,17 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(ctx, mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
+	settings := settings{Options: o, gates: gates}
+	if err := settings.judging(ctx, mgr, live); err != nil {
 		return err
 	}
-	if err := addControllers(mgr, live, o, gates); err != nil {
+	if err := addWebhooks(ctx, mgr, live, certificates, settings); err != nil {
 		return err
 	}
-	if err := addImageControllers(ctx, mgr, live, settings{Options: o, gates: gates}); err != nil {
+	if err := addControllers(mgr, live, settings); err != nil {
+		return err
+	}
+	if err := addImageControllers(ctx, mgr, live, settings); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -167,7 +171,8 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
 				&batchv1.Job{}:        {Transform: observe.SlimJob, Field: within},
-				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
+				&admissionv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
+				&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", theirWebhooks)},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
