@@ -23,6 +23,8 @@ const (
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
 	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
+	// PodUnavailableBudgetDeleteGate: budgets judge deletions and evictions.
+	PodUnavailableBudgetDeleteGate Gate = "PodUnavailableBudgetDeleteGate"
 	// PodUnavailableBudgetUpdateGate: budgets also judge updates in place.
 	PodUnavailableBudgetUpdateGate Gate = "PodUnavailableBudgetUpdateGate"
 	// TemplateNoDefaults: templates are stored as they were written.
@@ -66,7 +68,6 @@ const (
 // Gates that only force others, or are only forced.
 const (
 	workloadSpread                        Gate = "WorkloadSpread"
-	podUnavailableBudgetDeleteGate        Gate = "PodUnavailableBudgetDeleteGate"
 	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
 	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
 )
@@ -97,7 +98,7 @@ func specs() []spec {
 		{CloneSetPartitionRollback, false, alpha},
 		{ResourcesDeletionProtection, false, beta},
 		{workloadSpread, true, beta},
-		{podUnavailableBudgetDeleteGate, true, beta},
+		{PodUnavailableBudgetDeleteGate, true, beta},
 		{PodUnavailableBudgetUpdateGate, false, alpha},
 		{TemplateNoDefaults, false, alpha},
 		{InPlaceUpdateEnvFromMetadata, true, beta},
@@ -131,7 +132,7 @@ func specs() []spec {
 func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
-			KruisePodReadinessGate, podUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
+			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
 			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {

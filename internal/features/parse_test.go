@@ -9,7 +9,7 @@ import (
 
 func TestParse(t *testing.T) {
 	defaults := []Gate{
-		PodWebhook, KruiseDaemon, DaemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+		PodWebhook, KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
 		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 	}
 	for name, tc := range map[string]struct {
@@ -27,11 +27,11 @@ func TestParse(t *testing.T) {
 		},
 		"no admission of Pods, nothing that needs it": {
 			from: Sources{Flag: "PodWebhook=false,KruisePodReadinessGate=true"},
-			off:  []Gate{PodWebhook, workloadSpread, podUnavailableBudgetDeleteGate},
+			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds without SidecarSet turns the admission of Pods off": {
 			from: Sources{CustomResources: "CloneSet,StatefulSet"},
-			off:  []Gate{PodWebhook, workloadSpread, podUnavailableBudgetDeleteGate},
+			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds with SidecarSet changes nothing": {from: Sources{CustomResources: "CloneSet,SidecarSet"}},
 		"no deletion protection, none for cascades":       {from: Sources{Flag: "DeletionProtectionForCRDCascadingGate=true"}},
@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		"all of a stage, but the one named": {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
-				KruiseDaemon, DaemonWatchingPod, workloadSpread, podUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+				KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
 				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
 			},
 		},

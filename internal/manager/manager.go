@@ -7,6 +7,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -106,6 +107,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := addImageControllers(ctx, mgr, live, settings{Options: o, gates: gates}); err != nil {
 		return err
 	}
+	if err := addBudgetController(mgr, live, settings{Options: o, gates: gates}); err != nil {
+		return err
+	}
 	return mgr.Start(ctx)
 }
 
@@ -162,11 +166,15 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:         {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
-				&corev1.Node{}:        {Transform: observe.SlimNode, Field: fields.Everything()},
-				&corev1.Namespace{}:   {Transform: observe.Slim, Field: fields.Everything()},
-				&v1beta1.SidecarSet{}: {Transform: observe.Slim, Field: fields.Everything()},
-				&batchv1.Job{}:        {Transform: observe.SlimJob, Field: within},
+				&corev1.Pod{}:                               {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
+				&corev1.Node{}:                              {Transform: observe.SlimNode, Field: fields.Everything()},
+				&corev1.Namespace{}:                         {Transform: observe.Slim, Field: fields.Everything()},
+				&v1beta1.SidecarSet{}:                       {Transform: observe.Slim, Field: fields.Everything()},
+				&appsv1.Deployment{}:                        {Transform: observe.SlimWorkload, Field: within},
+				&appsv1.ReplicaSet{}:                        {Transform: observe.SlimWorkload, Field: within},
+				&appsv1.StatefulSet{}:                       {Transform: observe.SlimWorkload, Field: within},
+				&corev1.ReplicationController{}:             {Transform: observe.SlimWorkload, Field: within},
+				&batchv1.Job{}:                              {Transform: observe.SlimJob, Field: within},
 				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
