@@ -21,17 +21,18 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions         client.Reader
-	AdvancedCronJob   validating.AdvancedCronJobOptions
-	BroadcastJob      validating.BroadcastJobOptions
-	CloneSet          validating.CloneSetOptions
-	ContainerRecreate recreate.Options
-	DaemonSet         validating.DaemonSetOptions
-	EphemeralJob      validating.EphemeralJobOptions
-	Images            validating.ImageOptions
-	PodProbeMarker    validating.PodProbeMarkerOptions
-	SidecarSet        validating.SidecarSetOptions
-	StatefulSet       validating.StatefulSetOptions
+	Revisions            client.Reader
+	AdvancedCronJob      validating.AdvancedCronJobOptions
+	BroadcastJob         validating.BroadcastJobOptions
+	CloneSet             validating.CloneSetOptions
+	ContainerRecreate    recreate.Options
+	DaemonSet            validating.DaemonSetOptions
+	EphemeralJob         validating.EphemeralJobOptions
+	Images               validating.ImageOptions
+	PodProbeMarker       validating.PodProbeMarkerOptions
+	PodUnavailableBudget validating.PodUnavailableBudgetOptions
+	SidecarSet           validating.SidecarSetOptions
+	StatefulSet          validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
 	// Guard is who judges what is done to Pods that budgets guard; without a judge none is asked for.
@@ -56,6 +57,7 @@ func Register(server Server, o Options) {
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
+	server.Register("/validate-policy-kruise-io-podunavailablebudget", &webhook.Admission{Handler: validating.PodUnavailableBudget(o.PodUnavailableBudget)})
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.AdvancedCronJob)},
 		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},

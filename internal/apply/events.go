@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
@@ -56,7 +57,11 @@ func (e *Events) Held(owner plan.Object, p plan.Plan) {
 	e.mu.Unlock()
 	for h := range now {
 		if !before[h] {
-			e.recorder.Event(owner, cmp.Or(h.EventType, corev1.EventTypeWarning), h.Event, h.Why)
+			on := runtime.Object(owner)
+			if h.On != (plan.Reference{}) {
+				on = &corev1.ObjectReference{APIVersion: h.On.APIVersion, Kind: h.On.Kind, Namespace: h.On.Namespace, Name: h.On.Name, UID: h.On.UID}
+			}
+			e.recorder.Event(on, cmp.Or(h.EventType, corev1.EventTypeWarning), h.Event, h.Why)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -18,8 +19,10 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/guard"
 	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
@@ -29,11 +32,6 @@ const theirWebhooks = "kruise-validating-webhook-configuration"
 // ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that the API
 // server waits.
 const ledgerPause = 50 * time.Millisecond
-
-// judges reports whether budgets are asked about anything.
-func judges(gates features.Set) bool {
-	return gates.Enabled(features.PodUnavailableBudgetDeleteGate) || gates.Enabled(features.PodUnavailableBudgetUpdateGate)
-}
 
 // judging fills in who judges what is done to Pods that budgets guard.
 func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
@@ -48,7 +46,7 @@ func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live cl
 
 // newJudge returns the one judge of this process, for its webhook and its controllers; nil where budgets are asked about nothing.
 func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Judge, error) {
-	if !judges(s.gates) {
+	if s.budgetsOff() != "" {
 		return nil, nil
 	}
 	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
@@ -56,12 +54,16 @@ func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 			return nil, fmt.Errorf("following %T: %w", kind, err)
 		}
 	}
+	survey, err := survey(mgr, live)
+	if err != nil {
+		return nil, err
+	}
 	resizing := rules.ResizeIsUpdate
 	if s.gates.Enabled(features.InPlacePodVerticalScaling) {
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Survey: survey(mgr, live), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Survey: survey, Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 	}), nil
 }
 
@@ -119,8 +121,26 @@ func evictions(live client.Client, s settings) (*scoping.Evictions, error) {
 }
 
 // survey returns how the numbers of a budget are computed anew.
-func survey(ctrlmanager.Manager, client.Client) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-	return func(_ context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-		return disruption.Survey{Counts: rules.CountsOf(&b.Status)}, nil
+func survey(mgr ctrlmanager.Manager, live client.Client) (func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error), error) {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
 	}
+	surveyor := podunavailablebudget.Surveyor{Scales: observe.NewScales(live, kinds, time.Now), Now: time.Now}
+	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
+	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+		counts, surplus, err := surveyor.Count(ctx, reader, b)
+		return disruption.Survey{Counts: counts, Surplus: surplus}, err
+	}, nil
+}
+
+// wanted reads from a cache what is there, and live what is wanted: single workloads, which say how many Pods there should be.
+type wanted struct {
+	client.Reader
+	live client.Reader
+}
+
+// Get reads live.
+func (w wanted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return w.live.Get(ctx, key, into, options...)
 }

@@ -27,23 +27,24 @@ type Options struct {
 	RenewDeadline           time.Duration
 	RetryPeriod             time.Duration
 
-	CacheSyncTimeout         time.Duration
-	WebhookInitializeTimeout time.Duration
-	AdvancedCronJobWorkers   int
-	BroadcastJobWorkers      int
-	CloneSetWorkers          int
-	ContainerRecreateWorkers int
-	SidecarTerminatorWorkers int
-	DaemonSetWorkers         int
-	NodePodProbeWorkers      int
-	PodProbeMarkerWorkers    int
-	SidecarSetWorkers        int
-	StatefulSetWorkers       int
-	ExcludePreparingDelete   bool
-	AssignPodsByScheduler    bool
-	ImagePullJobWorkers      int
-	NodeImageWorkers         int
-	NodeImageCreationDelay   time.Duration
+	CacheSyncTimeout            time.Duration
+	WebhookInitializeTimeout    time.Duration
+	AdvancedCronJobWorkers      int
+	BroadcastJobWorkers         int
+	CloneSetWorkers             int
+	ContainerRecreateWorkers    int
+	SidecarTerminatorWorkers    int
+	DaemonSetWorkers            int
+	NodePodProbeWorkers         int
+	PodProbeMarkerWorkers       int
+	PodUnavailableBudgetWorkers int
+	SidecarSetWorkers           int
+	StatefulSetWorkers          int
+	ExcludePreparingDelete      bool
+	AssignPodsByScheduler       bool
+	ImagePullJobWorkers         int
+	NodeImageWorkers            int
+	NodeImageCreationDelay      time.Duration
 	// NodeImageExtraTTL is how many seconds longer than a job that completes needs it a tag is kept in NodeImages.
 	NodeImageExtraTTL int
 	// DaemonConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
@@ -98,6 +99,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
 	fs.IntVar(&o.ContainerRecreateWorkers, "crr-workers", 3, "ContainerRecreateRequests looked after at the same time")
 	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "PodProbeMarkers looked after at the same time")
+	fs.IntVar(&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", 3, "PodUnavailableBudgets looked after at the same time")
 	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "nodes whose probes are looked after at the same time")
 	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
@@ -126,11 +128,11 @@ func ignored() map[string]string {
 		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true",
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
-		"disable-no-deepcopy":          "false",
-		"ws-enabled-versioned-status":  "deployment,replicaset",
-		"uniteddeployment-workers":     "3",
-		"workloadspread-workers":       "3",
-		"podunavailablebudget-workers": "3", "persistentpodstate-workers": "3", "resourcedistribution-workers": "3",
+		"disable-no-deepcopy":         "false",
+		"ws-enabled-versioned-status": "deployment,replicaset",
+		"uniteddeployment-workers":    "3",
+		"workloadspread-workers":      "3",
+		"persistentpodstate-workers":  "3", "resourcedistribution-workers": "3",
 	}
 }
 
@@ -167,6 +169,7 @@ func (o *Options) validate() error {
 		{"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers},
 		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
 		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
+		{"podunavailablebudget-workers", o.PodUnavailableBudgetWorkers},
 	} {
 		if workers.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)

@@ -149,7 +149,7 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
 		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, SidecarTerminatorWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
-		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
+		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, PodUnavailableBudgetWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
 	}
 	cases := map[string]struct {
 		change func(*Options)

@@ -147,8 +147,9 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 			Accepted:      accepted,
 		},
-		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
-		PodProbeMarker:    validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
+		ContainerRecreate:    recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
+		PodProbeMarker:       validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
+		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live, DisabledBy: s.budgetsOff()},
 		DaemonSet: validating.DaemonSetOptions{
 			Templates:          templates,
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Verb is the kind of write that an Action asks for.
@@ -105,8 +106,16 @@ type Hold struct {
 	Event string
 	// EventType is that event's type; Warning when empty.
 	EventType string
+	// On is the object to emit it on instead of the owner; none for the owner.
+	On Reference
 	// Failure is the heading under which the hold is reported as a failure, because only a person can end it; empty for an ordinary wait.
 	Failure Concern
+}
+
+// Reference names an object that an event is about.
+type Reference struct {
+	APIVersion, Kind, Namespace, Name string
+	UID                               types.UID
 }
 
 // Plan is the next step of one owner.

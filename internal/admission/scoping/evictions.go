@@ -32,6 +32,8 @@ const (
 	Guarded = "vpod.kb.io"
 	// Evicted is the name of the webhook for evictions in namespaces that hold budgets. It is not in the manifest: no namespace holds one at first.
 	Evicted = "vpodeviction.kb.io"
+	// soon is how long the leader waits for further budgets before it has the evictions in their namespaces judged.
+	soon = 50 * time.Millisecond
 	// mostNamespaces is how many namespaces are told to the API server by name. Beyond that it asks about the evictions of all.
 	mostNamespaces = 1000
 )
@@ -68,7 +70,7 @@ func (k *Evictions) Add(mgr manager.Manager) error {
 		UpdateFunc: func(event.TypedUpdateEvent[*policyv1beta1.PodUnavailableBudget]) bool { return false },
 	}
 	for _, s := range []source.Source{
-		source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{}, after[*policyv1beta1.PodUnavailableBudget](k.Configuration, calm), comesOrGoes),
+		source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{}, after[*policyv1beta1.PodUnavailableBudget](k.Configuration, soon), comesOrGoes),
 		source.Kind(mgr.GetCache(), &admissionv1.ValidatingWebhookConfiguration{}, after[*admissionv1.ValidatingWebhookConfiguration](k.Configuration, 0)),
 	} {
 		if err := c.Watch(s); err != nil {
@@ -80,29 +82,22 @@ func (k *Evictions) Add(mgr manager.Manager) error {
 
 // Reconcile brings the configuration in line with the budgets.
 func (k *Evictions) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	err := k.keep(ctx, "")
+	err := k.keep(ctx)
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: calm}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(err) // made anew by those who keep the certificates, and seen here then
 }
 
-// InForce sees to it that evictions in a namespace are judged, and returns how long it still takes until all of them are; zero once they are.
-func (k *Evictions) InForce(ctx context.Context, namespace string) (time.Duration, error) {
-	if since, ok := k.seen(namespace); ok {
-		return max(0, since.Add(k.Settle).Sub(k.Now())), nil
-	}
-	if err := k.keep(ctx, namespace); err != nil {
-		return 0, fmt.Errorf("having the evictions in namespace %s judged: %w", namespace, err)
-	}
-	return k.Settle, nil
-}
-
-func (k *Evictions) seen(namespace string) (time.Time, bool) {
+// InForce returns how long to wait until all evictions in a namespace are judged; zero once they are. It is for the leader to say.
+func (k *Evictions) InForce(namespace string) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	since, ok := k.since[namespace]
-	return since, ok
+	if !ok {
+		return k.Settle
+	}
+	return max(0, since.Add(k.Settle).Sub(k.Now()))
 }
 
 // see notes which namespaces are asked about as of now.
@@ -119,13 +114,13 @@ func (k *Evictions) see(namespaces []string) {
 	k.since = since
 }
 
-// keep brings the configuration in line with the budgets that are stored, and with one more namespace, unless it is empty.
-func (k *Evictions) keep(ctx context.Context, more string) error {
+// keep brings the configuration in line with the budgets that are stored.
+func (k *Evictions) keep(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: k.Pause, Factor: 2, Jitter: 1, Steps: mostTries}
-	return retry.RetryOnConflict(backoff, func() error { return k.try(ctx, more) })
+	return retry.RetryOnConflict(backoff, func() error { return k.try(ctx) })
 }
 
-func (k *Evictions) try(ctx context.Context, more string) error {
+func (k *Evictions) try(ctx context.Context) error {
 	live := &admissionv1.ValidatingWebhookConfiguration{}
 	if err := k.Client.Get(ctx, client.ObjectKey{Name: k.Configuration}, live); err != nil {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", k.Configuration, err)
@@ -136,9 +131,6 @@ func (k *Evictions) try(ctx context.Context, more string) error {
 		return fmt.Errorf("reading PodUnavailableBudgets: %w", err)
 	}
 	holding := map[string]bool{}
-	if more != "" {
-		holding[more] = true
-	}
 	for i := range budgets.Items {
 		holding[budgets.Items[i].Namespace] = true
 	}

@@ -1,0 +1,141 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// EventSource is the component that the controller's events come from.
+const EventSource = "podunavailablebudget-controller"
+
+// Options are what the controller is given at start-up.
+type Options struct {
+	// Scales reads the workloads of kinds that no cache has.
+	Scales *observe.Scales
+	// InForce is that of the Surveyor.
+	InForce func(namespace string) time.Duration
+}
+
+// Config is what the controller works with.
+type Config = loop.Config[Options]
+
+// Add adds the controller to a manager. The workloads of Kubernetes are watched only from when there is a budget: most clusters have many, and some have
+// no budgets.
+func Add(mgr manager.Manager, c Config) error {
+	if err := AddIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	watched := mgr.GetCache()
+	l := NewLoop(c, observe.Reader{Reader: watched, Indexed: true}, observe.Reader{Reader: c.Live})
+	affected := affected{observe.Workloads{Reader: observe.Reader{Reader: watched, Indexed: true}, Scales: c.Options.Scales}}
+	natives := newDeferred(
+		workloads(watched, &appsv1.Deployment{}, affected), workloads(watched, &appsv1.ReplicaSet{}, affected),
+		workloads(watched, &appsv1.StatefulSet{}, affected), workloads(watched, &corev1.ReplicationController{}, affected),
+	)
+	return loop.Controller{Name: "podunavailablebudget", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
+		source.Kind(watched, &policyv1beta1.PodUnavailableBudget{}, natives.first(loop.OwnerEvents[*policyv1beta1.PodUnavailableBudget](l.Forget))),
+		source.Kind(watched, &policyv1beta1.PodUnavailableBudget{}, loop.AffectedEvents(affected.byLeaving)),
+		source.Kind(watched, &corev1.Pod{}, loop.AffectedEvents(affected.byPod)),
+		workloads(watched, &v1beta1.CloneSet{}, affected),
+		workloads(watched, &v1beta1.StatefulSet{}, affected),
+		natives,
+	}}.AddTo(mgr)
+}
+
+// Loop is the reconcile of PodUnavailableBudgets.
+type Loop = loop.Loop[*policyv1beta1.PodUnavailableBudget, Snapshot]
+
+// NewLoop returns the reconcile of PodUnavailableBudgets.
+func NewLoop(c Config, cached, live observe.Reader) *Loop {
+	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses.Exact = true // what has been permitted since must not be lost
+	return &Loop{
+		New:     func() *policyv1beta1.PodUnavailableBudget { return &policyv1beta1.PodUnavailableBudget{} },
+		Cache:   cached,
+		Live:    live,
+		Observe: Surveyor{Scales: c.Options.Scales, Now: c.Now, InForce: c.Options.InForce}.Observe,
+		Plan:    Plan,
+		Report: func(s Snapshot, _ plan.Plan, _ apply.Outcome) *policyv1beta1.PodUnavailableBudget {
+			after := s.Budget.DeepCopy()
+			after.Status = Status(s)
+			return after
+		},
+		Executor: c.Executor,
+		Statuses: statuses,
+	}
+}
+
+// workloads is the source of what changes about workloads of a kind.
+func workloads[T workload](watched cache.Cache, kind T, a affected) source.Source {
+	return source.Kind(watched, kind, loop.AffectedEvents(func(ctx context.Context, before, after T) ([]name, error) {
+		var none T
+		var was, is *observe.Workload
+		if before != none {
+			was = workloadOf(before)
+		}
+		if after != none {
+			is = workloadOf(after)
+		}
+		one := after
+		if one == none {
+			one = before
+		}
+		return a.byWorkload(ctx, one, was, is)
+	}))
+}
+
+// deferred are sources that begin when the first budget is seen.
+type deferred struct {
+	sources []source.Source
+	begin   chan struct{}
+}
+
+func newDeferred(sources ...source.Source) *deferred {
+	return &deferred{sources: sources, begin: make(chan struct{}, 1)}
+}
+
+// Start returns at once.
+func (d *deferred) Start(ctx context.Context, q queue) error {
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-d.begin:
+			for _, s := range d.sources {
+				// Starting a source of a cache does not fail; it tries until it can.
+				_ = s.Start(ctx, q)
+			}
+		}
+	}()
+	return nil
+}
+
+// first returns a handler that begins with the first budget that it is told of, and hands on to another one.
+func (d *deferred) first(next handler.TypedEventHandler[*policyv1beta1.PodUnavailableBudget, reconcile.Request]) handler.TypedEventHandler[*policyv1beta1.PodUnavailableBudget, reconcile.Request] {
+	return handler.TypedFuncs[*policyv1beta1.PodUnavailableBudget, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*policyv1beta1.PodUnavailableBudget], q queue) {
+			select {
+			case d.begin <- struct{}{}:
+			default: // they have begun, or are about to
+			}
+			next.Create(ctx, e, q)
+		},
+		UpdateFunc: next.Update,
+		DeleteFunc: next.Delete,
+	}
+}
