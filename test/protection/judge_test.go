@@ -386,11 +386,11 @@ func withoutAManager(b *bench) {
 	guarded := b.pods(2)
 	b.budget(1, "{maxUnavailable: 1, protectTotalReplicas: 2}")
 	beside := *b // in the same namespace, of no budget
-	free := beside.named("free", nil)
+	free := beside.named("free")
 	elsewhere := *b
 	elsewhere.namespace = b.newNamespace()
-	other := elsewhere.named("other", nil)
-	evicted := elsewhere.named("evicted", nil)
+	other := elsewhere.named("other")
+	evicted := elsewhere.named("evicted")
 	for _, m := range b.managers {
 		m.Kill()
 	}
@@ -414,7 +414,8 @@ func (b *bench) quickly(what string, err error) {
 	}
 }
 
-func (b *bench) named(name string, annotations map[string]string) *corev1.Pod {
+// named makes a Pod that no budget guards.
+func (b *bench) named(name string) *corev1.Pod {
 	b.Helper()
-	return b.pods(1, func(p *corev1.Pod) { p.Name, p.Annotations = name, annotations })[0]
+	return b.pods(1, func(p *corev1.Pod) { p.Name, p.Labels, p.Annotations = name, map[string]string{"app": name}, nil })[0]
 }
