@@ -143,7 +143,7 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 
 // statusesPerSecond is how many changed statuses of SidecarSets are written in a second in the long run. One Pod changes those of all SidecarSets that
 // select it.
-const statusesPerSecond = 30
+const statusesPerSecond = 20
 
 const (
 	// restPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for each, so that the
