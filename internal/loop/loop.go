@@ -38,6 +38,9 @@ type Loop[O plan.Object, S any] struct {
 	// Meanwhile, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Of that, only
 	// writes are done that test themselves that they are due (plan.Action.While). It must be pure.
 	Meanwhile func(S) plan.Plan
+	// Glances, if there is one, says when to look for what Meanwhile decides, instead of a clock. It is given the function that looks, for calls between
+	// the writes of a pass, and returns what is called when the pass is over. An executor that writes one thing at a time needs it.
+	Glances func(look func()) (over func())
 	// Apart, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile are
 	// answered by that one. A new spec does not wait. It goes with Now.
 	Apart func(S) time.Duration

@@ -24,20 +24,26 @@ const (
 // before, and each Pod would cost its kubelet a report more and its users the time. Creating fewer Pods in a pass is no way out: the last of them
 // would be the later for it.
 func (l *Loop[O, S]) run(ctx context.Context, owner O, decided plan.Plan) apply.Outcome {
-	if l.Meanwhile == nil || l.Executor.Parallel <= 1 || creations(decided) < many {
+	if l.Meanwhile == nil || l.Glances == nil && (l.Executor.Parallel <= 1 || creations(decided) < many) {
 		return l.Executor.Run(ctx, owner, decided)
 	}
+	side := &beside[O, S]{Loop: l, owner: owner, touched: touchedBy(decided)}
 	var outcome apply.Outcome
-	var beside []apply.Result
-	var running apply.Crew
-	over := make(chan struct{})
-	running.Go(func() {
-		defer close(over)
+	if l.Glances != nil {
+		over := l.Glances(func() { side.glance(ctx) })
 		outcome = l.Executor.Run(ctx, owner, decided)
-	})
-	running.Go(func() { beside = l.meanwhile(ctx, owner, decided, over) })
-	running.Wait()
-	outcome.Results = append(outcome.Results, beside...)
+		over()
+	} else {
+		var running apply.Crew
+		over := make(chan struct{})
+		running.Go(func() {
+			defer close(over)
+			outcome = l.Executor.Run(ctx, owner, decided)
+		})
+		running.Go(func() { side.until(ctx, over) })
+		running.Wait()
+	}
+	outcome.Results = append(outcome.Results, side.results...)
 	return outcome
 }
 
@@ -51,31 +57,53 @@ func creations(p plan.Plan) int {
 	return n
 }
 
-// meanwhile carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so that only writes are
+// beside carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so that only writes are
 // done which test themselves that they are still due, to objects that the pass has not touched.
-func (l *Loop[O, S]) meanwhile(ctx context.Context, owner O, decided plan.Plan, over <-chan struct{}) []apply.Result {
+type beside[O plan.Object, S any] struct {
+	*Loop[O, S]
+	owner   O
+	touched map[types.UID]bool
+	results []apply.Result
+	// ended says that no more can be learned from the cache, which leaves the rest to the next pass.
+	ended bool
+}
+
+func touchedBy(decided plan.Plan) map[types.UID]bool {
 	touched := map[types.UID]bool{}
 	for _, a := range decided.Actions() {
 		if a.Before != nil {
 			touched[a.Before.GetUID()] = true
 		}
 	}
-	var results []apply.Result
+	return touched
+}
+
+// until glances time and again until the pass is over.
+func (b *beside[O, S]) until(ctx context.Context, over <-chan struct{}) {
 	next := time.NewTicker(glance)
 	defer next.Stop()
-	for {
+	for !b.ended {
 		select {
 		case <-over:
-			return results
+			return
 		case <-next.C:
+			b.glance(ctx)
 		}
-		seen, err := l.Observe(ctx, l.Cache, owner)
-		if err != nil {
-			log.FromContext(ctx).V(1).Info("Leaving the rest to the next pass", "why", err.Error())
-			return results
-		}
-		results = append(results, l.Executor.Run(ctx, owner, selfTesting(l.Meanwhile(seen), touched)).Results...)
 	}
+}
+
+// glance looks once, and does what is due.
+func (b *beside[O, S]) glance(ctx context.Context) {
+	if b.ended {
+		return
+	}
+	seen, err := b.Observe(ctx, b.Cache, b.owner)
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Leaving the rest to the next pass", "why", err.Error())
+		b.ended = true
+		return
+	}
+	b.results = append(b.results, b.Executor.Run(ctx, b.owner, selfTesting(b.Meanwhile(seen), b.touched)).Results...)
 }
 
 // selfTesting returns the part of a plan whose writes test themselves that they are due, but for objects that have been touched, and notes whom it

@@ -29,6 +29,9 @@ type Client struct {
 	dead    bool
 	// late are the writes that are under way although nobody waits for them.
 	late []func()
+	// glance is what the controller wants to do between creations, and meantime what goes on until it does.
+	glance   func()
+	meantime func(glance func())
 }
 
 // Connect returns a connection without faults.
@@ -48,13 +51,23 @@ func (c *Client) Begin(p *Pass) { c.pass = p }
 // Create makes the object and updates it with the server's answer.
 func (c *Client) Create(_ context.Context, object plan.Object) error {
 	sent := copyOf(object)
-	return c.through(c.cluster.KeyOf(object), creation, func(who by) error {
+	err := c.through(c.cluster.KeyOf(object), creation, func(who by) error {
 		stored, err := c.cluster.create(who, sent)
 		if err == nil {
 			fill(object, copyOf(stored))
 		}
 		return err
 	})
+	if c.glance != nil && c.meantime != nil && !c.dead {
+		c.meantime(c.glance)
+	}
+	return err
+}
+
+// Between has the controller glance at the cluster between the creations of a pass, until the function that it returns is called.
+func (c *Client) Between(glance func()) (over func()) {
+	c.glance = glance
+	return func() { c.glance = nil }
 }
 
 // Patch patches the object, or one of its subresources, and updates it with the server's answer.

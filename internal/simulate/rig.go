@@ -54,7 +54,7 @@ func (r *Rig) start() {
 		late = r.client.late
 	}
 	r.client = r.Cluster.Connect("controller", r.Rand)
-	r.client.late = late
+	r.client.late, r.client.meantime = late, r.meantime
 	r.view, r.queue = r.Cluster.NewView(), r.Cluster.NewQueue()
 	r.process = r.Start(r.client, r.view)
 	for _, kind := range r.Watched {
@@ -149,6 +149,23 @@ func (r *Rig) look(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// meantime lets some things happen while the controller is in the midst of a pass, and it may glance at them.
+func (r *Rig) meantime(glance func()) {
+	for range r.Rand.Intn(5) {
+		if r.Rand.Intn(2) == 0 {
+			r.age()
+		} else {
+			r.deliver()
+		}
+	}
+	if r.Rand.Intn(2) == 0 {
+		pass := r.client.pass
+		r.client.Begin(r.view.Look(pass.Number, pass.Owner))
+		glance()
+		r.client.Begin(pass)
+	}
 }
 
 // deliver lets the cache of a random kind take over some of what it has missed.

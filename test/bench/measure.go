@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +43,8 @@ type measurement struct {
 	Contender string  `json:"contender"`
 	Phase     string  `json:"phase"`
 	Seconds   float64 `json:"seconds"`
+	// Rounds are the seconds of every round of a phase that was measured more than once, in the order of their times; the rest is of the median round.
+	Rounds []float64 `json:"rounds,omitempty"`
 	// Reckoned means that the phase was broken off when so many Pods were done, and that the seconds are what all would have taken. What is counted
 	// for each Pod is of those that were done, the CPU time until then.
 	Reckoned int `json:"reckoned,omitempty"`
@@ -58,45 +62,105 @@ type measurement struct {
 	MostPods        int `json:"mostPods"`
 }
 
+// step is one phase that a contender is led through.
+type step struct {
+	name   string
+	want   int32
+	change func()
+}
+
 func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error) {
-	namespace := "bench-" + strings.ToLower(c.name)
-	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	w, err := b.workload(ctx, c, "bench-"+strings.ToLower(c.name))
+	if err != nil {
 		return nil, err
+	}
+	steps := []step{b.create(w)}
+	if w.inPlace != nil {
+		steps = append(steps,
+			step{name: "in place", want: int32(b.pods), change: func() { w.inPlace(0); w.image("nginx:mainline") }},
+			step{name: "in place, grace 5 s", want: int32(b.pods), change: func() { w.inPlace(5); w.image("nginx:1.27") }})
+	}
+	steps = append(steps, step{name: "recreate", want: int32(b.pods), change: func() { w.environment("changed") }}, b.scaleIn(w))
+	return b.walk(ctx, c, w, steps)
+}
+
+func (b *bench) create(w workload) step {
+	return step{name: "create", want: int32(b.pods), change: func() { w.replicas(int32(b.pods)) }}
+}
+
+func (b *bench) scaleIn(w workload) step {
+	return step{name: "scale in", change: func() { w.replicas(0) }}
+}
+
+// workload creates the workload of a contender, which wants no Pods yet, in a namespace of its own.
+func (b *bench) workload(ctx context.Context, c contender, namespace string) (workload, error) {
+	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return workload{}, err
 	}
 	w := c.make(namespace)
 	if err := b.cluster.Client.Create(ctx, w.object); err != nil {
-		return nil, err
+		return w, err
 	}
-	if err := b.awaitNone(ctx, w); err != nil {
-		return nil, err
-	}
-	all := int32(b.pods)
-	phases := []struct {
-		name   string
-		want   int32
-		change func()
-		only   bool
-	}{
-		{name: "create", want: all, change: func() { w.replicas(all) }},
-		{name: "in place", want: all, only: w.inPlace != nil, change: func() { w.inPlace(0); w.image("nginx:mainline") }},
-		{name: "in place, grace 5 s", want: all, only: w.inPlace != nil, change: func() { w.inPlace(5); w.image("nginx:1.27") }},
-		{name: "recreate", want: all, change: func() { w.environment("changed") }},
-		{name: "scale in", want: 0, change: func() { w.replicas(0) }},
-	}
+	return w, b.awaitNone(ctx, w)
+}
+
+func (b *bench) walk(ctx context.Context, c contender, w workload, steps []step) ([]measurement, error) {
 	var out []measurement
-	for _, phase := range phases {
-		if phase.name[:2] == "in" && !phase.only {
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, phase.name)
-		m, err := b.phase(ctx, c, w, phase.want, phase.change)
-		m.Phase = phase.name
+	for _, s := range steps {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, s.name)
+		m, err := b.phase(ctx, c, w, s.want, s.change)
+		m.Phase = s.name
 		out = append(out, m)
 		if err != nil {
-			return out, fmt.Errorf("phase %s: %w", phase.name, err)
+			return out, fmt.Errorf("phase %s: %w", s.name, err)
 		}
 	}
 	return out, nil
+}
+
+// again has the contenders take turns in creating and removing Pods until there are so many rounds as are asked for, the first of which is measured
+// already, and puts the median rounds in the place of the first.
+func (b *bench) again(ctx context.Context, all []contender, first []measurement) ([]measurement, error) {
+	if b.kind != "cloneset" {
+		return first, nil // of the others, one phase takes longer than all rounds of these
+	}
+	rounds := first
+	for round := 2; round <= b.rounds; round++ {
+		for _, c := range all {
+			w, err := b.workload(ctx, c, fmt.Sprintf("bench-%s-%d", strings.ToLower(c.name), round))
+			if err != nil {
+				return first, err
+			}
+			measured, err := b.walk(ctx, c, w, []step{b.create(w), b.scaleIn(w)})
+			rounds = append(rounds[:len(rounds):len(rounds)], measured...)
+			if err != nil {
+				return first, fmt.Errorf("measuring %s in round %d: %w", c.name, round, err)
+			}
+		}
+	}
+	return medians(first, rounds), nil
+}
+
+// medians returns, for each measurement of the first round, the one with the median time of all rounds: of an even number the slower.
+func medians(first, rounds []measurement) []measurement {
+	var out []measurement
+	for _, m := range first {
+		var same []measurement
+		for _, other := range rounds {
+			if other.Contender == m.Contender && other.Phase == m.Phase {
+				same = append(same, other)
+			}
+		}
+		slices.SortFunc(same, func(a, b measurement) int { return cmp.Compare(a.Seconds, b.Seconds) })
+		median := same[len(same)/2]
+		if len(same) > 1 {
+			for _, s := range same {
+				median.Rounds = append(median.Rounds, s.Seconds)
+			}
+		}
+		out = append(out, median)
+	}
+	return out
 }
 
 // warmUp creates and removes as many Pods as will be measured. A fresh API server has so little room for the events of Pods that it breaks off the

@@ -52,4 +52,9 @@ func (s summary) print(to io.Writer) {
 			m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
+	for _, m := range s.Results {
+		if len(m.Rounds) > 0 {
+			fmt.Fprintf(to, "%s, %s, seconds of the rounds: %.1f\n", m.Contender, m.Phase, m.Rounds)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -123,9 +124,11 @@ func (l *life) isUnknownTo(c simulate.Change) bool {
 func (l *ledger) judgePartition(c simulate.Change, w window, lives []*life) {
 	after := c.After.(*corev1.Pod)
 	target := revisionOf(after)
-	// Where no older revision is stored there is nothing else to create Pods at.
+	// Where no older revision is stored, or could be known to be, there is nothing else to create Pods at.
 	isCurrent := func(s *v1beta1.CloneSet) bool {
-		return isAt(after, s.Status.CurrentRevision) || l.revisions[s.Status.CurrentRevision] != s.UID
+		current, stored := l.revisions[s.Status.CurrentRevision]
+		return isAt(after, s.Status.CurrentRevision) || !stored || current.owner != s.UID ||
+			current.late && current.since > c.Pass.Seen[appsv1.SchemeGroupVersion.WithKind("ControllerRevision")]
 	}
 	if !w.every(func(s *v1beta1.CloneSet) bool { return !isCurrent(s) }) {
 		return

@@ -59,21 +59,28 @@ type life struct {
 
 func (l *life) now() *corev1.Pod { return l.versions[len(l.versions)-1].object }
 
+// storedRevision is whose revision it is, since when it is stored, and whether by a write that its controller had given up on.
+type storedRevision struct {
+	owner types.UID
+	since int64
+	late  bool
+}
+
 // ledger is the history up to a change.
 type ledger struct {
 	sets map[types.UID][]dated[*v1beta1.CloneSet]
 	pods map[types.UID]*life
 	// of lists the Pods of each CloneSet in the order of their creation.
 	of map[types.UID][]*life
-	// revisions holds the owners of the revisions that are stored, by name.
-	revisions  map[string]types.UID
+	// revisions are those that are stored, by name.
+	revisions  map[string]storedRevision
 	violations []Violation
 }
 
 // Check returns the promises that a CloneSet controller has broken in a history.
 func Check(history []simulate.Change) []Violation {
 	l := &ledger{
-		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]types.UID{},
+		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]storedRevision{},
 	}
 	for _, change := range history {
 		l.record(change)
@@ -89,7 +96,7 @@ func (l *ledger) record(c simulate.Change) {
 	case "ControllerRevision":
 		delete(l.revisions, c.Key.Name)
 		if owner := metav1.GetControllerOfNoCopy(eitherOf(c)); owner != nil && c.After != nil {
-			l.revisions[c.Key.Name] = owner.UID
+			l.revisions[c.Key.Name] = storedRevision{owner.UID, c.Revision, c.Late}
 		}
 	case "CloneSet":
 		after, _ := c.After.(*v1beta1.CloneSet)

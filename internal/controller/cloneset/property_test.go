@@ -48,7 +48,7 @@ func pure(planned func(Survey) plan.Plan) promises.Planner[Snapshot, Survey] {
 
 func start(c promises.Connection, options Options, planned func(Survey) plan.Plan) simulate.Process {
 	l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Glance, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-	l.Plan = planned
+	l.Plan, l.Glances = planned, c.Between
 	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
 		promises.On(loop.OwnerEvents[*v1beta1.CloneSet](l.Forget)),
 		promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
