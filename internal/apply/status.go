@@ -27,7 +27,9 @@ type Statuses struct {
 	Exact bool
 	// Final, if there is one, reports whether an owner's status says that it has come where it was to go. People and tools wait for just that, so
 	// such a status is not kept back. As those before are, there can be no more of it than of them.
-	Final    func(plan.Object) bool
+	Final func(plan.Object) bool
+	// crowd, if there is one, keeps the owners' statuses together within a rate.
+	crowd    *crowd
 	executor *Executor
 	now      func() time.Time
 	mu       sync.Mutex
@@ -40,16 +42,28 @@ func NewStatuses(e *Executor, now func() time.Time) *Statuses {
 	return &Statuses{executor: e, now: now, full: map[types.UID]time.Time{}}
 }
 
+// NewCrowdedStatuses returns Statuses for owners of which many may change at once. While more than rate of them change in a second, no more than
+// that are written, each with what is true by then. Not kept back are statuses that speak of a newer spec, nor the first final one of each spec:
+// other than those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
+func NewCrowdedStatuses(e *Executor, now func() time.Time, rate int) *Statuses {
+	s := NewStatuses(e, now)
+	s.crowd = newCrowd(rate)
+	return s
+}
+
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
 // status that speaks of a newer spec is never too early, nor is a final one.
 func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
 	patch, urgent, err := statusPatch(before, after)
-	if err != nil || patch == nil {
+	if err != nil {
 		return 0, err
 	}
-	urgent = urgent || s.Final != nil && s.Final(after)
-	if wait := s.take(before.GetUID()); wait > 0 && !urgent {
-		return wait, nil
+	if patch == nil {
+		s.leave(before.GetUID())
+		return 0, nil
+	}
+	if wait, err := s.wait(after, patch, urgent); wait > 0 || err != nil {
+		return wait, err
 	}
 	version := ""
 	if s.Exact {
@@ -134,11 +148,46 @@ func statusOf(object plan.Object) (map[string]any, error) {
 	return fields.Status, nil
 }
 
-// take uses up one write of the owner's burst, or returns the time until there is one.
-func (s *Statuses) take(owner types.UID) time.Duration {
+// wait returns how long it is too early for a status, and takes it for written if it is not.
+func (s *Statuses) wait(after plan.Object, patch operations, urgent bool) (time.Duration, error) {
+	status, err := json.Marshal(patch[len(patch)-1].Value)
+	if err != nil {
+		return 0, fmt.Errorf("encoding the status of %s: %w", after.GetName(), err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	owner, now := after.GetUID(), s.now()
+	final := s.Final != nil && s.Final(after)
+	if s.crowd != nil {
+		final = final && s.crowd.isNews(owner, after.GetGeneration())
+	}
+	urgent = urgent || final
+	if s.crowd != nil && !urgent {
+		if wait := s.crowd.wait(owner, string(status), now); wait > 0 {
+			return wait, nil
+		}
+	}
+	if wait := s.take(owner, now); wait > 0 && !urgent {
+		return wait, nil
+	}
+	if s.crowd != nil {
+		s.crowd.leave(owner)
+	}
+	return 0, nil
+}
+
+// leave notes that an owner's status is what is stored.
+func (s *Statuses) leave(owner types.UID) {
+	if s.crowd == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.crowd.leave(owner)
+}
+
+// take uses up one write of the owner's burst, or returns the time until there is one; the caller holds the lock.
+func (s *Statuses) take(owner types.UID, now time.Time) time.Duration {
 	full := s.full[owner]
 	if full.Before(now) {
 		full = now
@@ -155,4 +204,7 @@ func (s *Statuses) Forget(owner types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.full, owner)
+	if s.crowd != nil {
+		s.crowd.forget(owner)
+	}
 }

@@ -80,7 +80,7 @@ func (s settings) onBareCluster(ctx context.Context, do func(admissionWorld) err
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Down(context.WithoutCancel(ctx))) }()
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
+	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Args: s.managerArgs()})
 	if err != nil {
 		return err
 	}
@@ -101,6 +101,16 @@ func (s settings) onBareCluster(ctx context.Context, do func(admissionWorld) err
 		return err
 	}
 	return do(admissionWorld{Cluster: c, manager: manager, server: server, audit: filepath.Join(dir, "cluster", "logs", "audit.log")})
+}
+
+// pprofAddress is where a manager that is profiled serves its profiles.
+const pprofAddress = "127.0.0.1:18090"
+
+func (s settings) managerArgs() []string {
+	if s.profile == "" {
+		return nil
+	}
+	return []string{"--enable-pprof=true", "--pprof-addr", pprofAddress}
 }
 
 func (w admissionWorld) runInjection(ctx context.Context, s settings) error {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,11 +35,18 @@ type load struct {
 	With    quantiles `json:"withMilliseconds"`
 	// Lacking is the number of Pods without all of their sidecars; none is what is promised.
 	Lacking int `json:"lacking"`
-	// Reads are the manager's reads for one Pod, Writes its writes, which are those of the SidecarSets' counts, and CPUSeconds its CPU time for
-	// all, from the first Pod to when the SidecarSets have counted the last.
-	Reads      float64 `json:"readsPerPod"`
-	Writes     float64 `json:"writesPerPod"`
-	CPUSeconds float64 `json:"cpuSeconds"`
+	// Handling is how long the manager itself took over those, by its own histogram.
+	Handling quantiles `json:"handlingMilliseconds"`
+	// Reads are the manager's reads for one Pod, Writes its writes by verb and resource, nearly all of them those of the SidecarSets' counts.
+	Reads  float64        `json:"readsPerPod"`
+	Writes map[string]int `json:"writes"`
+	// CPUSeconds is the manager's CPU time for all, from the first Pod to when the SidecarSets have counted the last; ServerCPUSeconds that of the
+	// API server, and ServerCPUWithout that of the API server for the Pods that the webhook leaves alone.
+	CPUSeconds       float64 `json:"cpuSeconds"`
+	ServerCPUSeconds float64 `json:"serverCPUSeconds"`
+	ServerCPUWithout float64 `json:"serverCPUSecondsWithout"`
+	// SetsCPUSeconds is the manager's CPU time while the SidecarSets were created.
+	SetsCPUSeconds float64 `json:"setsCPUSeconds"`
 	// Counted is the time from the last Pod's creation until the SidecarSets have counted all.
 	Counted float64 `json:"countedAfterSeconds"`
 }
@@ -44,19 +54,11 @@ type load struct {
 // runLoad creates Pods at a steady rate, first where no webhook is called and then where many SidecarSets select them.
 func runLoad(ctx context.Context, s settings) error {
 	return s.onBareCluster(ctx, func(w admissionWorld) error {
-		if err := w.createSets(ctx, s); err != nil {
-			return err
-		}
-		if err := w.awaitSidecars(ctx, s); err != nil {
-			return err
-		}
 		result := load{SidecarSets: s.sets, Pods: s.pods, Rate: s.rate}
-		var err error
-		if result.Without, err = w.create(ctx, s, "without"); err != nil {
-			return err
-		}
-		if err := w.measureLoad(ctx, s, &result); err != nil {
-			return err
+		for _, step := range []func(context.Context, settings, *load) error{w.measureSets, w.measureWithout, w.measureLoad} {
+			if err := step(ctx, s, &result); err != nil {
+				return err
+			}
 		}
 		result.print(os.Stdout)
 		return s.store(result)
@@ -66,34 +68,103 @@ func runLoad(ctx context.Context, s settings) error {
 // appOf returns the app whose Pods a SidecarSet selects, or that a Pod is of.
 func appOf(s settings, number int) string { return fmt.Sprintf("bench-%d", number%(s.sets/perPod)) }
 
+// measureSets creates the SidecarSets and waits until nothing more follows from that.
+func (w admissionWorld) measureSets(ctx context.Context, s settings, result *load) error {
+	used, err := w.using(func() error {
+		if err := w.createSets(ctx, s); err != nil {
+			return err
+		}
+		return w.awaitSidecars(ctx, s)
+	})
+	result.SetsCPUSeconds = used.manager
+	if err != nil {
+		return err
+	}
+	return w.awaitRest(ctx)
+}
+
+// measureWithout creates Pods where no webhook is called.
+func (w admissionWorld) measureWithout(ctx context.Context, s settings, result *load) error {
+	used, err := w.using(func() (err error) {
+		result.Without, err = w.create(ctx, s, "without")
+		return err
+	})
+	result.ServerCPUWithout = used.server
+	return err
+}
+
+// measureLoad creates Pods that get sidecars, until the SidecarSets have counted them.
 func (w admissionWorld) measureLoad(ctx context.Context, s settings, result *load) error {
 	began := time.Now()
-	cpu, err := cluster.CPUSeconds(w.manager.PID())
+	before, err := scrape(ctx, w.manager.MetricsAddress(), handling)
 	if err != nil {
 		return err
 	}
-	if result.With, err = w.create(ctx, s, "with"); err != nil {
-		return err
+	profiled := make(<-chan error)
+	if s.profile != "" {
+		profiled = profile(ctx, pprofAddress, s.profile, time.Duration(float64(s.pods)/s.rate*float64(time.Second)))
 	}
-	created := time.Now()
-	if result.Lacking, err = w.lacking(ctx); err != nil {
-		return err
-	}
-	if err := w.awaitCounts(ctx, s.pods*perPod); err != nil {
-		return err
-	}
-	result.Counted = time.Since(created).Seconds()
-	after, err := cluster.CPUSeconds(w.manager.PID())
+	used, err := w.using(func() error { return w.createAndCount(ctx, s, result) })
 	if err != nil {
 		return err
 	}
-	result.CPUSeconds = after - cpu
+	result.CPUSeconds, result.ServerCPUSeconds = used.manager, used.server
+	after, err := scrape(ctx, w.manager.MetricsAddress(), handling)
+	if err != nil {
+		return err
+	}
+	result.Handling = after.since(before).quantiles()
 	requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", From: began})
 	if err != nil {
 		return err
 	}
-	result.Reads, result.Writes = float64(requests.Reads)/float64(s.pods), float64(requests.Writes())/float64(s.pods)
+	result.Reads, result.Writes = float64(requests.Reads)/float64(s.pods), map[string]int{}
+	for request, count := range requests.Counts {
+		if verb, _, _ := strings.Cut(request, " "); verb != "get" && verb != "list" {
+			result.Writes[request] = count
+		}
+	}
+	if s.profile != "" {
+		return <-profiled
+	}
 	return nil
+}
+
+func (w admissionWorld) createAndCount(ctx context.Context, s settings, result *load) (err error) {
+	if result.With, err = w.create(ctx, s, "with"); err != nil {
+		return err
+	}
+	created := time.Now()
+	if err := w.awaitCounts(ctx, s.pods*perPod); err != nil {
+		return err
+	}
+	result.Counted = time.Since(created).Seconds()
+	result.Lacking, err = w.lacking(ctx)
+	return err
+}
+
+// cpu is CPU time, in seconds.
+type cpu struct{ manager, server float64 }
+
+// using does something and returns the CPU time that went by for it.
+func (w admissionWorld) using(do func() error) (cpu, error) {
+	before, err := w.cpu()
+	if err != nil {
+		return cpu{}, err
+	}
+	if err := do(); err != nil {
+		return cpu{}, err
+	}
+	after, err := w.cpu()
+	return cpu{manager: after.manager - before.manager, server: after.server - before.server}, err
+}
+
+func (w admissionWorld) cpu() (used cpu, err error) {
+	if used.manager, err = cluster.CPUSeconds(w.manager.PID()); err != nil {
+		return cpu{}, err
+	}
+	used.server, err = cluster.CPUSeconds(w.server)
+	return used, err
 }
 
 func (s settings) pod(namespace string, number int) *corev1.Pod {
@@ -170,7 +241,7 @@ func (w admissionWorld) lacking(ctx context.Context) (int, error) {
 
 // awaitCounts waits until the SidecarSets have counted so many Pods together.
 func (w admissionWorld) awaitCounts(ctx context.Context, want int) error {
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		var list v1beta1.SidecarSetList
 		if err := w.Client.List(ctx, &list); err != nil {
 			return err
@@ -192,6 +263,12 @@ func (l load) print(to io.Writer) {
 	fmt.Fprintf(to, "%d Pods at %.0f a second, %d SidecarSets of which %d select each, %s\n", l.Pods, l.Rate, l.SidecarSets, perPod, processor())
 	fmt.Fprintf(to, "without the webhook  p50 %.2f ms, p99 %.2f ms\nwith it              p50 %.2f ms, p99 %.2f ms\nadded                p50 %.2f ms, p99 %.2f ms\n",
 		l.Without.P50, l.Without.P99, l.With.P50, l.With.P99, l.With.P50-l.Without.P50, l.With.P99-l.Without.P99)
-	fmt.Fprintf(to, "Pods that lack a sidecar: %d\nthe manager's reads for a Pod: %.3f, writes: %.2f, CPU for all: %.1f s\nall were counted %.1f s after the last was created\n",
-		l.Lacking, l.Reads, l.Writes, l.CPUSeconds, l.Counted)
+	fmt.Fprintf(to, "in the manager       p50 %.2f ms, p99 %.2f ms\n", l.Handling.P50, l.Handling.P99)
+	fmt.Fprintf(to, "Pods that lack a sidecar: %d\nall were counted %.1f s after the last was created\n", l.Lacking, l.Counted)
+	fmt.Fprintf(to, "CPU s of the manager: %.1f for all Pods, %.1f for the SidecarSets before; of the API server: %.1f, without the webhook %.1f\n",
+		l.CPUSeconds, l.SetsCPUSeconds, l.ServerCPUSeconds, l.ServerCPUWithout)
+	fmt.Fprintf(to, "the manager's reads for a Pod: %.3f; its writes in all:\n", l.Reads)
+	for _, request := range slices.Sorted(maps.Keys(l.Writes)) {
+		fmt.Fprintf(to, "%6d %s\n", l.Writes[request], request)
+	}
 }

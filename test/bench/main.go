@@ -49,6 +49,8 @@ type settings struct {
 	// sets is the number of SidecarSets, and rate that of new Pods a second, where admission is measured under load.
 	sets int
 	rate float64
+	// profile is the file for the manager's CPU profile under load; empty for none.
+	profile string
 }
 
 func main() {
@@ -69,6 +71,7 @@ func main() {
 	})
 	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load")
+	flag.StringVar(&s.profile, "profile", "", "file for the manager's CPU profile while Pods are created, for -kind load")
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods

@@ -34,6 +34,7 @@ type Manager struct {
 	cmd     *exec.Cmd
 	log     string
 	address string
+	metrics string
 	webhook string
 	exited  chan error
 }
@@ -70,7 +71,7 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	}
 	m := &Manager{
 		log:     filepath.Join(o.Dir, "manager.log"),
-		address: "127.0.0.1:" + ports[0], webhook: ports[2], exited: make(chan error, 1),
+		address: "127.0.0.1:" + ports[0], metrics: "127.0.0.1:" + ports[1], webhook: ports[2], exited: make(chan error, 1),
 	}
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	args := append([]string{
 		"--kubeconfig", kubeconfig,
 		"--health-probe-addr", m.address,
-		"--metrics-addr", "127.0.0.1:" + ports[1],
+		"--metrics-addr", m.metrics,
 		"--enable-pprof=false",
 	}, o.Args...)
 	m.cmd = exec.Command(binary, args...)
@@ -164,6 +165,9 @@ func (m *Manager) PID() int { return m.cmd.Process.Pid }
 
 // WebhookPort returns the port of the manager's webhooks.
 func (m *Manager) WebhookPort() string { return m.webhook }
+
+// MetricsAddress returns the host and port where the manager serves its metrics.
+func (m *Manager) MetricsAddress() string { return m.metrics }
 
 // Log returns the path of the manager's log.
 func (m *Manager) Log() string { return m.log }

@@ -28,7 +28,7 @@ const namespace = "fx"
 // world is an API server with recorded objects in it, and no controllers but ours.
 type world struct{ *scene.Stage }
 
-func newWorld(t *testing.T, recorded string) *world {
+func newWorld(t *testing.T, recorded ...string) *world {
 	t.Helper()
 	w := &world{scene.NewStage(t, cluster.Options{Bare: true})}
 	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
@@ -36,7 +36,9 @@ func newWorld(t *testing.T, recorded string) *world {
 	// The first manager installs the CRDs and the webhooks; the recorded objects then come in, while no controller looks at them.
 	manager, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "installer"), Args: []string{"--namespace", "kruise-nothing"}})
 	w.Must(err)
-	w.load(recorded)
+	for _, file := range recorded {
+		w.load(file)
+	}
 	manager.Stop()
 	return w
 }
@@ -110,8 +112,10 @@ func (w *world) unchanged(kind string, before, after map[string]string) {
 }
 
 func TestTakeoverAtRest(t *testing.T) {
-	w := newWorld(t, "rest.json")
-	kinds := map[string]string{"Pod": "v1", "PersistentVolumeClaim": "v1", "ControllerRevision": "apps/v1"}
+	w := newWorld(t, "rest.json", "budget.json")
+	kinds := map[string]string{
+		"Pod": "v1", "PersistentVolumeClaim": "v1", "ControllerRevision": "apps/v1", "PodUnavailableBudget": "policy.kruise.io/v1beta1",
+	}
 	before := map[string]map[string]string{}
 	for kind, version := range kinds {
 		before[kind] = w.versions(version, kind)

@@ -58,6 +58,21 @@ func trusts(bundle []byte, leaf *x509.Certificate, hosts []string, now time.Time
 	return covers(leaf, hosts)
 }
 
+// trustedBy reports whether every client accepts the certificate that knows one of the bundles, most of which are the same.
+func trustedBy(bundles [][]byte, leaf *x509.Certificate, hosts []string, now time.Time) bool {
+	known := map[string]bool{}
+	for _, bundle := range bundles {
+		if known[string(bundle)] {
+			continue
+		}
+		if !trusts(bundle, leaf, hosts, now) {
+			return false
+		}
+		known[string(bundle)] = true
+	}
+	return true
+}
+
 func covers(leaf *x509.Certificate, hosts []string) bool {
 	for _, host := range hosts {
 		if leaf.VerifyHostname(host) != nil {

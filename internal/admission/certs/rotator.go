@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -55,8 +56,16 @@ type Rotator struct {
 	presenting string
 
 	serving atomic.Pointer[tls.Certificate]
+	// left is what the last pass left everything with; nil unless all is well and the stored certificate is the one that is presented.
+	left    atomic.Pointer[leftBehind]
 	mu      sync.Mutex
 	problem error
+}
+
+// leftBehind are the stored certificates of a pass after which there was nothing more to be done.
+type leftBehind struct {
+	material Material
+	leaf     *x509.Certificate
 }
 
 // New returns a Rotator; it does nothing until Run.
@@ -101,6 +110,7 @@ func (r *Rotator) Run(ctx context.Context) error {
 
 // pass brings store, configurations and server together once, and returns when to look again at the latest.
 func (r *Rotator) pass(ctx context.Context) (time.Duration, error) {
+	r.left.Store(nil)
 	now := r.Now()
 	m, err := r.stored(ctx, now)
 	if err != nil {
@@ -110,7 +120,11 @@ func (r *Rotator) pass(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return r.present(m.leaf, bundles, now)
+	next, err := r.present(m.leaf, bundles, now)
+	if err == nil && r.presenting == string(m.leaf.cert) {
+		r.left.Store(&leftBehind{material: m, leaf: r.serving.Load().Leaf})
+	}
+	return next, err
 }
 
 // stored returns the certificates of all managers, after those that were due have been made and stored.
@@ -153,11 +167,9 @@ func (r *Rotator) present(leaf pair, bundles [][]byte, now time.Time) (time.Dura
 	if err != nil {
 		return 0, fmt.Errorf("reading the certificate: %w", err)
 	}
-	for _, bundle := range bundles {
-		if !trusts(bundle, both.Leaf, r.policy.hosts[:1], now) {
-			r.trusted = ""
-			return 0, errors.New("not every webhook configuration trusts the certificate yet")
-		}
+	if !trustedBy(bundles, both.Leaf, r.policy.hosts[:1], now) {
+		r.trusted = ""
+		return 0, errors.New("not every webhook configuration trusts the certificate yet")
 	}
 	if r.trusted != string(leaf.cert) {
 		r.trusted, r.since = string(leaf.cert), now

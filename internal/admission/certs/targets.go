@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -38,6 +39,26 @@ func (t Targets) sync(ctx context.Context, w wiring) ([][]byte, error) {
 		all = append(all, bundles...)
 	}
 	return all, nil
+}
+
+// look reports whether an object is one of the targets as the wiring has it, and returns the CAs that it trusts. It reads and writes nothing.
+func (t Targets) look(object runtime.Object, w wiring) (bundles [][]byte, asWired bool) {
+	switch live := object.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		out := arrange(live.DeepCopy().Webhooks, t.Mutating.DeepCopy().Webhooks, mutatingEntry(), w)
+		return out.bundles, !out.changed
+	case *admissionv1.ValidatingWebhookConfiguration:
+		out := arrange(live.DeepCopy().Webhooks, t.Validating.DeepCopy().Webhooks, validatingEntry(), w)
+		return out.bundles, !out.changed
+	case *apiextensionsv1.CustomResourceDefinition:
+		if !isConverted(live, w) {
+			return nil, true
+		}
+		next, bundle := crd(live.Name).wired(live, w)
+		return [][]byte{bundle}, equality.Semantic.DeepEqual(live, next)
+	default:
+		return nil, false
+	}
 }
 
 type target func(context.Context, client.Client, wiring) ([][]byte, error)
@@ -101,10 +122,21 @@ func (name crd) sync(ctx context.Context, c client.Client, w wiring) ([][]byte, 
 	if err := c.Get(ctx, types.NamespacedName{Name: string(name)}, live); err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
 	}
-	if len(live.Spec.Versions) < 2 || !w.serves(conversionPath) {
+	if !isConverted(live, w) {
 		return nil, nil
 	}
-	next := live.DeepCopy()
+	next, bundle := name.wired(live, w)
+	return [][]byte{bundle}, patched(ctx, c, live, next)
+}
+
+// isConverted reports whether there is anything to convert, and somebody to do it.
+func isConverted(live *apiextensionsv1.CustomResourceDefinition, w wiring) bool {
+	return len(live.Spec.Versions) >= 2 && w.serves(conversionPath)
+}
+
+// wired returns the CRD as it is to be, and the CAs that its conversion then trusts.
+func (crd) wired(live *apiextensionsv1.CustomResourceDefinition, w wiring) (next *apiextensionsv1.CustomResourceDefinition, bundle []byte) {
+	next = live.DeepCopy()
 	conversion := &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
@@ -127,7 +159,7 @@ func (name crd) sync(ctx context.Context, c client.Client, w wiring) ([][]byte, 
 	}
 	config.CABundle = w.caBundle(config.CABundle)
 	next.Spec.Conversion = conversion
-	return [][]byte{config.CABundle}, patched(ctx, c, live, next)
+	return next, config.CABundle
 }
 
 // patched writes the difference of two versions of an object, if there is one, on top of the version that was read.

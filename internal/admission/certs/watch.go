@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,7 @@ type watched struct {
 	namespace string
 }
 
-// watch wakes the loop on every change of an object that it compares, until the context ends. What a broken watch misses, the next look
+// watch wakes the loop when an object that it compares is no longer as it left it, until the context ends. What a broken watch misses, the next look
 // at everything finds.
 func (r *Rotator) watch(ctx context.Context) {
 	objects := []watched{
@@ -52,9 +53,23 @@ func (r *Rotator) follow(ctx context.Context, c client.WithWatch, o watched) {
 		if event.Type == watch.Error {
 			return
 		}
+		if event.Type != watch.Deleted && r.isAsLeft(event.Object) {
+			continue
+		}
 		select {
 		case r.poke <- struct{}{}:
 		default: // the loop has been woken already
 		}
 	}
+}
+
+// isAsLeft reports whether an object has changed in nothing that the loop would see to. Others write to the configurations, too: with each new
+// SidecarSet the webhooks for Pods change, and a look at every CRD because of that would keep the manager busy with nothing.
+func (r *Rotator) isAsLeft(object runtime.Object) bool {
+	left := r.left.Load()
+	if left == nil {
+		return false // there is something to be done or waited for, which any change may end
+	}
+	bundles, asWired := r.Targets.look(object, r.wiring(left.material, r.Now()))
+	return asWired && trustedBy(bundles, left.leaf, r.policy.hosts[:1], r.Now())
 }

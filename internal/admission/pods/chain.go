@@ -91,6 +91,8 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	if from.Operation != admissionv1.Create || from.SubResource != "" {
 		return admission.Allowed("")
 	}
+	began := time.Now()
+	defer func() { c.Metrics.observeHandled(time.Since(began)) }()
 	// Straight into the type, unlike for our own kinds: most Pods are left alone, and the API server has read their quantities already.
 	p := &corev1.Pod{}
 	odd, err := json.UnmarshalStrict(from.Object.Raw, p)

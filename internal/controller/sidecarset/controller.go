@@ -112,6 +112,8 @@ func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*metav1.Parti
 // NewLoop returns the reconcile of SidecarSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarSet, Survey] {
 	refused := &apply.Refusals{Verb: plan.Update, Concern: plan.Rollout}
+	statuses := apply.NewCrowdedStatuses(c.Executor, c.Now, statusesPerSecond)
+	statuses.Final = isOver
 	return &loop.Loop[*v1beta1.SidecarSet, Survey]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
 		Cache: cached,
@@ -135,19 +137,28 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 		Apart:    apart,
 		Now:      c.Now,
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: statuses,
 	}
 }
+
+// statusesPerSecond is how many changed statuses of SidecarSets are written in a second in the long run. One Pod changes those of all SidecarSets that
+// select it.
+const statusesPerSecond = 20
 
 const (
 	// restPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for each, so that the
 	// passes over one SidecarSet take a small share of a processor however many Pods there are.
 	restPerPod = 50 * time.Microsecond
-	// longestRest is the longest pause, that of 20,000 Pods and more.
+	// longestRest is the longest pause: that of 20,000 Pods and more, and that of a SidecarSet that has nothing to do but to count.
 	longestRest = time.Second
 )
 
 // apart returns how long passes pause after this one.
 //
-// Example: over 1,000 Pods there are at most twenty passes a second.
-func apart(v Survey) time.Duration { return min(time.Duration(len(v.Pods))*restPerPod, longestRest) }
+// Example: over 1,000 Pods that are being updated there are at most twenty passes a second, and one when they all are up to date.
+func apart(v Survey) time.Duration {
+	if v.onlyCounts() {
+		return longestRest
+	}
+	return min(time.Duration(len(v.Pods))*restPerPod, longestRest)
+}

@@ -3,6 +3,7 @@ package sidecarset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,11 +13,12 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // Observe makes every read of a pass, but for the clock, which the caller reads.
 func Observe(ctx context.Context, r observe.Reader, set *v1beta1.SidecarSet, o Options) (Snapshot, error) {
-	s := Snapshot{Set: set, Options: o, Sets: map[string]bool{}}
+	s := Snapshot{Set: set, Options: o}
 	var err error
 	if s.Pods, err = r.InjectedPods(ctx, set.Name); err != nil {
 		return Snapshot{}, err
@@ -30,18 +32,29 @@ func Observe(ctx context.Context, r observe.Reader, set *v1beta1.SidecarSet, o O
 	if s.Revisions, err = r.Revisions(ctx, o.Namespace, ours, set.UID); err != nil {
 		return Snapshot{}, err
 	}
+	if slices.ContainsFunc(s.Pods, sidecar.TellsUpgradable) {
+		if s.Sets, err = setNames(ctx, r); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	return s, nil
+}
+
+// setNames returns the names of all SidecarSets.
+func setNames(ctx context.Context, r observe.Reader) (map[string]bool, error) {
 	var all v1beta1.SidecarSetList
 	var options []client.ListOption
 	if r.Indexed {
 		options = append(options, client.UnsafeDisableDeepCopy)
 	}
 	if err := r.List(ctx, &all, options...); err != nil {
-		return Snapshot{}, fmt.Errorf("listing SidecarSets: %w", err)
+		return nil, fmt.Errorf("listing SidecarSets: %w", err)
 	}
+	names := make(map[string]bool, len(all.Items))
 	for i := range all.Items {
-		s.Sets[all.Items[i].Name] = true
+		names[all.Items[i].Name] = true
 	}
-	return s, nil
+	return names, nil
 }
 
 // namespaceMetadata returns an empty namespace. Admission reads the same part of them, from the same cache.

@@ -25,7 +25,7 @@ type Snapshot struct {
 	Namespaces map[string]map[string]string
 	// Revisions are those of the SidecarSet.
 	Revisions []*appsv1.ControllerRevision
-	// Sets are the names of all SidecarSets.
+	// Sets are the names of all SidecarSets; filled only where a Pod tells of some whether they can update it.
 	Sets map[string]bool
 	// Refused are Pods whose update was refused, and until when they are left alone for that.
 	Refused map[types.UID]time.Time

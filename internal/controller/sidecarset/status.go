@@ -40,6 +40,24 @@ func Status(v Survey, _ plan.Plan, done apply.Outcome) v1beta1.SidecarSetStatus 
 	return s
 }
 
+// isOver reports whether a SidecarSet's status says that its present spec has been brought to all Pods that it is to be brought to.
+func isOver(object plan.Object) bool {
+	set, ok := object.(*v1beta1.SidecarSet)
+	if !ok || set.Status.ObservedGeneration != set.Generation {
+		return false
+	}
+	c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.SidecarSetConditionProgressing)
+	if c == nil {
+		return false
+	}
+	switch c.Reason {
+	case v1beta1.SidecarSetUpdated, v1beta1.SidecarSetPartitionReached, v1beta1.SidecarSetImmutableFieldChanged:
+		return true
+	default:
+		return false
+	}
+}
+
 func number(is bool) int32 {
 	if is {
 		return 1

@@ -66,4 +66,22 @@ func (v *Survey) updates() bool {
 // isMoving reports whether Pods may be updated now.
 func (v *Survey) isMoving() bool { return v.updates() && !v.Set.Spec.UpdateStrategy.Paused }
 
+// onlyCounts reports whether nothing is under way but that Pods come, get ready and go: no Pod is being updated, waits for that, or has a container
+// that is to go idle.
+func (v *Survey) onlyCounts() bool {
+	d := &v.decision
+	if v.problem != nil || v.history.Stored == nil {
+		return false
+	}
+	if v.isMoving() && len(d.Update)+len(d.Waiting)+len(d.OverBudget) > 0 {
+		return false
+	}
+	for i := range v.matched {
+		if s := &v.matched[i]; len(s.Resets) > 0 || s.IsSettling() {
+			return false
+		}
+	}
+	return true
+}
+
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -50,6 +50,9 @@ type At struct {
 	Exists func(set string) bool
 }
 
+// TellsUpgradable reports whether a Pod tells of any SidecarSet whether its sidecars can be updated in place.
+func TellsUpgradable(p *corev1.Pod) bool { return pod.Condition(p, Upgradable) != nil }
+
 // IsNoteStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
 // or whether it speaks of a set that is gone.
 func (s *Standing) IsNoteStale(set string, exists func(set string) bool) bool {

@@ -37,17 +37,35 @@ func (r *Records) UnmarshalJSON(data []byte) error {
 	}
 	*r = Records{}
 	for name, text := range raw {
-		record := Record{SidecarSetName: name}
-		into := any(&record)
-		if len(text) > 0 && text[0] == '"' {
-			into = &record.Hash
-		}
-		if err := json.Unmarshal(text, into); err != nil {
-			return fmt.Errorf("reading the record of SidecarSet %s: %w", name, err)
+		record, err := readRecord(name, text)
+		if err != nil {
+			return err
 		}
 		(*r)[name] = record
 	}
 	return nil
+}
+
+func readRecord(name string, text json.RawMessage) (Record, error) {
+	record := Record{SidecarSetName: name}
+	into := any(&record)
+	if len(text) > 0 && text[0] == '"' {
+		into = &record.Hash
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return Record{}, fmt.Errorf("reading the record of SidecarSet %s: %w", name, err)
+	}
+	return record, nil
+}
+
+// recordIn reads the record of one SidecarSet, for which those of others need not be read; an empty one where there is none.
+func recordIn(p *corev1.Pod, key, set string) (Record, error) {
+	raw, err := read[map[string]json.RawMessage](p, key)
+	text, ok := raw[set]
+	if err != nil || !ok {
+		return Record{}, err
+	}
+	return readRecord(set, text)
 }
 
 // RecordsIn reads the annotation SidecarSetHash or SidecarSetHashWithoutImage of a Pod; there may be none.

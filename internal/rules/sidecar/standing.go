@@ -101,18 +101,20 @@ type Standing struct {
 // IsServing reports whether the Pod is in service with no update of a sidecar on its way.
 func (s *Standing) IsServing() bool { return s.Ready && s.Unsettled == "" }
 
+// IsSettling reports whether an update of the Pod's sidecars by the SidecarSet is on its way.
+func (s *Standing) IsSettling() bool { return s.begun && s.Unsettled != "" }
+
 // Stand judges a Pod that holds the sidecars.
 func (t Target) Stand(p *corev1.Pod, now time.Time) Standing {
 	j := t.look(p)
 	s := Standing{
-		Pod:        p,
-		Updated:    notes(p, keys.SidecarSetHash, t.Set.Name, t.Hashes.Full),
-		Upgradable: notes(p, keys.SidecarSetHashWithoutImage, t.Set.Name, t.Hashes.WithoutImage),
-		Selected:   t.updates == nil || t.updates.Matches(labels.Set(p.Labels)),
-		Ready:      pod.IsReady(p),
-		begun:      j.begun,
+		Pod:      p,
+		Updated:  notes(p, keys.SidecarSetHash, t.Set.Name, t.Hashes.Full),
+		Selected: t.updates == nil || t.updates.Matches(labels.Set(p.Labels)),
+		Ready:    pod.IsReady(p),
+		begun:    j.begun,
 	}
-	s.Upgradable = s.Upgradable || s.Updated
+	s.Upgradable = s.Updated || notes(p, keys.SidecarSetHashWithoutImage, t.Set.Name, t.Hashes.WithoutImage)
 	s.Unsettled = j.unsettled(j.containers())
 	for _, h := range j.hot() {
 		if !h.isIdle() {
@@ -138,8 +140,8 @@ func notes(p *corev1.Pod, key, set, hash string) bool {
 	if p.Annotations[keys.SidecarSetInjectedList] == set {
 		return true
 	}
-	records, err := RecordsIn(p, key)
-	return err == nil && records[set].Hash == hash
+	record, err := recordIn(p, key, set)
+	return err == nil && record.Hash == hash
 }
 
 // Unfinished says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes too long. Recheck is

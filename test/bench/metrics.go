@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// handling is the name of the manager's histogram of how long it takes over new Pods.
+const handling = "kruise_pod_admission_seconds"
+
+// bucket is a bucket of a histogram: how many observations were not above a bound, in seconds.
+type bucket struct {
+	bound float64
+	count float64
+}
+
+// histogram is one of Prometheus, its buckets in the order of their bounds.
+type histogram []bucket
+
+// scrape reads a histogram without labels from where a process serves its metrics.
+func scrape(ctx context.Context, address, name string) (histogram, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("reading metrics: %s", response.Status)
+	}
+	return parseHistogram(response.Body, name)
+}
+
+// parseHistogram reads a histogram from metrics in their text format.
+func parseHistogram(metrics io.Reader, name string) (histogram, error) {
+	var h histogram
+	lines := bufio.NewScanner(metrics)
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), name+`_bucket{le="`)
+		if !ok {
+			continue
+		}
+		bound, count, _ := strings.Cut(rest, `"} `)
+		b := bucket{}
+		var err error
+		if b.bound, err = strconv.ParseFloat(bound, 64); err != nil {
+			return nil, fmt.Errorf("reading %q: %w", lines.Text(), err)
+		}
+		if b.count, err = strconv.ParseFloat(count, 64); err != nil {
+			return nil, fmt.Errorf("reading %q: %w", lines.Text(), err)
+		}
+		h = append(h, b)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	if len(h) == 0 {
+		return nil, fmt.Errorf("the metrics have no %s", name)
+	}
+	slices.SortFunc(h, func(a, b bucket) int {
+		if a.bound < b.bound {
+			return -1
+		}
+		return 1
+	})
+	return h, nil
+}
+
+// since returns what was observed after an earlier state of the same histogram.
+func (h histogram) since(earlier histogram) histogram {
+	out := slices.Clone(h)
+	for i := range out {
+		if i < len(earlier) {
+			out[i].count -= earlier[i].count
+		}
+	}
+	return out
+}
+
+// seconds returns the time that a share of the observations did not exceed, as if those of a bucket were spread evenly over it.
+func (h histogram) seconds(share float64) float64 {
+	if len(h) == 0 || h[len(h)-1].count == 0 {
+		return 0
+	}
+	rank := share * h[len(h)-1].count
+	below := bucket{}
+	for _, b := range h {
+		if b.count >= rank {
+			if math.IsInf(b.bound, 1) || b.count == below.count {
+				return below.bound
+			}
+			return below.bound + (b.bound-below.bound)*(rank-below.count)/(b.count-below.count)
+		}
+		below = b
+	}
+	return below.bound
+}
+
+func (h histogram) quantiles() quantiles {
+	return quantiles{P50: 1000 * h.seconds(0.5), P99: 1000 * h.seconds(0.99)}
+}
+
+// profile stores the CPU profile of a process over some time in a file. It returns at once; what it waits for is told on the channel.
+func profile(ctx context.Context, address, file string, over time.Duration) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- storeProfile(ctx, address, file, over) }()
+	return done
+}
+
+func storeProfile(ctx context.Context, address, file string, over time.Duration) error {
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, max(1, int(over.Seconds())))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("profiling: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("profiling: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("profiling: %s", response.Status)
+	}
+	return os.WriteFile(file, content, 0o644)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHistogramTellsWhatWasObservedInBetween(t *testing.T) {
+	const earlier = `# TYPE kruise_pod_admission_seconds histogram
+kruise_pod_admission_seconds_bucket{le="0.001"} 10
+kruise_pod_admission_seconds_bucket{le="0.002"} 10
+kruise_pod_admission_seconds_bucket{le="+Inf"} 10
+kruise_pod_admission_seconds_sum 0.004
+kruise_pod_admission_seconds_count 10
+kruise_pod_admission_step_seconds_bucket{step="sidecarset",le="0.001"} 10
+`
+	const later = `kruise_pod_admission_seconds_bucket{le="0.001"} 60
+kruise_pod_admission_seconds_bucket{le="0.002"} 109
+kruise_pod_admission_seconds_bucket{le="+Inf"} 110
+`
+	parsed := func(text string) histogram {
+		h, err := parseHistogram(strings.NewReader(text), handling)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	between := parsed(later).since(parsed(earlier))
+	want := histogram{{0.001, 50}, {0.002, 99}, {math.Inf(1), 100}}
+	if diff := cmp.Diff(want, between, cmp.AllowUnexported(bucket{})); diff != "" {
+		t.Errorf("observed in between (-want +got):\n%s", diff)
+	}
+	for share, want := range map[float64]float64{0.25: 0.0005, 0.5: 0.001, 0.99: 0.002, 1: 0.002} {
+		if got := between.seconds(share); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v of them within %v s, want %v s", share, got, want)
+		}
+	}
+	if got := between.since(between).seconds(0.5); got != 0 {
+		t.Errorf("half of none within %v s", got)
+	}
+	if _, err := parseHistogram(strings.NewReader(""), handling); err == nil {
+		t.Error("metrics without the histogram are read as one")
+	}
+}
