@@ -27,8 +27,11 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/guard"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
+	"github.com/seed-69ecc383/kruise/internal/disruption"
 )
 
 // entries are the handlers of admission by their paths.
@@ -47,11 +50,18 @@ func (agreeable) Check(context.Context, string, map[string]any) validating.Verdi
 	return validating.Verdict{}
 }
 
+// lenient permits whatever is done to Pods.
+type lenient struct{}
+
+func (lenient) Permit(context.Context, disruption.Request) (disruption.Verdict, error) {
+	return disruption.Verdict{}, nil
+}
+
 // allEntries returns every handler, with all gates open, in a cluster of one node and of one Pod that runs there.
 func allEntries(t testing.TB) entries {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -66,16 +76,18 @@ func allEntries(t testing.TB) entries {
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}).Build()
 	out := entries{}
 	Register(out, Options{
-		Revisions:         live,
-		AdvancedCronJob:   validating.AdvancedCronJobOptions{Templates: agreeable{}},
-		BroadcastJob:      validating.BroadcastJobOptions{Templates: agreeable{}},
-		CloneSet:          validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},
-		ContainerRecreate: recreate.Options{Live: live},
-		DaemonSet:         validating.DaemonSetOptions{Templates: agreeable{}, DeletionProtection: true},
-		Images:            validating.ImageOptions{Daemon: true, Jobs: true},
-		SidecarSet:        validating.SidecarSetOptions{Live: live, Namespace: "kruise-system", Templates: agreeable{}},
-		StatefulSet:       validating.StatefulSetOptions{Live: live, Templates: agreeable{}, ClaimResize: true, DeletionProtection: true},
-		Now:               func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+		Revisions:            live,
+		Guard:                guard.Options{Judge: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
+		AdvancedCronJob:      validating.AdvancedCronJobOptions{Templates: agreeable{}},
+		BroadcastJob:         validating.BroadcastJobOptions{Templates: agreeable{}},
+		CloneSet:             validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},
+		ContainerRecreate:    recreate.Options{Live: live},
+		DaemonSet:            validating.DaemonSetOptions{Templates: agreeable{}, DeletionProtection: true},
+		Images:               validating.ImageOptions{Daemon: true, Jobs: true},
+		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live},
+		SidecarSet:           validating.SidecarSetOptions{Live: live, Namespace: "kruise-system", Templates: agreeable{}},
+		StatefulSet:          validating.StatefulSetOptions{Live: live, Templates: agreeable{}, ClaimResize: true, DeletionProtection: true},
+		Now:                  func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	return out
 }

@@ -35,12 +35,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		return err
 	}
 	executor := executors(mgr, live)
-	// Those who update Pods ask the budgets before.
-	updater := func(eventSource string) *apply.Executor {
-		e := executor(eventSource)
-		e.Guard = s.guardOf()
-		return e
-	}
+	updater := updaters(mgr, live, s)
 	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), cloneset.Add(mgr, cloneset.Config{
 		Executor: updater(cloneset.EventSource),
 		Live:     live,
@@ -139,6 +134,16 @@ func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource str
 			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
 			Parallel:    parallelWrites,
 		}}
+	}
+}
+
+// updaters returns how the executor of a controller is made that updates Pods, and asks the budgets before.
+func updaters(mgr ctrlmanager.Manager, live client.Client, s settings) func(eventSource string) *apply.Executor {
+	executor := executors(mgr, live)
+	return func(eventSource string) *apply.Executor {
+		e := executor(eventSource)
+		e.Guard = s.guardOf()
+		return e
 	}
 }
 
