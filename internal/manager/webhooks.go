@@ -117,12 +117,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Pods:      chain,
 		Guard:     guarded,
 		Revisions: live,
-		Defaults: defaults.Options{
-			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
-			HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),
-			ClaimRetention:       s.gates.Enabled(features.StatefulSetAutoDeletePVC),
-			ClaimResize:          s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
-		},
+		Defaults:  s.defaults(),
 		CloneSet: validating.CloneSetOptions{
 			Pods:               live,
 			Templates:          templates,
@@ -158,6 +153,15 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Now:    time.Now,
 	})
 	return addCertificates(mgr, live, certificates, s, served)
+}
+
+func (s settings) defaults() defaults.Options {
+	return defaults.Options{
+		TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
+		HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),
+		ClaimRetention:       s.gates.Enabled(features.StatefulSetAutoDeletePVC),
+		ClaimResize:          s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
+	}
 }
 
 // addCertificates keeps the certificates that the handlers are served with, and tells when they can be.
