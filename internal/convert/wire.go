@@ -28,7 +28,21 @@ type pair struct {
 // conversion turns decoded JSON of one version into that of the other.
 type conversion func(src map[string]any) (map[string]any, error)
 
-func pairs() []pair {
+func pairs() []pair { return append(apps(), policy()...) }
+
+// policy are the kinds of the group policy.kruise.io.
+func policy() []pair {
+	return []pair{{
+		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
+		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
+		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
+		toHub:   typed(PodUnavailableBudgetToHub),
+		fromHub: typed(PodUnavailableBudgetFromHub),
+	}}
+}
+
+// apps are the kinds of the group apps.kruise.io.
+func apps() []pair {
 	return []pair{{
 		hub:     v1beta1.GroupVersion.WithKind("AdvancedCronJob"),
 		spoke:   v1alpha1.GroupVersion.WithKind("AdvancedCronJob"),
@@ -81,12 +95,6 @@ func pairs() []pair {
 		differ:  []string{"images"},
 		toHub:   typed(NodeImageToHub),
 		fromHub: typed(NodeImageFromHub),
-	}, {
-		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
-		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
-		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
-		toHub:   typed(PodUnavailableBudgetToHub),
-		fromHub: typed(PodUnavailableBudgetFromHub),
 	}, {
 		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
 		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),

@@ -117,7 +117,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Pods:      chain,
 		Guard:     guarded,
 		Revisions: live,
-		Defaults:  s.defaulting(),
+		Defaults:  s.defaults(),
 		CloneSet: validating.CloneSetOptions{
 			Pods:               live,
 			Templates:          templates,
@@ -155,7 +155,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	return addCertificates(mgr, live, certificates, s, served)
 }
 
-func (s settings) defaulting() defaults.Options {
+func (s settings) defaults() defaults.Options {
 	return defaults.Options{
 		TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
 		HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),

@@ -111,7 +111,7 @@ func newDeferred(sources ...source.Source) *deferred {
 }
 
 // Start returns at once.
-func (d *deferred) Start(ctx context.Context, q queue) error {
+func (d *deferred) Start(ctx context.Context, q loop.Queue) error {
 	go func() {
 		select {
 		case <-ctx.Done():
@@ -128,7 +128,7 @@ func (d *deferred) Start(ctx context.Context, q queue) error {
 // first returns a handler that begins with the first budget that it is told of, and hands on to another one.
 func (d *deferred) first(next handler.TypedEventHandler[*policyv1beta1.PodUnavailableBudget, reconcile.Request]) handler.TypedEventHandler[*policyv1beta1.PodUnavailableBudget, reconcile.Request] {
 	return handler.TypedFuncs[*policyv1beta1.PodUnavailableBudget, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*policyv1beta1.PodUnavailableBudget], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*policyv1beta1.PodUnavailableBudget], q loop.Queue) {
 			select {
 			case d.begin <- struct{}{}:
 			default: // they have begun, or are about to
