@@ -82,17 +82,21 @@ func pairs() []pair {
 		toHub:   typed(NodeImageToHub),
 		fromHub: typed(NodeImageFromHub),
 	}, {
+		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
+		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
+		toHub:   typed(StatefulSetToHub),
+		fromHub: typed(StatefulSetFromHub),
+	}, budgets()}
+}
+
+func budgets() pair {
+	return pair{
 		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
 		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
 		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
 		toHub:   typed(PodUnavailableBudgetToHub),
 		fromHub: typed(PodUnavailableBudgetFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
-		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
-		toHub:   typed(StatefulSetToHub),
-		fromHub: typed(StatefulSetFromHub),
-	}}
+	}
 }
 
 func typed[S, D any](convert func(*S, *D)) conversion {
