@@ -24,3 +24,6 @@ const (
 	// IgnoredPodSelector stands for spec.ignoredPodSelector, as JSON.
 	IgnoredPodSelector = "pub.kruise.io/ignored-pod-selector"
 )
+
+// BudgetResource is the kind in the details of a refusal by a budget. The Pod webhook writes it, our own controllers read it.
+const BudgetResource = "podunavailablebudgets"

@@ -27,6 +27,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 )
@@ -51,7 +53,7 @@ func (agreeable) Check(context.Context, string, map[string]any) validating.Verdi
 func allEntries(t testing.TB) entries {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -66,16 +68,17 @@ func allEntries(t testing.TB) entries {
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}).Build()
 	out := entries{}
 	Register(out, Options{
-		Revisions:         live,
-		AdvancedCronJob:   validating.AdvancedCronJobOptions{Templates: agreeable{}},
-		BroadcastJob:      validating.BroadcastJobOptions{Templates: agreeable{}},
-		CloneSet:          validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},
-		ContainerRecreate: recreate.Options{Live: live},
-		DaemonSet:         validating.DaemonSetOptions{Templates: agreeable{}, DeletionProtection: true},
-		Images:            validating.ImageOptions{Daemon: true, Jobs: true},
-		SidecarSet:        validating.SidecarSetOptions{Live: live, Namespace: "kruise-system", Templates: agreeable{}},
-		StatefulSet:       validating.StatefulSetOptions{Live: live, Templates: agreeable{}, ClaimResize: true, DeletionProtection: true},
-		Now:               func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+		Revisions:            live,
+		AdvancedCronJob:      validating.AdvancedCronJobOptions{Templates: agreeable{}},
+		BroadcastJob:         validating.BroadcastJobOptions{Templates: agreeable{}},
+		CloneSet:             validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},
+		ContainerRecreate:    recreate.Options{Live: live},
+		DaemonSet:            validating.DaemonSetOptions{Templates: agreeable{}, DeletionProtection: true},
+		Images:               validating.ImageOptions{Daemon: true, Jobs: true},
+		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live},
+		SidecarSet:           validating.SidecarSetOptions{Live: live, Namespace: "kruise-system", Templates: agreeable{}},
+		StatefulSet:          validating.StatefulSetOptions{Live: live, Templates: agreeable{}, ClaimResize: true, DeletionProtection: true},
+		Now:                  func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
+	"github.com/seed-69ecc383/kruise/internal/admission/guard"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
@@ -34,6 +35,8 @@ type Options struct {
 	StatefulSet          validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
+	// Guard is who judges what is done to Pods that budgets guard; without a judge none is asked for.
+	Guard guard.Options
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -48,6 +51,9 @@ func Register(server Server, o Options) {
 	server.Register(convert.Path, convert.Handler())
 	if len(o.Pods.Steps) > 0 {
 		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
+	}
+	if o.Guard.Judge != nil {
+		server.Register(guard.Path, &webhook.Admission{Handler: guard.Handler(o.Guard)})
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})

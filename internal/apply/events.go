@@ -34,7 +34,7 @@ func (e *Events) after(owner plan.Object, a plan.Action, err error) {
 	switch {
 	case err == nil && a.Event != "":
 		e.recorder.Event(on, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
-	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !IsWaiting(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.recorder.Event(on, corev1.EventTypeWarning, a.FailedEvent, a.FailedPrefix+err.Error())
 	}
 }

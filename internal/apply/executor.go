@@ -31,6 +31,8 @@ type Config struct {
 	Events      *Events
 	// Parallel is the number of writes under way at the same time for one owner.
 	Parallel int
+	// Guard is asked before Pods are taken out of service; nil where nobody is.
+	Guard Guard
 }
 
 // Executor carries plans out.
@@ -64,12 +66,12 @@ func (o Outcome) Conflict() bool {
 	return false
 }
 
-// Err joins the failures other than conflicts, than those of optional writes, and than creations in a namespace that is on its way out; nil when
+// Err joins the failures other than conflicts, than what waits for a budget, than those of optional writes, and than creations in a namespace that is on its way out; nil when
 // there are none.
 func (o Outcome) Err() error {
 	var failures []error
 	for _, r := range o.Results {
-		if r.Err != nil && !r.Action.Optional && !apierrors.IsConflict(r.Err) && !apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) {
+		if r.Err != nil && !r.Action.Optional && !apierrors.IsConflict(r.Err) && !IsWaiting(r.Err) && !apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) {
 			failures = append(failures, r.Err)
 		}
 	}
@@ -175,6 +177,9 @@ func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.St
 // runChain runs writes one after the other, each from the version that the one before left of the same object.
 func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.Chain) []Result {
 	var results []Result
+	if err := e.permit(ctx, chain); err != nil {
+		return []Result{{Action: chain[0], Err: err}}
+	}
 	versions := map[types.UID]string{}
 	for _, action := range chain {
 		if e.refused.stands(owner.GetUID(), action, e.Consistency.now()) {
@@ -196,6 +201,7 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 			if isAmbiguous(err) {
 				e.Consistency.Doubt(owner.GetUID())
 			}
+			err = budgetIsWaiting(err)
 		} else if object != nil {
 			versions[object.GetUID()] = object.GetResourceVersion()
 		}

@@ -13,7 +13,7 @@ import (
 var (
 	writesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruise_writes_total",
-		Help: "Writes that plans asked for, by verb, concern and result (ok, conflict, error).",
+		Help: "Writes that plans asked for, by verb, concern and result (ok, conflict, waiting for a budget, error).",
 	}, []string{"verb", "concern", "result"})
 
 	staleCaches = prometheus.NewCounter(prometheus.CounterOpts{
@@ -43,6 +43,8 @@ func countWrite(a plan.Action, err error) {
 	switch {
 	case apierrors.IsConflict(err):
 		result = "conflict"
+	case IsWaiting(err):
+		result = "waiting"
 	case err != nil:
 		result = "error"
 	}

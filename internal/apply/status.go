@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -116,6 +117,9 @@ func (o operations) on(version string) operations {
 // statusPatch returns the JSON patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
 // spec. It tests the UID, which the API server ignores in any other patch of a custom resource's status.
 func statusPatch(before, after plan.Object) (patch operations, urgent bool, err error) {
+	if equality.Semantic.DeepEqual(statusField(before), statusField(after)) {
+		return nil, false, nil // as at rest, and far cheaper than to compare what is written
+	}
 	was, err := statusOf(before)
 	if err != nil {
 		return nil, false, err
@@ -134,18 +138,34 @@ func statusPatch(before, after plan.Object) (patch operations, urgent bool, err 
 	return patch, is["observedGeneration"] != was["observedGeneration"], nil
 }
 
+// statusOf returns an object's status as JSON has it; nil for a kind without.
 func statusOf(object plan.Object) (map[string]any, error) {
-	encoded, err := json.Marshal(object)
+	status := statusField(object)
+	if status == nil {
+		return nil, nil
+	}
+	encoded, err := json.Marshal(status)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", object, err)
+		return nil, fmt.Errorf("encoding the status of %s: %w", object.GetName(), err)
 	}
-	var fields struct {
-		Status map[string]any `json:"status"`
-	}
+	var fields map[string]any
 	if err := json.Unmarshal(encoded, &fields); err != nil {
-		return nil, fmt.Errorf("decoding %T: %w", object, err)
+		return nil, fmt.Errorf("decoding the status of %s: %w", object.GetName(), err)
 	}
-	return fields.Status, nil
+	return fields, nil
+}
+
+// statusField returns the status of an object in its Go type; nil for a kind without.
+func statusField(object plan.Object) any {
+	value := reflect.ValueOf(object)
+	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	field := value.Elem().FieldByName("Status")
+	if !field.IsValid() {
+		return nil
+	}
+	return field.Interface()
 }
 
 // wait returns how long it is too early for a status, and takes it for written if it is not.

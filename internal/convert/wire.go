@@ -28,7 +28,21 @@ type pair struct {
 // conversion turns decoded JSON of one version into that of the other.
 type conversion func(src map[string]any) (map[string]any, error)
 
-func pairs() []pair {
+func pairs() []pair { return append(apps(), policy()...) }
+
+// policy are the kinds of the group policy.kruise.io.
+func policy() []pair {
+	return []pair{{
+		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
+		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
+		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
+		toHub:   typed(PodUnavailableBudgetToHub),
+		fromHub: typed(PodUnavailableBudgetFromHub),
+	}}
+}
+
+// apps are the kinds of the group apps.kruise.io.
+func apps() []pair {
 	return []pair{{
 		hub:     v1beta1.GroupVersion.WithKind("AdvancedCronJob"),
 		spoke:   v1alpha1.GroupVersion.WithKind("AdvancedCronJob"),
@@ -86,17 +100,7 @@ func pairs() []pair {
 		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
 		toHub:   typed(StatefulSetToHub),
 		fromHub: typed(StatefulSetFromHub),
-	}, budgets()}
-}
-
-func budgets() pair {
-	return pair{
-		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
-		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
-		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
-		toHub:   typed(PodUnavailableBudgetToHub),
-		fromHub: typed(PodUnavailableBudgetFromHub),
-	}
+	}}
 }
 
 func typed[S, D any](convert func(*S, *D)) conversion {

@@ -25,6 +25,8 @@ const (
 	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 	// PodUnavailableBudgetDeleteGate: budgets judge deletions and evictions.
 	PodUnavailableBudgetDeleteGate Gate = "PodUnavailableBudgetDeleteGate"
+	// InPlacePodVerticalScaling: a resize is nothing to a budget that does not name it. Off, whoever guards against updates guards against it, too.
+	InPlacePodVerticalScaling Gate = "InPlacePodVerticalScaling"
 	// PodUnavailableBudgetUpdateGate: budgets also judge updates in place.
 	PodUnavailableBudgetUpdateGate Gate = "PodUnavailableBudgetUpdateGate"
 	// TemplateNoDefaults: templates are stored as they were written.
@@ -122,7 +124,7 @@ func specs() []spec {
 		{InPlaceWorkloadVerticalScaling, false, alpha},
 		{EnablePodProbeMarkerOnServerless, false, alpha},
 		{EnableSortSidecarContainerByName, false, alpha},
-		{"InPlacePodVerticalScaling", false, alpha},
+		{InPlacePodVerticalScaling, false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
 		{"DaemonSetPruneIneligibleNodes", false, alpha},
 	}

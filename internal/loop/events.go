@@ -18,15 +18,16 @@ import (
 // gather is how long to wait for more events of the same owner: a rollout makes thousands, and one pass can answer many of them.
 const gather = 15 * time.Millisecond
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+// Queue is where a controller keeps the names of the owners that it is to look at.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // OwnerEvents asks for a pass whenever anything about an owner changes, at once when it is its spec, and calls forget when it is gone.
 func OwnerEvents[O client.Object](forget func(types.UID)) handler.TypedEventHandler[O, reconcile.Request] {
 	return handler.TypedFuncs[O, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[O], q queue) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[O], q Queue) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[O], q queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[O], q Queue) {
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)}
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil {
 				q.Add(request)
@@ -34,7 +35,7 @@ func OwnerEvents[O client.Object](forget func(types.UID)) handler.TypedEventHand
 				q.AddAfter(request, gather)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[O], _ queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[O], _ Queue) {
 			forget(e.Object.GetUID())
 		},
 	}
@@ -42,14 +43,14 @@ func OwnerEvents[O client.Object](forget func(types.UID)) handler.TypedEventHand
 
 // OwnedEvents leads from an object to the owner of a kind that controls it, or did before the change.
 func OwnedEvents[T client.Object](owner schema.GroupKind) handler.TypedEventHandler[T, reconcile.Request] {
-	enqueue := func(object client.Object, q queue) {
+	enqueue := func(object client.Object, q Queue) {
 		if key, ok := ownerKey(object, owner); ok {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, gather)
 		}
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q Queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q Queue) {
 			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return
 			}
@@ -60,7 +61,7 @@ func OwnedEvents[T client.Object](owner schema.GroupKind) handler.TypedEventHand
 				}
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q Queue) { enqueue(e.Object, q) },
 	}
 }
 
@@ -78,19 +79,19 @@ func ownerKey(object client.Object, owner schema.GroupKind) (types.NamespacedNam
 
 // NamedEvents leads from an object to the owners that its own name leads to. Owners that do not exist cost nothing: nobody looks after them.
 func NamedEvents[T client.Object](owners func(T) []string) handler.TypedEventHandler[T, reconcile.Request] {
-	enqueue := func(object T, q queue) {
+	enqueue := func(object T, q Queue) {
 		for _, name := range owners(object) {
 			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}, gather)
 		}
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q Queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q Queue) {
 			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
 				enqueue(e.ObjectNew, q)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q Queue) { enqueue(e.Object, q) },
 	}
 }
 
@@ -98,7 +99,7 @@ func NamedEvents[T client.Object](owners func(T) []string) handler.TypedEventHan
 // one that went.
 func AffectedEvents[T client.Object](find func(ctx context.Context, before, after T) ([]types.NamespacedName, error)) handler.TypedEventHandler[T, reconcile.Request] {
 	var none T
-	enqueue := func(ctx context.Context, before, after T, q queue) {
+	enqueue := func(ctx context.Context, before, after T, q Queue) {
 		owners, err := find(ctx, before, after)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Finding whom a change concerns")
@@ -109,10 +110,10 @@ func AffectedEvents[T client.Object](find func(ctx context.Context, before, afte
 		}
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(ctx, none, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q Queue) { enqueue(ctx, none, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q Queue) {
 			enqueue(ctx, e.ObjectOld, e.ObjectNew, q)
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(ctx, e.Object, none, q) },
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q Queue) { enqueue(ctx, e.Object, none, q) },
 	}
 }

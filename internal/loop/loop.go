@@ -21,6 +21,9 @@ import (
 // an event normally ends much sooner.
 const shortly = 200 * time.Millisecond
 
+// modestly is when to ask a budget again that has let no more Pods become unavailable.
+const modestly = time.Second
+
 // Loop reconciles owners of the kind O, about which everything that matters is in an S.
 type Loop[O plan.Object, S any] struct {
 	// New returns an empty owner.
@@ -91,6 +94,7 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	decided := l.Plan(seen)
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
+	decided.Holds = append(decided.Holds, outcome.Waits()...)
 	l.Executor.Events.Held(owner, decided)
 	if l.Remember != nil {
 		l.Remember(seen, outcome)
@@ -129,8 +133,11 @@ func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.P
 		return reconcile.Result{}, reconcile.TerminalError(decided.Problem)
 	}
 	result := reconcile.Result{RequeueAfter: decided.Recheck}
-	if outcome.Conflict() {
+	switch {
+	case outcome.Conflict():
 		wait = shortly
+	case len(outcome.Waits()) > 0 && (wait == 0 || wait > modestly):
+		wait = modestly
 	}
 	if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
 		result.RequeueAfter = wait

@@ -30,11 +30,15 @@ func addBudgetController(mgr ctrlmanager.Manager, live client.Client, s settings
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
+	options := podunavailablebudget.Options{Scales: observe.NewScales(live, kinds, time.Now)}
+	if s.evictions != nil {
+		options.InForce = s.evictions.InForce
+	}
 	return podunavailablebudget.Add(mgr, podunavailablebudget.Config{
 		Executor: executors(mgr, live)(podunavailablebudget.EventSource),
 		Live:     live,
 		Workers:  s.PodUnavailableBudgetWorkers,
 		Now:      time.Now,
-		Options:  podunavailablebudget.Options{Scales: observe.NewScales(live, kinds, time.Now)},
+		Options:  options,
 	})
 }

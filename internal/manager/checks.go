@@ -88,8 +88,6 @@ func Needs() []need {
 		{group: "apps.kruise.io", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
 		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "policy.kruise.io", resource: "podunavailablebudgets", verbs: []string{"get", "list", "watch"}},
-		{group: "policy.kruise.io", resource: "podunavailablebudgets", subresource: "status", verbs: []string{"patch"}},
 		{group: "*", resource: "*", subresource: "scale", verbs: []string{"get"}},
 		{group: "", resource: "replicationcontrollers", verbs: []string{"get", "list", "watch"}},
 		{group: "apps", resource: "deployments", verbs: []string{"get", "list", "watch"}},
@@ -97,6 +95,9 @@ func Needs() []need {
 		{group: "apps", resource: "daemonsets", verbs: []string{"get"}},
 		{group: "apps", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
 		{group: "batch", resource: "jobs", verbs: []string{"get", "list", "watch", "create", "delete"}},
+		{group: "policy", resource: "poddisruptionbudgets", verbs: []string{"get", "list", "watch"}},
+		{group: "policy.kruise.io", resource: "podunavailablebudgets", verbs: []string{"get", "list", "watch"}},
+		{group: "policy.kruise.io", resource: "podunavailablebudgets", subresource: "status", verbs: []string{"patch"}},
 		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
 	}
 }

@@ -29,13 +29,20 @@ const parallelWrites = 128
 const launchPriorityWorkers = 4
 
 // addControllers adds every controller, with the options that flags and gates give it.
-func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
+func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) error {
+	o, gates := s.Options, s.gates
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
 	executor := executors(mgr, live)
+	// Those who update Pods ask the budgets before.
+	updater := func(eventSource string) *apply.Executor {
+		e := executor(eventSource)
+		e.Guard = s.guardOf()
+		return e
+	}
 	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), cloneset.Add(mgr, cloneset.Config{
-		Executor: executor(cloneset.EventSource),
+		Executor: updater(cloneset.EventSource),
 		Live:     live,
 		Workers:  o.CloneSetWorkers,
 		Now:      time.Now,
@@ -49,7 +56,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), statefulset.Add(mgr, statefulset.Config{
-		Executor: executor(statefulset.EventSource),
+		Executor: updater(statefulset.EventSource),
 		Live:     live,
 		Workers:  o.StatefulSetWorkers,
 		Now:      time.Now,
@@ -62,7 +69,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			InPlace:                 inPlaceOptions(gates),
 		},
 	}), daemonset.Add(mgr, daemonset.Config{
-		Executor: executor(daemonset.EventSource),
+		Executor: updater(daemonset.EventSource),
 		Live:     live,
 		Workers:  o.DaemonSetWorkers,
 		Now:      time.Now,
@@ -72,7 +79,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gate
 			InPlace:     inPlaceOptions(gates),
 		},
 	}), sidecarset.Add(mgr, sidecarset.Config{
-		Executor: executor(sidecarset.EventSource),
+		Executor: updater(sidecarset.EventSource),
 		Live:     live,
 		Workers:  o.SidecarSetWorkers,
 		Now:      time.Now,

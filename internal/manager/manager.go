@@ -98,16 +98,20 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(ctx, mgr, live, certificates, settings{Options: o, gates: gates}); err != nil {
+	configured := settings{Options: o, gates: gates}
+	if err := configured.judging(ctx, mgr, live); err != nil {
 		return err
 	}
-	if err := addControllers(mgr, live, o, gates); err != nil {
+	if err := addWebhooks(ctx, mgr, live, certificates, configured); err != nil {
 		return err
 	}
-	if err := addImageControllers(ctx, mgr, live, settings{Options: o, gates: gates}); err != nil {
+	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	if err := addBudgetController(mgr, live, settings{Options: o, gates: gates}); err != nil {
+	if err := addImageControllers(ctx, mgr, live, configured); err != nil {
+		return err
+	}
+	if err := addBudgetController(mgr, live, configured); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -166,16 +170,17 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:                               {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
-				&corev1.Node{}:                              {Transform: observe.SlimNode, Field: fields.Everything()},
-				&corev1.Namespace{}:                         {Transform: observe.Slim, Field: fields.Everything()},
-				&v1beta1.SidecarSet{}:                       {Transform: observe.Slim, Field: fields.Everything()},
-				&appsv1.Deployment{}:                        {Transform: observe.SlimWorkload, Field: within},
-				&appsv1.ReplicaSet{}:                        {Transform: observe.SlimWorkload, Field: within},
-				&appsv1.StatefulSet{}:                       {Transform: observe.SlimWorkload, Field: within},
-				&corev1.ReplicationController{}:             {Transform: observe.SlimWorkload, Field: within},
-				&batchv1.Job{}:                              {Transform: observe.SlimJob, Field: within},
-				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
+				&corev1.Pod{}:                                 {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
+				&corev1.Node{}:                                {Transform: observe.SlimNode, Field: fields.Everything()},
+				&corev1.Namespace{}:                           {Transform: observe.Slim, Field: fields.Everything()},
+				&v1beta1.SidecarSet{}:                         {Transform: observe.Slim, Field: fields.Everything()},
+				&appsv1.Deployment{}:                          {Transform: observe.SlimWorkload, Field: within},
+				&appsv1.ReplicaSet{}:                          {Transform: observe.SlimWorkload, Field: within},
+				&appsv1.StatefulSet{}:                         {Transform: observe.SlimWorkload, Field: within},
+				&corev1.ReplicationController{}:               {Transform: observe.SlimWorkload, Field: within},
+				&batchv1.Job{}:                                {Transform: observe.SlimJob, Field: within},
+				&admissionv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
+				&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", theirWebhooks)},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},

@@ -49,6 +49,10 @@ type Options struct {
 	NodeImageExtraTTL int
 	// DaemonConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
 	DaemonConfigNamespace string
+	// ProtectionLogPath is the folder of the protection log; empty for none.
+	ProtectionLogPath string
+	// ExemptUsers are the names of users whose requests no PodUnavailableBudget is asked about, joined by commas.
+	ExemptUsers string
 
 	AssignBroadcastJobPodsByScheduler bool
 
@@ -109,6 +113,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
+	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
+		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; without such a folder, or if empty, there is none")
+	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "", "users whose requests no PodUnavailableBudget is asked about, joined by commas")
 	for name, value := range ignored() {
 		fs.String(name, value, "accepted and ignored")
 	}
@@ -121,7 +128,7 @@ func ignored() map[string]string {
 		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true",
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
-		"disable-no-deepcopy": "false", "protection-log-path": "/log",
+		"disable-no-deepcopy":         "false",
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"uniteddeployment-workers":    "3",
 		"workloadspread-workers":      "3",

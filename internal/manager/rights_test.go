@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
@@ -78,7 +79,7 @@ func TestCertificatesRoleNamesEveryCRD(t *testing.T) {
 
 // TestShippedConfigurationsNameWhatIsServed: a webhook that the configurations do not name is never asked.
 func TestShippedConfigurationsNameWhatIsServed(t *testing.T) {
-	mutating, validating, err := configurations()
+	mutating, validating, err := configurations("kruise-system")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,22 +127,23 @@ func TestFlagsAreBound(t *testing.T) {
 
 // TestManagersDoNotStandInTheirOwnWay: wherever they are installed, their own Pods can be created while none of them runs.
 func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
-	mutating, _, err := configurations()
+	mutating, validating, err := configurations("elsewhere")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spareNamespace(mutating, "elsewhere")
-	spareNamespace(mutating, "elsewhere")
+	selectors := map[string]*metav1.LabelSelector{}
 	for _, hook := range mutating.Webhooks {
-		if hook.Name != scoping.LaunchOrder {
-			continue
-		}
-		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, hook.NamespaceSelector.MatchExpressions[1].Values); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		return
+		selectors[hook.Name] = hook.NamespaceSelector
 	}
-	t.Error("there is no webhook of Pods")
+	for _, hook := range validating.Webhooks {
+		selectors[hook.Name] = hook.NamespaceSelector
+	}
+	for _, name := range []string{scoping.LaunchOrder, scoping.Guarded} {
+		spare(selectors[name], "elsewhere") // once more
+		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, selectors[name].MatchExpressions[1].Values); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 func TestOptionsAreValidated(t *testing.T) {

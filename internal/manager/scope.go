@@ -27,11 +27,10 @@ func scoped(mgr ctrlmanager.Manager, live client.Client, s settings) (validating
 	if !s.gates.Enabled(features.PodWebhook) {
 		return nil, nil
 	}
-	mutating, _, err := configurations()
+	mutating, _, err := configurations(s.Webhook.PodNamespace)
 	if err != nil {
 		return nil, err
 	}
-	spareNamespace(mutating, s.Webhook.PodNamespace)
 	i := slices.IndexFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return w.Name == scoping.LaunchOrder })
 	if i < 0 || mutating.Name != ourWebhooks {
 		return nil, fmt.Errorf("%s %s, as it is shipped, has no webhook %s", mutating.Kind, mutating.Name, scoping.LaunchOrder)

@@ -27,8 +27,10 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
+	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
+	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
 )
 
@@ -36,6 +38,10 @@ import (
 type settings struct {
 	Options
 	gates features.Set
+	// judge decides what may be done to Pods that PodUnavailableBudgets guard; nil where they are asked about nothing.
+	judge *disruption.Judge
+	// evictions has the evictions in a namespace judged; nil where none are.
+	evictions *scoping.Evictions
 }
 
 // off returns the first of the gates that is off; empty when all are on.
@@ -102,16 +108,16 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	if err != nil {
 		return err
 	}
+	guarded, err := guardOptions(mgr, live, s)
+	if err != nil {
+		return err
+	}
 	served := &paths{Server: mgr.GetWebhookServer()}
 	admission.Register(served, admission.Options{
 		Pods:      chain,
+		Guard:     guarded,
 		Revisions: live,
-		Defaults: defaults.Options{
-			TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
-			HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),
-			ClaimRetention:       s.gates.Enabled(features.StatefulSetAutoDeletePVC),
-			ClaimResize:          s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
-		},
+		Defaults:  s.defaults(),
 		CloneSet: validating.CloneSetOptions{
 			Pods:               live,
 			Templates:          templates,
@@ -149,6 +155,15 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	return addCertificates(mgr, live, certificates, s, served)
 }
 
+func (s settings) defaults() defaults.Options {
+	return defaults.Options{
+		TemplateNoDefaults:   s.gates.Enabled(features.TemplateNoDefaults),
+		HostNetworkHostPorts: s.gates.Enabled(features.DefaultHostNetworkHostPortsInPodTemplates),
+		ClaimRetention:       s.gates.Enabled(features.StatefulSetAutoDeletePVC),
+		ClaimResize:          s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
+	}
+}
+
 // addCertificates keeps the certificates that the handlers are served with, and tells when they can be.
 func addCertificates(mgr ctrlmanager.Manager, live client.Client, certificates *presented, s settings, served *paths) error {
 	rotator, err := newRotator(live, s, served.has)
@@ -183,11 +198,10 @@ func (p *paths) Register(path string, hook http.Handler) {
 func (p *paths) has(path string) bool { return p.known[path] }
 
 func newRotator(live client.Client, s settings, serves func(string) bool) (*certs.Rotator, error) {
-	mutating, validating, err := configurations()
+	mutating, validating, err := configurations(s.Webhook.PodNamespace)
 	if err != nil {
 		return nil, err
 	}
-	spareNamespace(mutating, s.Webhook.PodNamespace)
 	renewBefore, err := certs.ParseRenewBefore(s.Webhook.RenewBefore)
 	if err != nil {
 		return nil, fmt.Errorf("reading CERTS_RENEW_BEFORE: %w", err)
@@ -210,29 +224,33 @@ func newRotator(live client.Client, s settings, serves func(string) bool) (*cert
 	return certs.New(c), nil
 }
 
-// configurations returns the webhook configurations as they are shipped.
-func configurations() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
+// configurations returns the webhook configurations as they are shipped, but that those of Pods leave the namespace of the managers alone: it could
+// not be set up without a manager that runs.
+func configurations(own string) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
 	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(shipped.Manifests), 4096)
 	err := errors.Join(documents.Decode(mutating), documents.Decode(validating))
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the webhook configurations: %w", err)
 	}
+	for i := range mutating.Webhooks {
+		spare(mutating.Webhooks[i].NamespaceSelector, own)
+	}
+	for i := range validating.Webhooks {
+		spare(validating.Webhooks[i].NamespaceSelector, own)
+	}
 	return mutating, validating, nil
 }
 
-// spareNamespace keeps the webhook of Pods away from the namespace of the managers, which could not be created without one that runs.
-func spareNamespace(c *admissionv1.MutatingWebhookConfiguration, namespace string) {
-	for i := range c.Webhooks {
-		selector := c.Webhooks[i].NamespaceSelector
-		if selector == nil {
-			continue
-		}
-		for j := range selector.MatchExpressions {
-			e := &selector.MatchExpressions[j]
-			if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn && !slices.Contains(e.Values, namespace) {
-				e.Values = append(e.Values, namespace)
-			}
+// spare adds a namespace to those that a selector leaves out, if it leaves any out.
+func spare(selector *metav1.LabelSelector, namespace string) {
+	if selector == nil {
+		return
+	}
+	for j := range selector.MatchExpressions {
+		e := &selector.MatchExpressions[j]
+		if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn && !slices.Contains(e.Values, namespace) {
+			e.Values = append(e.Values, namespace)
 		}
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// Failures returns what failed under a concern, in words; empty when nothing did. Conflicts are no failures: the next pass judges anew.
+// Failures returns what failed under a concern, in words; empty when nothing did. Conflicts are no failures, nor is what
+// waits for a budget: the next pass judges anew.
 func Failures(concern plan.Concern, p plan.Plan, done apply.Outcome) string {
 	var failures []error
 	for _, result := range done.Results {
 		under := result.Action.Concern == concern || (concern == plan.Rollout && result.Action.Concern == plan.Settle)
-		if under && result.Err != nil && !apierrors.IsConflict(result.Err) {
+		if under && result.Err != nil && !apierrors.IsConflict(result.Err) && !apply.IsWaiting(result.Err) {
 			failures = append(failures, result.Err)
 		}
 	}

@@ -132,20 +132,13 @@ func run(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	var results []measurement
 	all, err := contenders(s.kind, func() int { return controllerManager }, func() int { return b.manager.PID() })
 	if err != nil {
 		return err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(c contender) bool { return s.only != "" && c.name != s.only })
-	for _, contender := range chosen {
-		measured, err := b.measure(ctx, contender)
-		results = append(results, measured...)
-		if err != nil {
-			return fmt.Errorf("measuring %s: %w", contender.name, err)
-		}
-	}
-	if results, err = b.again(ctx, chosen, results); err != nil {
+	results, err := b.measureAll(ctx, chosen)
+	if err != nil {
 		return err
 	}
 	if s.idle > 0 && s.kind == "cloneset" {

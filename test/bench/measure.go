@@ -69,6 +69,19 @@ type step struct {
 	change func()
 }
 
+// measureAll leads all contenders through their phases, and then again through those that are measured more than once.
+func (b *bench) measureAll(ctx context.Context, all []contender) ([]measurement, error) {
+	var results []measurement
+	for _, c := range all {
+		measured, err := b.measure(ctx, c)
+		results = append(results, measured...)
+		if err != nil {
+			return results, fmt.Errorf("measuring %s: %w", c.name, err)
+		}
+	}
+	return b.again(ctx, all, results)
+}
+
 func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error) {
 	w, err := b.workload(ctx, c, "bench-"+strings.ToLower(c.name))
 	if err != nil {

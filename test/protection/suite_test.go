@@ -141,3 +141,15 @@ func (e *env) scale(name string, replicas int32) {
 	d.Spec.Replicas = &replicas
 	e.must(e.Client.Patch(e.ctx, d, client.MergeFrom(before)))
 }
+
+// available returns the Pods of the namespace that are available.
+func (e *env) available() []corev1.Pod {
+	e.Helper()
+	var out []corev1.Pod
+	for _, p := range e.Pods() {
+		if disruption.Available(&p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -7,9 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -17,10 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-type (
-	name  = types.NamespacedName
-	queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-)
+type name = types.NamespacedName
 
 // workload is a kind that observe.WorkloadOf knows.
 type workload interface {

@@ -2,6 +2,7 @@ package podunavailablebudget
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ const EventSource = "podunavailablebudget-controller"
 type Options struct {
 	// Scales reads the workloads of kinds that no cache has.
 	Scales *observe.Scales
+	// InForce is that of the Surveyor.
+	InForce func(namespace string) time.Duration
 }
 
 // Config is what the controller works with.
@@ -66,7 +69,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		New:     func() *policyv1beta1.PodUnavailableBudget { return &policyv1beta1.PodUnavailableBudget{} },
 		Cache:   cached,
 		Live:    live,
-		Observe: Surveyor{Scales: c.Options.Scales, Now: c.Now}.Observe,
+		Observe: Surveyor{Scales: c.Options.Scales, Now: c.Now, InForce: c.Options.InForce}.Observe,
 		Plan:    Plan,
 		Report: func(s Snapshot, _ plan.Plan, _ apply.Outcome) *policyv1beta1.PodUnavailableBudget {
 			after := s.Budget.DeepCopy()
@@ -94,7 +97,7 @@ func newDeferred(sources ...source.Source) *deferred {
 }
 
 // Start returns at once.
-func (d *deferred) Start(ctx context.Context, q queue) error {
+func (d *deferred) Start(ctx context.Context, q loop.Queue) error {
 	go func() {
 		select {
 		case <-ctx.Done():
@@ -111,7 +114,7 @@ func (d *deferred) Start(ctx context.Context, q queue) error {
 // first returns a handler that begins with the first budget that it is told of, and hands on to another one.
 func (d *deferred) first(next handler.TypedEventHandler[*policyv1beta1.PodUnavailableBudget, reconcile.Request]) handler.TypedEventHandler[*policyv1beta1.PodUnavailableBudget, reconcile.Request] {
 	return handler.TypedFuncs[*policyv1beta1.PodUnavailableBudget, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*policyv1beta1.PodUnavailableBudget], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*policyv1beta1.PodUnavailableBudget], q loop.Queue) {
 			select {
 			case d.begin <- struct{}{}:
 			default: // they have begun, or are about to

@@ -50,6 +50,8 @@ type Snapshot struct {
 	Polled bool
 	// Problem is why neither the Pods nor the total are known; nil if they are.
 	Problem error
+	// Pending is how long it takes until all requests on the Pods are judged: the budget is not in force before. Zero for most.
+	Pending time.Duration
 	// Links are the Pods whose annotations name the wrong budget, or none.
 	Links []Link
 	Now   time.Time
@@ -65,12 +67,17 @@ type Link struct {
 type Surveyor struct {
 	Scales *observe.Scales
 	Now    func() time.Time
+	// InForce says how long it takes until all requests on the Pods of a namespace are judged; nil where nobody has to be waited for.
+	InForce func(namespace string) time.Duration
 }
 
 // Observe makes every read of a pass.
 func (v Surveyor) Observe(ctx context.Context, r observe.Reader, b *v1beta1.PodUnavailableBudget) (Snapshot, error) {
 	c := &census{Workloads: observe.Workloads{Reader: r, Scales: v.Scales}, budget: b}
 	s := Snapshot{Budget: b, Now: v.Now()}
+	if v.InForce != nil && b.Status.ObservedGeneration == 0 {
+		s.Pending = v.InForce(b.Namespace)
+	}
 	if s.Problem = c.survey(ctx); s.Problem != nil {
 		return s, ctx.Err()
 	}

@@ -45,6 +45,7 @@ func Plan(s Snapshot) plan.Plan {
 		b.Hold(plan.Hold{Event: eventCountFailed, Why: err.Error()})
 		b.Recheck(recheckProblem, "what could not be read may be readable")
 	}
+	b.Recheck(s.Pending, "all evictions are judged by then")
 	s.settle(b)
 	if s.Polled {
 		b.Recheck(observe.ScaleStands, "a scale may have changed")
@@ -97,7 +98,9 @@ func Status(s Snapshot) v1beta1.PodUnavailableBudgetStatus {
 		status.UnavailableAllowed = 0
 		return status
 	}
-	status.ObservedGeneration = s.Budget.Generation
+	if s.Pending == 0 {
+		status.ObservedGeneration = s.Budget.Generation
+	}
 	status.UnavailableAllowed, status.CurrentAvailable = counts.Allowed, counts.Current
 	status.DesiredAvailable, status.TotalReplicas = counts.Desired, counts.Total
 	s.tell(&status, metav1.Condition{

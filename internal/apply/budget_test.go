@@ -1,0 +1,171 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// asked notes what a guard was asked about, and holds back the Pods named in it.
+type asked struct {
+	held  map[string]bool
+	fails error
+	calls []string
+}
+
+func (a *asked) Permit(_ context.Context, before, after *corev1.Pod) (string, error) {
+	a.calls = append(a.calls, fmt.Sprintf("%s %t", before.Name, after != nil))
+	if a.held[before.Name] {
+		return "web", a.fails
+	}
+	return "", a.fails
+}
+
+func guardedPod(t *testing.T, b *bench, name string) *corev1.Pod {
+	t.Helper()
+	p := b.pod(name)
+	p.Annotations = map[string]string{keys.RelatedBudget: "web"}
+	object, err := b.cluster.Create("test", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = object.(*corev1.Pod)
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	return p
+}
+
+func TestTheGuardIsAskedAboutWhatLeavesService(t *testing.T) {
+	unready := func(p *corev1.Pod) *corev1.Pod {
+		after := p.DeepCopy()
+		after.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		return after
+	}
+	labelled := func(p *corev1.Pod) *corev1.Pod {
+		after := p.DeepCopy()
+		after.Labels["more"] = "x"
+		return after
+	}
+	for name, tc := range map[string]struct {
+		chain func(*corev1.Pod) plan.Chain
+		free  bool
+		want  []string
+	}{
+		"an update in place": {
+			chain: func(p *corev1.Pod) plan.Chain {
+				out := unready(p)
+				return plan.Chain{{Verb: plan.UpdateStatus, Before: p, After: out}, {Verb: plan.Update, Before: out, After: withImage(out, "app:v2")}}
+			},
+			want: []string{"a true"},
+		},
+		"one that begins with a grace period": {
+			chain: func(p *corev1.Pod) plan.Chain {
+				return plan.Chain{{Verb: plan.UpdateStatus, Before: p, After: unready(p)}}
+			},
+			want: []string{"a true"},
+		},
+		"a change of sidecars": {
+			chain: func(p *corev1.Pod) plan.Chain {
+				return plan.Chain{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}
+			},
+			want: []string{"a true"},
+		},
+		"a deletion for an update": {
+			chain: func(p *corev1.Pod) plan.Chain {
+				return plan.Chain{{Verb: plan.Delete, Concern: plan.Rollout, Before: p}}
+			},
+			want: []string{"a false"},
+		},
+		"a deletion for want of replicas, which its webhook judges": {
+			chain: func(p *corev1.Pod) plan.Chain { return plan.Chain{{Verb: plan.Delete, Concern: plan.Scale, Before: p}} },
+		},
+		"labels": {
+			chain: func(p *corev1.Pod) plan.Chain { return plan.Chain{{Verb: plan.Update, Before: p, After: labelled(p)}} },
+		},
+		"a Pod of no budget": {
+			chain: func(p *corev1.Pod) plan.Chain {
+				return plan.Chain{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}
+			},
+			free: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			guard := &asked{}
+			b.Guard = guard
+			p := guardedPod(t, b, "a")
+			if tc.free {
+				p.Annotations = nil
+			}
+			b.run(t, plan.Stage{tc.chain(p)})
+			if diff := cmp.Diff(tc.want, guard.calls); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatABudgetHoldsWaits: nothing of it is written and nothing failed; others go on, but not what was to come after all of them.
+func TestWhatABudgetHoldsWaits(t *testing.T) {
+	b := newBench(t)
+	b.Guard = &asked{held: map[string]bool{"a": true, "c": true}}
+	var stage plan.Stage
+	for _, name := range []string{"a", "b", "c"} {
+		p := guardedPod(t, b, name)
+		stage = append(stage, plan.Chain{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2"), Event: "Updated", EventMessage: name, FailedEvent: "Failed"}})
+	}
+	outcome := b.run(t, stage, plan.Stage{create(b.pod("after"))})
+	if err := outcome.Err(); err != nil || outcome.Conflict() {
+		t.Errorf("error %v, conflict %t", err, outcome.Conflict())
+	}
+	if len(b.writes) != 1 || b.now("b").Spec.Containers[0].Image != "app:v2" {
+		t.Errorf("writes %v", b.writes)
+	}
+	if diff := cmp.Diff([]string{"Normal Updated b"}, b.emitted()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	want := []plan.Hold{{Why: "PodUnavailableBudget web lets no more of its Pods become unavailable now", Event: EventWaits, EventType: corev1.EventTypeNormal}}
+	if diff := cmp.Diff(want, outcome.Waits()); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
+// TestARefusedDeletionWaits: what the webhook of budgets refuses is none of the deletion's fault; what others refuse is.
+func TestARefusedDeletionWaits(t *testing.T) {
+	refusal := func(kind string) error {
+		err := apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "web", errors.New("no"))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "no"}}
+		return err
+	}
+	for kind, waits := range map[string]bool{keys.BudgetResource: true, "others": false} {
+		b := newBench(t)
+		b.before = func(string) error { return refusal(kind) }
+		outcome := b.run(t, plan.Stage{{{Verb: plan.Delete, Concern: plan.Scale, Before: b.stored(t, "a"), FailedEvent: "Failed"}}})
+		events := b.emitted()
+		if waited := outcome.Err() == nil && len(outcome.Waits()) == 1 && len(events) == 0; waited != waits {
+			t.Errorf("%s: error %v, waits %v, events %v", kind, outcome.Err(), outcome.Waits(), events)
+		}
+	}
+}
+
+// TestAGuardThatFailsIsAFailure: nothing is written without its word.
+func TestAGuardThatFailsIsAFailure(t *testing.T) {
+	b := newBench(t)
+	why := errors.New("no answer")
+	b.Guard = &asked{fails: why}
+	p := guardedPod(t, b, "a")
+	outcome := b.run(t, plan.Stage{{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}})
+	if !errors.Is(outcome.Err(), why) || len(b.writes) > 0 || len(outcome.Waits()) > 0 {
+		t.Errorf("error %v, writes %v, waits %v", outcome.Err(), b.writes, outcome.Waits())
+	}
+}

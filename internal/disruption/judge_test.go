@@ -1,0 +1,436 @@
+package disruption
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
+)
+
+// store is what an API server is to a judge: it stores a budget in versions, and takes a write only on top of the last one.
+type store struct {
+	client.Client
+	mu       sync.Mutex
+	versions []*v1beta1.PodUnavailableBudget
+	// meddle, if there is one, is done before each write, as by somebody else.
+	meddle        func(*store)
+	reads, writes int
+}
+
+func newStore(b *v1beta1.PodUnavailableBudget) *store {
+	s := &store{}
+	s.put(b)
+	return s
+}
+
+func (s *store) put(b *v1beta1.PodUnavailableBudget) {
+	stored := b.DeepCopy()
+	stored.ResourceVersion = strconv.Itoa(len(s.versions) + 1)
+	s.versions = append(s.versions, stored)
+}
+
+func (s *store) last() *v1beta1.PodUnavailableBudget { return s.versions[len(s.versions)-1] }
+
+func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	if key.Name != s.last().Name {
+		return notFound(key.Name)
+	}
+	s.last().DeepCopyInto(into.(*v1beta1.PodUnavailableBudget))
+	return nil
+}
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "podunavailablebudgets"}, name)
+}
+
+func (s *store) Status() client.SubResourceWriter { return statusOf{store: s} }
+
+type statusOf struct {
+	client.SubResourceWriter
+	store *store
+}
+
+func (w statusOf) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	s := w.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meddle != nil {
+		s.meddle(s)
+	}
+	text, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	var sent struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(text, &sent); err != nil {
+		return err
+	}
+	if sent.Metadata.ResourceVersion != s.last().ResourceVersion {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "podunavailablebudgets"}, o.GetName(), errors.New("changed"))
+	}
+	s.writes++
+	s.put(o.(*v1beta1.PodUnavailableBudget))
+	o.SetResourceVersion(s.last().ResourceVersion)
+	return nil
+}
+
+// cache is a reader that is behind by some versions.
+type cache struct {
+	client.Reader
+	store  *store
+	behind func() int
+	pdbs   []policyv1.PodDisruptionBudget
+}
+
+func (c *cache) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	if key.Name != c.store.last().Name {
+		return notFound(key.Name)
+	}
+	at := max(0, len(c.store.versions)-1-c.behind())
+	c.store.versions[at].DeepCopyInto(into.(*v1beta1.PodUnavailableBudget))
+	return nil
+}
+
+func (c *cache) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*policyv1.PodDisruptionBudgetList).Items = c.pdbs
+	return nil
+}
+
+var began = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+func budget(allowed int32) *v1beta1.PodUnavailableBudget {
+	one := intstr.FromInt32(allowed)
+	return &v1beta1.PodUnavailableBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
+		Spec:       v1beta1.PodUnavailableBudgetSpec{MaxUnavailable: &one},
+		Status: v1beta1.PodUnavailableBudgetStatus{
+			ObservedGeneration: 1, TotalReplicas: 20, DesiredAvailable: 20 - allowed, CurrentAvailable: 20, UnavailableAllowed: allowed,
+		},
+	}
+}
+
+func pod(n int, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: fmt.Sprintf("web-%d", n), CreationTimestamp: metav1.NewTime(began.Add(-time.Hour)),
+			Labels: map[string]string{"app": "web"}, Annotations: map[string]string{keys.RelatedBudget: "web"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// court is a judge with a store of its own.
+type court struct {
+	*store
+	*Judge
+	cache  *cache
+	survey Survey
+	now    time.Time
+	// surveys is how often the Pods were counted.
+	surveys int
+}
+
+func newCourt(b *v1beta1.PodUnavailableBudget) *court {
+	c := &court{store: newStore(b), now: began}
+	c.cache = &cache{store: c.store, behind: func() int { return 0 }}
+	c.Judge = New(Config{
+		Cached: c.cache, Live: c.store, Now: func() time.Time { return c.now }, Resizing: rules.ResizeIsOwn, Exempt: []string{"admin"},
+		Survey: func(context.Context, *v1beta1.PodUnavailableBudget) (Survey, error) {
+			c.surveys++
+			return c.survey, nil
+		},
+	})
+	return c
+}
+
+func TestPermit(t *testing.T) {
+	refuses := Verdict{Obstacle: Budget}
+	type outcome struct {
+		verdict               Verdict
+		reads, writes, counts int
+	}
+	for name, tc := range map[string]struct {
+		budget  func(*v1beta1.PodUnavailableBudget)
+		allowed int32
+		request Request
+		court   func(*court)
+		want    outcome
+	}{
+		"one is allowed": {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation}, want: outcome{writes: 1}},
+		"none is": {
+			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{verdict: refuses, reads: 1},
+		},
+		"the cache says none, and is behind": {
+			request: Request{Operation: v1beta1.PubEvictOperation},
+			court: func(c *court) {
+				c.put(budget(2))
+				c.cache.behind = func() int { return 1 }
+			},
+			want: outcome{reads: 1, writes: 1},
+		},
+		"a dry run is not recorded":       {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation, DryRun: true}},
+		"a dry run is judged":             {request: Request{Operation: v1beta1.PubEvictOperation, DryRun: true}, want: outcome{verdict: refuses, reads: 1}},
+		"a user who is exempt":            {request: Request{Operation: v1beta1.PubDeleteOperation, User: "admin"}},
+		"a Pod that is freed":             {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "T" })}},
+		"a Pod that is freed by no truth": {request: Request{Operation: v1beta1.PubEvictOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "yes" })}, want: outcome{verdict: refuses, reads: 1}},
+		"a Pod that is not ready":         {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Status.Conditions = nil })}},
+		"a Pod that is marked already":    {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Labels[keys.UnavailablePrefix+"x"] = "" })}},
+		"a Pod of no budget":              {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations = nil })}},
+		"a Pod of a budget that is gone": {
+			request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations[keys.RelatedBudget] = "gone" })},
+			want:    outcome{reads: 1},
+		},
+		"the first spelling of the annotation": {
+			request: Request{Operation: v1beta1.PubEvictOperation, Pod: pod(1, func(p *corev1.Pod) {
+				p.Annotations = map[string]string{keys.RelatedBudgetOld: "web"}
+			})},
+			want: outcome{verdict: refuses, reads: 1},
+		},
+		"the budget ignores the Pod": {
+			budget: func(b *v1beta1.PodUnavailableBudget) {
+				b.Spec.IgnoredPodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+			},
+			request: Request{Operation: v1beta1.PubDeleteOperation},
+		},
+		"the budget wants no Pods": {budget: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable = 0 }, request: Request{Operation: v1beta1.PubDeleteOperation}},
+		"the budget guards only against evictions": {budget: func(b *v1beta1.PodUnavailableBudget) {
+			b.Spec.ProtectOperations = []v1beta1.PubOperation{v1beta1.PubEvictOperation}
+		}, request: Request{Operation: v1beta1.PubDeleteOperation}},
+		"a resize is free unless it is said":        {request: Request{Operation: v1beta1.PubResizeOperation}},
+		"a resize is guarded where it is an update": {request: Request{Operation: v1beta1.PubResizeOperation}, court: func(c *court) { c.Resizing = rules.ResizeIsUpdate }, want: outcome{verdict: refuses, reads: 1}},
+		"the Pod is in the ledger":                  {budget: func(b *v1beta1.PodUnavailableBudget) { b.Status.UnavailablePods = ledger(began, "web-1") }, request: Request{Operation: v1beta1.PubDeleteOperation}},
+		"a former Pod of the name is in the ledger": {
+			budget: func(b *v1beta1.PodUnavailableBudget) {
+				b.Status.DisruptedPods = ledger(began.Add(-2*time.Hour), "web-1")
+			},
+			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{verdict: refuses, reads: 1},
+		},
+		"the ledger is full": {
+			allowed: 1, budget: func(b *v1beta1.PodUnavailableBudget) {
+				b.Status.DisruptedPods = map[string]metav1.Time{}
+				for i := range 2001 {
+					b.Status.DisruptedPods[fmt.Sprintf("other-%d", i)] = metav1.NewTime(began)
+				}
+			},
+			request: Request{Operation: v1beta1.PubDeleteOperation}, want: outcome{verdict: Verdict{Obstacle: Swamped}, reads: 1},
+		},
+		"the workload wants fewer by now": {
+			request: Request{Operation: v1beta1.PubDeleteOperation},
+			court: func(c *court) {
+				c.survey = Survey{Counts: rules.Counts{Total: 10, Desired: 9, Current: 20, Allowed: 11}}
+			},
+			want: outcome{reads: 1, writes: 1, counts: 1},
+		},
+		"the workload is gone and minAvailable is a number": {
+			request: Request{Operation: v1beta1.PubDeleteOperation},
+			court: func(c *court) {
+				c.survey = Survey{Counts: rules.Counts{Total: 0, Desired: 20, Current: 20}, Surplus: true}
+			},
+			want: outcome{reads: 1, counts: 1},
+		},
+		"the workload wants as many as before": {
+			request: Request{Operation: v1beta1.PubDeleteOperation},
+			court:   func(c *court) { c.survey = Survey{Counts: rules.Counts{Total: 20, Desired: 20, Current: 20}} },
+			want:    outcome{verdict: refuses, reads: 1, counts: 1},
+		},
+		"a budget whose numbers were never computed": {
+			budget: func(b *v1beta1.PodUnavailableBudget) { b.Status = v1beta1.PodUnavailableBudgetStatus{} }, request: Request{Operation: v1beta1.PubUpdateOperation},
+			court: func(c *court) { c.survey = Survey{Counts: rules.Counts{Total: 3, Desired: 3, Current: 3}} },
+			want:  outcome{verdict: refuses, reads: 1, counts: 1},
+		},
+		"a budget that changed": {
+			budget: func(b *v1beta1.PodUnavailableBudget) { b.Generation = 2 }, request: Request{Operation: v1beta1.PubUpdateOperation},
+			court: func(c *court) { c.survey = Survey{Counts: rules.Counts{Total: 3, Desired: 1, Current: 3, Allowed: 2}} },
+			want:  outcome{reads: 1, writes: 1, counts: 1},
+		},
+		"somebody else was first": {
+			allowed: 2, request: Request{Operation: v1beta1.PubUpdateOperation},
+			court: func(c *court) {
+				c.meddle = func(s *store) { s.meddle = nil; s.put(s.last()) }
+			},
+			want: outcome{reads: 1, writes: 1},
+		},
+		"somebody else took the last one": {
+			allowed: 1, request: Request{Operation: v1beta1.PubUpdateOperation},
+			court: func(c *court) {
+				c.meddle = func(s *store) { s.meddle = nil; s.put(budget(0)) }
+			},
+			want: outcome{verdict: refuses, reads: 1},
+		},
+		"somebody else is always first": {
+			allowed: 9, request: Request{Operation: v1beta1.PubUpdateOperation},
+			court: func(c *court) { c.meddle = func(s *store) { s.put(s.last()) } },
+			want:  outcome{verdict: Verdict{Obstacle: Contended}, reads: 4},
+		},
+		"Kubernetes would refuse the eviction": {
+			allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 0)} },
+			want: outcome{verdict: Verdict{Obstacle: Kubernetes, PodDisruptionBudget: "k"}},
+		},
+		"Kubernetes would let the Pod be evicted":       {allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 1)} }, want: outcome{writes: 1}},
+		"Kubernetes asks nobody else about a deletion":  {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 0)} }, want: outcome{writes: 1}},
+		"Kubernetes evicts no Pod that has two budgets": {allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 1), pdb("l", 1)} }, want: outcome{verdict: Verdict{Obstacle: Kubernetes, PodDisruptionBudget: "l"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := budget(tc.allowed)
+			if tc.budget != nil {
+				tc.budget(b)
+			}
+			c := newCourt(b)
+			if tc.court != nil {
+				tc.court(c)
+			}
+			if tc.request.Pod == nil {
+				tc.request.Pod = pod(1)
+			}
+			verdict, err := c.Permit(t.Context(), tc.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict.Budget = nil
+			if got := (outcome{verdict, c.reads, c.writes, c.surveys}); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			if recorded := rules.LedgerOf(&c.last().Status).Holds(tc.request.Pod); tc.want.writes > 0 && !recorded {
+				t.Errorf("the Pod is not in the ledger: %+v", c.last().Status)
+			}
+		})
+	}
+}
+
+func ledger(at time.Time, names ...string) map[string]metav1.Time {
+	out := map[string]metav1.Time{}
+	for _, name := range names {
+		out[name] = metav1.NewTime(at)
+	}
+	return out
+}
+
+func pdb(name string, allowed int32) policyv1.PodDisruptionBudget {
+	return policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}
+}
+
+// TestAResizeAndAnUpdateAreBackSoon: no deletion is waited for.
+func TestAResizeAndAnUpdateAreBackSoon(t *testing.T) {
+	for operation, deleted := range map[v1beta1.PubOperation]bool{
+		v1beta1.PubUpdateOperation: false, v1beta1.PubResizeOperation: false, v1beta1.PubDeleteOperation: true, v1beta1.PubEvictOperation: true,
+	} {
+		b := budget(1)
+		b.Spec.ProtectOperations = []v1beta1.PubOperation{operation}
+		c := newCourt(b)
+		if _, err := c.Permit(t.Context(), Request{Pod: pod(1), Operation: operation}); err != nil {
+			t.Fatal(err)
+		}
+		_, disrupted := c.last().Status.DisruptedPods["web-1"]
+		_, unavailable := c.last().Status.UnavailablePods["web-1"]
+		if disrupted != deleted || unavailable == deleted {
+			t.Errorf("%s: disrupted %t, unavailable %t", operation, disrupted, unavailable)
+		}
+	}
+}
+
+// TestAFailureIsNoPermission: an error of the API server is passed on.
+func TestAFailureIsNoPermission(t *testing.T) {
+	c := newCourt(budget(1))
+	c.Live = failing{c.store}
+	if verdict, err := c.Permit(t.Context(), Request{Pod: pod(1), Operation: v1beta1.PubDeleteOperation}); err == nil || !apierrors.IsInternalError(err) {
+		t.Errorf("verdict %v, error %v", verdict, err)
+	}
+}
+
+type failing struct{ *store }
+
+func (f failing) Status() client.SubResourceWriter { return failingStatus{} }
+
+type failingStatus struct{ client.SubResourceWriter }
+
+func (failingStatus) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return apierrors.NewInternalError(errors.New("etcd is away"))
+}
+
+// TestNeverMoreThanAllowed: judges of several processes, each with a cache that is behind, are asked all at once.
+func TestNeverMoreThanAllowed(t *testing.T) {
+	const judges, pods = 3, 40
+	for round := range 20 {
+		seed := rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 0))
+		allowed := int32(random.IntN(6))
+		s := newStore(budget(allowed))
+		var court []*Judge
+		for range judges {
+			lag := random.IntN(4)
+			court = append(court, New(Config{
+				Cached: &cache{store: s, behind: func() int { return lag }}, Live: s, Now: func() time.Time { return began }, Pause: time.Millisecond,
+				Survey: func(_ context.Context, b *v1beta1.PodUnavailableBudget) (Survey, error) {
+					return Survey{Counts: rules.CountsOf(&b.Status)}, nil
+				},
+			}))
+		}
+		granted := make([]bool, pods)
+		contended := make([]bool, pods)
+		var asking sync.WaitGroup
+		for n := range pods {
+			judge := court[random.IntN(judges)]
+			operation := []v1beta1.PubOperation{v1beta1.PubDeleteOperation, v1beta1.PubEvictOperation, v1beta1.PubUpdateOperation}[random.IntN(3)]
+			asking.Go(func() {
+				verdict, err := judge.Permit(context.Background(), Request{Pod: pod(n), Operation: operation})
+				if err != nil {
+					t.Errorf("Pod %d: %v", n, err)
+				}
+				granted[n], contended[n] = verdict.Allowed() && err == nil, verdict.Obstacle == Contended
+			})
+		}
+		asking.Wait()
+		got, gaveUp := int32(0), false
+		for n := range pods {
+			if granted[n] {
+				got++
+			}
+			gaveUp = gaveUp || contended[n]
+			if inLedger := rules.LedgerOf(&s.last().Status).Holds(pod(n)); inLedger != granted[n] {
+				t.Errorf("round %d, seed %d: Pod %d is granted: %t, in the ledger: %t", round, seed, n, granted[n], inLedger)
+			}
+		}
+		if got > allowed || got < allowed && !gaveUp {
+			t.Errorf("round %d, seed %d: %d were granted, %d are allowed", round, seed, got, allowed)
+		}
+		if left := s.last().Status.UnavailableAllowed; left != allowed-got {
+			t.Errorf("round %d, seed %d: %d are left, want %d", round, seed, left, allowed-got)
+		}
+	}
+}

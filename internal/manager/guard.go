@@ -1,0 +1,146 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/guard"
+	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
+	"github.com/seed-69ecc383/kruise/internal/disruption"
+	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
+)
+
+// theirWebhooks is the name of the validating webhook configuration.
+const theirWebhooks = "kruise-validating-webhook-configuration"
+
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that the API
+// server waits.
+const ledgerPause = 50 * time.Millisecond
+
+// judging fills in who judges what is done to Pods that budgets guard.
+func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
+	if s.judge, err = newJudge(ctx, mgr, live, *s); err != nil {
+		return err
+	}
+	if s.evictions, err = evictions(live, *s); err != nil || s.evictions == nil {
+		return err
+	}
+	return s.evictions.Add(mgr)
+}
+
+// newJudge returns the one judge of this process, for its webhook and its controllers; nil where budgets are asked about nothing.
+func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Judge, error) {
+	if s.budgetsOff() != "" {
+		return nil, nil
+	}
+	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
+			return nil, fmt.Errorf("following %T: %w", kind, err)
+		}
+	}
+	survey, err := survey(mgr, live)
+	if err != nil {
+		return nil, err
+	}
+	resizing := rules.ResizeIsUpdate
+	if s.gates.Enabled(features.InPlacePodVerticalScaling) {
+		resizing = rules.ResizeIsOwn
+	}
+	return disruption.New(disruption.Config{
+		Cached: mgr.GetCache(), Live: live, Survey: survey, Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+	}), nil
+}
+
+// exempt returns the names of users whose requests are not judged.
+func (o *Options) exempt() []string {
+	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
+}
+
+// guardOf returns what controllers ask before they take a Pod out of service; nil where budgets are not asked about updates.
+func (s settings) guardOf() apply.Guard {
+	if s.judge == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+		return nil
+	}
+	return disruption.Gate{Judge: s.judge}
+}
+
+// guardOptions returns what the webhook of Pods that budgets guard works with.
+func guardOptions(mgr ctrlmanager.Manager, live client.Client, s settings) (guard.Options, error) {
+	if s.judge == nil {
+		return guard.Options{}, nil
+	}
+	protection, err := guard.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
+	if err != nil {
+		return guard.Options{}, err
+	}
+	reports, err := guard.NewReports(guard.ReportOptions{
+		Registry: metrics.Registry, Log: protection, Now: time.Now,
+		Events: mgr.GetEventRecorderFor(guard.EventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
+	})
+	if err != nil {
+		return guard.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
+	}
+	return guard.Options{
+		Judge: s.judge, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
+		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
+	}, nil
+}
+
+// evictions returns what keeps the webhook for evictions true to the budgets; nil where evictions are not judged.
+func evictions(live client.Client, s settings) (*scoping.Evictions, error) {
+	if !s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) {
+		return nil, nil
+	}
+	_, validating, err := configurations(s.Webhook.PodNamespace)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(validating.Webhooks, func(w admissionv1.ValidatingWebhook) bool { return w.Name == scoping.Guarded })
+	if i < 0 || validating.Name != theirWebhooks {
+		return nil, fmt.Errorf("%s %s, as it is shipped, has no webhook %s", validating.Kind, validating.Name, scoping.Guarded)
+	}
+	return &scoping.Evictions{
+		Client: live, Configuration: validating.Name, Shipped: validating.Webhooks[i], Settle: learned, Pause: 10 * time.Millisecond, Now: time.Now,
+	}, nil
+}
+
+// survey returns how the numbers of a budget are computed anew.
+func survey(mgr ctrlmanager.Manager, live client.Client) (func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error), error) {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	surveyor := podunavailablebudget.Surveyor{Scales: observe.NewScales(live, kinds, time.Now), Now: time.Now}
+	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
+	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+		counts, surplus, err := surveyor.Count(ctx, reader, b)
+		return disruption.Survey{Counts: counts, Surplus: surplus}, err
+	}, nil
+}
+
+// wanted reads from a cache what is there, and live what is wanted: single workloads, which say how many Pods there should be.
+type wanted struct {
+	client.Reader
+	live client.Reader
+}
+
+// Get reads live.
+func (w wanted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return w.live.Get(ctx, key, into, options...)
+}
