@@ -78,6 +78,22 @@ func matters(before, after *corev1.Pod) bool {
 		!equality.Semantic.DeepEqual(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 }
 
+// changesOf returns how a change of a workload of a kind leads to the budgets that it concerns.
+func changesOf[T workload](a affected) func(ctx context.Context, before, after T) ([]name, error) {
+	return func(ctx context.Context, before, after T) ([]name, error) {
+		var none T
+		var was, is *observe.Workload
+		one := before
+		if before != none {
+			was = workloadOf(before)
+		}
+		if after != none {
+			is, one = workloadOf(after), after
+		}
+		return a.byWorkload(ctx, one, was, is)
+	}
+}
+
 // byWorkload returns the budgets of a workload whose number of replicas changes, or that comes or goes.
 func (a affected) byWorkload(ctx context.Context, one client.Object, was, is *observe.Workload) ([]name, error) {
 	if was != nil && is != nil && *was.Replicas == *is.Replicas && was.Deleting == is.Deleting {

@@ -83,21 +83,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 
 // workloads is the source of what changes about workloads of a kind.
 func workloads[T workload](watched cache.Cache, kind T, a affected) source.Source {
-	return source.Kind(watched, kind, loop.AffectedEvents(func(ctx context.Context, before, after T) ([]name, error) {
-		var none T
-		var was, is *observe.Workload
-		if before != none {
-			was = workloadOf(before)
-		}
-		if after != none {
-			is = workloadOf(after)
-		}
-		one := after
-		if one == none {
-			one = before
-		}
-		return a.byWorkload(ctx, one, was, is)
-	}))
+	return source.Kind(watched, kind, loop.AffectedEvents(changesOf[T](a)))
 }
 
 // deferred are sources that begin when the first budget is seen.
