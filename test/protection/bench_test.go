@@ -141,7 +141,7 @@ func refusedBy(err error, texts ...string) error {
 	}
 	for _, text := range append(texts, "pub unavailable allowed is negative", "PodUnavailableBudget web", keys.NoProtect) {
 		if !strings.Contains(err.Error(), text) {
-			return fmt.Errorf("%q does not say %q", err, text)
+			return fmt.Errorf("its text does not say %q: %w", text, err)
 		}
 	}
 	return nil
