@@ -155,6 +155,12 @@ func addressesAt(base string) []string {
 		}},
 	} {
 		for _, kind := range verb.kinds {
+			if kind == "podprobemarker" {
+				out = append(out, "vpod.kb.io "+base+"/validate-pod")
+			}
+			if kind == "sidecarset" && verb.name == "validate" {
+				out = append(out, "vpodunavailablebudget.kb.io "+base+"/validate-policy-kruise-io-podunavailablebudget")
+			}
 			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb.name[0], kind, base, verb.name, kind))
 		}
 		if verb.name == "mutate" {
