@@ -102,7 +102,7 @@ func (w admissionWorld) measureLoad(ctx context.Context, s settings, result *loa
 	}
 	profiled := make(<-chan error)
 	if s.profile != "" {
-		profiled = profile(ctx, pprofAddress, s.profile, time.Duration(float64(s.pods)/s.rate*float64(time.Second)))
+		profiled = w.profile(ctx, s.profile, time.Duration(float64(s.pods)/s.rate*float64(time.Second)))
 	}
 	used, err := w.using(func() error { return w.createAndCount(ctx, s, result) })
 	if err != nil {

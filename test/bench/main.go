@@ -71,7 +71,7 @@ func main() {
 	})
 	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load")
-	flag.StringVar(&s.profile, "profile", "", "file for the manager's CPU profile while Pods are created, for -kind load")
+	flag.StringVar(&s.profile, "profile", "", "file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // handling is the name of the manager's histogram of how long it takes over new Pods.
@@ -112,20 +115,32 @@ func (h histogram) quantiles() quantiles {
 	return quantiles{P50: 1000 * h.seconds(0.5), P99: 1000 * h.seconds(0.99)}
 }
 
-// profile stores the CPU profile of a process over some time in a file. It returns at once; what it waits for is told on the channel.
-func profile(ctx context.Context, address, file string, over time.Duration) <-chan error {
+// profile stores the CPU profiles of the manager and of the API server over some time, the latter in a second file with .server at its end. It
+// returns at once; what it waits for is told on the channel.
+func (w admissionWorld) profile(ctx context.Context, file string, over time.Duration) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- storeProfile(ctx, address, file, over) }()
+	go func() {
+		server := make(chan error, 1)
+		go func() {
+			authorized, err := rest.HTTPClientFor(w.Config)
+			if err == nil {
+				err = storeProfile(ctx, authorized, w.Config.Host, file+".server", over)
+			}
+			server <- err
+		}()
+		err := storeProfile(ctx, http.DefaultClient, "http://"+pprofAddress, file, over)
+		done <- errors.Join(err, <-server)
+	}()
 	return done
 }
 
-func storeProfile(ctx context.Context, address, file string, over time.Duration) error {
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, max(1, int(over.Seconds())))
+func storeProfile(ctx context.Context, from *http.Client, host, file string, over time.Duration) error {
+	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", host, max(1, int(over.Seconds())))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := from.Do(request)
 	if err != nil {
 		return fmt.Errorf("profiling: %w", err)
 	}
