@@ -99,10 +99,20 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	if l.Remember != nil {
 		l.Remember(seen, outcome)
 	}
+	wait, err := l.Statuses.Write(ctx, owner, l.Report(seen, decided, outcome))
 	if l.Apart != nil {
-		l.pace.note(owner, l.Now().Add(l.Apart(seen)))
+		l.pace.note(owner, l.Now().Add(untilNext(l.Apart(seen), wait)))
 	}
-	return l.report(ctx, owner, seen, decided, outcome)
+	return result(decided, outcome, wait, err)
+}
+
+// untilNext returns how long after a pass the next one begins at the earliest: when the status has its turn sooner, then. Owners whose turns follow
+// one another would otherwise write their statuses together, if only their passes are close.
+func untilNext(apart, statusWait time.Duration) time.Duration {
+	if statusWait > 0 {
+		return min(apart, statusWait)
+	}
+	return apart
 }
 
 // reader says what to look at the owner with; nil means that it is too early.
@@ -123,26 +133,25 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 	}
 }
 
-func (l *Loop[O, S]) report(ctx context.Context, owner O, seen S, decided plan.Plan, outcome apply.Outcome) (reconcile.Result, error) {
-	after := l.Report(seen, decided, outcome)
-	wait, err := l.Statuses.Write(ctx, owner, after)
-	if err = errors.Join(outcome.Err(), err); err != nil {
+// result says when to look again, and what went wrong: in the pass, or with the status.
+func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, statusErr error) (reconcile.Result, error) {
+	if err := errors.Join(outcome.Err(), statusErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	if decided.Problem != nil {
 		return reconcile.Result{}, reconcile.TerminalError(decided.Problem)
 	}
-	result := reconcile.Result{RequeueAfter: decided.Recheck}
+	next := reconcile.Result{RequeueAfter: decided.Recheck}
 	switch {
 	case outcome.Conflict():
 		wait = shortly
 	case len(outcome.Waits()) > 0 && (wait == 0 || wait > modestly):
 		wait = modestly
 	}
-	if wait > 0 && (result.RequeueAfter == 0 || wait < result.RequeueAfter) {
-		result.RequeueAfter = wait
+	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
+		next.RequeueAfter = wait
 	}
-	return result, nil
+	return next, nil
 }
 
 // Forget drops what is kept in memory of an owner that is gone.
