@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,13 +33,14 @@ type Catalog struct {
 
 	mu     sync.Mutex
 	byName map[string]*inject.Candidate
-	sorted atomic.Pointer[[]*inject.Candidate]
+	// all are those of byName, for readers.
+	all atomic.Pointer[inject.Candidates]
 }
 
 // NewCatalog returns a catalog that follows a cache, whose namespaces are kept as metadata. What the cache does not have yet is read live.
 func NewCatalog(ctx context.Context, informers cache.Cache, live client.Reader, system string) (*Catalog, error) {
 	c := &Catalog{cached: informers, live: live, system: system, byName: map[string]*inject.Candidate{}}
-	c.sorted.Store(&[]*inject.Candidate{})
+	c.all.Store(inject.NewCandidates())
 	informer, err := informers.GetInformer(ctx, &v1beta1.SidecarSet{})
 	if err != nil {
 		return nil, fmt.Errorf("following SidecarSets: %w", err)
@@ -79,7 +79,7 @@ func (c *Catalog) put(object any) {
 		return
 	}
 	c.byName[set.Name] = inject.NewCandidate(set)
-	c.sort()
+	c.publish()
 }
 
 // isSame reports whether two versions of a SidecarSet put the same into Pods. Annotations count: they make canaries, and don't raise the generation.
@@ -100,13 +100,12 @@ func (c *Catalog) remove(object any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byName, set.Name)
-	c.sort()
+	c.publish()
 }
 
-// sort puts the candidates in order for readers; the caller holds the lock.
-func (c *Catalog) sort() {
-	sorted := slices.SortedFunc(maps.Values(c.byName), func(a, b *inject.Candidate) int { return strings.Compare(a.Set.Name, b.Set.Name) })
-	c.sorted.Store(&sorted)
+// publish gives readers what has changed; the caller holds the lock.
+func (c *Catalog) publish() {
+	c.all.Store(inject.NewCandidates(slices.Collect(maps.Values(c.byName))...))
 }
 
 // Check reports whether the SidecarSets are known, as a readiness check.
@@ -116,11 +115,11 @@ func (c *Catalog) Check(*http.Request) error {
 }
 
 // Candidates implements Facts.
-func (c *Catalog) Candidates() ([]*inject.Candidate, error) {
+func (c *Catalog) Candidates() (*inject.Candidates, error) {
 	if !c.synced() {
 		return nil, errors.New("the SidecarSets are not known yet")
 	}
-	return *c.sorted.Load(), nil
+	return c.all.Load(), nil
 }
 
 // Namespace implements Facts. A namespace that was made a moment ago may not be in the cache yet.

@@ -28,11 +28,12 @@ import (
 // known is what a test knows of its cluster.
 type known struct {
 	candidates []*inject.Candidate
+	all        *inject.Candidates // of them, made by chainOf
 	namespace  map[string]string
 	revisions  []*appsv1.ControllerRevision
 }
 
-func (k known) Candidates() ([]*inject.Candidate, error) { return k.candidates, nil }
+func (k known) Candidates() (*inject.Candidates, error) { return k.all, nil }
 
 func (k known) Namespace(context.Context, string) (map[string]string, error) { return k.namespace, nil }
 
@@ -46,6 +47,7 @@ func (k known) Revision(_ context.Context, set *v1beta1.SidecarSet) (*appsv1.Con
 
 // chainOf returns the chain as the manager has it, with a clock that never stands still and names that count.
 func chainOf(k known) Chain {
+	k.all = inject.NewCandidates(k.candidates...)
 	clock, count := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 0
 	return Chain{Steps: []Step{
 		Sidecars(SidecarOptions{Facts: k, Now: func() time.Time {

@@ -17,8 +17,8 @@ import (
 
 // Facts is what injection knows of the cluster. Nothing of it is changed by those who get it.
 type Facts interface {
-	// Candidates returns all SidecarSets in the order of their names. It fails while they are not known yet.
-	Candidates() ([]*inject.Candidate, error)
+	// Candidates returns all SidecarSets. It fails while they are not known yet.
+	Candidates() (*inject.Candidates, error)
 	// Namespace returns the labels of a namespace.
 	Namespace(ctx context.Context, name string) (map[string]string, error)
 	// Revision returns the revision that a SidecarSet's injection strategy asks for. A Refusal says that there is none.
@@ -55,7 +55,7 @@ func (s *sidecars) run(ctx context.Context, subject *Subject) error {
 	if err != nil {
 		return err
 	}
-	matching, err := inject.Match(candidates, subject.Pod().Labels, func() (map[string]string, error) {
+	matching, err := candidates.Match(subject.Pod().Labels, func() (map[string]string, error) {
 		return s.Facts.Namespace(ctx, subject.Namespace)
 	})
 	if err != nil || len(matching) == 0 {

@@ -3,7 +3,6 @@ package scoping
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -28,7 +27,7 @@ type AwaitOptions struct {
 	Configuration string
 	Cached, Live  client.Reader
 	// Known returns the SidecarSets that are known here.
-	Known func() ([]*inject.Candidate, error)
+	Known func() (*inject.Candidates, error)
 }
 
 // Await returns a step that holds a Pod back until the SidecarSets that were stored before it are known here. It comes before the step that
@@ -96,5 +95,9 @@ func (o AwaitOptions) await(ctx context.Context, n note) error {
 
 func (o AwaitOptions) knows(n note) (bool, error) {
 	known, err := o.Known()
-	return slices.ContainsFunc(known, func(c *inject.Candidate) bool { return n.isSeenIn(c.Set) }), err
+	if err != nil {
+		return false, err
+	}
+	candidate := known.Named(n.Name)
+	return candidate != nil && n.isSeenIn(candidate.Set), nil
 }

@@ -65,12 +65,12 @@ func TestAPodWaitsForTheSidecarSetsBeforeIt(t *testing.T) {
 			w.must(w.keeper.Accept(context.Background(), nil, setOf("agent", "web")))
 			tc.before(w)
 			looks, live := 0, &reads{Reader: w.client}
-			step := Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: live, Known: func() ([]*inject.Candidate, error) {
+			step := Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: live, Known: func() (*inject.Candidates, error) {
 				looks++
 				if looks < tc.known {
-					return nil, nil
+					return inject.NewCandidates(), nil
 				}
-				return []*inject.Candidate{{Set: setOf("agent", "web")}}, nil
+				return inject.NewCandidates(&inject.Candidate{Set: setOf("agent", "web")}), nil
 			}})
 			if !created(context.Background(), t, step, tc.app) {
 				t.Error("the Pod is refused")
@@ -88,14 +88,14 @@ func TestAPodIsNotCreatedWithoutASidecarSetThatIsStored(t *testing.T) {
 	w.must(w.client.Create(context.Background(), setOf("agent", "web")))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	step := Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: w.client, Known: func() ([]*inject.Candidate, error) { return nil, nil }})
+	step := Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) { return inject.NewCandidates(), nil }})
 	if created(ctx, t, step, "web") {
 		t.Error("a Pod is let through although its SidecarSet is not known")
 	}
 	known := setOf("agent", "web")
 	known.Generation = 2
-	step = Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: w.client, Known: func() ([]*inject.Candidate, error) {
-		return []*inject.Candidate{{Set: known}}, nil
+	step = Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) {
+		return inject.NewCandidates(&inject.Candidate{Set: known}), nil
 	}})
 	if !created(context.Background(), t, step, "web") {
 		t.Error("a Pod is refused although a later version of its SidecarSet is known")

@@ -89,7 +89,7 @@ func TestWhatIsSelectedIsSent(t *testing.T) {
 					of[key] = value
 				}
 			}
-			matching, err := inject.Match(candidates, pod.Labels, func() (map[string]string, error) { return of, nil })
+			matching, err := inject.NewCandidates(candidates...).Match(pod.Labels, func() (map[string]string, error) { return of, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
