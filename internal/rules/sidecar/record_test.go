@@ -1,12 +1,14 @@
 package sidecar
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
@@ -117,4 +119,33 @@ func TestNotesThatCantBeRead(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestNotesAreReadAlike holds the look at the text alone against reading the JSON, in all forms that records have.
+func TestNotesAreReadAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+		name, hash := rapid.SampledFrom([]string{"log", "log-2", "a.log", "hash"}), rapid.SampledFrom([]string{"v1", "v2", "v12"})
+		records := map[string]any{}
+		for range rapid.IntRange(0, 4).Draw(t, "records") {
+			record := Record{
+				UpdateTimestamp: metav1.NewTime(now), Hash: hash.Draw(t, "hash"), SidecarSetName: name.Draw(t, "set"),
+				SidecarList: rapid.SliceOf(name).Draw(t, "sidecars"), ControllerRevision: hash.Draw(t, "revision"),
+			}
+			records[record.SidecarSetName] = record
+			if rapid.Bool().Draw(t, "oldest form") {
+				records[record.SidecarSetName] = record.Hash
+			}
+		}
+		write(p, keys.SidecarSetHash, records)
+		if rapid.Bool().Draw(t, "spaced") {
+			p.Annotations[keys.SidecarSetHash] = strings.ReplaceAll(p.Annotations[keys.SidecarSetHash], `":`, `" :`)
+		}
+		set, wanted := name.Draw(t, "looked for"), hash.Draw(t, "looked for hash")
+		record, err := recordIn(p, keys.SidecarSetHash, set)
+		want := err == nil && record.Hash == wanted
+		if got := notes(p, keys.SidecarSetHash, set, wanted); got != want {
+			t.Fatalf("%s: SidecarSet %s with hash %s is noted: %t, want %t", p.Annotations[keys.SidecarSetHash], set, wanted, got, want)
+		}
+	})
 }

@@ -132,16 +132,25 @@ func (t Target) Stand(p *corev1.Pod, now time.Time) Standing {
 }
 
 // notes reports whether a Pod notes this hash of the SidecarSet; one that can't be read notes none. Reading the JSON of thousands of Pods takes most of
-// a pass, so it is left out where the text alone tells: no other SidecarSet put sidecars into most Pods.
+// a pass, so it is left out where the text alone tells: in nearly all Pods.
 func notes(p *corev1.Pod, key, set, hash string) bool {
-	if !strings.Contains(p.Annotations[key], hash) {
+	text := p.Annotations[key]
+	if !strings.Contains(text, hash) {
 		return false
 	}
-	if p.Annotations[keys.SidecarSetInjectedList] == set {
+	if p.Annotations[keys.SidecarSetInjectedList] == set || hasPresentForm(text, set, hash) {
 		return true
 	}
 	record, err := recordIn(p, key, set)
 	return err == nil && record.Hash == hash
+}
+
+// hasPresentForm reports whether records in JSON have one of the SidecarSet with this hash, in the form in which such records are written now. Neither
+// string can stand in the text with these quotes for anything else, and a record holds no braces.
+func hasPresentForm(text, set, hash string) bool {
+	_, rest, found := strings.Cut(text, `"`+set+`":{`)
+	record, _, closed := strings.Cut(rest, "}")
+	return found && closed && strings.Contains(record, `"hash":"`+hash+`"`)
 }
 
 // Unfinished says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes too long. Recheck is
