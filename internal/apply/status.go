@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,22 +56,22 @@ func NewCrowdedStatuses(e *Executor, now func() time.Time, rate int) *Statuses {
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
 // status that speaks of a newer spec is never too early, nor is a final one.
 func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
-	patch, urgent, err := statusPatch(before, after)
+	content, urgent, err := statusChange(before, after)
 	if err != nil {
 		return 0, err
 	}
-	if patch == nil {
+	if content == nil {
 		s.leave(before.GetUID())
 		return 0, nil
 	}
-	if wait, err := s.wait(after, patch, urgent); wait > 0 || err != nil {
-		return wait, err
+	if wait := s.wait(after, string(content), urgent); wait > 0 {
+		return wait, nil
 	}
 	version := ""
 	if s.Exact {
 		version = before.GetResourceVersion()
 	}
-	encoded, err := json.Marshal(patch.on(version))
+	encoded, err := json.Marshal(statusPatch(before, content).on(version))
 	if err != nil {
 		return 0, fmt.Errorf("encoding the status of %s: %w", before.GetName(), err)
 	}
@@ -114,54 +115,56 @@ func (o operations) on(version string) operations {
 	return append(o, operation{Op: "replace", Path: "/metadata/resourceVersion", Value: version})
 }
 
-// statusPatch returns the JSON patch that makes the status that of after, or nil when it is that already, and whether it speaks of a newer
-// spec. It tests the UID, which the API server ignores in any other patch of a custom resource's status.
-func statusPatch(before, after plan.Object) (patch operations, urgent bool, err error) {
-	if equality.Semantic.DeepEqual(statusField(before), statusField(after)) {
-		return nil, false, nil // as at rest, and far cheaper than to compare what is written
-	}
-	was, err := statusOf(before)
-	if err != nil {
-		return nil, false, err
-	}
-	is, err := statusOf(after)
-	if err != nil {
-		return nil, false, err
-	}
-	if equality.Semantic.DeepEqual(was, is) {
-		return nil, false, nil
-	}
-	patch = operations{
+// statusPatch returns the JSON patch that makes this the status. It tests the UID, which the API server ignores in any other patch of a custom
+// resource's status.
+func statusPatch(before plan.Object, content json.RawMessage) operations {
+	return operations{
 		{Op: "test", Path: "/metadata/uid", Value: before.GetUID()},
-		{Op: "add", Path: "/status", Value: is},
+		{Op: "add", Path: "/status", Value: content},
 	}
-	return patch, is["observedGeneration"] != was["observedGeneration"], nil
 }
 
-// statusOf returns an object's status as JSON has it; nil for a kind without.
-func statusOf(object plan.Object) (map[string]any, error) {
-	status := statusField(object)
-	if status == nil {
-		return nil, nil
+// statusChange returns the status of after as JSON, or nil when that of before is the same, and whether it speaks of a newer spec.
+func statusChange(before, after plan.Object) (content json.RawMessage, urgent bool, err error) {
+	was, is := statusField(before), statusField(after)
+	if equality.Semantic.DeepEqual(was, is) {
+		return nil, false, nil // as at rest, and far cheaper than to compare what is written
 	}
+	stored, err := encodeStatus(before, was)
+	if err != nil {
+		return nil, false, err
+	}
+	content, err = encodeStatus(after, is)
+	if err != nil || bytes.Equal(stored, content) {
+		return nil, false, err
+	}
+	return content, observedGeneration(is) != observedGeneration(was), nil
+}
+
+func encodeStatus(object plan.Object, status any) (json.RawMessage, error) {
 	encoded, err := json.Marshal(status)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the status of %s: %w", object.GetName(), err)
 	}
-	var fields map[string]any
-	if err := json.Unmarshal(encoded, &fields); err != nil {
-		return nil, fmt.Errorf("decoding the status of %s: %w", object.GetName(), err)
-	}
-	return fields, nil
+	return encoded, nil
 }
 
 // statusField returns the status of an object in its Go type; nil for a kind without.
-func statusField(object plan.Object) any {
-	value := reflect.ValueOf(object)
-	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
+func statusField(object plan.Object) any { return fieldOf(object, "Status") }
+
+// observedGeneration returns the generation of the spec that a status speaks of; nil for a status that tells of none.
+func observedGeneration(status any) any { return fieldOf(status, "ObservedGeneration") }
+
+// fieldOf returns the field of a struct, or of the struct that a pointer leads to; nil for anything without it.
+func fieldOf(of any, name string) any {
+	value := reflect.ValueOf(of)
+	if value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	if value.Kind() != reflect.Struct {
 		return nil
 	}
-	field := value.Elem().FieldByName("Status")
+	field := value.FieldByName(name)
 	if !field.IsValid() {
 		return nil
 	}
@@ -169,11 +172,7 @@ func statusField(object plan.Object) any {
 }
 
 // wait returns how long it is too early for a status, and takes it for written if it is not.
-func (s *Statuses) wait(after plan.Object, patch operations, urgent bool) (time.Duration, error) {
-	status, err := json.Marshal(patch[len(patch)-1].Value)
-	if err != nil {
-		return 0, fmt.Errorf("encoding the status of %s: %w", after.GetName(), err)
-	}
+func (s *Statuses) wait(after plan.Object, status string, urgent bool) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owner, now := after.GetUID(), s.now()
@@ -183,17 +182,17 @@ func (s *Statuses) wait(after plan.Object, patch operations, urgent bool) (time.
 	}
 	urgent = urgent || final
 	if s.crowd != nil && !urgent {
-		if wait := s.crowd.wait(owner, string(status), now); wait > 0 {
-			return wait, nil
+		if wait := s.crowd.wait(owner, status, now); wait > 0 {
+			return wait
 		}
 	}
 	if wait := s.take(owner, now); wait > 0 && !urgent {
-		return wait, nil
+		return wait
 	}
 	if s.crowd != nil {
 		s.crowd.leave(owner)
 	}
-	return 0, nil
+	return 0
 }
 
 // leave notes that an owner's status is what is stored.
