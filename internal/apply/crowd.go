@@ -9,17 +9,20 @@ import (
 // glance is how soon a status that is kept back for the sake of others is looked at again.
 const glance = time.Second
 
+// window is how far back it is looked whether many statuses change: short enough that the first of a rush are few.
+const window = time.Second / 4
+
 // crowd keeps the statuses of many owners that all change at once within a rate. Each Pod that is created may change what several owners count: at
 // hundreds a second the API server would be busier with counts, which nobody can read that fast, than with the Pods.
 //
-// As long as no more than rate statuses change in a second, it keeps none back. With more, the owners whose status has changed take turns, rate of
+// As long as no more statuses change in a window than the rate allows, it keeps none back. With more, the owners whose status has changed take turns, rate of
 // them a second, and each writes what is true when its turn comes. When the rush is over, those that still wait write at the next glance: every
 // count is true within two seconds of the last change, as fast as the API server takes them.
 //
 // Example: at a rate of 30, the statuses of 300 owners that change all the time are up to ten seconds old.
 type crowd struct {
 	rate int
-	// recent are when the last changes were seen, at most rate of them, oldest first from the place of the next one.
+	// recent are when the last changes were seen, as many as the rate allows in a window, oldest first from the place of the next one.
 	recent []time.Time
 	place  int
 	// last is the last turn that was given away, and waiting are those who have one.
@@ -36,7 +39,7 @@ type turn struct {
 }
 
 func newCrowd(rate int) *crowd {
-	return &crowd{rate: rate, waiting: map[types.UID]turn{}, told: map[types.UID]int64{}}
+	return &crowd{rate: rate, recent: make([]time.Time, max(1, rate*int(window)/int(time.Second))), waiting: map[types.UID]turn{}, told: map[types.UID]int64{}}
 }
 
 // wait returns how long it is too early to write the status of an owner, which differs from the stored one.
@@ -62,18 +65,12 @@ func (c *crowd) wait(owner types.UID, status string, now time.Time) time.Duratio
 
 // change notes that a status has changed.
 func (c *crowd) change(now time.Time) {
-	if len(c.recent) < c.rate {
-		c.recent = append(c.recent, now)
-		return
-	}
 	c.recent[c.place] = now
-	c.place = (c.place + 1) % c.rate
+	c.place = (c.place + 1) % len(c.recent)
 }
 
-// isRush reports whether more statuses have changed in the last second than are to be written in one.
-func (c *crowd) isRush(now time.Time) bool {
-	return len(c.recent) == c.rate && now.Sub(c.recent[c.place]) < time.Second
-}
+// isRush reports whether more statuses have changed in the last window than are to be written in one.
+func (c *crowd) isRush(now time.Time) bool { return now.Sub(c.recent[c.place]) < window }
 
 // isNews reports whether a final status is the first of its generation. That all is done again after a Pod more has come is no news.
 func (c *crowd) isNews(owner types.UID, generation int64) bool {

@@ -44,7 +44,7 @@ func NewStatuses(e *Executor, now func() time.Time) *Statuses {
 	return &Statuses{executor: e, now: now, full: map[types.UID]time.Time{}}
 }
 
-// NewCrowdedStatuses returns Statuses for owners of which many may change at once. While more than rate of them change in a second, no more than
+// NewCrowdedStatuses returns Statuses for owners of which many may change at once. While they change faster than rate of them a second, no more than
 // that are written, each with what is true by then. Not kept back are statuses that speak of a newer spec, nor the first final one of each spec:
 // other than those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
 func NewCrowdedStatuses(e *Executor, now func() time.Time, rate int) *Statuses {
