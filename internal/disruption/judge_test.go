@@ -48,17 +48,17 @@ func TestPermit(t *testing.T) {
 		"a dry run is not recorded":       {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation, DryRun: true}},
 		"a dry run is judged":             {request: Request{Operation: v1beta1.PubEvictOperation, DryRun: true}, want: outcome{verdict: refuses, reads: 1}},
 		"a user who is exempt":            {request: Request{Operation: v1beta1.PubDeleteOperation, User: "admin"}},
-		"a Pod that is freed":             {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "T" })}},
-		"a Pod that is freed by no truth": {request: Request{Operation: v1beta1.PubEvictOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "yes" })}, want: outcome{verdict: refuses, reads: 1}},
-		"a Pod that is not ready":         {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Status.Conditions = nil })}},
-		"a Pod that is marked already":    {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Labels[keys.UnavailablePrefix+"x"] = "" })}},
-		"a Pod of no budget":              {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations = nil })}},
+		"a Pod that is freed":             {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "T" })}},
+		"a Pod that is freed by no truth": {request: Request{Operation: v1beta1.PubEvictOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "yes" })}, want: outcome{verdict: refuses, reads: 1}},
+		"a Pod that is not ready":         {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Status.Conditions = nil })}},
+		"a Pod that is marked already":    {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Labels[keys.UnavailablePrefix+"x"] = "" })}},
+		"a Pod of no budget":              {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations = nil })}},
 		"a Pod of a budget that is gone": {
-			request: Request{Operation: v1beta1.PubDeleteOperation, Pod: pod(1, func(p *corev1.Pod) { p.Annotations[keys.RelatedBudget] = "gone" })},
+			request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.RelatedBudget] = "gone" })},
 			want:    outcome{reads: 1},
 		},
 		"the first spelling of the annotation": {
-			request: Request{Operation: v1beta1.PubEvictOperation, Pod: pod(1, func(p *corev1.Pod) {
+			request: Request{Operation: v1beta1.PubEvictOperation, Pod: guarded(1, func(p *corev1.Pod) {
 				p.Annotations = map[string]string{keys.RelatedBudgetOld: "web"}
 			})},
 			want: outcome{verdict: refuses, reads: 1},
@@ -157,7 +157,7 @@ func TestPermit(t *testing.T) {
 				tc.court(c)
 			}
 			if tc.request.Pod == nil {
-				tc.request.Pod = pod(1)
+				tc.request.Pod = guarded(1)
 			}
 			verdict, err := c.Permit(t.Context(), tc.request)
 			if err != nil {
@@ -197,7 +197,7 @@ func TestAResizeAndAnUpdateAreBackSoon(t *testing.T) {
 		b := budget(1)
 		b.Spec.ProtectOperations = []v1beta1.PubOperation{operation}
 		c := newCourt(b)
-		if _, err := c.Permit(t.Context(), Request{Pod: pod(1), Operation: operation}); err != nil {
+		if _, err := c.Permit(t.Context(), Request{Pod: guarded(1), Operation: operation}); err != nil {
 			t.Fatal(err)
 		}
 		_, disrupted := c.last().Status.DisruptedPods["web-1"]
@@ -212,7 +212,7 @@ func TestAResizeAndAnUpdateAreBackSoon(t *testing.T) {
 func TestAFailureIsNoPermission(t *testing.T) {
 	c := newCourt(budget(1))
 	c.Live = failing{c.store}
-	if verdict, err := c.Permit(t.Context(), Request{Pod: pod(1), Operation: v1beta1.PubDeleteOperation}); err == nil || !apierrors.IsInternalError(err) {
+	if verdict, err := c.Permit(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation}); err == nil || !apierrors.IsInternalError(err) {
 		t.Errorf("verdict %v, error %v", verdict, err)
 	}
 }
@@ -252,7 +252,7 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 			judge := court[random.IntN(judges)]
 			operation := []v1beta1.PubOperation{v1beta1.PubDeleteOperation, v1beta1.PubEvictOperation, v1beta1.PubUpdateOperation}[random.IntN(3)]
 			asking.Go(func() {
-				verdict, err := judge.Permit(context.Background(), Request{Pod: pod(n), Operation: operation})
+				verdict, err := judge.Permit(context.Background(), Request{Pod: guarded(n), Operation: operation})
 				if err != nil {
 					t.Errorf("Pod %d: %v", n, err)
 				}
@@ -266,7 +266,7 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 				got++
 			}
 			gaveUp = gaveUp || contended[n]
-			if inLedger := rules.LedgerOf(&s.last().Status).Holds(pod(n)); inLedger != granted[n] {
+			if inLedger := rules.LedgerOf(&s.last().Status).Holds(guarded(n)); inLedger != granted[n] {
 				t.Errorf("round %d, seed %d: Pod %d is granted: %t, in the ledger: %t", round, seed, n, granted[n], inLedger)
 			}
 		}

@@ -133,7 +133,7 @@ func budget(allowed int32) *v1beta1.PodUnavailableBudget {
 	}
 }
 
-func pod(n int, change ...func(*corev1.Pod)) *corev1.Pod {
+func guarded(n int, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: fmt.Sprintf("web-%d", n), CreationTimestamp: metav1.NewTime(began.Add(-time.Hour)),
