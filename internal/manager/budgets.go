@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/features"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
 // budgetsOff returns the gates of PodUnavailableBudgets if all of them are off, so that none would be heeded; empty else.
@@ -26,11 +24,7 @@ func addBudgetController(mgr ctrlmanager.Manager, live client.Client, s settings
 	if s.budgetsOff() != "" {
 		return nil
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	options := podunavailablebudget.Options{Scales: observe.NewScales(live, kinds, time.Now)}
+	options := podunavailablebudget.Options{Scales: s.scales}
 	if s.evictions != nil {
 		options.InForce = s.evictions.InForce
 	}

@@ -35,6 +35,11 @@ const ledgerPause = 50 * time.Millisecond
 
 // judging fills in who judges what is done to Pods that budgets guard.
 func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
+	if s.budgetsOff() == "" {
+		if s.scales, err = scales(mgr, live); err != nil {
+			return err
+		}
+	}
 	if s.judge, err = newJudge(ctx, mgr, live, *s); err != nil {
 		return err
 	}
@@ -54,16 +59,12 @@ func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 			return nil, fmt.Errorf("following %T: %w", kind, err)
 		}
 	}
-	survey, err := survey(mgr, live)
-	if err != nil {
-		return nil, err
-	}
 	resizing := rules.ResizeIsUpdate
 	if s.gates.Enabled(features.InPlacePodVerticalScaling) {
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Survey: survey, Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Survey: survey(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 	}), nil
 }
 
@@ -120,18 +121,23 @@ func evictions(live client.Client, s settings) (*scoping.Evictions, error) {
 	}, nil
 }
 
-// survey returns how the numbers of a budget are computed anew.
-func survey(mgr ctrlmanager.Manager, live client.Client) (func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error), error) {
+// scales returns what says how many Pods workloads of any kind should have.
+func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error) {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	surveyor := podunavailablebudget.Surveyor{Scales: observe.NewScales(live, kinds, time.Now), Now: time.Now}
+	return observe.NewScales(live, kinds, time.Now), nil
+}
+
+// survey returns how the numbers of a budget are computed anew.
+func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+	surveyor := podunavailablebudget.Surveyor{Scales: s.scales, Now: time.Now}
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
 		counts, surplus, err := surveyor.Count(ctx, reader, b)
 		return disruption.Survey{Counts: counts, Surplus: surplus}, err
-	}, nil
+	}
 }
 
 // wanted reads from a cache what is there, and live what is wanted: single workloads, which say how many Pods there should be.

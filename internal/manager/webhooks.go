@@ -32,12 +32,15 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
 // settings are the options and the gates of one process.
 type settings struct {
 	Options
 	gates features.Set
+	// scales tells how many Pods workloads should have; nil where budgets are asked about nothing.
+	scales *observe.Scales
 	// judge decides what may be done to Pods that PodUnavailableBudgets guard; nil where they are asked about nothing.
 	judge *disruption.Judge
 	// evictions has the evictions in a namespace judged; nil where none are.
