@@ -132,7 +132,7 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 
 // survey returns how the numbers of a budget are computed anew.
 func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-	surveyor := podunavailablebudget.Surveyor{Scales: s.scales, Now: time.Now}
+	surveyor := podunavailablebudget.Surveyor{Scales: s.scales.Anew(), Now: time.Now}
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
 		counts, surplus, err := surveyor.Count(ctx, reader, b)

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,15 @@ type Scales struct {
 	live  client.SubResourceClientConstructor
 	kinds Kinds
 	now   func() time.Time
-	mu    sync.Mutex
-	read  map[scaleKey]scaleRead
+	// anew means that nothing stands.
+	anew bool
+	*readings
+}
+
+// readings are what was read.
+type readings struct {
+	mu sync.Mutex
+	of map[scaleKey]scaleRead
 }
 
 // Kinds tells what the API server serves.
@@ -48,32 +56,44 @@ type scaleRead struct {
 
 // NewScales returns Scales that have read nothing yet.
 func NewScales(live client.SubResourceClientConstructor, kinds Kinds, now func() time.Time) *Scales {
-	return &Scales{live: live, kinds: kinds, now: now, read: map[scaleKey]scaleRead{}}
+	return &Scales{live: live, kinds: kinds, now: now, readings: &readings{of: map[scaleKey]scaleRead{}}}
+}
+
+// Anew returns Scales that read each scale anew, for those who have to know what is wanted now. What they read stands for these.
+func (s *Scales) Anew() *Scales {
+	anew := *s
+	anew.anew = true
+	return &anew
 }
 
 // Get returns a workload by its scale; nil if there is none of that name. It does not say how many Pods it should have if its kind has no scale or is
 // not known, or if the manager may not read the scale.
 func (s *Scales) Get(ctx context.Context, namespace string, kind schema.GroupVersionKind, name string) (*Workload, error) {
 	key, now := scaleKey{kind, types.NamespacedName{Namespace: namespace, Name: name}}, s.now()
-	s.mu.Lock()
-	for old, known := range s.read {
-		if now.Sub(known.at) >= ScaleStands {
-			delete(s.read, old)
-		}
-	}
-	known, ok := s.read[key]
-	s.mu.Unlock()
-	if ok {
+	if known, ok := s.recall(key, now); ok && !s.anew {
 		return known.workload, nil
 	}
 	workload, err := s.ask(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.read[key] = scaleRead{workload: workload, at: now}
-	s.mu.Unlock()
+	s.keep(key, scaleRead{workload: workload, at: now})
 	return workload, nil
+}
+
+// recall returns what was read of a scale, and drops what does not stand any more.
+func (r *readings) recall(key scaleKey, now time.Time) (scaleRead, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(_ scaleKey, known scaleRead) bool { return now.Sub(known.at) >= ScaleStands })
+	known, ok := r.of[key]
+	return known, ok
+}
+
+func (r *readings) keep(key scaleKey, read scaleRead) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[key] = read
 }
 
 func (s *Scales) ask(ctx context.Context, key scaleKey) (*Workload, error) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,6 +92,16 @@ func TestAKindWithAScale(t *testing.T) {
 	e.counts("nobody", disruption.Counts{})
 	if c := meta.FindStatusCondition(e.budget("picker").Status.Conditions, v1beta1.ConditionSurplusPods); c == nil || c.Message != "there are 3 Pods where there should be 2" {
 		t.Errorf("the condition is %+v", c)
+	}
+	// Fewer are wanted, and whoever judges a deletion knows at once: of four Pods three may go.
+	before := owner.DeepCopy()
+	e.must(unstructured.SetNestedField(owner.Object, int64(3), "spec", "size"))
+	e.must(e.Client.Patch(e.ctx, owner, client.MergeFrom(before)))
+	for i := range 3 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: fmt.Sprintf("owned-%d", i)}}
+		if err := e.Client.Delete(e.ctx, p); err != nil {
+			t.Errorf("deletion %d after the scale: %v", i, err)
+		}
 	}
 }
 
