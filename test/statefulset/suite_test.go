@@ -233,16 +233,21 @@ func (e *env) deletePod(n int) {
 	e.must(e.Delete(e.ctx, &p))
 }
 
-// settled waits until the StatefulSet has just these Pods, as names of web- and images, all of them available, and its status says so.
+// settled waits until the StatefulSet has just these Pods, as names of web- and images, all of them available, and its status says so, and how many of
+// them are updated: a status follows its Pods by up to a second.
 func (e *env) settled(want ...string) *v1beta1.StatefulSet {
 	e.Helper()
 	var set *v1beta1.StatefulSet
 	e.eventually(fmt.Sprintf("there are %v", want), func() error {
 		set = e.set()
 		var got []string
+		var updated int32
 		for _, p := range e.allPods() {
 			if p.DeletionTimestamp != nil {
 				return fmt.Errorf("%s is on its way out", p.Name)
+			}
+			if p.Labels[appsv1.ControllerRevisionHashLabelKey] == set.Status.UpdateRevision {
+				updated++
 			}
 			got = append(got, strings.TrimPrefix(p.Name, "web-")+" "+strings.TrimPrefix(p.Spec.Containers[0].Image, "nginx:"))
 		}
@@ -251,7 +256,7 @@ func (e *env) settled(want ...string) *v1beta1.StatefulSet {
 		switch {
 		case !slices.Equal(got, want):
 			return fmt.Errorf("there are %v", got)
-		case s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n:
+		case s.ObservedGeneration != set.Generation || s.Replicas != n || s.AvailableReplicas != n || s.UpdatedReplicas != updated || s.UpdatedAvailableReplicas != updated:
 			return fmt.Errorf("the status is %+v at generation %d", s, set.Generation)
 		}
 		return nil
