@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -34,7 +33,7 @@ func (e *Events) after(owner plan.Object, a plan.Action, err error) {
 	switch {
 	case err == nil && a.Event != "":
 		e.recorder.Event(on, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
-	case err != nil && a.FailedEvent != "" && !apierrors.IsConflict(err) && !IsWaiting(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case a.FailedEvent != "" && IsFailure(err):
 		e.recorder.Event(on, corev1.EventTypeWarning, a.FailedEvent, a.FailedPrefix+err.Error())
 	}
 }

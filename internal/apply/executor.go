@@ -66,16 +66,21 @@ func (o Outcome) Conflict() bool {
 	return false
 }
 
-// Err joins the failures other than conflicts, than what waits for a budget, than those of optional writes, and than creations in a namespace that is on its way out; nil when
-// there are none.
+// Err joins the failures of all but optional writes; nil when there are none.
 func (o Outcome) Err() error {
 	var failures []error
 	for _, r := range o.Results {
-		if r.Err != nil && !r.Action.Optional && !apierrors.IsConflict(r.Err) && !IsWaiting(r.Err) && !apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) {
+		if !r.Action.Optional && IsFailure(r.Err) {
 			failures = append(failures, r.Err)
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// IsFailure reports whether the error of a write is one to tell of and to try again after: not a conflict, after which the next pass judges anew, nor
+// the wait for a budget, nor a creation in a namespace that is on its way out.
+func IsFailure(err error) bool {
+	return err != nil && !apierrors.IsConflict(err) && !IsWaiting(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // Run carries a plan out for its owner.

@@ -33,12 +33,13 @@ const theirWebhooks = "kruise-validating-webhook-configuration"
 // server waits.
 const ledgerPause = 50 * time.Millisecond
 
-// judging fills in who judges what is done to Pods that budgets guard.
+// judging fills in who judges what is done to Pods that budgets guard; nobody where budgets are asked about nothing.
 func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
-	if s.budgetsOff() == "" {
-		if s.scales, err = scales(mgr, live); err != nil {
-			return err
-		}
+	if s.budgetsOff() != "" {
+		return nil // nobody is asked, and evictions are judged for budgets only
+	}
+	if s.scales, err = scales(mgr, live); err != nil {
+		return err
 	}
 	if s.judge, err = newJudge(ctx, mgr, live, *s); err != nil {
 		return err
@@ -49,11 +50,8 @@ func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live cl
 	return s.evictions.Add(mgr)
 }
 
-// newJudge returns the one judge of this process, for its webhook and its controllers; nil where budgets are asked about nothing.
+// newJudge returns the one judge of this process, for its webhook and its controllers.
 func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Judge, error) {
-	if s.budgetsOff() != "" {
-		return nil, nil
-	}
 	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
 			return nil, fmt.Errorf("following %T: %w", kind, err)

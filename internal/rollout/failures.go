@@ -3,19 +3,16 @@ package rollout
 import (
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// Failures returns what failed under a concern, in words; empty when nothing did. Conflicts are no failures, nor is what
-// waits for a budget: the next pass judges anew.
+// Failures returns what failed under a concern, in words; empty when nothing did.
 func Failures(concern plan.Concern, p plan.Plan, done apply.Outcome) string {
 	var failures []error
 	for _, result := range done.Results {
 		under := result.Action.Concern == concern || (concern == plan.Rollout && result.Action.Concern == plan.Settle)
-		if under && result.Err != nil && !apierrors.IsConflict(result.Err) && !apply.IsWaiting(result.Err) {
+		if under && apply.IsFailure(result.Err) {
 			failures = append(failures, result.Err)
 		}
 	}

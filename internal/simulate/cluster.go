@@ -226,10 +226,8 @@ func fill(out, from client.Object) {
 }
 
 // specOf returns the object's field Spec, or nil where it has none.
-func specOf(object client.Object) any { return fieldOf(object, "Spec") }
-
-func fieldOf(object client.Object, name string) any {
-	if field := reflect.ValueOf(object).Elem().FieldByName(name); field.IsValid() {
+func specOf(object client.Object) any {
+	if field := reflect.ValueOf(object).Elem().FieldByName("Spec"); field.IsValid() {
 		return field.Interface()
 	}
 	return nil

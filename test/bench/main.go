@@ -42,7 +42,7 @@ type settings struct {
 	limit time.Duration
 	// start is how long simulated kubelets take to start containers.
 	start time.Duration
-	// rounds is how often creation and removal are measured, where containers take their time.
+	// rounds is how often creation, recreation and removal are measured, where containers take their time.
 	rounds int
 	// components are further flags of the control plane's components.
 	components []string
@@ -64,7 +64,7 @@ func main() {
 	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
 	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a half; only for -kind cloneset, the rest would take hours")
-	flag.IntVar(&s.rounds, "rounds", 5, "how often the contenders of -kind cloneset create and remove their Pods, taking turns; the median counts")
+	flag.IntVar(&s.rounds, "rounds", 5, "how often the contenders of -kind cloneset create, recreate and remove their Pods, taking turns; the median counts")
 	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
 		s.components = append(s.components, arg)
 		return nil
@@ -92,6 +92,9 @@ func (s settings) clusterArgs() []string {
 	}
 	if s.kind == "cloneset" {
 		args = append(args, "--sim-start", s.start.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
+	}
+	if s.profile != "" {
+		args = append(args, "--k8s-args", "kube-apiserver:--profiling=true")
 	}
 	for _, arg := range s.components {
 		args = append(args, "--k8s-args", arg)

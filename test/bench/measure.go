@@ -93,12 +93,16 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 			step{name: "in place", want: int32(b.pods), change: func() { w.inPlace(0); w.image("nginx:mainline") }},
 			step{name: "in place, grace 5 s", want: int32(b.pods), change: func() { w.inPlace(5); w.image("nginx:1.27") }})
 	}
-	steps = append(steps, step{name: "recreate", want: int32(b.pods), change: func() { w.environment("changed") }}, b.scaleIn(w))
+	steps = append(steps, b.recreate(w), b.scaleIn(w))
 	return b.walk(ctx, c, w, steps)
 }
 
 func (b *bench) create(w workload) step {
 	return step{name: "create", want: int32(b.pods), change: func() { w.replicas(int32(b.pods)) }}
+}
+
+func (b *bench) recreate(w workload) step {
+	return step{name: "recreate", want: int32(b.pods), change: func() { w.environment("changed") }}
 }
 
 func (b *bench) scaleIn(w workload) step {
@@ -131,7 +135,7 @@ func (b *bench) walk(ctx context.Context, c contender, w workload, steps []step)
 	return out, nil
 }
 
-// again has the contenders take turns in creating and removing Pods until there are so many rounds as are asked for, the first of which is measured
+// again has the contenders take turns in creating, recreating and removing Pods until there are so many rounds as are asked for, the first of which is measured
 // already, and puts the median rounds in the place of the first.
 func (b *bench) again(ctx context.Context, all []contender, first []measurement) ([]measurement, error) {
 	if b.kind != "cloneset" {
@@ -144,7 +148,7 @@ func (b *bench) again(ctx context.Context, all []contender, first []measurement)
 			if err != nil {
 				return first, err
 			}
-			measured, err := b.walk(ctx, c, w, []step{b.create(w), b.scaleIn(w)})
+			measured, err := b.walk(ctx, c, w, []step{b.create(w), b.recreate(w), b.scaleIn(w)})
 			rounds = append(rounds[:len(rounds):len(rounds)], measured...)
 			if err != nil {
 				return first, fmt.Errorf("measuring %s in round %d: %w", c.name, round, err)

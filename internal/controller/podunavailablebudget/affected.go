@@ -36,12 +36,15 @@ type affected struct{ observe.Workloads }
 
 // byPod returns the budgets whose numbers a change of a Pod may change, and those that may guard it from now on.
 func (a affected) byPod(ctx context.Context, before, after *corev1.Pod) ([]name, error) {
+	if !matters(before, after) {
+		return nil, nil
+	}
 	one := after
 	if one == nil {
 		one = before
 	}
 	budgets, err := a.Budgets(ctx, one.Namespace)
-	if err != nil || len(budgets) == 0 || !matters(before, after) {
+	if err != nil || len(budgets) == 0 {
 		return nil, err
 	}
 	chain, _, err := a.Chain(ctx, one)

@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // Candidates are SidecarSets, kept such that those which may select a Pod are found by the Pod's labels: of hundreds, mostly very few. They are
@@ -53,15 +54,14 @@ func (c *Candidate) asked() []label {
 	requirements, _ := c.selection.Requirements()
 	for i := range requirements {
 		r := &requirements[i]
-		switch r.Operator() {
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			var asked []label
-			for _, value := range r.ValuesUnsorted() {
-				asked = append(asked, label{r.Key(), value})
-			}
-			return asked
-		default: // met by Pods with many values, or with none
+		if !sidecar.NamesValues(r) {
+			continue
 		}
+		var asked []label
+		for _, value := range r.ValuesUnsorted() {
+			asked = append(asked, label{r.Key(), value})
+		}
+		return asked
 	}
 	return nil
 }

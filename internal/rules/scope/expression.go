@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // everyPod is the expression that is true of every Pod.
@@ -57,7 +59,7 @@ func disjunction(interests []Interest, coarse func(Interest) Interest) string {
 	values := map[string]map[string]bool{} // of each label
 	for _, full := range interests {
 		for _, r := range coarse(full).pods {
-			if isValue(r.Operator()) {
+			if sidecar.NamesValues(&r) {
 				add(values, r.Key(), r.ValuesUnsorted())
 			}
 		}
@@ -102,7 +104,7 @@ func add[K comparable](to map[K]map[string]bool, key K, values []string) {
 func mostVaried(requirements labels.Requirements, values map[string]map[string]bool) int {
 	best := -1
 	for i := range requirements {
-		if !isValue(requirements[i].Operator()) {
+		if !sidecar.NamesValues(&requirements[i]) {
 			continue
 		}
 		if best < 0 {
@@ -116,10 +118,6 @@ func mostVaried(requirements labels.Requirements, values map[string]map[string]b
 		}
 	}
 	return best
-}
-
-func isValue(o selection.Operator) bool {
-	return o == selection.In || o == selection.Equals || o == selection.DoubleEquals
 }
 
 // both joins two conditions, of which an empty one is always met.
@@ -144,7 +142,7 @@ func conjunction(requirements labels.Requirements, meets func(*labels.Requiremen
 func labelMeets(r *labels.Requirement) string {
 	values := slices.Sorted(maps.Keys(r.Values()))
 	switch o := r.Operator(); {
-	case isValue(o):
+	case sidecar.NamesValues(r):
 		return labelIn(r.Key(), values)
 	case o == selection.Exists:
 		return quote(r.Key()) + " in labels"
@@ -162,7 +160,7 @@ func labelIn(key string, values []string) string {
 // nameMeets returns the condition that the name of the namespace meets a requirement.
 func nameMeets(r *labels.Requirement) string {
 	oneOf := isOneOf("request.namespace", slices.Sorted(maps.Keys(r.Values())))
-	if isValue(r.Operator()) {
+	if sidecar.NamesValues(r) {
 		return oneOf
 	}
 	return "!(" + oneOf + ")"

@@ -138,7 +138,7 @@ func notes(p *corev1.Pod, key, set, hash string) bool {
 	if !strings.Contains(text, hash) {
 		return false
 	}
-	if p.Annotations[keys.SidecarSetInjectedList] == set || hasPresentForm(text, set, hash) {
+	if hasPresentForm(text, set, hash) {
 		return true
 	}
 	record, err := recordIn(p, key, set)
