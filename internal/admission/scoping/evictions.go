@@ -10,11 +10,8 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -116,8 +113,7 @@ func (k *Evictions) see(namespaces []string) {
 
 // keep brings the configuration in line with the budgets that are stored.
 func (k *Evictions) keep(ctx context.Context) error {
-	backoff := wait.Backoff{Duration: k.Pause, Factor: 2, Jitter: 1, Steps: mostTries}
-	return retry.RetryOnConflict(backoff, func() error { return k.try(ctx) })
+	return untilFirst(k.Pause, func() error { return k.try(ctx) })
 }
 
 func (k *Evictions) try(ctx context.Context) error {
@@ -125,7 +121,7 @@ func (k *Evictions) try(ctx context.Context) error {
 	if err := k.Client.Get(ctx, client.ObjectKey{Name: k.Configuration}, live); err != nil {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", k.Configuration, err)
 	}
-	// After the configuration, on top of whose version is written: so nobody takes back what another one has added meanwhile.
+	// After the configuration, on top of whose version is written: no budget that another one has added meanwhile is missed.
 	var budgets policyv1beta1.PodUnavailableBudgetList
 	if err := k.Client.List(ctx, &budgets); err != nil {
 		return fmt.Errorf("reading PodUnavailableBudgets: %w", err)
@@ -137,14 +133,11 @@ func (k *Evictions) try(ctx context.Context) error {
 	namespaces := slices.Sorted(maps.Keys(holding))
 	next := live.DeepCopy()
 	next.Webhooks = evictionHooks(live.Webhooks, k.Shipped, namespaces)
-	if !equality.Semantic.DeepEqual(live, next) {
-		err := k.Client.Patch(ctx, next, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) {
-			return err // as it is, so that it is tried again
-		}
-		if err != nil {
-			return fmt.Errorf("writing ValidatingWebhookConfiguration %s: %w", k.Configuration, err)
-		}
+	written, err := change(ctx, k.Client, live, next)
+	if err != nil {
+		return err
+	}
+	if written {
 		log.FromContext(ctx).Info("Changed whose evictions are sent", "namespaces", len(namespaces))
 	}
 	k.see(namespaces)

@@ -9,9 +9,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -20,9 +17,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
 )
-
-// mostTries is how often a write is tried on which others were first.
-const mostTries = 8
 
 // Keeper keeps the webhooks for Pods true to the SidecarSets.
 type Keeper struct {
@@ -84,8 +78,7 @@ type kept struct {
 // keep brings the configuration in line with the SidecarSets that are stored or on their way, and with one more, if there is one.
 func (k *Keeper) keep(ctx context.Context, more *note) (kept, error) {
 	var done kept
-	backoff := wait.Backoff{Duration: k.Pause, Factor: 2, Jitter: 1, Steps: mostTries}
-	err := retry.RetryOnConflict(backoff, func() (err error) {
+	err := untilFirst(k.Pause, func() (err error) {
 		done, err = k.try(ctx, more)
 		return err
 	})
@@ -124,17 +117,15 @@ func (k *Keeper) try(ctx context.Context, more *note) (kept, error) {
 		}
 	}
 	next, err := k.configuration(live, notes, asked(sets.Items, markers.Items, notes))
-	if err != nil || equality.Semantic.DeepEqual(live, next) {
+	if err != nil {
 		return done, err
 	}
-	done.widened = done.widened || more != nil && !equality.Semantic.DeepEqual(live.Webhooks, next.Webhooks)
-	err = k.Client.Patch(ctx, next, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return done, err // as it is, so that it is tried again
+	widens := more != nil && !equality.Semantic.DeepEqual(live.Webhooks, next.Webhooks)
+	written, err := change(ctx, k.Client, live, next)
+	if err != nil || !written {
+		return done, err
 	}
-	if err != nil {
-		return done, fmt.Errorf("writing MutatingWebhookConfiguration %s: %w", k.Configuration, err)
-	}
+	done.widened = done.widened || widens
 	log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(next.Webhooks), "sidecarSets", len(sets.Items), "podProbeMarkers", len(markers.Items), "onTheirWay", len(notes))
 	return done, nil
 }
