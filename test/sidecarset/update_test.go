@@ -272,23 +272,25 @@ func (e *env) passes() int {
 	return count
 }
 
-// perOwner is how many Pods each owner has; more of them are for measuring by hand.
-var perOwner = flag.Int("pods-per-owner", 3, "number of Pods of each of three owners in TestThePodsOfWorkloads")
+// ownedPods is how many Pods the owners have; more of them are for measuring by hand.
+var ownedPods = flag.Int("owned-pods", 9, "number of Pods that three owners share in TestThePodsOfWorkloads")
 
 // TestThePodsOfWorkloads updates a sidecar in the Pods of three kinds of owners, one of which updates its own containers in place at the same time.
 func TestThePodsOfWorkloads(t *testing.T) {
 	e := newEnv(t)
-	each, all := *perOwner, int32(3**perOwner)
-	limit := max(2, each*3/50)
+	all, each := int32(*ownedPods), *ownedPods/3
+	limit := max(2, *ownedPods/50)
 	e.newLog(fmt.Sprintf("{maxUnavailable: %d}", limit))
 	template := `template: {metadata: {labels: {app: web, owner: %[2]s}}, spec: {containers: [{name: app, image: "app:1"}]}}`
+	replicas := *ownedPods - 2*each // the first has what is left over
 	for _, text := range []string{
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: %[1]d, selector: {matchLabels: {owner: d}}, ` + template + "}}",
 		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: %[1]d, serviceName: s, podManagementPolicy: Parallel, selector: {matchLabels: {owner: s}}, ` + template + "}}",
 		`{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {replicas: %[1]d, selector: {matchLabels: {owner: c}}, updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly, maxUnavailable: 1}}, ` + template + "}}",
 	} {
 		name := text[strings.Index(text, "{name: ")+len("{name: "):][:1]
-		e.apply(fmt.Sprintf(text, each, name))
+		e.apply(fmt.Sprintf(text, replicas, name))
+		replicas = each
 	}
 	clones := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "c"}}
 	e.eventually("all Pods are ready", func() error { return e.ready(int(all)) })
