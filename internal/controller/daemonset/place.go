@@ -9,6 +9,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodeupdate"
+	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -60,21 +61,11 @@ func (m *member) use() nodeupdate.State {
 func (p *place) sort() {
 	slices.SortFunc(p.members, func(a, b *member) int {
 		return cmp.Or(
-			compareBools(pod.IsScheduled(b.pod), pod.IsScheduled(a.pod)),
+			order.FalseFirst(pod.IsScheduled(b.pod), pod.IsScheduled(a.pod)),
 			a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time),
 			cmp.Compare(a.pod.Name, b.pod.Name),
 		)
 	})
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // running returns the Pods that count as the node's.

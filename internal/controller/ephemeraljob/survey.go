@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
+	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -78,7 +79,7 @@ func (v *Survey) choose() {
 	slices.SortFunc(v.targets, func(a, b target) int { return byAge(a.pod, b.pod) })
 	slices.SortFunc(v.unfit, func(a, b unfit) int { return cmp.Compare(a.name, b.name) })
 	slices.SortFunc(candidates, func(a, b target) int {
-		return cmp.Or(compare(v.isRefused(a.pod), v.isRefused(b.pod)), compare(!pod.IsScheduled(a.pod), !pod.IsScheduled(b.pod)), byAge(a.pod, b.pod))
+		return cmp.Or(order.FalseFirst(v.isRefused(a.pod), v.isRefused(b.pod)), order.FalseFirst(!pod.IsScheduled(a.pod), !pod.IsScheduled(b.pod)), byAge(a.pod, b.pod))
 	})
 	if limit := v.Job.Spec.Replicas; limit != nil {
 		room := max(0, int(*limit)-len(v.targets))
@@ -91,18 +92,6 @@ func (v *Survey) choose() {
 func (v *Survey) isRefused(p *corev1.Pod) bool {
 	_, refused := v.Refused[p.UID]
 	return refused
-}
-
-// compare puts false before true.
-func compare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }
 
 func byAge(a, b *corev1.Pod) int {

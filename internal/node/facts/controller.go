@@ -23,6 +23,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/retry"
+	"github.com/seed-69ecc383/kruise/internal/node/work"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -54,12 +55,8 @@ func Scope(node string) map[client.Object]cache.ByObject {
 
 // Add adds the worker.
 func Add(mgr ctrlmanager.Manager, c Config) error {
-	life, end := context.WithCancel(context.Background()) // a container may take longer to stop than a look at its Pod
-	if err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		end()
-		return nil
-	})); err != nil {
+	life, err := work.Life(mgr) // a container may take longer to stop than a look at its Pod
+	if err != nil {
 		return err
 	}
 	w := &worker{

@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/retry"
+	"github.com/seed-69ecc383/kruise/internal/node/work"
 )
 
 const (
@@ -53,22 +53,12 @@ func Scope(node string) map[client.Object]cache.ByObject {
 
 // Add adds the worker.
 func Add(mgr ctrlmanager.Manager, c Config) error {
-	// One place is enough: what waits in it asks for a look at everything.
-	changes := make(chan event.GenericEvent, 1)
-	changed := func() {
-		select {
-		case changes <- event.GenericEvent{Object: &v1alpha1.NodePodProbe{}}:
-		default:
-		}
-	}
-	life, end := context.WithCancel(context.Background()) // questions outlive the look at the NodePodProbe that began them
-	if err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		end()
-		return nil
-	})); err != nil {
+	life, err := work.Life(mgr) // questions outlive the look at the NodePodProbe that began them
+	if err != nil {
 		return err
 	}
+	bell := work.NewBell()
+	changed := func() { bell.Ring(&v1alpha1.NodePodProbe{}) }
 	w := &worker{
 		Config: c, client: mgr.GetClient(), limiter: rate.NewLimiter(rate.Every(reportInterval), reportBurst),
 		tasks: newTasks(life, func() (runtime, error) { return c.Runtimes.Primary() }, changed, c.Now),
@@ -76,7 +66,7 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 	toOurs := handler.Funcs{GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) {
 		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: c.Node}}, gather)
 	}}
-	return ctrl.NewControllerManagedBy(mgr).Named("probe").For(&v1alpha1.NodePodProbe{}).WatchesRawSource(source.Channel(changes, toOurs)).
+	return ctrl.NewControllerManagedBy(mgr).Named("probe").For(&v1alpha1.NodePodProbe{}).WatchesRawSource(bell.Source(toOurs)).
 		WithOptions(controller.Options{RateLimiter: retry.Limiter()}).Complete(w)
 }
 

@@ -16,16 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/retry"
+	"github.com/seed-69ecc383/kruise/internal/node/work"
 )
 
 // The reasons of events.
@@ -64,15 +63,12 @@ func Scope(node string) map[client.Object]cache.ByObject {
 
 // Add adds the worker.
 func Add(mgr ctrlmanager.Manager, c Config) error {
-	// One place is enough: what waits in it asks for a look at everything.
-	changes := make(chan event.GenericEvent, 1)
-	changed := func() {
-		select {
-		case changes <- event.GenericEvent{Object: &v1beta1.NodeImage{}}:
-		default:
-		}
+	life, err := work.Life(mgr) // pulls outlive the look at the NodeImage that began them
+	if err != nil {
+		return err
 	}
-	life, end := context.WithCancel(context.Background()) // pulls outlive the look at the NodeImage that began them
+	bell := work.NewBell()
+	changed := func() { bell.Ring(&v1beta1.NodeImage{}) }
 	w := &worker{Config: c, client: mgr.GetClient(), limiter: rate.NewLimiter(rate.Every(reportInterval), reportBurst)}
 	w.rounds = newRounds(life, puller{
 		runtime: func() (images, error) { return c.Runtimes.Primary() },
@@ -90,14 +86,7 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 	toOurs := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: c.Node}}}
 	})
-	if err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		end()
-		return nil
-	})); err != nil {
-		return err
-	}
-	return ctrl.NewControllerManagedBy(mgr).Named("pull").For(&v1beta1.NodeImage{}).WatchesRawSource(source.Channel(changes, toOurs)).
+	return ctrl.NewControllerManagedBy(mgr).Named("pull").For(&v1beta1.NodeImage{}).WatchesRawSource(bell.Source(toOurs)).
 		WithOptions(controller.Options{RateLimiter: retry.Limiter()}).Complete(w)
 }
 

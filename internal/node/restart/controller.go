@@ -29,6 +29,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/retry"
+	"github.com/seed-69ecc383/kruise/internal/node/work"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
@@ -75,12 +76,8 @@ func Add(mgr ctrlmanager.Manager, c Config) error {
 		return fmt.Errorf("indexing requests by Pod: %w", err)
 	}
 	ended := make(chan event.GenericEvent, 64)
-	life, end := context.WithCancel(context.Background()) // jobs outlive the look at the request that began them
-	if err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		end()
-		return nil
-	})); err != nil {
+	life, err := work.Life(mgr) // jobs outlive the look at the request that began them
+	if err != nil {
 		return err
 	}
 	w := &worker{Config: c, client: mgr.GetClient(), jobs: newJobs(life, func(pod types.NamespacedName) {

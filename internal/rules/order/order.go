@@ -33,7 +33,7 @@ func Sort(candidates, all []*corev1.Pod, s Strategy) ([]*corev1.Pod, error) {
 	}
 	sorted = scatter(sorted, all, s.Scatter)
 	slices.SortStableFunc(sorted, func(a, b *corev1.Pod) int {
-		return compareBool(!isBegun(a), !isBegun(b))
+		return FalseFirst(!isBegun(a), !isBegun(b))
 	})
 	return sorted, nil
 }
@@ -46,13 +46,13 @@ func isBegun(p *corev1.Pod) bool {
 // ByWorth orders Pods by what their loss would cost, the least first: no node before a node, pending before unknown before running, not
 // ready before ready, ready for a shorter time first, then more restarts, then younger.
 func ByWorth(a, b *corev1.Pod) int {
-	return cmp.Or(ByPhase(a, b), compareBool(pod.IsReady(a), pod.IsReady(b)), ByAge(a, b))
+	return cmp.Or(ByPhase(a, b), FalseFirst(pod.IsReady(a), pod.IsReady(b)), ByAge(a, b))
 }
 
 // ByPhase orders Pods without a node before Pods with one, and then by phase.
 func ByPhase(a, b *corev1.Pod) int {
 	return cmp.Or(
-		compareBool(pod.IsScheduled(a), pod.IsScheduled(b)),
+		FalseFirst(pod.IsScheduled(a), pod.IsScheduled(b)),
 		cmp.Compare(phaseRank(a), phaseRank(b)),
 	)
 }
@@ -80,11 +80,11 @@ func ByAge(a, b *corev1.Pod) int {
 
 // laterFirst orders times, the latest first; none at all counts as the latest.
 func laterFirst(a, b time.Time) int {
-	return cmp.Or(compareBool(!a.IsZero(), !b.IsZero()), b.Compare(a))
+	return cmp.Or(FalseFirst(!a.IsZero(), !b.IsZero()), b.Compare(a))
 }
 
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
+// FalseFirst orders false before true.
+func FalseFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
