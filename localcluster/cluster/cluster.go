@@ -82,7 +82,7 @@ func Open(dir string) (*Cluster, error) {
 }
 
 // OpenOrCreate reads the cluster in dir, or founds one there. A folder with other things in it is refused: Down will
-// remove what it finds.
+// remove what it finds. What guests of an earlier cluster left there is none of these.
 func OpenOrCreate(dir string) (c *Cluster, created bool, err error) {
 	c, err = Open(dir)
 	if !errors.Is(err, ErrNotFound) {
@@ -96,7 +96,7 @@ func OpenOrCreate(dir string) (c *Cluster, created bool, err error) {
 		return nil, false, fmt.Errorf("reading %s: %w", dir, err)
 	}
 	for _, entry := range entries {
-		if entry.Name() != lockName {
+		if name := entry.Name(); name != lockName && name != guestsName {
 			return nil, false, fmt.Errorf("%s has other files in it (%s): choose an empty folder", dir, entry.Name())
 		}
 	}
@@ -140,13 +140,15 @@ func writeFile(path string, content []byte) error {
 	return nil
 }
 
-const lockName = "lock"
+const (
+	lockName   = "lock"
+	guestsName = "beside"
+)
 
-// entries are all that a cluster's folder may hold, which is also all that Down removes. What programs that run beside the
-// cluster keep in "beside" goes with it.
+// entries are all that a cluster's folder may hold, which is also all that Down removes.
 func entries() []string {
 	return []string{
-		"beside", "cluster.json", "cluster.json.new", "kubeconfig", "config", "etcd", "logs", "nodes", "pki", "registry", "run",
+		guestsName, "cluster.json", "cluster.json.new", "kubeconfig", "config", "etcd", "logs", "nodes", "pki", "registry", "run",
 		"volumes", lockName,
 	}
 }
@@ -178,6 +180,10 @@ func (c *Cluster) RegistryAddress() string {
 func (c *Cluster) Home() process.Home {
 	return process.Home{Run: c.path("run"), Logs: c.path("logs")}
 }
+
+// guests is where programs that run beside the cluster keep what they have: all of it goes with the cluster. One that holds a lock on its file
+// NAME.pid there while it runs, with its process id in it, which is that of its process group, too, goes before: it could write again what is removed.
+func (c *Cluster) guests() process.Home { return process.Home{Run: c.path(guestsName)} }
 
 func (c *Cluster) pki() pki.Folder { return pki.Folder(c.path("pki")) }
 

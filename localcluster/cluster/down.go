@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/seed-69ecc383/kruise/localcluster/process"
 )
 
 // Down ends every process of the cluster in dir and removes all it left. No cluster there is fine: found is then false.
@@ -33,8 +35,10 @@ func Down(ctx context.Context, dir string, progress Progress) (found bool, err e
 		return true, err
 	}
 	progress("Stopping all processes")
-	if err := c.stopAll(); err != nil {
-		return true, err
+	for _, home := range []process.Home{c.guests(), c.Home()} {
+		if err := stopAll(home); err != nil {
+			return true, err
+		}
 	}
 	progress("Removing " + c.Dir)
 	return true, c.remove()

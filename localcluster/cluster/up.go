@@ -48,7 +48,7 @@ func Up(ctx context.Context, dir string, change Change, progress Progress) (*Clu
 			return c, err
 		}
 		progress("Choosing other ports")
-		if err := c.stopAll(); err != nil {
+		if err := stopAll(c.Home()); err != nil {
 			return nil, err
 		}
 		if c.state.Ports, err = choosePorts(); err != nil {
@@ -152,15 +152,15 @@ func (c *Cluster) ensureProcess(spec process.Spec, watched *watch, progress Prog
 	return err
 }
 
-// stopAll ends every process that was ever started here.
-func (c *Cluster) stopAll() error {
-	names, err := c.Home().Names()
+// stopAll ends every process that has left traces in a home.
+func stopAll(home process.Home) error {
+	names, err := home.Names()
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, name := range names {
-		failed = append(failed, c.Home().Stop(name))
+		failed = append(failed, home.Stop(name))
 	}
 	return errors.Join(failed...)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -25,7 +24,8 @@ type ManagerOptions struct {
 	// WEBHOOK_HOST= the API server is to reach the manager through its Service, whose endpoints are the caller's affair.
 	Args, Env []string
 	// Detached lets the manager live on when the process that started it ends. One that was started so before, for the same folder, is
-	// replaced. It ends by itself when the cluster does.
+	// replaced. It holds a lock on the file named as Dir with .pid at its end, by which kruise-local ends it with the cluster if Dir is in folder
+	// beside of that.
 	Detached bool
 }
 
@@ -90,48 +90,62 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	m.cmd.Env = append(m.cmd.Env, o.Env...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if o.Detached {
-		m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := replace(filepath.Join(o.Dir, "pid"), binary); err != nil {
-			return nil, err
-		}
+	if !o.Detached {
+		return m, m.start()
 	}
-	if err := m.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the manager: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(o.Dir, "pid"), []byte(strconv.Itoa(m.cmd.Process.Pid)), 0o644); err != nil {
+	lock, err := replace(o.Dir + ".pid")
+	if err != nil {
 		return nil, err
 	}
-	go func() { m.exited <- m.cmd.Wait() }()
-	return m, nil
+	defer func() { _ = lock.Close() }() // the child holds it, too, and so the lock
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	m.cmd.ExtraFiles = []*os.File{lock}
+	if err := m.start(); err != nil {
+		return nil, err
+	}
+	_, err = lock.WriteString(strconv.Itoa(m.PID()))
+	return m, err
 }
 
-// replace ends the process whose id the file holds, if it still is one of the binary's.
-func replace(pidFile, binary string) error {
-	text, err := os.ReadFile(pidFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (m *Manager) start() error {
+	if err := m.cmd.Start(); err != nil {
+		return fmt.Errorf("starting the manager: %w", err)
 	}
-	pid, convErr := strconv.Atoi(string(text))
-	if err := errors.Join(err, convErr); err != nil {
-		return fmt.Errorf("looking for an earlier manager: %w", err)
+	go func() { m.exited <- m.cmd.Wait() }()
+	return nil
+}
+
+// replace ends the process that holds a lock on the file with its id, if one does, and returns the file, empty and locked.
+func replace(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	running := func() bool {
-		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		return err == nil && strings.HasPrefix(string(command), binary+"\x00")
-	}
-	if !running() {
-		return nil
-	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		return fmt.Errorf("ending an earlier manager: %w", err)
-	}
-	for deadline := time.Now().Add(20 * time.Second); running(); time.Sleep(50 * time.Millisecond) {
+	told := false
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return file, file.Truncate(0)
+		}
+		if pid := pidIn(path); pid > 0 && !told {
+			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return nil, errors.Join(fmt.Errorf("ending an earlier manager: %w", err), file.Close())
+			}
+			told = true
+		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("an earlier manager, process %d, does not end", pid)
+			return nil, errors.Join(fmt.Errorf("an earlier manager, process %d, does not end", pidIn(path)), file.Close())
 		}
 	}
-	return nil
+}
+
+// pidIn returns the process id in a file; zero while there is none.
+func pidIn(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(string(text)) // zero if it is not written yet
+	return pid
 }
 
 // WaitReady waits until the manager is ready.

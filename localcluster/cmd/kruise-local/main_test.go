@@ -278,12 +278,62 @@ func TestAComponentThatCannotStartIsReportedWithItsLog(t *testing.T) {
 	}
 }
 
-func TestWhatGuestsKeepGoesWithTheCluster(t *testing.T) {
+// TestGuestsGoWithTheCluster has a program beside the cluster that writes its files again and again.
+func TestGuestsGoWithTheCluster(t *testing.T) {
 	dir := clusterIn(t)
 	kruiseLocal(t, dir, "up", "--bare")
+	beside := filepath.Join(dir, "beside")
+	if err := os.MkdirAll(beside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(filepath.Join(beside, "manager.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	certs := filepath.Join(beside, "manager", "certs")
+	guest := exec.Command("sh", "-c", `while mkdir -p "$0" && echo key > "$0/key"; do sleep 0.01; done`, certs)
+	guest.ExtraFiles = []*os.File{lock}
+	guest.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := guest.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-guest.Process.Pid, syscall.SIGKILL) })
+	if _, err := lock.WriteString(strconv.Itoa(guest.Process.Pid)); err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+	eventually(t, func() string {
+		if _, err := os.Stat(filepath.Join(certs, "key")); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	kruiseLocal(t, dir, "down")
+	ended := make(chan error, 1)
+	go func() { ended <- guest.Wait() }()
+	select {
+	case err := <-ended:
+		if status, ok := guest.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+			t.Errorf("the guest ended by itself: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the guest still runs")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// TestTheRemainsOfGuestsAreInNobodysWay: one that did not go with its cluster has written late.
+func TestTheRemainsOfGuestsAreInNobodysWay(t *testing.T) {
+	dir := clusterIn(t)
 	if err := os.MkdirAll(filepath.Join(dir, "beside", "manager", "certs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	kruiseLocal(t, dir, "up", "--bare")
 	kruiseLocal(t, dir, "down")
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
