@@ -48,9 +48,10 @@ func TestSidecarsKeepWhatHasNeverHadDefaults(t *testing.T) {
 	grpc := func() *corev1.Probe {
 		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}}}
 	}
-	set := &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{Containers: []v1beta1.SidecarContainer{{Container: corev1.Container{
+	set := &v1beta1.SidecarSet{}
+	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{
 		Name: "a", Image: "a", StartupProbe: grpc(), LivenessProbe: grpc(),
-	}}}}}
+	}}}
 	if err := SidecarSet(set); err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +121,8 @@ func TestTheFirstSpellingOfTheStrategy(t *testing.T) {
 
 // TestBothVersionsHaveTheSameHash, or each write in the other version would make all Pods outdated.
 func TestBothVersionsHaveTheSameHash(t *testing.T) {
-	older := &v1alpha1.SidecarSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "log"},
-		Spec: v1alpha1.SidecarSetSpec{
-			Namespace:  "ns",
-			Containers: []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:1"}}},
-		},
-	}
+	older := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log"}, Spec: v1alpha1.SidecarSetSpec{Namespace: "ns"}}
+	older.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:1"}}}
 	var hub v1beta1.SidecarSet
 	convert.SidecarSetToHub(older, &hub)
 	if err := SidecarSetV1alpha1(older, nil); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
-	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -72,13 +71,13 @@ func (o StatefulSetOptions) written(ctx context.Context, asked admission.Request
 	return admission.Allowed("").WithWarnings(append(found.warnings, c.rival(ctx)...)...)
 }
 
-// decodeStatefulSet returns an object as this build understands it, and its template as it came.
+// decodeStatefulSet returns an object of either version, which have the same fields, and its template as it came.
 func decodeStatefulSet(from runtime.RawExtension) (*v1beta1.StatefulSet, map[string]any, error) {
 	u, err := request.Parse(from)
 	if err != nil {
 		return nil, nil, err
 	}
 	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-	set, _, err := meaning(u, convert.StatefulSetToHub)
+	set, err := request.Decode[v1beta1.StatefulSet](u)
 	return set, template, err
 }
