@@ -53,8 +53,6 @@ func rooms() []room {
 			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/loop"}, ours: []string{"internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
-		{packages: []string{"internal/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
-			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
@@ -64,6 +62,8 @@ func rooms() []room {
 		{packages: []string{"internal/node/cri"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},
 		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/features", "internal/logging", "internal/rules/...", "internal/node/..."},
 			others: []string{"..."}},
+		{packages: []string{"test/sim/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
+			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/features", "internal/logging", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }

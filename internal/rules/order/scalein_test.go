@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/test/build"
+	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
 // ready returns a Pod that has been ready on the node since Start.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/test/build"
+	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
 func TestOwnershipOf(t *testing.T) {
