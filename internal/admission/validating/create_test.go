@@ -125,12 +125,12 @@ func TestCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, version := range []struct {
-				object             string
-				set                edits
-				rolling, kind string
+				object  string
+				set     edits
+				rolling string
 			}{
-				{hub, tc.set, "rollingUpdate.", "rollingUpdate.podUpdatePolicy"},
-				{older, tc.older, "", "type"},
+				{hub, tc.set, "rollingUpdate."},
+				{older, tc.older, ""},
 			} {
 				set := version.set
 				if set == nil {
@@ -138,7 +138,7 @@ func TestCreate(t *testing.T) {
 				}
 				var want []string
 				for _, line := range tc.want {
-					want = append(want, strings.NewReplacer("ROLLING", version.rolling, "TYPE", version.kind).Replace(line))
+					want = append(want, strings.NewReplacer("ROLLING", version.rolling).Replace(line))
 				}
 				slices.Sort(want)
 				got := causes(ask(options(t), edit(t, version.object, set), nil))
