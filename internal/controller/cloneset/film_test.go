@@ -27,8 +27,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/simulate"
-	"github.com/seed-69ecc383/kruise/test/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
 var updateFilms = flag.Bool("update", false, "write the films anew instead of comparing them")
