@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import "time"
 
 // Builder collects the parts of a Plan.
 type Builder struct {
@@ -49,28 +45,6 @@ func (b *Builder) Recheck(wait time.Duration, why string) {
 		return
 	}
 	b.plan.Recheck, b.plan.RecheckWhy = wait, why
-}
-
-// TTL is the rule that an object is deleted a number of seconds after it has finished.
-type TTL struct {
-	// Finished is when it has finished; nil while it has not.
-	Finished *metav1.Time
-	// Seconds is how long it is kept; nil for ever.
-	Seconds *int32
-	Now     time.Time
-}
-
-// DeleteAfter adds the deletion of an object whose time to live is over, and asks for a pass by then if it is not.
-func (b *Builder) DeleteAfter(ttl TTL, deletion Action) {
-	if ttl.Finished == nil || ttl.Seconds == nil {
-		return
-	}
-	if wait := ttl.Finished.Add(time.Duration(*ttl.Seconds) * time.Second).Sub(ttl.Now); wait > 0 {
-		b.Recheck(wait, "ttlSecondsAfterFinished")
-		return
-	}
-	deletion.Verb, deletion.Concern, deletion.Why = Delete, Tidy, "ttlSecondsAfterFinished is over"
-	b.Do(deletion)
 }
 
 // Stop returns a plan that does nothing because the owner's spec can't be read, and says so.

@@ -66,9 +66,7 @@ func Plan(v State) plan.Plan {
 		// The garbage collector takes the jobs along.
 		return b.Plan()
 	case v.List.Status.CompletionTime != nil:
-		b.DeleteAfter(plan.TTL{
-			Finished: v.List.Status.CompletionTime, Seconds: v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished, Now: v.Now,
-		}, plan.Action{Before: v.List, AnyVersion: true, What: "delete the list"})
+		b.Expire(v.List, plan.TTL{Seconds: v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: v.List.Status.CompletionTime, Now: v.Now})
 		return b.Plan()
 	}
 	v.label(b)
