@@ -84,7 +84,9 @@ func isResync(before, after client.Object) bool {
 // owners asks for a pass whenever an owner changes, at once when its spec has, and calls forget when it is gone.
 func owners[O client.Object](owner O, concerns func(before, after O) bool, forget func(types.UID)) Watch {
 	events := OwnerEvents[O](forget)
-	concerned := func(before, after client.Object) bool { return concerns == nil || concerns(typed[O](before), typed[O](after)) }
+	concerned := func(before, after client.Object) bool {
+		return concerns == nil || concerns(typed[O](before), typed[O](after))
+	}
 	return Watch{Object: owner, Handler: handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
 			if concerned(nil, e.Object) {
