@@ -16,11 +16,11 @@ func BroadcastJob(job, old *v1beta1.BroadcastJob, o Options) {
 	fill(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
 	fillText(&spec.CompletionPolicy.Type, v1beta1.AlwaysComplete)
 	fillText(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
-	var before *corev1.PodTemplateSpec
-	if old != nil {
-		before = &old.Spec.Template
+	if old == nil {
+		jobTemplate(&spec.Template, nil, o)
+	} else {
+		jobTemplate(&spec.Template, &old.Spec.Template, o)
 	}
-	jobTemplate(&spec.Template, before, o)
 }
 
 // jobTemplate fills in the defaults of a new template. By them Pods run for ever, which no job allows: so the user has to say what becomes of a

@@ -3,7 +3,6 @@ package defaults
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
@@ -13,18 +12,7 @@ import (
 
 // SidecarSet fills in the defaults of set, and notes the hashes of its containers.
 func SidecarSet(set *v1beta1.SidecarSet) error {
-	return sidecarSet(&set.ObjectMeta, &set.Spec.SidecarSetBaseSpec)
-}
-
-// SidecarSetV1alpha1 does the same for the older version. It also copies the fields of the first releases to those that have taken
-// their place: where one of them was changed by this very request and its successor was not, or where the object is new and the successor is
-// not set. Old is what set replaces, nil for a new one.
-func SidecarSetV1alpha1(set, old *v1alpha1.SidecarSet) error {
-	firstSpelling(set, old)
-	return sidecarSet(&set.ObjectMeta, &set.Spec.SidecarSetBaseSpec)
-}
-
-func sidecarSet(meta *metav1.ObjectMeta, spec *v1beta1.SidecarSetBaseSpec) error {
+	spec := &set.Spec
 	fill(&spec.RevisionHistoryLimit, revisionHistoryLimit)
 	sidecars(spec.InitContainers, v1beta1.AfterAppContainerType)
 	sidecars(spec.Containers, v1beta1.BeforeAppContainerType)
@@ -41,10 +29,12 @@ func sidecarSet(meta *metav1.ObjectMeta, spec *v1beta1.SidecarSetBaseSpec) error
 	fillText(&strategy.Type, v1beta1.RollingUpdateSidecarSetStrategyType)
 	fill(&strategy.Partition, intstr.FromInt32(0))
 	fill(&strategy.MaxUnavailable, intstr.FromInt32(1))
-	return sidecar.Stamp(meta, spec)
+	return sidecar.Stamp(set)
 }
 
-func firstSpelling(set, old *v1alpha1.SidecarSet) {
+// SidecarSetFirstSpelling copies the fields of the first releases to those that have taken their place: where one of them was changed by this very
+// request and its successor was not, or where the object is new and the successor is not set. Old is what set replaces, nil for a new one.
+func SidecarSetFirstSpelling(set, old *v1alpha1.SidecarSet) {
 	limit, paused := FirstMaxUnavailable(set), set.Spec.Paused
 	now := &set.Spec.UpdateStrategy
 	if old == nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -67,17 +66,17 @@ func hashOf(value any) (string, error) {
 	return revision.Encode(hex.EncodeToString(sum[:])), nil
 }
 
-// Stamp notes the hashes of the present containers in the metadata of their SidecarSet.
-func Stamp(meta *metav1.ObjectMeta, spec *v1beta1.SidecarSetBaseSpec) error {
-	hashes, err := HashesOf(&v1beta1.SidecarSetSpec{SidecarSetBaseSpec: *spec})
+// Stamp notes the hashes of the present containers on the SidecarSet.
+func Stamp(set *v1beta1.SidecarSet) error {
+	hashes, err := HashesOf(&set.Spec)
 	if err != nil {
 		return err
 	}
-	if meta.Annotations == nil {
-		meta.Annotations = map[string]string{}
+	if set.Annotations == nil {
+		set.Annotations = map[string]string{}
 	}
-	meta.Annotations[keys.SidecarSetHash] = hashes.Full
-	meta.Annotations[keys.SidecarSetHashWithoutImage] = hashes.WithoutImage
+	set.Annotations[keys.SidecarSetHash] = hashes.Full
+	set.Annotations[keys.SidecarSetHashWithoutImage] = hashes.WithoutImage
 	return nil
 }
 

@@ -84,7 +84,7 @@ func AtRevision(set *v1beta1.SidecarSet, rev *appsv1.ControllerRevision) (*v1bet
 	out.Spec.Containers, out.Spec.InitContainers = stored.Spec.Containers, stored.Spec.InitContainers
 	out.Spec.ImagePullSecrets, out.Spec.Volumes = stored.Spec.ImagePullSecrets, stored.Spec.Volumes
 	out.Spec.PatchPodMetadata = stored.Spec.PatchPodMetadata
-	return out, Stamp(&out.ObjectMeta, &out.Spec.SidecarSetBaseSpec)
+	return out, Stamp(out)
 }
 
 // RevisionName returns the name of the revision of the present spec, whether or not it is stored yet.
