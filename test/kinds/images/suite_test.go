@@ -39,7 +39,7 @@ var shared = &scene.Site{Name: "images", Options: cluster.Options{Args: []string
 }}
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	scene.ParseFlags()
 	shared.Options.Nodes = 80 + *fleet
 	scene.Main(m, shared)
 }
