@@ -15,7 +15,7 @@ import (
 
 func TestInPlaceKeepsPods(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.inPlace("steady", 5)))
+	e.Must(e.Client.Create(e.Ctx, e.inPlace("steady", 5)))
 	e.settled("steady", 5, 5)
 	before := e.pods("steady")
 	h := e.record("steady")
@@ -80,7 +80,7 @@ func TestInPlaceWithGrace(t *testing.T) {
 	e.edit("graceful", image("nginx:mainline"))
 	pod := func() *corev1.Pod { return &e.pods("graceful")[0] }
 	var began time.Time
-	e.eventually("the Pod is NotReady with its old image and a planned update", func() error {
+	e.Eventually("the Pod is NotReady with its old image and a planned update", func() error {
 		p := pod()
 		_, planned := p.Annotations[keys.InPlaceUpdateGrace]
 		if !planned || p.Spec.Containers[0].Image != "nginx:alpine" || isReady(p) {
@@ -89,7 +89,7 @@ func TestInPlaceWithGrace(t *testing.T) {
 		began = time.Now()
 		return nil
 	})
-	e.eventually("the image changes", func() error {
+	e.Eventually("the image changes", func() error {
 		if got := pod().Spec.Containers[0].Image; got != "nginx:mainline" {
 			return fmt.Errorf("it is %s", got)
 		}
@@ -104,7 +104,7 @@ func TestInPlaceWithGrace(t *testing.T) {
 
 	t.Log("rolled back during the grace period, the Pod keeps its image, restarts nothing and is ready again")
 	e.edit("graceful", image("nginx:alpine"))
-	e.eventually("the next update is planned", func() error {
+	e.Eventually("the next update is planned", func() error {
 		if _, planned := pod().Annotations[keys.InPlaceUpdateGrace]; !planned {
 			return fmt.Errorf("it is not")
 		}
@@ -124,7 +124,7 @@ func TestMetadataChangesRestartNothing(t *testing.T) {
 	e := newEnv(t)
 	set := e.inPlace("labelled", 3)
 	set.Spec.Template.Annotations = map[string]string{"config": "1", "obsolete": "x"}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("labelled", 3, 3)
 	before := e.pods("labelled")
 	e.edit("labelled", func(set *v1beta1.CloneSet) {
@@ -149,7 +149,7 @@ func TestInPlaceOnly(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("strict", 3)
 	set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("strict", 3, 3)
 	before := uids(e.pods("strict"))
 	e.refused(e.tryEdit("strict", func(set *v1beta1.CloneSet) {

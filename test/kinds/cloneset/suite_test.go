@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +26,6 @@ import (
 // env is a namespace of a cluster, for one test.
 type env struct {
 	*scene.Env
-	ctx       context.Context
-	namespace string
 }
 
 // newEnv returns a namespace of the usual cluster; the test runs beside others.
@@ -41,36 +38,16 @@ func newEnvAt(t *testing.T, where *scene.Site) *env {
 	t.Helper()
 	t.Parallel()
 	at := where.Enter(t)
-	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at}
 	e.Describe = e.describe
 	return e
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) within(limit time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Within(limit, what, check)
-}
-
-func (e *env) always(duration time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
 func (e *env) describe() string {
 	var out strings.Builder
 	var sets v1beta1.CloneSetList
-	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.Namespace)); err != nil {
 		return err.Error()
 	}
 	for i := range sets.Items {
@@ -135,7 +112,7 @@ func (e *env) cloneSet(name string) *v1beta1.CloneSet {
 // edit changes a CloneSet as a user would, in v1beta1.
 func (e *env) edit(name string, change func(*v1beta1.CloneSet)) {
 	e.Helper()
-	e.must(e.tryEdit(name, change))
+	e.Must(e.tryEdit(name, change))
 }
 
 func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
@@ -143,7 +120,7 @@ func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		set := e.cloneSet(name)
 		change(set)
-		return e.Client.Update(e.ctx, set)
+		return e.Client.Update(e.Ctx, set)
 	})
 }
 
@@ -180,7 +157,7 @@ func (e *env) claims(name string) []corev1.PersistentVolumeClaim {
 	e.Helper()
 	set := e.cloneSet(name)
 	var list corev1.PersistentVolumeClaimList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	return slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool {
 		return c.DeletionTimestamp != nil || !metav1.IsControlledBy(&c, set)
 	})
@@ -193,7 +170,7 @@ func (e *env) patchPod(name string, change func(*corev1.Pod)) {
 	e.get(name, p)
 	before := p.DeepCopy()
 	change(p)
-	e.must(e.Client.Patch(e.ctx, p, client.MergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, p, client.MergeFrom(before)))
 }
 
 // settled waits until the CloneSet has seen its spec and all of replicas Pods are available, updated of them at the update revision, and no
@@ -201,7 +178,7 @@ func (e *env) patchPod(name string, change func(*corev1.Pod)) {
 func (e *env) settled(name string, replicas, updated int32) *v1beta1.CloneSet {
 	e.Helper()
 	var set *v1beta1.CloneSet
-	e.eventually(fmt.Sprintf("%s has %d Pods, %d of them updated, all available", name, replicas, updated), func() error {
+	e.Eventually(fmt.Sprintf("%s has %d Pods, %d of them updated, all available", name, replicas, updated), func() error {
 		set = e.cloneSet(name)
 		s := set.Status
 		got := []int32{s.Replicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedAvailableReplicas}
@@ -239,6 +216,6 @@ func uids(pods []corev1.Pod) []string {
 func convert[T any](e *env, o *unstructured.Unstructured) *T {
 	e.Helper()
 	out := new(T)
-	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out))
+	e.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out))
 	return out
 }

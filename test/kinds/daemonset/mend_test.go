@@ -15,7 +15,7 @@ func TestABrokenRolloutIsMended(t *testing.T) {
 			e.settled(6, 6)
 			r := e.watch()
 			e.edit(image("nginx:1.28-never-ready"))
-			e.eventually("the rollout is stuck at its budget", func() error {
+			e.Eventually("the rollout is stuck at its budget", func() error {
 				if s := e.set().Status; s.NumberAvailable != 4 || s.UpdatedNumberScheduled != 2 {
 					return fmt.Errorf("%d nodes are available, %d updated", s.NumberAvailable, s.UpdatedNumberScheduled)
 				}
