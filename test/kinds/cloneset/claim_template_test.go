@@ -58,7 +58,7 @@ func (e *env) growsAtTheOldRevision(partition *intstr.IntOrString) {
 
 func TestClaimTemplatesChangeAlongWithAnImage(t *testing.T) {
 	e := newEnv(t)
-	o := e.object(e.manifest("cloneset-claims.yaml"))
+	o := e.Manifest(e.manifest("cloneset-claims.yaml"))
 	e.Must(setNested(o, "InPlaceIfPossible", "spec", "updateStrategy", "type"))
 	e.Must(e.Client.Create(e.Ctx, o))
 	e.settled("sample-data", 5, 5)

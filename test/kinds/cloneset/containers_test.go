@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/dump"
@@ -52,7 +54,7 @@ func TestAnnotationInTheEnvironmentRestartsItsContainer(t *testing.T) {
 	e.edit("reads", annotate("app-config", "2"))
 	e.Eventually("the update has begun", func() error {
 		p := e.pods("reads")[0]
-		if p.Annotations["app-config"] != "2" || p.Labels[keys.LifecycleState] != "Updating" || isReady(&p) {
+		if p.Annotations["app-config"] != "2" || p.Labels[keys.LifecycleState] != "Updating" || scene.IsReady(&p) {
 			return fmt.Errorf("annotations are %v, state is %s", p.Annotations, p.Labels[keys.LifecycleState])
 		}
 		return nil
@@ -61,8 +63,8 @@ func TestAnnotationInTheEnvironmentRestartsItsContainer(t *testing.T) {
 		t.Errorf("the in-place record is %s", state)
 	}
 	e.Always(time.Second, "the Pod is out of service until the daemon speaks", func() error {
-		if p := e.pods("reads")[0]; isReady(&p) || p.Labels[keys.LifecycleState] != "Updating" {
-			return fmt.Errorf("ready %v, state %s", isReady(&p), p.Labels[keys.LifecycleState])
+		if p := e.pods("reads")[0]; scene.IsReady(&p) || p.Labels[keys.LifecycleState] != "Updating" {
+			return fmt.Errorf("ready %v, state %s", scene.IsReady(&p), p.Labels[keys.LifecycleState])
 		}
 		return nil
 	})
@@ -189,7 +191,7 @@ func TestPodIsOutOfServiceBeforeItsImageChanges(t *testing.T) {
 		for name, versions := range h.versions {
 			var course []string
 			for _, p := range versions {
-				moment := fmt.Sprintf("%s gate %s ready %v", p.Spec.Containers[0].Image, gate(p), isReady(p))
+				moment := fmt.Sprintf("%s gate %s ready %v", p.Spec.Containers[0].Image, gate(p), scene.IsReady(p))
 				if len(course) == 0 || course[len(course)-1] != moment {
 					course = append(course, moment)
 				}

@@ -149,7 +149,7 @@ func TestPodLostWhileAnotherWaitsForItsUpdateComesBackOldWithItsGate(t *testing.
 					return fmt.Errorf("Pods are %v", names(pods))
 				}
 				for i := range pods {
-					if !isReady(&pods[i]) {
+					if !scene.IsReady(&pods[i]) {
 						return fmt.Errorf("Pod %s is not", pods[i].Name)
 					}
 				}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -74,7 +76,7 @@ func (e *env) sameButImage(before, after *corev1.Pod, image string) {
 func TestInPlaceWithGrace(t *testing.T) {
 	e := newEnv(t)
 	text := strings.Replace(e.manifest("cloneset-inplace-grace.yaml"), "gracePeriodSeconds: 10", "gracePeriodSeconds: 5", 1)
-	e.create(strings.Replace(text, "replicas: 5", "replicas: 1", 1))
+	e.Make(strings.Replace(text, "replicas: 5", "replicas: 1", 1))
 	e.settled("graceful", 1, 1)
 	before := e.pods("graceful")[0]
 	e.edit("graceful", image("nginx:mainline"))
@@ -83,8 +85,8 @@ func TestInPlaceWithGrace(t *testing.T) {
 	e.Eventually("the Pod is NotReady with its old image and a planned update", func() error {
 		p := pod()
 		_, planned := p.Annotations[keys.InPlaceUpdateGrace]
-		if !planned || p.Spec.Containers[0].Image != "nginx:alpine" || isReady(p) {
-			return fmt.Errorf("planned %v, image %s, ready %v", planned, p.Spec.Containers[0].Image, isReady(p))
+		if !planned || p.Spec.Containers[0].Image != "nginx:alpine" || scene.IsReady(p) {
+			return fmt.Errorf("planned %v, image %s, ready %v", planned, p.Spec.Containers[0].Image, scene.IsReady(p))
 		}
 		began = time.Now()
 		return nil
@@ -112,8 +114,8 @@ func TestInPlaceWithGrace(t *testing.T) {
 	})
 	e.edit("graceful", image("nginx:mainline"))
 	e.settled("graceful", 1, 1)
-	if p := pod(); p.Spec.Containers[0].Image != "nginx:mainline" || !isReady(p) || p.UID != before.UID {
-		t.Errorf("image %s, ready %v, UID %s, was %s", p.Spec.Containers[0].Image, isReady(p), p.UID, before.UID)
+	if p := pod(); p.Spec.Containers[0].Image != "nginx:mainline" || !scene.IsReady(p) || p.UID != before.UID {
+		t.Errorf("image %s, ready %v, UID %s, was %s", p.Spec.Containers[0].Image, scene.IsReady(p), p.UID, before.UID)
 	}
 	if is, was := pod().Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; is.RestartCount != was.RestartCount || is.ContainerID != was.ContainerID {
 		t.Errorf("the container was restarted for a change that was taken back: %d restarts after %d", is.RestartCount, was.RestartCount)

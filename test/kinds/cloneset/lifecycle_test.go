@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,7 +63,7 @@ func (e *env) handOver(ctx context.Context, p *corev1.Pod) {
 
 func TestHooksByFinalizer(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-lifecycle.yaml"))
+	e.Make(e.manifest("cloneset-lifecycle.yaml"))
 	e.settled("hooked", 3, 3)
 	before := uids(e.pods("hooked"))
 	h := e.record("hooked")
@@ -111,7 +113,7 @@ func TestHooksByFinalizer(t *testing.T) {
 	e.edit("hooked", image("nginx:1.27"))
 	e.Always(time.Second, "a Pod in PreparingDelete is not updated", func() error {
 		p := &corev1.Pod{}
-		e.get(waiting, p)
+		e.Read(waiting, p)
 		if state := p.Labels[keys.LifecycleState]; state != "PreparingDelete" || p.Spec.Containers[0].Image != "nginx:mainline" {
 			return fmt.Errorf("it is in %s with %s", state, p.Spec.Containers[0].Image)
 		}
@@ -166,7 +168,7 @@ func TestStatesOfAWholeLife(t *testing.T) {
 	e.edit("lives", replicas(1))
 	e.Eventually("the Pod is ready, and waits for its preNormal hook", func() error {
 		pods := e.pods("lives")
-		if len(pods) != 1 || !isReady(&pods[0]) {
+		if len(pods) != 1 || !scene.IsReady(&pods[0]) {
 			return fmt.Errorf("Pods are %v", names(pods))
 		}
 		return nil
@@ -214,7 +216,7 @@ func TestHookByTwoLabels(t *testing.T) {
 	e.edit("labels", image("nginx:mainline"))
 	state("PreparingUpdate")
 	e.Eventually("the Pod is NotReady by its hook", func() error {
-		if p := e.pods("labels")[0]; isReady(&p) {
+		if p := e.pods("labels")[0]; scene.IsReady(&p) {
 			return fmt.Errorf("it is ready")
 		}
 		return nil

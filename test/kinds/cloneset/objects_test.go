@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,9 +91,6 @@ func (e *env) awaitCondition(name string, t v1beta1.CloneSetConditionType, want 
 		return nil
 	})
 }
-
-// cleanupContext is for what a test does after its own context has ended.
-func (e *env) cleanupContext() context.Context { return context.WithoutCancel(e.Ctx) }
 
 func setNested(o *unstructured.Unstructured, value any, path ...string) error {
 	return unstructured.SetNestedField(o.Object, value, path...)

@@ -13,7 +13,7 @@ import (
 func TestUpdateByWeight(t *testing.T) {
 	e := newEnv(t)
 	text := strings.Replace(e.manifest("cloneset-order.yaml"), "replicas: 10", "replicas: 6", 1)
-	e.create(strings.Replace(text, "updateStrategy:", "updateStrategy:\n    type: InPlaceIfPossible\n    maxUnavailable: 1", 1))
+	e.Make(strings.Replace(text, "updateStrategy:", "updateStrategy:\n    type: InPlaceIfPossible\n    maxUnavailable: 1", 1))
 	e.settled("ordered", 6, 6)
 	order := e.labelAll("ordered", "test-key", "", "bar", "foo", "", "bar", "foo")
 	h := e.record("ordered")

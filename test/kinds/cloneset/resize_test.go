@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
@@ -52,7 +54,7 @@ func TestResizeInPlaceRestartsNothing(t *testing.T) {
 	h.read(func(h *history) {
 		for name, versions := range h.versions {
 			for _, p := range versions {
-				if !isReady(p) {
+				if !scene.IsReady(p) {
 					t.Fatalf("Pod %s was not ready while it was resized: %+v", name, p.Status.Conditions)
 				}
 			}
@@ -98,7 +100,7 @@ func TestResizeThatRestartsTakesThePodOutOfServiceFirst(t *testing.T) {
 	h.read(func(h *history) {
 		for _, p := range h.versions[after.Name] {
 			changed := p.Spec.Containers[0].Resources.Limits.Memory().String() != "128Mi"
-			if changed && p.Labels[keys.LifecycleState] == string(pub.LifecycleStateUpdating) && isReady(p) {
+			if changed && p.Labels[keys.LifecycleState] == string(pub.LifecycleStateUpdating) && scene.IsReady(p) {
 				t.Errorf("the Pod was in service while it was changed: %+v", p.Status.Conditions)
 			}
 		}

@@ -27,7 +27,7 @@ func TestRevisionIsStoredToTheByte(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t)
-			o := e.object(e.manifest("cloneset-basic.yaml"))
+			o := e.Manifest(e.manifest("cloneset-basic.yaml"))
 			o.SetAPIVersion("apps.kruise.io/" + version)
 			e.Must(e.Client.Create(e.Ctx, o))
 			e.settled("sample", 5, 5)
@@ -35,7 +35,7 @@ func TestRevisionIsStoredToTheByte(t *testing.T) {
 				t.Errorf("revisions are %v", got)
 			}
 			revision := &appsv1.ControllerRevision{}
-			e.get("sample-d4d4fb5bd", revision)
+			e.Read("sample-d4d4fb5bd", revision)
 			if got := revision.Labels["controller.kubernetes.io/hash"]; got != "d4d4fb5bd" {
 				t.Errorf("the label of the hash is %s", got)
 			}
@@ -73,7 +73,7 @@ func TestRevisionNameIsTaken(t *testing.T) {
 		Data:       runtime.RawExtension{Raw: []byte(`{"taken":true}`)},
 		Revision:   1,
 	}))
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	if set.Status.CollisionCount == nil || *set.Status.CollisionCount != 1 || set.Status.UpdateRevision == "sample-d4d4fb5bd" {
 		t.Errorf("collision count is %v, update revision %s", set.Status.CollisionCount, set.Status.UpdateRevision)
@@ -96,7 +96,7 @@ func TestRoundTripThroughTheOlderVersion(t *testing.T) {
 	}
 	e.Must(e.Client.Create(e.Ctx, set))
 	before := e.cloneSet("kept").Spec
-	older := e.object("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
+	older := e.Manifest("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
 	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
 		older.SetLabels(map[string]string{"edited": "true", keys.ScalingExcludePreparingDelete: "true"})

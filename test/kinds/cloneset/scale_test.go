@@ -20,7 +20,7 @@ import (
 
 func TestBasicManifest(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	if set.Status.UpdateRevision != "sample-d4d4fb5bd" || set.Status.CurrentRevision != "sample-d4d4fb5bd" {
 		t.Errorf("update and current revision are %s and %s, want sample-d4d4fb5bd", set.Status.UpdateRevision, set.Status.CurrentRevision)
@@ -58,7 +58,7 @@ func TestBasicManifest(t *testing.T) {
 
 func TestClaimsManifest(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-claims.yaml"))
+	e.Make(e.manifest("cloneset-claims.yaml"))
 	e.settled("sample-data", 5, 5)
 	e.claimPerPod("sample-data", 5)
 
@@ -66,7 +66,7 @@ func TestClaimsManifest(t *testing.T) {
 	victim := e.pods("sample-data")[0]
 	claimName := "data-vol-" + victim.Name
 	before := &corev1.PersistentVolumeClaim{}
-	e.get(claimName, before)
+	e.Read(claimName, before)
 	e.Must(e.Client.Delete(e.Ctx, &victim))
 	e.Eventually("another Pod has the same name", func() error {
 		for _, p := range e.pods("sample-data") {
@@ -78,7 +78,7 @@ func TestClaimsManifest(t *testing.T) {
 	})
 	e.settled("sample-data", 5, 5)
 	after := &corev1.PersistentVolumeClaim{}
-	e.get(claimName, after)
+	e.Read(claimName, after)
 	if before.UID != after.UID {
 		t.Errorf("claim %s is another one: %s, was %s", claimName, after.UID, before.UID)
 	}
@@ -123,7 +123,7 @@ func (e *env) claimPerPod(name string, number int) {
 
 func TestClaimsAreNotReusedByDefault(t *testing.T) {
 	e := newEnv(t)
-	o := e.object(e.manifest("cloneset-claims.yaml"))
+	o := e.Manifest(e.manifest("cloneset-claims.yaml"))
 	set := convert[v1beta1.CloneSet](e, o)
 	set.APIVersion = "apps.kruise.io/v1beta1"
 	e.Must(e.Client.Create(e.Ctx, set))
@@ -146,12 +146,12 @@ func TestClaimsAreNotReusedByDefault(t *testing.T) {
 
 func TestStuckPodGivesUpItsClaims(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-claims.yaml"))
+	e.Make(e.manifest("cloneset-claims.yaml"))
 	e.settled("sample-data", 5, 5)
 	victim := e.pods("sample-data")[0]
 	e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "example.io/stuck") })
 	e.Cleanup(func() {
-		e.Ctx = e.cleanupContext()
+		e.Ctx = e.Afterwards()
 		e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = nil })
 	})
 	e.Must(e.Client.Delete(e.Ctx, &victim))
@@ -172,7 +172,7 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	text := strings.Replace(e.manifest("cloneset-scale-in.yaml"), "podsToDelete: [chosen-9m4hp]", "{}", 1)
 	text = strings.Replace(text, "  scaleStrategy:\n    {}\n", "", 1)
 	text = strings.Replace(text, "replicas: 4", "replicas: 5", 1)
-	e.create(text)
+	e.Make(text)
 	e.settled("chosen", 5, 5)
 
 	t.Log("named with fewer replicas, exactly that Pod goes")
@@ -210,7 +210,7 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	t.Log("a name that is no Pod's is refused, in both versions")
 	e.refused(e.tryEdit("chosen", func(set *v1beta1.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{"chosen-9m4hp"} }),
 		"spec.scaleStrategy.podsToDelete", "chosen-9m4hp")
-	older := e.object(text)
+	older := e.Manifest(text)
 	e.refused(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
 		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
 		e.Must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
@@ -230,7 +230,7 @@ func (e *env) listIsEmpty(name string) {
 
 func TestScaleSubresource(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
 	e.Must(e.Client.SubResource("scale").Update(e.Ctx, set, client.WithSubResourceBody(scale)))
@@ -313,7 +313,7 @@ func TestReleasedPodIsReplaced(t *testing.T) {
 	e.patchPod(stray, func(p *corev1.Pod) { p.Labels["app"] = "elsewhere" })
 	e.Eventually("the Pod belongs to nobody and another took its place", func() error {
 		p := &corev1.Pod{}
-		e.get(stray, p)
+		e.Read(stray, p)
 		if owner := metav1.GetControllerOf(p); owner != nil {
 			return fmt.Errorf("%s is controlled by %s", stray, owner.Name)
 		}

@@ -70,17 +70,6 @@ func (e *env) manifest(name string) string {
 	return e.Examples(name)[name]
 }
 
-// object reads YAML into an object of this test's namespace.
-func (e *env) object(text string) *unstructured.Unstructured {
-	e.Helper()
-	return e.Manifest(text)
-}
-
-func (e *env) create(text string) *unstructured.Unstructured {
-	e.Helper()
-	return e.Make(text)
-}
-
 // refused creates an object that must not be accepted, and checks that the answer says every one of the words.
 func (e *env) refused(err error, words ...string) {
 	e.Helper()
@@ -97,15 +86,10 @@ func (e *env) refused(err error, words ...string) {
 	}
 }
 
-func (e *env) get(name string, o client.Object) {
-	e.Helper()
-	e.Read(name, o)
-}
-
 func (e *env) cloneSet(name string) *v1beta1.CloneSet {
 	e.Helper()
 	set := &v1beta1.CloneSet{}
-	e.get(name, set)
+	e.Read(name, set)
 	return set
 }
 
@@ -167,7 +151,7 @@ func (e *env) claims(name string) []corev1.PersistentVolumeClaim {
 func (e *env) patchPod(name string, change func(*corev1.Pod)) {
 	e.Helper()
 	p := &corev1.Pod{}
-	e.get(name, p)
+	e.Read(name, p)
 	before := p.DeepCopy()
 	change(p)
 	e.Must(e.Client.Patch(e.Ctx, p, client.MergeFrom(before)))
@@ -192,8 +176,6 @@ func (e *env) settled(name string, replicas, updated int32) *v1beta1.CloneSet {
 	})
 	return set
 }
-
-func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }
 
 func names(pods []corev1.Pod) []string {
 	out := make([]string, 0, len(pods))

@@ -23,7 +23,7 @@ func TestSurgeWithPartition(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t)
-			o := e.object(e.manifest("cloneset-surge-partition.yaml"))
+			o := e.Manifest(e.manifest("cloneset-surge-partition.yaml"))
 			if version == "v1beta1" {
 				set := e.plain("demo", 5)
 				set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{
@@ -62,7 +62,7 @@ func number(n int32) *intstr.IntOrString      { v := intstr.FromInt32(n); return
 
 func TestPartitionKeepsOldPods(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	e.settled("sample", 5, 5)
 	e.edit("sample", func(set *v1beta1.CloneSet) { partition(3)(set); image("nginx:mainline")(set) })
 	set := e.settled("sample", 5, 2)
@@ -229,7 +229,7 @@ func TestOnDelete(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t)
 			if version == "v1alpha1" {
-				e.create(strings.Replace(e.manifest("cloneset-basic.yaml"), "replicas: 5", "replicas: 3\n  updateStrategy: {type: OnDelete}", 1))
+				e.Make(strings.Replace(e.manifest("cloneset-basic.yaml"), "replicas: 5", "replicas: 3\n  updateStrategy: {type: OnDelete}", 1))
 			} else {
 				set := e.plain("sample", 3)
 				set.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDeleteCloneSetStrategyType}

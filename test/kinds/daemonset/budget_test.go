@@ -16,7 +16,7 @@ import (
 // TestNodesAreUpdatedFromTheLastOneDown: with two at a time, no node is more than one place before or after its turn.
 func TestNodesAreUpdatedFromTheLastOneDown(t *testing.T) {
 	e := newEnv(t, 10)
-	e.create(e.manifest("{maxUnavailable: 2}"))
+	e.Make(e.manifest("{maxUnavailable: 2}"))
 	e.settled(10, 10)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
@@ -38,7 +38,7 @@ func TestNodesAreUpdatedFromTheLastOneDown(t *testing.T) {
 // longer than the test: a Pod that serves needs its place in the budget.
 func TestYoungPodsAreNoFreePrey(t *testing.T) {
 	e := newEnv(t, 10)
-	e.create(e.manifest("{maxUnavailable: 1}", "minReadySeconds: 60"))
+	e.Make(e.manifest("{maxUnavailable: 1}", "minReadySeconds: 60"))
 	e.Eventually("all are ready", func() error {
 		if s := e.set().Status; s.NumberReady != 10 || s.NumberAvailable != 0 {
 			return fmt.Errorf("%d are ready, %d available", s.NumberReady, s.NumberAvailable)
@@ -73,7 +73,7 @@ func (e *env) crash(p *corev1.Pod) {
 // are replaced although more nodes are down than the budget allows, and no healthy one before there is room for it.
 func TestCrashingPodsAreReplacedFirst(t *testing.T) {
 	e := newEnv(t, 10)
-	e.create(e.manifest("{maxUnavailable: 2}"))
+	e.Make(e.manifest("{maxUnavailable: 2}"))
 	e.settled(10, 10)
 	var broken []string
 	for _, node := range []string{e.Nodes[1], e.Nodes[4], e.Nodes[8]} {
@@ -109,7 +109,7 @@ func TestNodesThatAreLeftDoNotCount(t *testing.T) {
 	for _, node := range kept {
 		e.EditNode(node, func(n *corev1.Node) { n.Labels[tier] = "kept" })
 	}
-	e.create(e.tolerant("{maxUnavailable: 2}"))
+	e.Make(e.tolerant("{maxUnavailable: 2}"))
 	e.settled(10, 10)
 	for _, node := range dropped[:3] {
 		e.EditNode(node, func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, "sim.kruise.io/stopped", "true") })

@@ -69,7 +69,7 @@ func (e *env) told(reason string) int {
 // TestPodsThatFailAreReplacedMoreAndMoreSlowly has the kubelet of a node refuse one Pod after the other.
 func TestPodsThatFailAreReplacedMoreAndMoreSlowly(t *testing.T) {
 	e := newEnv(t, 2)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(2, 2)
 	node, other := e.Nodes[0], e.podOn(e.Nodes[1]).UID
 	known := map[types.UID]bool{}
@@ -110,7 +110,7 @@ func TestPodsThatFailAreReplacedMoreAndMoreSlowly(t *testing.T) {
 
 func TestPodsThatAreDoneAreReplaced(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(1, 1)
 	known := map[types.UID]bool{}
 	p := e.running(e.Nodes[0], known)
@@ -135,7 +135,7 @@ func TestPodsThatAreDoneAreReplaced(t *testing.T) {
 // TestAPodThatHasEndedAndCannotGoLeavesNoHole has something hold a Pod that failed.
 func TestAPodThatHasEndedAndCannotGoLeavesNoHole(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(1, 1)
 	p := e.podOn(e.Nodes[0])
 	before := p.DeepCopy()
@@ -161,7 +161,7 @@ func (e *env) tolerant(strategy string) string {
 // TestAPodThatWaitsForANodeThatIsGone has a node that no Pod fits on, so that its Pod waits when the node is deleted.
 func TestAPodThatWaitsForANodeThatIsGone(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.tolerant("{}"))
+	e.Make(e.tolerant("{}"))
 	e.settled(1, 1)
 	full := &corev1.Node{}
 	full.Name = "full-" + e.Namespace

@@ -11,7 +11,7 @@ func TestABrokenRolloutIsMended(t *testing.T) {
 	for name, way := range map[string]string{"replaced": "Standard", "in place": "InPlaceIfPossible"} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, 6)
-			e.create(e.manifest(fmt.Sprintf("{rollingUpdateType: %s, maxUnavailable: 2}", way)))
+			e.Make(e.manifest(fmt.Sprintf("{rollingUpdateType: %s, maxUnavailable: 2}", way)))
 			e.settled(6, 6)
 			r := e.watch()
 			e.edit(image("nginx:1.28-never-ready"))

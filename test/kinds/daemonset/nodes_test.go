@@ -20,7 +20,7 @@ func TestEveryNodeThatFitsRunsAPod(t *testing.T) {
 	e := newEnv(t, 5)
 	tainted := e.Nodes[2]
 	e.taint(tainted, corev1.TaintEffectNoSchedule)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(4, 4)
 	for _, p := range e.pods() {
 		if nodeOf(&p) != p.Spec.NodeName || p.Spec.NodeName == tainted {
@@ -42,7 +42,7 @@ func TestEveryNodeThatFitsRunsAPod(t *testing.T) {
 
 func TestNodesComeAndAreTainted(t *testing.T) {
 	e := newEnv(t, 3)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(3, 3)
 	e.AddNode()
 	e.settled(4, 4)
@@ -70,13 +70,13 @@ func TestNodesComeAndAreTainted(t *testing.T) {
 
 func TestBurst(t *testing.T) {
 	e := newEnv(t, 6)
-	e.create(e.manifest("{}", "burstReplicas: 1%"))
+	e.Make(e.manifest("{}", "burstReplicas: 1%"))
 	e.settled(6, 6)
 }
 
 func TestCreationByPartition(t *testing.T) {
 	e := newEnv(t, 5)
-	e.create(e.manifest(`{partition: 80%}`, "scaleStrategy: {partitionedScaling: true}"))
+	e.Make(e.manifest(`{partition: 80%}`, "scaleStrategy: {partitionedScaling: true}"))
 	first := func(n int) func() error {
 		return func() error {
 			var got []string
@@ -100,7 +100,7 @@ func TestCreationByPartition(t *testing.T) {
 func TestPreDeleteHook(t *testing.T) {
 	e := newEnv(t, 3)
 	text := e.manifest("{maxUnavailable: 1}", `lifecycle: {preDelete: {labelsHandler: {example.com/hook: "yes"}}}`)
-	e.create(text)
+	e.Make(text)
 	e.settled(3, 3)
 	hook := func(p *corev1.Pod, set bool) {
 		e.Helper()

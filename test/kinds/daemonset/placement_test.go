@@ -31,7 +31,7 @@ func TestTolerationsOfDaemonPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, 1)
-			e.create(strings.Replace(e.manifest("{}"), "nodeSelector:", tc.spec+"\n      nodeSelector:", 1))
+			e.Make(strings.Replace(e.manifest("{}"), "nodeSelector:", tc.spec+"\n      nodeSelector:", 1))
 			e.settled(1, 1)
 			var got []string
 			for _, toleration := range e.podOn(e.Nodes[0]).Spec.Tolerations {
@@ -50,7 +50,7 @@ func TestTolerationsOfDaemonPods(t *testing.T) {
 // TestTheHookIsHeededWhereANodeDropsOut: a Pod that is to go because its node does not fit any more waits for its hook as one that is updated.
 func TestTheHookIsHeededWhereANodeDropsOut(t *testing.T) {
 	e := newEnv(t, 2)
-	e.create(e.manifest("{}", `lifecycle: {preDelete: {labelsHandler: {example.com/hook: "yes"}}}`))
+	e.Make(e.manifest("{}", `lifecycle: {preDelete: {labelsHandler: {example.com/hook: "yes"}}}`))
 	e.settled(2, 2)
 	p := e.podOn(e.Nodes[0])
 	before := p.DeepCopy()
@@ -78,7 +78,7 @@ func TestProgressiveCreationInTheOlderVersion(t *testing.T) {
 	const key = "daemonset.kruise.io/progressive-create-pod"
 	e := newEnv(t, 5)
 	older := strings.Replace(e.manifest(`{partition: 80%}`), "v1beta1", "v1alpha1", 1)
-	o := e.create(strings.Replace(older, "metadata: {name: agent}", `metadata: {name: agent, annotations: {`+key+`: "true"}}`, 1))
+	o := e.Make(strings.Replace(older, "metadata: {name: agent}", `metadata: {name: agent, annotations: {`+key+`: "true"}}`, 1))
 	if scale := e.set().Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling {
 		t.Errorf("the annotation is stored as %+v", scale)
 	}
@@ -111,7 +111,7 @@ func TestProgressiveCreationInTheOlderVersion(t *testing.T) {
 // TestSurgingIsReadableInBothVersions: what the older version calls Surging is a surge of one.
 func TestSurgingIsReadableInBothVersions(t *testing.T) {
 	e := newEnv(t, 0)
-	o := e.create(strings.Replace(e.manifest(`{rollingUpdateType: Surging}`), "v1beta1", "v1alpha1", 1))
+	o := e.Make(strings.Replace(e.manifest(`{rollingUpdateType: Surging}`), "v1beta1", "v1alpha1", 1))
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		read := &unstructured.Unstructured{}
 		read.SetAPIVersion("apps.kruise.io/" + version)
@@ -145,7 +145,7 @@ func TestTakeoverWhileTheOtherOneIsBeingDeleted(t *testing.T) {
 	before := uids(e.allPods())
 	r := e.watch()
 	e.Must(e.Client.Delete(e.Ctx, native, client.PropagationPolicy("Orphan")))
-	e.create(e.manifest(`{maxUnavailable: 1}`))
+	e.Make(e.manifest(`{maxUnavailable: 1}`))
 	e.settled(4, 4)
 	e.same("Pods after the takeover", before, uids(e.allPods()))
 	r.most(e, 0, 0)
@@ -159,7 +159,7 @@ func TestTakeoverWhileTheOtherOneIsBeingDeleted(t *testing.T) {
 // TestAnUpdateInPlaceShowsOnThePod: address and node stay, and the Pod is out of service before its image changes.
 func TestAnUpdateInPlaceShowsOnThePod(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest(`{rollingUpdateType: InPlaceIfPossible}`))
+	e.Make(e.manifest(`{rollingUpdateType: InPlaceIfPossible}`))
 	e.settled(1, 1)
 	before := e.podOn(e.Nodes[0])
 	course := e.course()

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -82,11 +81,6 @@ spec:
       containers: [{name: app, image: "nginx:1.27"}]
   updateStrategy: {rollingUpdate: %s}
   %s`, scene.Pool, e.Namespace, strategy, strings.Join(more, "\n  "))
-}
-
-func (e *env) create(text string) *unstructured.Unstructured {
-	e.Helper()
-	return e.Make(text)
 }
 
 func (e *env) set() *v1beta1.DaemonSet {

@@ -47,7 +47,7 @@ func (e *env) handovers(old string) func() map[string]*handover {
 func TestASurgeHandsOverOnceTheNewPodIsAvailable(t *testing.T) {
 	e := newEnv(t, 4)
 	const minReady = 3 * time.Second
-	e.create(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 3"))
+	e.Make(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 3"))
 	e.settled(4, 4)
 	r := e.watch()
 	handovers := e.handovers("nginx:1.27")
@@ -71,7 +71,7 @@ func TestASurgeHandsOverOnceTheNewPodIsAvailable(t *testing.T) {
 // TestAPauseLetsASurgeFinishItsPairs pauses while a node has two Pods, and takes another one away meanwhile.
 func TestAPauseLetsASurgeFinishItsPairs(t *testing.T) {
 	e := newEnv(t, 4)
-	e.create(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 4"))
+	e.Make(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 4"))
 	e.settled(4, 4)
 	e.edit(image("nginx:1.28"))
 	last := e.Nodes[3]

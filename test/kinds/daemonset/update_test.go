@@ -25,7 +25,7 @@ func mergeFrom(before client.Object) client.Patch { return client.MergeFrom(befo
 
 func TestStandardUpdate(t *testing.T) {
 	e := newEnv(t, 7)
-	e.create(e.manifest("{maxUnavailable: 20%}"))
+	e.Make(e.manifest("{maxUnavailable: 20%}"))
 	e.settled(7, 7)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
@@ -47,7 +47,7 @@ func TestStandardUpdate(t *testing.T) {
 
 func TestPartition(t *testing.T) {
 	e := newEnv(t, 8)
-	e.create(e.manifest(`{maxUnavailable: 4, partition: 6}`))
+	e.Make(e.manifest(`{maxUnavailable: 4, partition: 6}`))
 	e.settled(8, 8)
 	e.edit(image("nginx:1.28"))
 	e.settled(8, 2)
@@ -70,7 +70,7 @@ func TestCanaryByNodeLabel(t *testing.T) {
 	for _, node := range []string{e.Nodes[0], e.Nodes[2], e.Nodes[3]} {
 		canary(node)
 	}
-	e.create(e.manifest(fmt.Sprintf(`{maxUnavailable: 5, partition: 3, selector: {matchLabels: {canary: %s}}}`, e.Namespace)))
+	e.Make(e.manifest(fmt.Sprintf(`{maxUnavailable: 5, partition: 3, selector: {matchLabels: {canary: %s}}}`, e.Namespace)))
 	e.settled(5, 5)
 	e.edit(image("nginx:1.28"))
 	e.settled(5, 2)
@@ -85,7 +85,7 @@ func TestCanaryByNodeLabel(t *testing.T) {
 
 func TestSurge(t *testing.T) {
 	e := newEnv(t, 5)
-	e.create(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 2"))
+	e.Make(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 2"))
 	e.settled(5, 5)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
@@ -108,7 +108,7 @@ func TestSurge(t *testing.T) {
 
 func TestInPlace(t *testing.T) {
 	e := newEnv(t, 4)
-	e.create(e.manifest(`{rollingUpdateType: Standard, maxUnavailable: 2}`))
+	e.Make(e.manifest(`{rollingUpdateType: Standard, maxUnavailable: 2}`))
 	e.settled(4, 4)
 	e.edit(strategy(`{rollingUpdateType: InPlaceIfPossible}`))
 	// Pods without the readiness gate are recreated once.
@@ -145,7 +145,7 @@ func TestInPlace(t *testing.T) {
 
 func TestPausedAndOnDelete(t *testing.T) {
 	e := newEnv(t, 4)
-	e.create(e.manifest(`{maxUnavailable: 1, paused: true}`))
+	e.Make(e.manifest(`{maxUnavailable: 1, paused: true}`))
 	e.settled(4, 4)
 	e.edit(image("nginx:1.28"))
 	e.settled(4, 0)
@@ -169,7 +169,7 @@ func TestPausedAndOnDelete(t *testing.T) {
 // TestUpdatesInQuickSuccession: Pods that are young are no free prey.
 func TestUpdatesInQuickSuccession(t *testing.T) {
 	e := newEnv(t, 5)
-	e.create(e.manifest(`{maxUnavailable: 1}`, "minReadySeconds: 3"))
+	e.Make(e.manifest(`{maxUnavailable: 1}`, "minReadySeconds: 3"))
 	e.settled(5, 5)
 	r := e.watch()
 	for i := range 3 {
@@ -182,7 +182,7 @@ func TestUpdatesInQuickSuccession(t *testing.T) {
 
 func TestRollbackAndHistory(t *testing.T) {
 	e := newEnv(t, 2)
-	e.create(e.manifest(`{maxUnavailable: 1, partition: 1}`, "revisionHistoryLimit: 2"))
+	e.Make(e.manifest(`{maxUnavailable: 1, partition: 1}`, "revisionHistoryLimit: 2"))
 	first := e.settled(2, 2).Status.UpdateRevision
 	kept := string(e.podOn(e.Nodes[0]).UID)
 	e.edit(image("nginx:1.28"))
@@ -211,7 +211,7 @@ func TestRollbackAndHistory(t *testing.T) {
 // TestRevisionNameThatIsTaken has somebody else put a revision of other data where the next one of ours belongs.
 func TestRevisionNameThatIsTaken(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest(`{}`))
+	e.Make(e.manifest(`{}`))
 	e.settled(1, 1)
 	e.edit(image("nginx:1.28"))
 	taken := "agent-" + e.settled(1, 1).Status.UpdateRevision
@@ -239,7 +239,7 @@ func TestRevisionNameThatIsTaken(t *testing.T) {
 func TestTheOlderVersion(t *testing.T) {
 	e := newEnv(t, 4)
 	text := e.manifest(`{rollingUpdateType: Surging}`)
-	o := e.create(strings.Replace(text, "v1beta1", "v1alpha1", 1))
+	o := e.Make(strings.Replace(text, "v1beta1", "v1alpha1", 1))
 	e.settled(4, 4)
 	stored := e.set().Spec.UpdateStrategy.RollingUpdate
 	if stored.Type != v1beta1.StandardRollingUpdateType || stored.MaxSurge == nil || stored.MaxSurge.IntValue() != 1 {
@@ -290,7 +290,7 @@ func TestTakeoverOfANativeDaemonSet(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
-	e.create(e.manifest(`{maxUnavailable: 1}`))
+	e.Make(e.manifest(`{maxUnavailable: 1}`))
 	e.settled(4, 4)
 	e.same("Pods after the takeover", before, uids(e.allPods()))
 	// And they are updated as ours from now on.

@@ -68,7 +68,7 @@ func (e *env) launched(name string) *corev1.Pod {
 	var p *corev1.Pod
 	e.Eventually(name+" is ready and all of it has started", func() error {
 		p = e.pod(name)
-		if !isReady(p) || p.Annotations[keys.ContainerLaunchPriorityCompleted] != "true" {
+		if !scene.IsReady(p) || p.Annotations[keys.ContainerLaunchPriorityCompleted] != "true" {
 			return errors.New("it is not")
 		}
 		return nil

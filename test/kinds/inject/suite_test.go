@@ -97,5 +97,3 @@ func (e *env) apply(text string) *unstructured.Unstructured {
 	e.Helper()
 	return e.Make(text)
 }
-
-func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }

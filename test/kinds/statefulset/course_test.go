@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
@@ -58,13 +60,13 @@ func (c *course) see(kind watch.EventType, p *corev1.Pod) {
 			c.left = append(c.left, strings.TrimPrefix(p.Name, "web-"))
 			c.readyAfter[p.Name] = c.ready
 		}
-	} else if isReady(p) && (before == nil || before.UID != p.UID || !isReady(before)) {
+	} else if scene.IsReady(p) && (before == nil || before.UID != p.UID || !scene.IsReady(before)) {
 		c.ready++
 	}
 	c.pods[p.Name] = p
 	down := 0
 	for _, p := range c.pods {
-		if p.DeletionTimestamp != nil || !isReady(p) {
+		if p.DeletionTimestamp != nil || !scene.IsReady(p) {
 			down++
 		}
 	}
@@ -213,7 +215,7 @@ func TestGraceIsGivenBeforeTheImageChanges(t *testing.T) {
 		p, ok := event.Object.(*corev1.Pod)
 		switch {
 		case !ok:
-		case !isReady(p) && down.IsZero():
+		case !scene.IsReady(p) && down.IsZero():
 			down = time.Now()
 		case p.Spec.Containers[0].Image == "nginx:1.28" && changed.IsZero():
 			changed = time.Now()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -122,7 +124,7 @@ func (e *env) record() *history {
 	var pods corev1.PodList
 	e.Must(watching.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
 	for i := range pods.Items {
-		h.ready[pods.Items[i].Labels["app"]][pods.Items[i].Name] = isReady(&pods.Items[i])
+		h.ready[pods.Items[i].Labels["app"]][pods.Items[i].Name] = scene.IsReady(&pods.Items[i])
 	}
 	ctx, cancel := context.WithCancel(e.Ctx)
 	var done sync.WaitGroup
@@ -160,7 +162,7 @@ func (h *history) seePod(t watch.EventType, p *corev1.Pod) {
 	h.events++
 	name := p.Labels["app"]
 	f := fleets()[name]
-	h.ready[name][p.Name] = t != watch.Deleted && p.DeletionTimestamp == nil && isReady(p)
+	h.ready[name][p.Name] = t != watch.Deleted && p.DeletionTimestamp == nil && scene.IsReady(p)
 	if f.keepsPods && (t == watch.Deleted || p.DeletionTimestamp != nil) {
 		h.wrong = append(h.wrong, "Pod "+p.Name+" was deleted, although it could be updated in place")
 	}

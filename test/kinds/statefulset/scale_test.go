@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,7 +115,7 @@ func (e *env) watchAvailable() func() int {
 			case <-time.After(20 * time.Millisecond):
 				available := 0
 				for _, p := range e.allPods() {
-					if p.DeletionTimestamp == nil && isReady(&p) {
+					if p.DeletionTimestamp == nil && scene.IsReady(&p) {
 						available++
 					}
 				}
@@ -196,7 +198,7 @@ func TestScaleInIsOrdered(t *testing.T) {
 	e.edit(partition(1), image("nginx:crash"), unavailable(intstr.FromInt32(2)))
 	e.Eventually("Pod 1 has crashed", func() error {
 		p, err := e.tryPod(1)
-		if err == nil && (p.Spec.Containers[0].Image != "nginx:crash" || isReady(&p) || p.Status.Phase == corev1.PodPending) {
+		if err == nil && (p.Spec.Containers[0].Image != "nginx:crash" || scene.IsReady(&p) || p.Status.Phase == corev1.PodPending) {
 			err = fmt.Errorf("%s is fine, or not there yet", p.Name)
 		}
 		return err

@@ -255,5 +255,3 @@ func at(image string, ordinals ...int) []string {
 	}
 	return out
 }
-
-func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }

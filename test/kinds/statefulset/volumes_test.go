@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +84,7 @@ func TestScalingInAndOutAtOnce(t *testing.T) {
 			}
 			for n := range 3 {
 				p, err := e.tryPod(n)
-				if err != nil || p.DeletionTimestamp != nil || !isReady(&p) {
+				if err != nil || p.DeletionTimestamp != nil || !scene.IsReady(&p) {
 					return fmt.Errorf("%s is not ready, deleted %v: %w", p.Name, p.DeletionTimestamp, err)
 				}
 				c, err := e.claim("data-" + p.Name)

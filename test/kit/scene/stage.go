@@ -18,9 +18,10 @@ type Stage struct {
 	Dir string
 }
 
-// NewStage brings a cluster up, which is ended when the test is. All that the test does with it has to be done in ten minutes.
+// NewStage brings a cluster up, which is ended when the test is. The test runs beside others; all that it does has to be done in ten minutes.
 func NewStage(t *testing.T, o cluster.Options) *Stage {
 	t.Helper()
+	t.Parallel()
 	s := &Stage{Test: NewTest(t)}
 	var cancel context.CancelFunc
 	s.Ctx, cancel = context.WithTimeout(s.Ctx, 10*time.Minute)
