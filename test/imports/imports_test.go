@@ -32,7 +32,7 @@ func rooms() []room {
 	return []room{
 		{packages: []string{"api/..."}, ours: []string{"api/..."}, others: kubernetes()},
 		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision", "internal/rules/launch"}, others: kubernetes("github.com/distribution/reference", "k8s.io/utils/dump"), pure: true},
-		{packages: []string{"internal/rules/scalein"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/order"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget", "internal/rules/overlap"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
@@ -151,7 +151,7 @@ func TestWallsStand(t *testing.T) {
 		"a controller that knows the gates":    {"internal/controller/cloneset", module + "internal/features"},
 		"admission that knows a controller":    {"internal/admission/validating", module + "internal/controller/cloneset"},
 		"types that know behaviour":            {"api/apps/v1beta1", module + "internal/rules/pod"},
-		"a rule that draws its random numbers": {"internal/rules/scalein", "math/rand/v2"},
+		"a rule that draws its random numbers": {"internal/rules/order", "math/rand/v2"},
 	}
 	for name, tc := range cases {
 		i := slices.IndexFunc(rooms(), func(r room) bool { return within(tc.room, r.packages) })

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -147,7 +147,7 @@ func TestRecordedClaimsAreThoseThatPodsGetToday(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(owner.Of(set.UID, selector, recorded.Pods).Owned); got != len(recorded.Pods) || got == 0 {
+	if got := len(pod.OwnershipOf(set.UID, selector, recorded.Pods).Owned); got != len(recorded.Pods) || got == 0 {
 		t.Errorf("%d of %d recorded Pods belong to their CloneSet", got, len(recorded.Pods))
 	}
 	used := sets.New[string]()

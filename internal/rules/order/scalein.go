@@ -1,6 +1,4 @@
-// Package scalein decides which Pod goes first when a workload shrinks: those that serve least, then those that the user values least, then
-// those of which a node or a zone has the most.
-package scalein
+package order
 
 import (
 	"cmp"
@@ -12,12 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Facts are what the ranking needs besides the Pods.
-type Facts struct {
+// ScaleInOptions are what the order of scaling in depends on besides the Pods.
+type ScaleInOptions struct {
 	Now             time.Time
 	MinReadySeconds int32
 	// NodeLabels returns the labels of a node, or nil when it is not known. Only constraints need it.
@@ -26,31 +23,32 @@ type Facts struct {
 	Constraints []corev1.TopologySpreadConstraint
 }
 
-// Rank returns the candidates, the one to delete first at the front. all are the active Pods of the workload, candidates included: crowding is
+// ScaleIn returns the candidates in the order in which a workload that shrinks deletes them: those that serve least, then those that the user
+// values least, then those of which a node or a zone has the most. all are the active Pods of the workload, candidates included: crowding is
 // judged over all of them.
-func Rank(candidates, all []*corev1.Pod, f Facts) []*corev1.Pod {
-	crowding := f.crowding(all)
+func ScaleIn(candidates, all []*corev1.Pod, o ScaleInOptions) []*corev1.Pod {
+	crowding := o.crowding(all)
 	ranked := slices.Clone(candidates)
 	slices.SortStableFunc(ranked, func(a, b *corev1.Pod) int {
-		return f.compare(a, b, crowding)
+		return o.compare(a, b, crowding)
 	})
 	return ranked
 }
 
 // compare orders by worth, with the crowding of each Pod's place between the deletion cost and the age.
-func (f Facts) compare(a, b *corev1.Pod, crowding map[*corev1.Pod]float64) int {
+func (o ScaleInOptions) compare(a, b *corev1.Pod, crowding map[*corev1.Pod]float64) int {
 	return cmp.Or(
-		order.ByPhase(a, b),
-		cmp.Compare(f.readiness(a), f.readiness(b)),
+		ByPhase(a, b),
+		cmp.Compare(o.readiness(a), o.readiness(b)),
 		cmp.Compare(deletionCost(a), deletionCost(b)),
 		cmp.Compare(crowding[b], crowding[a]),
-		order.ByAge(a, b),
+		ByAge(a, b),
 	)
 }
 
 // readiness ranks Pods that are not ready before those that are not available yet, and these before the others.
-func (f Facts) readiness(p *corev1.Pod) int {
-	if available, _ := pod.Available(p, f.MinReadySeconds, f.Now); available {
+func (o ScaleInOptions) readiness(p *corev1.Pod) int {
+	if available, _ := pod.Available(p, o.MinReadySeconds, o.Now); available {
 		return 2
 	}
 	if pod.IsReady(p) {
@@ -74,18 +72,18 @@ func deletionCost(p *corev1.Pod) int32 {
 }
 
 // crowding rates how much the place of each Pod would be relieved by its deletion.
-func (f Facts) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
-	sameNode := f.sameNode(pods)
-	if len(f.Constraints) == 0 {
+func (o ScaleInOptions) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
+	sameNode := o.sameNode(pods)
+	if len(o.Constraints) == 0 {
 		return sameNode
 	}
 	crowding := map[*corev1.Pod]float64{}
-	for _, constraint := range f.Constraints {
+	for _, constraint := range o.Constraints {
 		within := sameNode
 		if constraint.TopologyKey == corev1.LabelHostname {
 			within = nil
 		}
-		domains := f.group(pods, func(p *corev1.Pod) (string, bool) { return f.domain(p, constraint.TopologyKey) }, within)
+		domains := o.group(pods, func(p *corev1.Pod) (string, bool) { return o.domain(p, constraint.TopologyKey) }, within)
 		// A domain counts for more among many, where an uneven one stands out more.
 		weight := math.Log(float64(len(domains) + 2))
 		for _, members := range domains {
@@ -98,18 +96,18 @@ func (f Facts) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 }
 
 // domain returns the value of the topology key on the Pod's node; false when the node, or its label, is not known.
-func (f Facts) domain(p *corev1.Pod, topologyKey string) (string, bool) {
-	if f.NodeLabels == nil || !pod.IsScheduled(p) {
+func (o ScaleInOptions) domain(p *corev1.Pod, topologyKey string) (string, bool) {
+	if o.NodeLabels == nil || !pod.IsScheduled(p) {
 		return "", false
 	}
-	domain, ok := f.NodeLabels(p.Spec.NodeName)[topologyKey]
+	domain, ok := o.NodeLabels(p.Spec.NodeName)[topologyKey]
 	return domain, ok
 }
 
 // sameNode rates the Pods of each node with several: the first to go gets the number of the others, the last one 0.
-func (f Facts) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
+func (o ScaleInOptions) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 	crowding := map[*corev1.Pod]float64{}
-	for _, members := range f.group(pods, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, pod.IsScheduled(p) }, nil) {
+	for _, members := range o.group(pods, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, pod.IsScheduled(p) }, nil) {
 		for i, p := range members {
 			crowding[p] = float64(len(members) - 1 - i)
 		}
@@ -118,7 +116,7 @@ func (f Facts) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 }
 
 // group sorts Pods into places and ranks those of each.
-func (f Facts) group(pods []*corev1.Pod, place func(*corev1.Pod) (string, bool), crowding map[*corev1.Pod]float64) map[string][]*corev1.Pod {
+func (o ScaleInOptions) group(pods []*corev1.Pod, place func(*corev1.Pod) (string, bool), crowding map[*corev1.Pod]float64) map[string][]*corev1.Pod {
 	groups := map[string][]*corev1.Pod{}
 	for _, p := range pods {
 		if at, ok := place(p); ok {
@@ -126,7 +124,7 @@ func (f Facts) group(pods []*corev1.Pod, place func(*corev1.Pod) (string, bool),
 		}
 	}
 	for _, members := range groups {
-		slices.SortStableFunc(members, func(a, b *corev1.Pod) int { return f.compare(a, b, crowding) })
+		slices.SortStableFunc(members, func(a, b *corev1.Pod) int { return o.compare(a, b, crowding) })
 	}
 	return groups
 }

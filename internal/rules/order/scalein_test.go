@@ -1,7 +1,6 @@
-package scalein
+package order
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -58,7 +57,7 @@ func TestWhoIsDeletedFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			candidates := objects(tc.second, tc.first)
 			all := append(objects(tc.more...), candidates...)
-			got := build.Names(Rank(candidates, all, Facts{Now: build.After(100), MinReadySeconds: 10}))
+			got := build.Names(ScaleIn(candidates, all, ScaleInOptions{Now: build.After(100), MinReadySeconds: 10}))
 			if diff := cmp.Diff([]string{tc.first.Obj().Name, tc.second.Obj().Name}, got); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
@@ -91,7 +90,7 @@ func sixPods() []*build.PodBuilder {
 
 func TestCrowdedNodesGiveFirst(t *testing.T) {
 	all := objects(sixPods()...)
-	got := build.Names(Rank(all, all, Facts{Now: build.After(100)}))
+	got := build.Names(ScaleIn(all, all, ScaleInOptions{Now: build.After(100)}))
 	if diff := cmp.Diff([]string{"c1", "a1", "c2", "a2", "b1", "c3"}, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
@@ -101,7 +100,7 @@ func TestCrowdedNodesGiveFirst(t *testing.T) {
 		b.Annotation(corev1.PodDeletionCost, "100")
 	}
 	dear := objects(builders...)
-	got = build.Names(Rank(dear, dear, Facts{Now: build.After(100)}))
+	got = build.Names(ScaleIn(dear, dear, ScaleInOptions{Now: build.After(100)}))
 	if diff := cmp.Diff([]string{"a1", "a2", "b1", "c1", "c2", "c3"}, got); diff != "" {
 		t.Errorf("order when those of node-c cost 100 (-want +got):\n%s", diff)
 	}
@@ -159,7 +158,7 @@ func TestConstraintsSpreadOverTheirDomains(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := objects(tc.pods...)
-			got := build.Names(Rank(all, all, Facts{
+			got := build.Names(ScaleIn(all, all, ScaleInOptions{
 				Now: build.After(100), Constraints: tc.constraints,
 				NodeLabels: func(node string) map[string]string { return nodes[node] },
 			}))
@@ -172,18 +171,18 @@ func TestConstraintsSpreadOverTheirDomains(t *testing.T) {
 
 func TestWithoutNodesConstraintsSayNothing(t *testing.T) {
 	all := objects(sixPods()...)
-	got := build.Names(Rank(all, all, Facts{Now: build.After(100), Constraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}}))
+	got := build.Names(ScaleIn(all, all, ScaleInOptions{Now: build.After(100), Constraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}}))
 	if diff := cmp.Diff([]string{"a1", "a2", "b1", "c1", "c2", "c3"}, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 
-func TestRankOfAnyPods(t *testing.T) {
+func TestScaleInOfAnyPods(t *testing.T) {
 	nodes := map[string]map[string]string{"n1": {"zone": "x"}, "n2": {"zone": "x"}, "n3": {"zone": "y"}}
 	rapid.Check(t, func(t *rapid.T) {
 		all := build.AnyPods(16).Draw(t, "pods")
 		candidates := slices.DeleteFunc(slices.Clone(all), func(*corev1.Pod) bool { return rapid.IntRange(0, 3).Draw(t, "left out") == 0 })
-		f := Facts{
+		f := ScaleInOptions{
 			Now: build.After(100), MinReadySeconds: rapid.Int32Range(0, 200).Draw(t, "minReadySeconds"),
 			NodeLabels: func(node string) map[string]string { return nodes[node] },
 		}
@@ -191,9 +190,9 @@ func TestRankOfAnyPods(t *testing.T) {
 			f.Constraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}, {TopologyKey: corev1.LabelHostname}}
 		}
 		before, text := slices.Clone(candidates), describe(t, all)
-		ranked := Rank(candidates, all, f)
+		ranked := ScaleIn(candidates, all, f)
 		if !slices.Equal(before, candidates) || text != describe(t, all) {
-			t.Fatal("Rank has changed its input")
+			t.Fatal("ScaleIn has changed its input")
 		}
 		got, want := build.Names(ranked), build.Names(candidates)
 		slices.Sort(got)
@@ -203,7 +202,7 @@ func TestRankOfAnyPods(t *testing.T) {
 		}
 		slices.Reverse(candidates)
 		shuffled := rapid.Permutation(all).Draw(t, "all in another order")
-		if diff := cmp.Diff(build.Names(ranked), build.Names(Rank(candidates, shuffled, f))); diff != "" {
+		if diff := cmp.Diff(build.Names(ranked), build.Names(ScaleIn(candidates, shuffled, f))); diff != "" {
 			t.Fatalf("the order depends on that of the input (-first +second):\n%s", diff)
 		}
 		for i := 1; i < len(ranked); i++ {
@@ -212,12 +211,4 @@ func TestRankOfAnyPods(t *testing.T) {
 			}
 		}
 	})
-}
-
-func describe(t interface{ Fatal(...any) }, pods []*corev1.Pod) string {
-	text, err := json.Marshal(pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

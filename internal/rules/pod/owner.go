@@ -1,5 +1,4 @@
-// Package owner decides which Pods belong to a workload: those that it controls and that its selector still matches.
-package owner
+package pod
 
 import (
 	"errors"
@@ -26,34 +25,34 @@ func Selector(of *metav1.LabelSelector) (labels.Selector, error) {
 	return selector, nil
 }
 
-// Split sorts Pods by whom they belong to.
-type Split struct {
+// Ownership says which Pods belong to a workload.
+type Ownership struct {
 	// Owned Pods are controlled by the workload.
 	Owned []*corev1.Pod
 	// Release are controlled by the workload, but its selector does not match them any more.
 	Release []*corev1.Pod
-	// Adoptable are controlled by nobody, and the selector matches them.
+	// Adoptable have no controller, and the selector matches them.
 	Adoptable []*corev1.Pod
 }
 
-// Of sorts Pods from the view of the workload with this UID and selector. A Pod that is being deleted is neither released nor adopted: it is
+// OwnershipOf classifies Pods for the workload with this UID and selector. A Pod that is being deleted is neither released nor adopted: it is
 // too late for either.
-func Of(controller types.UID, selector labels.Selector, pods []*corev1.Pod) Split {
-	var s Split
+func OwnershipOf(controller types.UID, selector labels.Selector, pods []*corev1.Pod) Ownership {
+	var o Ownership
 	for _, p := range pods {
 		matches := selector.Matches(labels.Set(p.Labels))
 		reference := metav1.GetControllerOfNoCopy(p)
 		switch {
 		case reference == nil:
 			if matches && p.DeletionTimestamp == nil {
-				s.Adoptable = append(s.Adoptable, p)
+				o.Adoptable = append(o.Adoptable, p)
 			}
 		case reference.UID != controller:
 		case matches || p.DeletionTimestamp != nil:
-			s.Owned = append(s.Owned, p)
+			o.Owned = append(o.Owned, p)
 		default:
-			s.Release = append(s.Release, p)
+			o.Release = append(o.Release, p)
 		}
 	}
-	return s
+	return o
 }

@@ -1,4 +1,4 @@
-package owner
+package pod_test
 
 import (
 	"slices"
@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
-func TestOf(t *testing.T) {
+func TestOwnershipOf(t *testing.T) {
 	matching := func() *build.PodBuilder { return build.Pod("p").Label("app", "web") }
 	notController := build.Pod("p").Label("app", "web").Obj()
 	notController.OwnerReferences = []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", UID: "uid-web"}}
@@ -35,7 +36,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := Of("uid-web", labels.SelectorFromSet(labels.Set{"app": "web"}), []*corev1.Pod{tc.pod})
+			s := pod.OwnershipOf("uid-web", labels.SelectorFromSet(labels.Set{"app": "web"}), []*corev1.Pod{tc.pod})
 			var got string
 			for is, pods := range map[string][]*corev1.Pod{"owned": s.Owned, "release": s.Release, "adoptable": s.Adoptable} {
 				if len(pods) > 0 {
@@ -53,7 +54,7 @@ func TestNoPodIsOfTwoSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := build.AnyPods(12).Draw(t, "pods")
 		selector := labels.SelectorFromSet(labels.Set{"group": "a"})
-		s := Of("uid-web", selector, pods)
+		s := pod.OwnershipOf("uid-web", selector, pods)
 		sorted := build.Names(slices.Concat(s.Owned, s.Release, s.Adoptable))
 		slices.Sort(sorted)
 		if len(slices.Compact(slices.Clone(sorted))) != len(sorted) {

@@ -1,4 +1,4 @@
-package owner
+package pod_test
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 func TestSelector(t *testing.T) {
@@ -21,8 +23,8 @@ func TestSelector(t *testing.T) {
 		"an operator that there is not": {selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}, bad: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Selector(tc.selector)
-			if errors.Is(err, ErrSelectsAll) != tc.all || (err != nil) != (tc.all || tc.bad) {
+			got, err := pod.Selector(tc.selector)
+			if errors.Is(err, pod.ErrSelectsAll) != tc.all || (err != nil) != (tc.all || tc.bad) {
 				t.Fatalf("the error is %v", err)
 			}
 			if err == nil && got.Matches(labels.Set{"app": "web"}) != tc.matches {
