@@ -44,6 +44,13 @@ func NewStage(t *testing.T, o cluster.Options) *Stage {
 	return s
 }
 
+// On returns the stage for a subtest.
+func (s *Stage) On(t *testing.T) *Stage {
+	stage, test := *s, *s.Test
+	test.T, stage.Test = t, &test
+	return &stage
+}
+
 // Launch starts a manager of a name, in a folder of that name, and does not wait until it is ready. Should the test fail, it tells what the
 // manager said last.
 func (s *Stage) Launch(name string, o cluster.ManagerOptions) *cluster.Manager {
