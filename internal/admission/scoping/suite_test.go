@@ -22,7 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	shipped "github.com/seed-69ecc383/kruise/config/webhook"
-	"github.com/seed-69ecc383/kruise/test/dispatch"
+	"github.com/seed-69ecc383/kruise/test/kit/dispatch"
 )
 
 // world is an API server in memory, with a clock.
