@@ -77,7 +77,7 @@ func TestDefaultsAreTheSameInBothVersions(t *testing.T) {
 		)
 		var older v1alpha1.CloneSet
 		fill.Fill(&older)
-		older.DeletionTimestamp, older.Status = nil, v1alpha1.CloneSetStatus{}
+		older.DeletionTimestamp, older.Status = nil, v1beta1.CloneSetStatus{}
 
 		var want, got v1beta1.CloneSet
 		convert.CloneSetToHub(&older, &want)
