@@ -45,6 +45,7 @@ type EphemeralJobList struct {
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: make another EphemeralJob for other Pods",fieldPath=".selector"
 type EphemeralJobSpec struct {
 	// selector selects the Pods, of the same namespace, by label. It must not be empty, and can't be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="name the labels of the Pods: an empty selector would add containers to every Pod of the namespace",reason="FieldValueRequired"
 	Selector *metav1.LabelSelector `json:"selector"`
 	// replicas is the number of Pods that get the containers: those first that have a node, and of these the oldest. Defaults to all that the selector matches.
 	// +optional

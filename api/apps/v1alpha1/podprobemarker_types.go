@@ -40,28 +40,54 @@ type PodProbeMarkerList struct {
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: make another PodProbeMarker to probe other Pods",fieldPath=".selector"
 type PodProbeMarkerSpec struct {
 	// selector selects the Pods, of the same namespace, by label. It must not be empty, and can't be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="name the labels of the Pods: an empty selector would probe every Pod of the namespace",reason="FieldValueRequired"
 	Selector *metav1.LabelSelector `json:"selector"`
 	// probes are the questions. There is at least one; their names are unique.
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.name == p.name))",message="Duplicate value: give each probe a name of its own"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.podConditionType) || p.podConditionType == '' || self.exists_one(q, has(q.podConditionType) && q.podConditionType == p.podConditionType))",message="Duplicate value: give each probe a podConditionType of its own"
 	Probes []PodContainerProbe `json:"probes"`
 }
 
 // PodContainerProbe is one question to one container.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.podConditionType) && self.podConditionType != '' || has(self.markerPolicy) && size(self.markerPolicy) > 0",message="without it and without markerPolicy nothing would show the answer",fieldPath=".podConditionType",reason="FieldValueRequired"
 type PodContainerProbe struct {
 	// name is the name of the probe. It must not contain a #, nor be the name of a condition of Kubernetes or Kruise.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="must not contain a #: it parts the names of marker and probe"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady'])",message="is the name of a condition that is written otherwise"
 	Name string `json:"name"`
 	// containerName is the container that is asked. Pods without it are not.
+	// +kubebuilder:validation:MinLength=1
 	ContainerName string `json:"containerName"`
 	// probe is how it is asked and how often.
+	// +kubebuilder:validation:XValidation:rule="!has(self.grpc)",message="is not supported: use exec, httpGet or tcpSocket",fieldPath=".grpc",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="has(self.exec) || has(self.httpGet) || has(self.tcpSocket) || has(self.grpc)",message="give exec, httpGet or tcpSocket",reason="FieldValueRequired"
+	// +kubebuilder:validation:XValidation:rule="!has(self.exec) ? !has(self.httpGet) || !has(self.tcpSocket) : !has(self.httpGet) && !has(self.tcpSocket)",message="give only one of exec, httpGet and tcpSocket",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="!has(self.exec) || has(self.exec.command) && size(self.exec.command) > 0",message="give the command to run",fieldPath=".exec.command",reason="FieldValueRequired"
+	// +kubebuilder:validation:XValidation:rule="!has(self.httpGet) || has(self.httpGet.path) && self.httpGet.path != ''",message="give the path to get",fieldPath=".httpGet.path",reason="FieldValueRequired"
+	// +kubebuilder:validation:XValidation:rule="!has(self.httpGet) || !has(self.httpGet.scheme) || self.httpGet.scheme in ['', 'HTTP', 'HTTPS']",message="must be HTTP or HTTPS",fieldPath=".httpGet.scheme"
+	// +kubebuilder:validation:XValidation:rule="!has(self.httpGet) || !has(self.httpGet.host) || self.httpGet.host == ''",message="the host is always the Pod",fieldPath=".httpGet.host",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="!has(self.tcpSocket) || !has(self.tcpSocket.host) || self.tcpSocket.host == ''",message="the host is always the Pod",fieldPath=".tcpSocket.host",reason="FieldValueForbidden"
+	// +kubebuilder:validation:XValidation:rule="(!has(self.initialDelaySeconds) || self.initialDelaySeconds >= 0) && (!has(self.timeoutSeconds) || self.timeoutSeconds >= 0) && (!has(self.periodSeconds) || self.periodSeconds >= 0) && (!has(self.successThreshold) || self.successThreshold >= 0) && (!has(self.failureThreshold) || self.failureThreshold >= 0)",message="initialDelaySeconds, timeoutSeconds, periodSeconds, successThreshold and failureThreshold must not be negative"
 	Probe ContainerProbeSpec `json:"probe"`
 	// markerPolicy says which labels and annotations a Pod gets for which answer. The keys that it had for the other answer are taken off. An
 	// answer that is unknown changes nothing.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0].state != self[1].state",message="Duplicate value: give one policy for each state"
 	MarkerPolicy []ProbeMarkerPolicy `json:"markerPolicy,omitempty"`
 	// podConditionType is the type of the Pod condition that shows the answer: True for success, else False, with the probe's output as its
 	// message. Required when there is no markerPolicy.
 	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady'])",message="is a condition that is written otherwise"
+	// +kubebuilder:validation:XValidation:rule="self == '' || !format.qualifiedName().validate(self).hasValue()",message="must be a name such as example.com/warm or Warm: letters, digits, '-', '_' and '.'"
 	PodConditionType string `json:"podConditionType,omitempty"`
 }
 
@@ -72,8 +98,11 @@ type ContainerProbeSpec struct {
 }
 
 // ProbeMarkerPolicy is what a Pod gets for one answer.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.labels) && size(self.labels) > 0 || has(self.annotations) && size(self.annotations) > 0",message="give labels or annotations",reason="FieldValueRequired"
 type ProbeMarkerPolicy struct {
 	// state is the answer: Succeeded or Failed. Each can be named once.
+	// +kubebuilder:validation:Enum=Succeeded;Failed
 	State ProbeState `json:"state"`
 	// labels are put on the Pod.
 	// +optional

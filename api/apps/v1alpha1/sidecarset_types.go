@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the SidecarSet was created."
 // +kubebuilder:printcolumn:name="READY_UPDATED",type="integer",priority=1,JSONPath=".status.updatedReadyPods",description="The number of Pods that are both updated and ready."
 // +kubebuilder:printcolumn:name="IMAGES",type="string",priority=1,JSONPath=".spec.containers[*].image",description="The images of the sidecars."
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-zA-Z0-9-]{1,63}$')",optionalOldSelf=true,message="metadata.name must be at most 63 letters, digits and dashes: it becomes a part of labels"
 type SidecarSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

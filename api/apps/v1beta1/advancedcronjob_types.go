@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".status.type",description="What kind of jobs are made."
 // +kubebuilder:printcolumn:name="LastScheduleTime",type="date",JSONPath=".status.lastScheduleTime",description="The time since the slot of the newest job."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the AdvancedCronJob was created."
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 52 && !format.dns1123Label().validate(self.metadata.name).hasValue()",optionalOldSelf=true,message="metadata.name must be no more than 52 lower case letters, digits and dashes, with a letter or digit first and last: the names of its jobs are made of it, a dash and ten digits"
 type AdvancedCronJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -74,6 +75,8 @@ type AdvancedCronJobBaseSpec struct {
 }
 
 // AdvancedCronJobSpec says when jobs are made, and of what.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.template.imageListPullJobTemplate) || !has(self.concurrencyPolicy) || self.concurrencyPolicy != 'Allow'",message="must be Forbid or Replace: a list of images is not pulled twice at the same time",fieldPath=".concurrencyPolicy"
 type AdvancedCronJobSpec struct {
 	AdvancedCronJobBaseSpec `json:",inline"`
 

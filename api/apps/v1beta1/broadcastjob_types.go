@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Succeeded",type="integer",JSONPath=".status.succeeded",description="The number of Pods that have ended well."
 // +kubebuilder:printcolumn:name="Failed",type="integer",JSONPath=".status.failed",description="The number of Pods that have failed."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the BroadcastJob was created."
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 63 && !format.dns1123Label().validate(self.metadata.name).hasValue()",optionalOldSelf=true,message="metadata.name must be no more than 63 lower case letters, digits and dashes, with a letter or digit first and last: it becomes the value of a label of the Pods"
 type BroadcastJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -99,10 +100,12 @@ type BroadcastJobCompletionPolicy struct {
 	// activeDeadlineSeconds is how long the job may take since status.startTime, in seconds; it fails then, and the Pods under way are deleted.
 	// It is not allowed with Never. Defaults to no limit.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// ttlSecondsAfterFinished is how long the job is kept after it has finished, in seconds; it is deleted then, with its Pods. It is not
 	// allowed with Never. Defaults to for ever.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 

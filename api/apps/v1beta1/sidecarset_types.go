@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the SidecarSet was created."
 // +kubebuilder:printcolumn:name="READY_UPDATED",type="integer",priority=1,JSONPath=".status.updatedReadyPods",description="The number of Pods that are both updated and ready."
 // +kubebuilder:printcolumn:name="IMAGES",type="string",priority=1,JSONPath=".spec.containers[*].image",description="The images of the sidecars."
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-zA-Z0-9-]{1,63}$')",optionalOldSelf=true,message="metadata.name must be at most 63 letters, digits and dashes: it becomes a part of labels"
 type SidecarSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -46,15 +47,15 @@ type SidecarSetList struct {
 
 // SidecarSetBaseSpec is what both versions say in spec.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is not valid for sidecarset.",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="must not be empty: leave it out to select all namespaces",fieldPath=".namespaceSelector"
 // +kubebuilder:validation:XValidation:rule="has(self.containers) && size(self.containers) > 0 || has(self.initContainers) && size(self.initContainers) > 0",message="containers or initContainers must have an item",fieldPath=".containers",reason="FieldValueRequired"
 type SidecarSetBaseSpec struct {
 	// selector selects by label the Pods that get the sidecars and are updated later. It must not be empty. Pods that exist when it starts to
 	// select them get no sidecars; Pods that it stops selecting keep theirs.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is not valid for sidecarset."
 	Selector *metav1.LabelSelector `json:"selector"`
 	// namespaceSelector selects namespaces by their labels; it must not be empty. Unset, the Pods of all namespaces are selected.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must not be empty: leave it out to select all namespaces"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// initContainers are added to the Pods' init containers, when a Pod is created. Those with restartPolicy Always run beside the Pods'
 	// containers for the whole of a Pod's life.
@@ -115,6 +116,8 @@ const (
 )
 
 // SidecarSetPatchPodMetadata is a group of annotations and the way they are written.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.annotations) && size(self.annotations) > 0",message="name the annotations to write",fieldPath=".annotations",reason="FieldValueRequired"
 type SidecarSetPatchPodMetadata struct {
 	// annotations are the keys and values to write. There must be one or more.
 	// +optional
@@ -176,6 +179,7 @@ const (
 // SidecarSetUpdateStrategy says how new images reach the sidecars of existing Pods.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'NotUpdate' || !has(self.selector) || !has(self.partition) || string(self.partition).matches('^0+%?$')",message="must be 0 together with a selector",fieldPath=".partition"
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'NotUpdate' || !has(self.selector) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="must not be empty: leave it out to update all Pods",fieldPath=".selector"
 type SidecarSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates the images of existing Pods in stages, or NotUpdate, which leaves existing Pods alone. Defaults to
 	// RollingUpdate.

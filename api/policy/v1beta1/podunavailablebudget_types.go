@@ -43,11 +43,11 @@ type PodUnavailableBudgetList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) != has(self.minAvailable)",message="exactly one of maxUnavailable and minAvailable is needed"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="is immutable: create another budget to guard other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",message="is immutable: create another budget to guard another workload",fieldPath=".targetRef",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="!has(self.selector) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="must not be empty",fieldPath=".selector"
 type PodUnavailableBudgetBaseSpec struct {
 	// selector selects the guarded Pods by their labels, in the namespace of the budget: right for an application of several workloads. It can't
 	// be changed. Exactly one of selector and targetRef is needed.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must not be empty: that would select every Pod of the namespace"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// targetRef is the workload whose Pods are guarded: any kind with a scale subresource, in the namespace of the budget. It can't be changed.
 	// +optional
@@ -68,8 +68,6 @@ type PodUnavailableBudgetBaseSpec struct {
 }
 
 // PodUnavailableBudgetSpec says which Pods are guarded, and how many of them are to stay available.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.ignoredPodSelector) || has(self.ignoredPodSelector.matchLabels) && size(self.ignoredPodSelector.matchLabels) > 0 || has(self.ignoredPodSelector.matchExpressions) && size(self.ignoredPodSelector.matchExpressions) > 0",message="must not be empty: leave it out to ignore no Pods",fieldPath=".ignoredPodSelector"
 type PodUnavailableBudgetSpec struct {
 	PodUnavailableBudgetBaseSpec `json:",inline"`
 
@@ -84,6 +82,7 @@ type PodUnavailableBudgetSpec struct {
 	// ignoredPodSelector selects, by labels, Pods that the budget does not guard although they are its own; they are counted with the others.
 	// Defaults to none.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must not be empty: leave it out to ignore no Pods"
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
 }
 
@@ -91,6 +90,7 @@ type PodUnavailableBudgetSpec struct {
 type TargetReference struct {
 	// apiVersion is the group and version of the workload, such as apps/v1. Budgets compare only the group.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/.*/')",message="must be a group and a version, such as apps/v1"
 	APIVersion string `json:"apiVersion"`
 	// kind is the kind of the workload, such as Deployment.
 	// +kubebuilder:validation:MinLength=1
