@@ -65,7 +65,7 @@ func Plan(v Survey) plan.Plan {
 		// The garbage collector takes the jobs along.
 		return b.Plan()
 	case v.List.Status.CompletionTime != nil:
-		v.expire(b)
+		b.Expire(v.List, plan.TTL{Seconds: v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: v.List.Status.CompletionTime, Now: v.Now})
 		return b.Plan()
 	}
 	v.label(b)
@@ -111,23 +111,6 @@ func (v *Survey) label(b *plan.Builder) {
 func (v *Survey) isUnlabelled() bool {
 	return v.List.DeletionTimestamp == nil && v.List.Status.CompletionTime == nil &&
 		v.List.Labels[appsv1.ControllerRevisionHashLabelKey] != pull.TemplateHash(&v.List.Spec.ImagePullJobTemplate)
-}
-
-// expire deletes the list once its time is up, and its jobs with it.
-func (v *Survey) expire(b *plan.Builder) {
-	ttl := v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished
-	if ttl == nil {
-		return
-	}
-	wait := v.List.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(v.Now)
-	if wait > 0 {
-		b.Recheck(wait, fmt.Sprintf("the list is deleted (ttlSecondsAfterFinished %d)", *ttl))
-		return
-	}
-	b.Do(plan.Action{
-		Verb: plan.Delete, Concern: plan.Tidy, Before: v.List, AnyVersion: true,
-		What: "delete the list", Why: fmt.Sprintf("it completed %d s ago or more", *ttl),
-	})
 }
 
 // Status judges what was seen. What was just asked for shows in the next survey.

@@ -72,7 +72,7 @@ func TestPlan(t *testing.T) {
 		"an image has two jobs":        {l, twice, "delete the job for a"},
 		"a list that says nothing yet": {unlabelled, jobs(l, "a running", "b running"), "label the list"},
 		"a list that has completed":    {ended(nil), nil, ""},
-		"its time is up":               {ended(&ttl), nil, "delete the list"},
+		"its time is up":               {ended(&ttl), nil, "delete"},
 		"a list that is being deleted": {list(func(l *v1beta1.ImageListPullJob) { l.DeletionTimestamp = &metav1.Time{} }), nil, ""},
 		"a job that is on its way out stays for nothing": {l, func() []*v1beta1.ImagePullJob {
 			out := jobs(l, "a running", "b running")

@@ -52,6 +52,10 @@ func TestTheSchemaAloneHolds(t *testing.T) {
 		s.must(unstructured.SetNestedMap(o.Object, map[string]any{}, "spec", "selector"))
 		wantError(t, s.Client.Create(s.ctx, o, client.DryRunAll), "spec.selector: Invalid value: empty selector is invalid for cloneset")
 	})
+	t.Run("an unknown way of updating, older", func(t *testing.T) {
+		err := s.Client.Create(s.ctx, s.parse("v1alpha1", minimal+"  updateStrategy: {type: Magic}"), client.DryRunAll)
+		wantError(t, err, `spec.updateStrategy.type: Unsupported value: "Magic": supported values: "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"`)
+	})
 	t.Run("another selector", func(t *testing.T) {
 		o := s.parse("v1beta1", minimal)
 		s.must(s.Client.Create(s.ctx, o))

@@ -19,22 +19,14 @@ import (
 // maxNameLength leaves room for "-" and a hash of up to 10 characters in a label value.
 const maxNameLength = validation.LabelValueMaxLength - 1 - 10
 
-// change is a CloneSet to be written.
-type change struct {
+// cloneSetChange is a CloneSet to be written.
+type cloneSetChange struct {
 	CloneSetOptions
-	// old is nil for a new object.
-	old, new    *v1beta1.CloneSet
-	rawTemplate map[string]any
-}
-
-// findings is what is to be said about a change.
-type findings struct {
-	errors   field.ErrorList
-	warnings []string
+	write[v1beta1.CloneSet]
 }
 
 // validate returns what is wrong with the change; an error means that it could not be found out.
-func (c change) validate(ctx context.Context) (findings, error) {
+func (c cloneSetChange) validate(ctx context.Context) (findings, error) {
 	spec := field.NewPath("spec")
 	var found findings
 	found.add(c.name())
@@ -49,12 +41,15 @@ func (c change) validate(ctx context.Context) (findings, error) {
 	found.add(podErrors)
 	found.add(c.claims(spec.Child("volumeClaimTemplates")))
 	if c.templateChanged() || c.claimsChanged() {
-		found.join(c.workload().checkTemplate(ctx, c.Templates, c.new.Namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates)))
+		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, withClaims(c.template(), c.new.Spec.VolumeClaimTemplates)))
+	}
+	if len(found.errors) == 0 {
+		found.warnings = append(found.warnings, c.warnings()...)
 	}
 	return found, nil
 }
 
-func (c change) workload() workload {
+func (c cloneSetChange) workload() workload {
 	w := workload{kind: "CloneSet", selector: c.new.Spec.Selector, template: &c.new.Spec.Template}
 	if c.old != nil {
 		w.oldSelector = c.old.Spec.Selector
@@ -62,14 +57,8 @@ func (c change) workload() workload {
 	return w
 }
 
-func (f *findings) join(more findings) {
-	f.errors, f.warnings = append(f.errors, more.errors...), append(f.warnings, more.warnings...)
-}
-
-func (f *findings) add(errs field.ErrorList) { f.errors = append(f.errors, errs...) }
-
 // name is checked for new objects only: what has too long a name already can't be helped.
-func (c change) name() field.ErrorList {
+func (c cloneSetChange) name() field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	if c.old != nil || c.new.Name == "" {
 		return nil
@@ -85,7 +74,7 @@ func (c change) name() field.ErrorList {
 	return errs
 }
 
-func (c change) numbers(path *field.Path) field.ErrorList {
+func (c cloneSetChange) numbers(path *field.Path) field.ErrorList {
 	spec := &c.new.Spec
 	errs := notNegative(spec.Replicas, path.Child("replicas"))
 	if _, err := scaled(spec.ScaleStrategy.MaxUnavailable, replicas(spec)); err != nil {
@@ -95,7 +84,7 @@ func (c change) numbers(path *field.Path) field.ErrorList {
 }
 
 // podsToDelete checks names that are new on the list: a name on it before may well be gone by now.
-func (c change) podsToDelete(ctx context.Context, path *field.Path) (field.ErrorList, error) {
+func (c cloneSetChange) podsToDelete(ctx context.Context, path *field.Path) (field.ErrorList, error) {
 	names := c.new.Spec.ScaleStrategy.PodsToDelete
 	known, seen := sets.New[string](), sets.New[string]()
 	if c.old != nil {
@@ -137,15 +126,15 @@ func (c change) podsToDelete(ctx context.Context, path *field.Path) (field.Error
 const parallelReads = 16
 
 // unfitToDelete says why this CloneSet can't delete a Pod of that name; nothing if it can.
-func (c change) unfitToDelete(ctx context.Context, name string) (string, error) {
+func (c cloneSetChange) unfitToDelete(ctx context.Context, name string) (string, error) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "is not the name of a Pod", nil
 	}
 	pod := &corev1.Pod{}
-	err := c.Pods.Get(ctx, client.ObjectKey{Namespace: c.new.Namespace, Name: name}, pod)
+	err := c.Pods.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, pod)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("Pod %s not found in namespace %s", name, c.new.Namespace), nil
+		return fmt.Sprintf("Pod %s not found in namespace %s", name, c.namespace), nil
 	case err != nil:
 		return "", fmt.Errorf("reading pod %s of podsToDelete: %w", name, err)
 	case pod.DeletionTimestamp != nil:
