@@ -35,28 +35,28 @@ func Add(mgr manager.Manager, c Config) error {
 }
 
 // NewLoop returns the reconcile of CloneSets, for a manager or for a simulated cluster.
-func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet, Survey] {
+func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.CloneSet, State] {
 	statuses := apply.NewStatuses(c.Executor, c.Now)
 	statuses.Final = saysComplete
-	return &loop.Loop[*v1beta1.CloneSet, Survey]{
+	return &loop.Loop[*v1beta1.CloneSet, State]{
 		New:   func() *v1beta1.CloneSet { return &v1beta1.CloneSet{} },
 		Cache: cached,
 		Live:  live,
-		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet) (Survey, error) {
+		Observe: func(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet) (State, error) {
 			s, err := Observe(ctx, r, set, c.Now())
 			if err == nil && c.Options.PreDownload {
 				s.PullJobs, err = r.ImagePullJobs(ctx, set.Namespace, set.UID)
 			}
 			if err != nil {
-				return Survey{}, err
+				return State{}, err
 			}
 			s.Options, s.Taken = c.Options, c.Executor.Taken(set.UID)
-			v := Take(s)
+			v := Classify(s)
 			return v, confirm(ctx, r, c.Live, v)
 		},
 		Plan:      Plan,
 		Meanwhile: Meanwhile,
-		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.CloneSet {
+		Report: func(v State, p plan.Plan, done apply.Outcome) *v1beta1.CloneSet {
 			after := v.Set.DeepCopy()
 			after.Status = Status(v, p, done)
 			return after

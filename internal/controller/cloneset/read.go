@@ -39,7 +39,7 @@ func Observe(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet, now t
 
 // confirm makes sure that the CloneSet is still there before Pods are added while others have its labels and no controller. A CloneSet never takes
 // those over, but they may be what its deletion has left behind, of which the cache of Pods can tell sooner than that of CloneSets.
-func confirm(ctx context.Context, r observe.Reader, live client.Reader, v Survey) error {
+func confirm(ctx context.Context, r observe.Reader, live client.Reader, v State) error {
 	if v.problem != nil || v.scaleMoves().Create <= 0 {
 		return nil
 	}
