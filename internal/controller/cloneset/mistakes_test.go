@@ -45,17 +45,13 @@ func TestMistakesAreCaught(t *testing.T) {
 			planned: misread(func(v *State) { v.limits.Partition = max(v.limits.Partition-1, 0) }), want: invariant.RulePartition,
 		},
 		"a pause overlooked": {
-			planned: misread(func(v *State) { v.strategy.Paused = false }), want: invariant.RulePaused,
+			planned: misread(func(v *State) { v.workload.Paused = false }), want: invariant.RulePaused,
 		},
 		"a grace period overlooked": {
 			planned: misread(func(v *State) { v.strategy.InPlaceUpdateStrategy = nil }), want: invariant.RuleGrace,
 		},
 		"hooks overlooked": {
-			planned: misread(func(v *State) {
-				set := v.Set.DeepCopy()
-				set.Spec.Lifecycle = nil
-				v.Set = set
-			}), want: invariant.RuleHook,
+			planned: misread(func(v *State) { v.workload.Lifecycle = nil }), want: invariant.RuleHook,
 		},
 		"InPlaceOnly overlooked": {
 			planned: misread(func(v *State) { v.strategy.PodUpdatePolicy = v1beta1.RecreateCloneSetPodUpdatePolicyType }), want: invariant.RuleInPlaceOnly,
@@ -72,11 +68,11 @@ func TestMistakesAreCaught(t *testing.T) {
 		"an update believed to be over as soon as it is written": {
 			planned: func(v State) plan.Plan {
 				p := Plan(v)
-				for _, m := range v.fleet.members {
-					if m.state == pub.LifecycleStateUpdating && !inplace.Pending(m.pod) {
-						after := m.pod.DeepCopy()
+				for _, m := range v.members {
+					if m.State == pub.LifecycleStateUpdating && !inplace.Pending(m.Pod) {
+						after := m.Pod.DeepCopy()
 						after.Labels[keys.LifecycleState] = string(pub.LifecycleStateNormal)
-						p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Settle, Before: m.pod, After: after}}})
+						p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Settle, Before: m.Pod, After: after}}})
 					}
 				}
 				return p
@@ -109,18 +105,18 @@ func TestMistakesAreCaught(t *testing.T) {
 		"a write for nothing": {
 			planned: func(v State) plan.Plan {
 				p := Plan(v)
-				for _, m := range v.fleet.members {
-					after := m.pod.DeepCopy()
+				for _, m := range v.members {
+					after := m.Pod.DeepCopy()
 					after.Labels["seen"] = v.Now.Format("150405")
-					p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Tidy, Before: m.pod, After: after}}})
+					p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Tidy, Before: m.Pod, After: after}}})
 				}
 				return p
 			}, want: "a restart makes the controller write",
 		},
 		"an object of the cache changed": {
 			planned: misread(func(v *State) {
-				for _, m := range v.fleet.members {
-					m.pod.Labels["planned"] = v.Now.Format(time.RFC3339)
+				for _, m := range v.members {
+					m.Pod.Labels["planned"] = v.Now.Format(time.RFC3339)
 				}
 			}), want: "planning changes what was read",
 		},

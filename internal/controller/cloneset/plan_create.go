@@ -155,7 +155,7 @@ func (v *State) newPod(rev *appsv1.ControllerRevision, id string) (plan.Chain, e
 	p := v.workload.NewPod(template, rev)
 	p.Name = v.Set.Name + "-" + id
 	p.Labels[keys.InstanceID] = id
-	lifecycle.Enter(p, pub.LifecycleStatePreparingNormal, v.Set.Spec.Lifecycle, v.Now)
+	lifecycle.Enter(p, pub.LifecycleStatePreparingNormal, v.workload.Lifecycle, v.Now)
 	pod.AddReadinessGates(p, pub.InPlaceUpdateReady, pub.KruisePodReady)
 	claim.Mount(p, v.Set.Name, id, claimTemplates)
 	return append(chain, plan.Action{

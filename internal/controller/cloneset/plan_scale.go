@@ -46,7 +46,7 @@ func (v *State) scaleMoves() budget.Moves {
 // cancelDeletions takes Pods back into service that wait for their preDelete hook although their deletion is not wanted any more, because replicas
 // grew meanwhile. It does not where a hook marks Pods NotReady: their traffic has been drained already.
 func (v *State) cancelDeletions(b *plan.Builder) bool {
-	if lifecycle.MarksNotReady(v.Set.Spec.Lifecycle) {
+	if lifecycle.MarksNotReady(v.workload.Lifecycle) {
 		return false
 	}
 	leaving := 0

@@ -42,7 +42,7 @@ func (v *State) update(b *plan.Builder) {
 	}
 	if wanted := min(number, len(candidates)); chosen < wanted {
 		b.Hold(plan.Hold{
-			Name: candidates[chosen].pod.Name,
+			Name: candidates[chosen].Pod.Name,
 			Why:  fmt.Sprintf("%d Pods wait: maxUnavailable %d is used up", wanted-chosen, v.limits.MaxUnavailable),
 		})
 	}
@@ -79,7 +79,7 @@ func (v *State) choose(candidates []*rollout.Member, target *appsv1.ControllerRe
 	for _, m := range candidates {
 		c.Available = append(c.Available, m.Available)
 	}
-	return max(budget.Classify(c, number, limit), startedOf(candidates, number))
+	return max(budget.Take(c, number, limit), startedOf(candidates, number))
 }
 
 // startedOf returns how many of the first candidates have left service for the update already. Their place is paid for, also where

@@ -1,14 +1,17 @@
 package cloneset
 
 import (
-	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
+
+// kind is that of the owner in references and events.
+func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
 // Options are the choices made for the whole controller at start-up.
 type Options struct {
@@ -28,21 +31,15 @@ type Options struct {
 	InPlace inplace.Options
 }
 
-// Snapshot is all that one pass may look at. It is read once and never changed, so it can be saved as a test case.
-type Snapshot struct {
-	Set *v1beta1.CloneSet
-	// Pods are those that the CloneSet controls.
-	Pods []*corev1.Pod
-	// Claims are those that the CloneSet, or one of its Pods, controls.
-	Claims []*corev1.PersistentVolumeClaim
-	// Revisions are those that the CloneSet controls, and those that its selector matches and nobody controls.
-	Revisions []*appsv1.ControllerRevision
-	// NodeLabels holds the labels of the nodes that Pods are on; filled only where the template has topology spread constraints.
-	NodeLabels map[string]map[string]string
-	// PullJobs are the ImagePullJobs that the CloneSet controls.
-	PullJobs []*v1beta1.ImagePullJob
-	// Taken are names that new Pods and claims can't have, because objects that are not seen here have them.
-	Taken   []string
-	Now     time.Time
-	Options Options
+// Kind is the controller of CloneSets.
+func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus] {
+	return loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]{
+		Name:      "cloneset",
+		Owns:      []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
+		Read:      o.read,
+		Plan:      Plan,
+		Meanwhile: Meanwhile,
+		Status:    Status,
+		Final:     saysComplete,
+	}
 }
