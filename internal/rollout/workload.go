@@ -89,6 +89,9 @@ func (m *Member) IsHeld() bool { return m.State == pub.LifecycleStatePreparingDe
 // IsFree reports whether a step may still be planned for the Pod: one that waits for its preDelete hook is on its way.
 func (m *Member) IsFree() bool { return !m.Settled && !m.Leaving && !m.IsHeld() }
 
+// Runs reports whether the Pod is there to stay: neither deleted nor ended nor held by its preDelete hook.
+func (m *Member) Runs() bool { return !m.Leaving && !m.Ended && !m.IsHeld() }
+
 // Counts are the numbers of a workload's status.
 type Counts struct {
 	// Revision is the name of the update revision.
