@@ -48,7 +48,7 @@ func TestMistakesShow(t *testing.T) {
 		"it asks those that have answered once more": {plans(func(v *Survey) {
 			for _, n := range v.nodes {
 				if n.State == pull.Failed {
-					n.State = pull.Unasked
+					n.State = pull.NotRequested
 				}
 			}
 		}), invariant.RuleAskedOnce},
