@@ -38,7 +38,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 		Name: "daemonset",
 		Owns: []client.Object{&corev1.Pod{}},
 		Watches: func(cached observe.Reader) []loop.Watch {
-			find := sets{cached}
+			find := finder{cached}
 			return []loop.Watch{loop.Affected(&corev1.Pod{}, find.ofOrphan), loop.Affected(&corev1.Node{}, find.ofNode)}
 		},
 		Read: func(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet) (State, error) {
@@ -57,15 +57,15 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 	}
 }
 
-// sets finds the DaemonSets that a change concerns that does not name them itself, in a cache.
-type sets struct{ client.Reader }
+// finder finds the DaemonSets that a change concerns that does not name them itself, in a cache.
+type finder struct{ client.Reader }
 
 // ofOrphan returns the DaemonSets that could adopt a Pod that nobody controls.
-func (s sets) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.NamespacedName, error) {
+func (f finder) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.NamespacedName, error) {
 	if after == nil || after.DeletionTimestamp != nil || metav1.GetControllerOfNoCopy(after) != nil || len(after.Labels) == 0 {
 		return nil, nil
 	}
-	return s.affected(ctx, after.Namespace, func(set *v1beta1.DaemonSet) bool {
+	return f.affected(ctx, after.Namespace, func(set *v1beta1.DaemonSet) bool {
 		selector, err := pod.Selector(set.Spec.Selector)
 		return err == nil && selector.Matches(labels.Set(after.Labels))
 	})
@@ -73,11 +73,11 @@ func (s sets) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.Names
 
 // ofNode returns the DaemonSets for which the coming, going or changing of a node makes a difference. Most changes of nodes are heartbeats, which
 // make none and cost no more than a comparison.
-func (s sets) ofNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
+func (f finder) ofNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
 	if before != nil && after != nil && !nodefit.Changed(before, after) {
 		return nil, nil
 	}
-	return s.affected(ctx, "", func(set *v1beta1.DaemonSet) bool {
+	return f.affected(ctx, "", func(set *v1beta1.DaemonSet) bool {
 		return whatFits(set, before) != whatFits(set, after)
 	})
 }
@@ -100,9 +100,9 @@ func whatFits(set *v1beta1.DaemonSet, node *corev1.Node) fitting {
 	return out
 }
 
-func (s sets) affected(ctx context.Context, namespace string, affected func(*v1beta1.DaemonSet) bool) ([]types.NamespacedName, error) {
+func (f finder) affected(ctx context.Context, namespace string, affected func(*v1beta1.DaemonSet) bool) ([]types.NamespacedName, error) {
 	var all v1beta1.DaemonSetList
-	if err := s.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var out []types.NamespacedName

@@ -106,7 +106,7 @@ func (s *step) create() {
 
 func (s *step) createByPartition() {
 	progress := nodeupdate.Progress{Partition: min(s.limits.Partition, s.desired), Known: int(s.Set.Status.CurrentNumberScheduled)}
-	var nodeStates []nodeupdate.Place
+	var places []nodeupdate.Place
 	for _, p := range s.nodeStates {
 		if !p.verdict.Run {
 			continue

@@ -50,7 +50,7 @@ func fleet(tb testing.TB, nodes int, strategy string) Snapshot {
 			ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprintf("agent-%d", i), Namespace: "default", UID: types.UID(fmt.Sprint("pod-", i)), ResourceVersion: "1",
 				Labels:          map[string]string{"app": "agent", appsv1.ControllerRevisionHashLabelKey: revision.ShortHash(old.Name)},
-				OwnerReferences: []metav1.OwnerReference{ownerReference(set)},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, kind())},
 			},
 			Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{

@@ -50,7 +50,7 @@ func mistakes() map[string]struct {
 			v.Set = v.Set.DeepCopy()
 			v.Set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 		}), invariant.RuleOrder},
-		"a pause is overlooked": {misread(func(v *State) { v.workload.Paused = false }), invariant.RulePaused},
+		"a pause is overlooked":          {misread(func(v *State) { v.workload.Paused = false }), invariant.RulePaused},
 		"a preDelete hook is overlooked": {misread(func(v *State) { v.workload.Lifecycle = nil }), invariant.RuleHook},
 		"an ordinal too many is filled": {misread(func(v *State) {
 			if n := len(v.slots); n > 0 {

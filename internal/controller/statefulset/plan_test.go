@@ -68,7 +68,7 @@ func (s situation) snapshot(t *testing.T) Snapshot {
 
 func revisionOf(t *testing.T, set *v1beta1.StatefulSet, number int64) *appsv1.ControllerRevision {
 	t.Helper()
-	rev, err := revision.New(revision.Owner{Name: set.Name, Namespace: set.Namespace, Reference: ownerReference(set)}, &set.Spec.Template, 0)
+	rev, err := revision.New(revision.Owner{Name: set.Name, Namespace: set.Namespace, Reference: *metav1.NewControllerRef(set, kind())}, &set.Spec.Template, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func podOf(set *v1beta1.StatefulSet, words, old, update string) *corev1.Pod {
 		p = b.NotReady().Obj()
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
 	}
-	p.OwnerReferences = []metav1.OwnerReference{ownerReference(set)}
+	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, kind())}
 	return p
 }
 
