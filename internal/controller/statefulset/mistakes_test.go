@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 )
