@@ -27,7 +27,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}, &v1beta1.ImageListPullJob{}}
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		planner := promises.Planner[Snapshot, State]{Plan: planned, Classify: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok {

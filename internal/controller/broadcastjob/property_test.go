@@ -26,7 +26,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1beta1.BroadcastJob{}, &corev1.Pod{}, &corev1.Node{}}
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		planner := promises.Planner[Snapshot, State]{Plan: planned, Classify: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)

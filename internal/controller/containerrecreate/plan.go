@@ -48,7 +48,7 @@ func (v Snapshot) goOn(b *plan.Builder) {
 	message, wait := recreate.Overdue(v.Request, v.Pod, v.Now)
 	if message != "" {
 		after := v.Request.DeepCopy()
-		recreate.GiveUp(&after.Status, message, v.Now)
+		recreate.Fail(&after.Status, message, v.Now)
 		b.Do(v.status(after, "end", message))
 		return
 	}

@@ -28,7 +28,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1alpha1.EphemeralJob{}, &corev1.Pod{}}
 	return promises.Suite{Scheme: promises.Scheme(v1alpha1.AddToScheme), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		planner := promises.Planner[Snapshot, State]{Plan: planned, Classify: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				if err := AddIndex(context.Background(), c.Cached.Reader.(client.FieldIndexer)); err != nil {

@@ -49,7 +49,7 @@ type node struct {
 	name  string
 	image *v1beta1.NodeImage
 	ready bool
-	pull.Sight
+	pull.NodeState
 }
 
 // pulls reports whether the node takes one of the places of the job: one that is not Ready, or whose daemon is not, may never answer and delays no
@@ -103,7 +103,7 @@ func (v *State) readSecrets() {
 		case source.Secret == nil:
 			v.unread = append(v.unread, source.Problem)
 			continue
-		case !pull.Opens(source.Secret):
+		case !pull.HoldsCredentials(source.Secret):
 			v.unread = append(v.unread, fmt.Sprintf("Secret %s is of type %s, which holds no credentials of registries", source.Name, source.Secret.Type))
 			continue
 		case v.Job.Namespace == v.Options.ConfigNamespace:
@@ -141,16 +141,16 @@ func (v *State) sortNodes() error {
 	known := map[string]bool{}
 	for _, image := range v.NodeImages {
 		known[image.Name] = true
-		sight := v.want.On(image)
+		state := v.want.StateOn(image)
 		if !selected.has(image.Name, image.Labels) || image.DeletionTimestamp != nil {
-			if sight.Stale {
+			if state.Stale {
 				v.elsewhere = append(v.elsewhere, image)
 			}
 			continue
 		}
 		at, exists := nodes[image.Name]
 		v.nodes = append(v.nodes, &node{
-			name: image.Name, image: image, Sight: sight,
+			name: image.Name, image: image, NodeState: state,
 			// One without a node was made for a test, which plays its daemon.
 			ready: !exists || isReady(at) && (len(v.Daemons) == 0 || serving[image.Name]),
 		})

@@ -99,7 +99,7 @@ func (v *State) askNodes(b *plan.Builder) {
 		}
 	}
 	for _, n := range v.nodes {
-		asks := n.State == pull.Unasked && !n.Full && v.parallelism > 0
+		asks := n.State == pull.NotRequested && !n.Full && v.parallelism > 0
 		switch {
 		case asks && !n.ready:
 			v.ask(n, b)
@@ -129,7 +129,7 @@ func (v *State) askNodes(b *plan.Builder) {
 }
 
 func (v *State) ask(n *node, b *plan.Builder) {
-	after, err := v.want.Ask(n.image)
+	after, err := v.want.Request(n.image)
 	if err != nil {
 		b.Hold(plan.Hold{Name: n.name, Why: err.Error()})
 		return
@@ -146,7 +146,7 @@ func (v *State) ask(n *node, b *plan.Builder) {
 
 func (v *State) drop(n *node, b *plan.Builder) {
 	b.Do(plan.Action{
-		Verb: plan.Update, Concern: plan.Tidy, Before: n.image, After: v.want.Drop(n.image),
+		Verb: plan.Update, Concern: plan.Tidy, Before: n.image, After: v.want.Disown(n.image),
 		What: "pull another image no more", Why: "the job was changed",
 	})
 }
@@ -154,7 +154,7 @@ func (v *State) drop(n *node, b *plan.Builder) {
 // tellOfSilence has events tell of nodes that were given up without a word of theirs: of all others their daemons do.
 func (v *State) tellOfSilence(b *plan.Builder) {
 	for _, n := range v.nodes {
-		silent := n.Status != nil && (n.Status.Message == pull.MessageSilent || n.Status.Message == pull.MessageDeadline)
+		silent := n.Status != nil && (n.Status.Message == pull.MessageNoResponse || n.Status.Message == pull.MessageDeadline)
 		if n.State == pull.Failed && silent {
 			b.Hold(plan.Hold{Name: n.name, Why: fmt.Sprintf("node %s: %s", n.name, n.Status.Message), Event: eventPullImageFailed})
 		}
@@ -168,9 +168,9 @@ func (v *State) recheck(b *plan.Builder) {
 	}
 	unfinished := false
 	for _, n := range v.nodes {
-		unfinished = unfinished || n.State == pull.Pulling || n.State == pull.Unasked
-		if !n.Again.IsZero() {
-			b.Recheck(n.Again.Sub(v.Now), "a node pulls again, as the job never completes")
+		unfinished = unfinished || n.State == pull.Pulling || n.State == pull.NotRequested
+		if !n.RepeatAt.IsZero() {
+			b.Recheck(n.RepeatAt.Sub(v.Now), "a node pulls again, as the job never completes")
 		}
 	}
 	if unfinished && len(v.unread) > 0 {

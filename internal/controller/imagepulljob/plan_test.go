@@ -62,7 +62,7 @@ func cluster(change func(*v1beta1.ImagePullJob), nodes ...string) Snapshot {
 }
 
 func answered(job *v1beta1.ImagePullJob, n *v1beta1.NodeImage, phase v1beta1.ImagePullPhase) *v1beta1.NodeImage {
-	n, err := pull.Want{Image: imageref.Reference{Repository: "nginx", Tag: "1"}, Job: job, Now: now.Add(-time.Minute)}.Ask(n)
+	n, err := pull.Want{Image: imageref.Reference{Repository: "nginx", Tag: "1"}, Job: job, Now: now.Add(-time.Minute)}.Request(n)
 	if err != nil {
 		panic(err)
 	}

@@ -48,7 +48,7 @@ func TestMistakesShow(t *testing.T) {
 		"it asks those that have answered once more": {plans(func(v *State) {
 			for _, n := range v.nodes {
 				if n.State == pull.Failed {
-					n.State = pull.Unasked
+					n.State = pull.NotRequested
 				}
 			}
 		}), invariant.RuleAskedOnce},
@@ -66,7 +66,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		Watched: []client.Object{&v1beta1.ImagePullJob{}, &v1beta1.NodeImage{}, &corev1.Node{}, &corev1.Pod{}, &corev1.Secret{}},
 		Populate: func(w *promises.World) promises.Scenario {
 			s := newScenario(w)
-			planner := promises.Planner[Snapshot, State]{Plan: planned, Classify: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
+			planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
 					l := NewLoop(Config{

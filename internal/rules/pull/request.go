@@ -1,3 +1,12 @@
+// Package pull decides what a NodeImage holds: which rounds of pulling jobs request of a node, how the status of the node is read, and when a tag is
+// removed.
+//
+// Its promise: a round is identified by repository, tag and version, and a status counts for the round of its version only; a tag that a running job
+// wants is not removed; and no more nodes pull at the same time than a job allows.
+//
+//	requested (version n) ── Waiting ── Pulling ──┬── Succeeded ──┐
+//	     │                                        └── Failed ─────┼── its TTL is over, or no job wants it any more: removed
+//	     └── no status for ten minutes ── Failed ─────────────────┘   or, by a job that never completes: version n+1
 package pull
 
 import (
@@ -13,7 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 )
 
-// ErrFull is the reason why a node can't be asked for another image.
+// ErrFull is the reason why a NodeImage can't take another image.
 var ErrFull = errors.New("the NodeImage lists 256 images already, which is the most it can")
 
 // Want is what a job wants of every node.
@@ -21,9 +30,9 @@ type Want struct {
 	Image imageref.Reference
 	// Job is the job. Its reference is written into every NodeImage.
 	Job *v1beta1.ImagePullJob
-	// Secrets are the Secrets that the daemon of the node finds credentials in.
+	// Secrets hold the credentials that the daemon of the node pulls with.
 	Secrets []v1beta1.ReferenceObject
-	// Extra is how much longer than the job needs it a tag is kept.
+	// Extra is added to the TTL of a tag.
 	Extra time.Duration
 	Now   time.Time
 }
@@ -32,34 +41,34 @@ type Want struct {
 type State int
 
 const (
-	// Unasked means that the node has not been asked, or, by a job that never completes, has to be asked again.
-	Unasked State = iota
-	// Pulling means that the node has been asked and has not ended yet.
+	// NotRequested: there is no round for the job or, by a job that never completes, a new one is due.
+	NotRequested State = iota
+	// Pulling: the round has not ended yet.
 	Pulling
-	// Succeeded means that the node has the image.
+	// Succeeded: the node has the image.
 	Succeeded
-	// Failed means that the node has given up.
+	// Failed: the node has given up.
 	Failed
 )
 
-// Sight is what a NodeImage says about a job.
-type Sight struct {
+// NodeState is what a NodeImage says about a job.
+type NodeState struct {
 	State State
-	// Full means that the node can't be asked: its NodeImage has no room for another image.
+	// Full says that the NodeImage lists too many images to take another one.
 	Full bool
-	// LacksSecrets means that the node was asked and does not know all Secrets yet.
+	// LacksSecrets says that the round goes on and the NodeImage does not list all Secrets of the job yet.
 	LacksSecrets bool
-	// Stale means that the job still asks for tags that it does not want any more.
+	// Stale says that the job still owns tags that it does not want any more.
 	Stale bool
-	// Status is the answer of the node in this round; nil when there is none.
+	// Status is the status of this round; nil when there is none.
 	Status *v1beta1.ImageTagStatus
-	// Again is when the node has to be asked again; zero for never.
-	Again time.Time
+	// RepeatAt is when a new round becomes due; zero for never.
+	RepeatAt time.Time
 }
 
-// On reads a NodeImage.
-func (w Want) On(n *v1beta1.NodeImage) Sight {
-	var s Sight
+// StateOn reads a NodeImage.
+func (w Want) StateOn(n *v1beta1.NodeImage) NodeState {
+	var s NodeState
 	for repository := range n.Spec.Images {
 		for i := range n.Spec.Images[repository].Tags {
 			tag := &n.Spec.Images[repository].Tags[i]
@@ -74,12 +83,12 @@ func (w Want) On(n *v1beta1.NodeImage) Sight {
 		}
 	}
 	_, listed := n.Spec.Images[w.Image.Repository]
-	s.Full = s.State == Unasked && !listed && len(n.Spec.Images) >= v1beta1.MaxNodeImages
+	s.Full = s.State == NotRequested && !listed && len(n.Spec.Images) >= v1beta1.MaxNodeImages
 	return s
 }
 
-// read judges the tag that the job wants.
-func (w Want) read(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec, s *Sight) {
+// read fills in what the tag that the job wants says.
+func (w Want) read(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec, s *NodeState) {
 	s.State, s.Status = Pulling, StatusOf(n, w.Image.Repository, tag)
 	switch {
 	case s.Status == nil:
@@ -89,14 +98,15 @@ func (w Want) read(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec, s *Sight) {
 		s.State = Failed
 	}
 	if Repeats(w.Job) {
-		if s.Again = expiry(tag, s.Status); !s.Again.IsZero() && !s.Again.After(w.Now) {
-			s.State, s.Again = Unasked, time.Time{}
+		if s.RepeatAt = expiry(tag, s.Status); !s.RepeatAt.IsZero() && !s.RepeatAt.After(w.Now) {
+			s.State, s.RepeatAt = NotRequested, time.Time{}
 		}
 	}
-	s.LacksSecrets = s.State == Pulling && !contains(n.Spec.Images[w.Image.Repository].PullSecrets, w.Secrets)
+	listed := n.Spec.Images[w.Image.Repository].PullSecrets
+	s.LacksSecrets = s.State == Pulling && len(union(listed[:len(listed):len(listed)], w.Secrets)) > len(listed)
 }
 
-// StatusOf returns the answer of the node to this round; nil when there is none.
+// StatusOf returns the status of the round of a tag; nil when there is none.
 func StatusOf(n *v1beta1.NodeImage, repository string, tag *v1beta1.ImageTagSpec) *v1beta1.ImageTagStatus {
 	status := lastStatus(n, repository, tag.Tag)
 	if status == nil || status.Version != tag.Version {
@@ -114,7 +124,7 @@ func lastStatus(n *v1beta1.NodeImage, repository, tag string) *v1beta1.ImageTagS
 	return &tags[i]
 }
 
-// expiry returns when a tag has been finished for as long as it is kept; zero when it is not finished, or kept for ever.
+// expiry returns when the TTL of a tag is over; zero when its round has not ended, or it has no TTL.
 func expiry(tag *v1beta1.ImageTagSpec, status *v1beta1.ImageTagStatus) time.Time {
 	if status == nil || status.CompletionTime == nil || tag.PullPolicy == nil || tag.PullPolicy.TTLSecondsAfterFinished == nil {
 		return time.Time{}
@@ -126,14 +136,13 @@ func (w Want) owns(tag *v1beta1.ImageTagSpec) bool {
 	return slices.ContainsFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return r.UID == w.Job.UID })
 }
 
-// Ask returns what the NodeImage says once the job has asked: the tag is listed, a round of it is due, and the job is no longer noted at tags that
-// it does not want any more. A tag that another job asked for gets a new round, which a node that has the image answers at once.
-func (w Want) Ask(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
-	if w.On(n).Full {
+// Request returns the NodeImage with a new round of the tag, and without the job as an owner of tags that it does not want any more. A tag that
+// another job requested gets a new round as well, which a node that has the image ends at once.
+func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
+	if w.StateOn(n).Full {
 		return nil, ErrFull
 	}
-	after := n.DeepCopy()
-	w.drop(after)
+	after := w.Disown(n)
 	if after.Spec.Images == nil {
 		after.Spec.Images = map[string]v1beta1.ImageSpec{}
 	}
@@ -179,7 +188,7 @@ func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
 	}
 }
 
-// AddSecrets returns what the NodeImage says once it lists all Secrets of the job, for a round that goes on.
+// AddSecrets returns the NodeImage with all Secrets of the job, for a round that goes on.
 func (w Want) AddSecrets(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	after := n.DeepCopy()
 	image := after.Spec.Images[w.Image.Repository]
@@ -188,57 +197,46 @@ func (w Want) AddSecrets(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	return after
 }
 
-// Drop returns what the NodeImage says once the job is no longer noted at tags that it does not want any more.
-func (w Want) Drop(n *v1beta1.NodeImage) *v1beta1.NodeImage {
+// Disown returns the NodeImage without the job as an owner of tags that it does not want any more.
+func (w Want) Disown(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	after := n.DeepCopy()
-	w.drop(after)
-	return after
-}
-
-func (w Want) drop(n *v1beta1.NodeImage) {
-	prune(n, func(repository string, tag *v1beta1.ImageTagSpec) bool {
+	prune(after, func(repository string, tag *v1beta1.ImageTagSpec) bool {
 		if !w.owns(tag) || repository == w.Image.Repository && tag.Tag == w.Image.Tag {
 			return true
 		}
 		tag.OwnerReferences = slices.DeleteFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return r.UID == w.Job.UID })
 		return len(tag.OwnerReferences) > 0
 	})
+	return after
 }
 
-// prune drops the tags that keep says no to, which may also change them, and repositories without tags. It reports whether any was dropped.
-func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.ImageTagSpec) bool) bool {
-	dropped := false
+// prune removes the tags that keep returns false for, which may also remove their owners, and repositories without tags. It reports whether a tag or
+// an owner was removed.
+func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.ImageTagSpec) bool) (changed bool) {
 	for repository, image := range n.Spec.Images {
-		before := len(image.Tags)
 		kept := image.Tags[:0]
 		for i := range image.Tags {
-			if keep(repository, &image.Tags[i]) {
-				kept = append(kept, image.Tags[i])
+			tag, owners := &image.Tags[i], len(image.Tags[i].OwnerReferences)
+			keeps := keep(repository, tag)
+			changed = changed || !keeps || len(tag.OwnerReferences) < owners
+			if keeps {
+				kept = append(kept, *tag)
 			}
 		}
 		image.Tags = kept
-		dropped = dropped || len(kept) < before
 		if len(kept) == 0 {
 			delete(n.Spec.Images, repository)
 			continue
 		}
 		n.Spec.Images[repository] = image
 	}
-	return dropped
+	return changed
 }
 
-func contains(have, want []v1beta1.ReferenceObject) bool {
-	for _, w := range want {
-		if !slices.ContainsFunc(have, func(r v1beta1.ReferenceObject) bool { return r.Namespace == w.Namespace && r.Name == w.Name }) {
-			return false
-		}
-	}
-	return true
-}
-
+// union returns all references, each namespace and name once.
 func union(have, more []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
 	for _, r := range more {
-		if !contains(have, []v1beta1.ReferenceObject{r}) {
+		if !slices.ContainsFunc(have, func(h v1beta1.ReferenceObject) bool { return h.Namespace == r.Namespace && h.Name == r.Name }) {
 			have = append(have, r)
 		}
 	}

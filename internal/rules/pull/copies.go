@@ -56,28 +56,25 @@ func CopyOf(source types.NamespacedName, copies []*corev1.Secret) *corev1.Secret
 	return nil
 }
 
-// Opens reports whether a Secret is of a type that holds credentials of registries. Others are none of our business: whoever may create a job need not
-// be allowed to read them.
-func Opens(s *corev1.Secret) bool {
+// HoldsCredentials reports whether a Secret is of a type that holds credentials of registries. No other Secret is copied: whoever may create a job need
+// not be allowed to read it.
+func HoldsCredentials(s *corev1.Secret) bool {
 	return s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg
 }
 
-// longestName is the most that a name of an object can have.
-const longestName = 253
+// nameOf returns a stem, cut to fit the 253 characters of a name, with so many bytes of the hash of a text.
+func nameOf(stem, text string, bytes int) string {
+	sum := sha256.Sum256([]byte(text))
+	return stem[:min(len(stem), 253-1-2*bytes)] + "-" + hex.EncodeToString(sum[:bytes])
+}
 
 // NewCopy returns a copy of a Secret without labels or annotations of its source, which may mean something to others. Its name is that of the source
 // and six digits that depend on the namespace and name of the source; should another Secret have it, on how many do.
 func NewCopy(source *corev1.Secret, namespace string, others []*corev1.Secret) *corev1.Secret {
 	key := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}
-	name := ""
-	for try := 0; name == "" || slices.ContainsFunc(others, func(s *corev1.Secret) bool { return s.Name == name }); try++ {
-		text := key.String()
-		if try > 0 {
-			text = fmt.Sprintf("%s#%d", key, try)
-		}
-		sum := sha256.Sum256([]byte(text))
-		stem := source.Name[:min(len(source.Name), longestName-7)]
-		name = stem + "-" + hex.EncodeToString(sum[:3])
+	name, hashed := "", key.String()
+	for try := 1; name == "" || slices.ContainsFunc(others, func(s *corev1.Secret) bool { return s.Name == name }); try++ {
+		name, hashed = nameOf(source.Name, hashed, 3), fmt.Sprintf("%s#%d", key, try)
 	}
 	c := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{
@@ -89,7 +86,7 @@ func NewCopy(source *corev1.Secret, namespace string, others []*corev1.Secret) *
 	return Refresh(c, source)
 }
 
-// Refresh returns the copy with what its source holds now.
+// Refresh returns the copy with the data that its source has now.
 func Refresh(c, source *corev1.Secret) *corev1.Secret {
 	c = c.DeepCopy()
 	fresh := source.DeepCopy()
@@ -100,14 +97,11 @@ func Refresh(c, source *corev1.Secret) *corev1.Secret {
 // WithReferences returns the copy with the jobs that it is for.
 func WithReferences(c *corev1.Secret, jobs []types.NamespacedName) *corev1.Secret {
 	c = c.DeepCopy()
-	texts := make([]string, 0, len(jobs))
+	var texts []string
 	for _, key := range normal(jobs) {
 		texts = append(texts, key.String())
 	}
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
-	}
-	c.Annotations[keys.PullSecretReferences] = strings.Join(texts, ",")
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, keys.PullSecretReferences, strings.Join(texts, ","))
 	return c
 }
 
