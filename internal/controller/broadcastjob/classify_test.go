@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 		"all done":                         {"{}", "", "SSS", "completed 3 0 3 0", "update status patch"},
 		"never done":                       {"{completionPolicy: {type: Never}}", "", "SSS", "running 3 0 3 0", ""},
 		"for no node":                      {"{}", "", "__", "running 0 0 0 0", ""},
-		"one is terminating":                   {"{}", "", "SSL", "running 3 0 2 0", ""},
+		"one is terminating":               {"{}", "", "SSL", "running 3 0 2 0", ""},
 		"a failure ends it":                {"{}", "", "SFR-", "failed 4 0 1 2", "update status patch"},
 		"a failure is passed over":         {"{failurePolicy: {type: Continue}}", "", "SFR-", "running 4 1 1 1", "+n4"},
 		"all failed, all done":             {"{failurePolicy: {type: Continue}}", "", "FF", "completed 2 0 0 2", "update status patch"},

@@ -12,8 +12,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
-	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Plan decides the next step from the state alone.
