@@ -1,4 +1,4 @@
-package scoping
+package webhookconfig
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // TestManySidecarSetsAtTheSameTime has users write SidecarSets at the same moment, more of them than a write is tried: none is refused, and the Pods
 // of all are sent.
 func TestManySidecarSetsAtTheSameTime(t *testing.T) {
-	const sets = 4 * mostTries
+	const sets = 4 * admitTries
 	w := newWorld(t)
 	// As long as a request takes at least.
 	w.between = func() { time.Sleep(time.Millisecond) }
@@ -20,7 +20,7 @@ func TestManySidecarSetsAtTheSameTime(t *testing.T) {
 	var running sync.WaitGroup
 	for n := range sets {
 		running.Go(func() {
-			problems[n] = w.keeper.Accept(context.Background(), nil, setOf(fmt.Sprint("agent-", n), fmt.Sprint("app-", n)))
+			problems[n] = w.leader.Admit(context.Background(), nil, setOf(fmt.Sprint("agent-", n), fmt.Sprint("app-", n)))
 		})
 	}
 	running.Wait()

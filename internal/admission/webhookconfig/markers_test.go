@@ -1,4 +1,4 @@
-package scoping
+package webhookconfig
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 // probed returns the webhook for Pods that PodProbeMarkers select; nil if there is none.
 func (w *world) probed() *admissionv1.MutatingWebhook {
 	w.t.Helper()
-	hooks := w.configuration().Webhooks
-	i := slices.IndexFunc(hooks, func(h admissionv1.MutatingWebhook) bool { return h.Name == Probed })
+	all := w.configuration().Webhooks
+	i := slices.IndexFunc(all, func(w admissionv1.MutatingWebhook) bool { return w.Name == probeMarkerWebhook })
 	if i < 0 {
 		return nil
 	}
-	return &hooks[i]
+	return &all[i]
 }
 
 // TestPodsOfMarkersAreSent: where that is on, exactly those that a marker of their namespace selects, and none has to wait for a manager.
@@ -34,16 +34,16 @@ func TestPodsOfMarkersAreSent(t *testing.T) {
 	if w.probed() != nil {
 		t.Fatal("Pods of markers are sent though nobody wants that")
 	}
-	w.keeper.Markers = true
+	w.leader.Markers = true
 	w.lead()
-	hook := w.probed()
-	if hook == nil {
+	webhook := w.probed()
+	if webhook == nil {
 		t.Fatal("there is no webhook for Pods of markers")
 	}
-	if hook.FailurePolicy == nil || *hook.FailurePolicy != admissionv1.Ignore {
-		t.Errorf("while no manager is there, %v", hook.FailurePolicy)
+	if webhook.FailurePolicy == nil || *webhook.FailurePolicy != admissionv1.Ignore {
+		t.Errorf("while no manager is there, %v", webhook.FailurePolicy)
 	}
-	read := dispatch.Read(hook)
+	read := dispatch.Read(webhook)
 	for name, tc := range map[string]struct {
 		app, namespace string
 		want           bool
@@ -69,5 +69,5 @@ func TestPodsOfMarkersAreSent(t *testing.T) {
 	if w.probed() != nil {
 		t.Error("the webhook stays though there is no marker")
 	}
-	w.isAsShipped()
+	w.isAsInstalled()
 }

@@ -1,4 +1,4 @@
-package scoping
+package webhookconfig
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestWithoutSidecarSetsNothingIsWritten(t *testing.T) {
 func TestLifeOfASidecarSet(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	set := setOf("agent", "web")
-	w.must(w.keeper.Accept(ctx, nil, set))
+	w.must(w.leader.Admit(ctx, nil, set))
 	check := func(when string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, w.sent(podOf("web"), "default", nil)); diff != "" {
@@ -55,7 +55,7 @@ func TestLifeOfASidecarSet(t *testing.T) {
 	w.lead()
 	check("when it is stored", "mpod.kb.io")
 	if noted, left := w.configuration().Annotations[keys.PodScopePending]; left {
-		t.Errorf("its note is left: %s", noted)
+		t.Errorf("it is still pending: %s", noted)
 	}
 	writes := w.writes
 	w.lead()
@@ -64,22 +64,22 @@ func TestLifeOfASidecarSet(t *testing.T) {
 	}
 	image := set.DeepCopy()
 	image.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "agent", Image: "agent:2"}}}
-	w.must(w.keeper.Accept(ctx, set, image))
+	w.must(w.leader.Admit(ctx, set, image))
 	if w.writes != writes {
 		t.Error("another image is a reason to write")
 	}
 	w.must(w.client.Delete(ctx, set))
 	w.lead()
 	check("when it is gone")
-	w.isAsShipped()
+	w.isAsInstalled()
 }
 
 func TestARequestThatCameToNothingIsForgotten(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.keeper.Accept(context.Background(), nil, setOf("agent", "web")))
+	w.must(w.leader.Admit(context.Background(), nil, setOf("agent", "web")))
 	w.now = w.now.Add(w.lead().RequeueAfter)
 	w.lead()
-	w.isAsShipped()
+	w.isAsInstalled()
 	if left := w.configuration().Annotations; len(left) != 0 {
 		t.Errorf("annotations %v are left", left)
 	}
@@ -89,10 +89,10 @@ func TestUnpausingWidens(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	paused := setOf("agent", "web")
 	paused.Spec.InjectionStrategy.Paused = true
-	w.must(w.keeper.Accept(ctx, nil, paused))
-	w.isAsShipped()
+	w.must(w.leader.Admit(ctx, nil, paused))
+	w.isAsInstalled()
 	w.must(w.client.Create(ctx, paused.DeepCopy()))
-	w.must(w.keeper.Accept(ctx, paused, setOf("agent", "web")))
+	w.must(w.leader.Admit(ctx, paused, setOf("agent", "web")))
 	if sent := w.sent(podOf("web"), "default", nil); len(sent) != 1 {
 		t.Errorf("a Pod that it selects is sent to %v", sent)
 	}
@@ -102,7 +102,7 @@ func TestLabelsOfNamespacesAreLeftToASelector(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	set := setOf("agent", "web")
 	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}}
-	w.must(w.keeper.Accept(ctx, nil, set))
+	w.must(w.leader.Admit(ctx, nil, set))
 	if sent := w.sent(podOf("web"), "shop", nil); sent != nil {
 		t.Errorf("a Pod of another team is sent to %v", sent)
 	}
@@ -118,7 +118,7 @@ func TestLabelsOfNamespacesAreLeftToASelector(t *testing.T) {
 func TestTheWebhookOfTheOriginalIsNarrowed(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	live := w.configuration()
-	live.Webhooks = slices.Insert(live.Webhooks, 0, *w.keeper.Shipped.DeepCopy())
+	live.Webhooks = slices.Insert(live.Webhooks, 0, *live.Webhooks[slices.IndexFunc(live.Webhooks, isLaunchOrder)].DeepCopy())
 	live.Webhooks[0].Name, live.Webhooks[0].MatchConditions = "mpod.kb.io", nil
 	w.must(w.client.Update(ctx, live))
 	w.must(w.client.Create(ctx, setOf("agent", "web")))
@@ -138,7 +138,7 @@ func TestWhatUsersSetGoesForTheCopiesToo(t *testing.T) {
 	live := w.configuration()
 	tuned := &live.Webhooks[slices.IndexFunc(live.Webhooks, isLaunchOrder)]
 	tuned.TimeoutSeconds = new(int32(3))
-	tuned.ClientConfig = admissionv1.WebhookClientConfig{URL: new("https://localhost:9876/mutate-pod"), CABundle: []byte("ca")}
+	tuned.ReinvocationPolicy = new(admissionv1.IfNeededReinvocationPolicy)
 	tuned.NamespaceSelector.MatchExpressions = append(tuned.NamespaceSelector.MatchExpressions, metav1.LabelSelectorRequirement{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"infra"},
 	})
@@ -167,14 +167,14 @@ func TestAnAnnotationThatCantBeReadIsRemoved(t *testing.T) {
 	}
 }
 
-func TestNotesAreJSON(t *testing.T) {
+func TestPendingSidecarSetsAreJSON(t *testing.T) {
 	set := setOf("agent", "web")
-	text, err := writeNotes([]note{noteOf(setOf("agent", "db"), set, time.Date(2026, 1, 1, 0, 0, 0, 5, time.UTC))})
+	text, err := formatPending([]pending{newPending(setOf("agent", "db"), set, time.Date(2026, 1, 1, 0, 0, 0, 5, time.UTC))})
 	want := `[{"name":"agent","uid":"agent","generation":1,"at":"2026-01-01T00:00:00Z","selector":{"matchLabels":{"app":"web"}}}]`
 	if diff := cmp.Diff(want, text); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if back, err := readNotes(text); err != nil || len(back) != 1 || !json.Valid([]byte(text)) {
+	if back, err := parsePending(text); err != nil || len(back) != 1 || !json.Valid([]byte(text)) {
 		t.Errorf("read as %v: %v", back, err)
 	}
 }

@@ -1,4 +1,4 @@
-package scoping
+package webhookconfig
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func checkHistory(t *rapid.T, read map[string]dispatch.Webhook) {
 	}
 	h.between = func() {}
 	h.flying = nil
-	h.now = h.now.Add(longestRequest + 2*time.Second)
+	h.now = h.now.Add(requestTimeout + 2*time.Second)
 	h.lead()
 	h.isExact()
 	writes := h.writes
@@ -74,7 +74,7 @@ func (h *history) step() {
 	case 4:
 		h.remove()
 	case 5:
-		if _, err := h.another().keep(context.Background(), nil); err != nil && !apierrors.IsConflict(err) {
+		if _, err := h.another().reconcile(context.Background(), mutatingPart); err != nil && !apierrors.IsConflict(err) {
 			h.t.Fatal(err)
 		}
 	case 6:
@@ -82,6 +82,9 @@ func (h *history) step() {
 	}
 	h.isCovered()
 }
+
+// another returns another manager, which leads, too.
+func (h *history) another() *Reconciler { return h.manager(0, closed()) }
 
 func (h *history) stored() []v1beta1.SidecarSet {
 	var list v1beta1.SidecarSetList
@@ -105,7 +108,7 @@ func (h *history) admit() {
 		r.after.Spec.Selector.MatchLabels["app"] = app
 		r.after.Spec.InjectionStrategy.Paused = rapid.IntRange(0, 3).Draw(h.t, "paused") == 0
 	}
-	if err := h.another().Accept(context.Background(), r.before, r.after); err == nil {
+	if err := h.another().Admit(context.Background(), r.before, r.after); err == nil {
 		h.flying = append(h.flying, r)
 		h.pass(0) // it may have taken too long by itself
 	} else if !apierrors.IsConflict(err) {
@@ -166,7 +169,8 @@ func (h *history) isExact() {
 		}
 	}
 	live := h.configuration()
-	want := arrange(manifest(h.t).Webhooks, h.keeper.Shipped, wanted{sidecarSets: scope.Entries(interests)})
+	in := Input{Manifests: h.leader.Manifests, Pods: &PodScope{SidecarSets: scope.Entries(interests)}}
+	want := in.mutating(manifests(h.t).Mutating).Webhooks
 	same := func(a, b admissionv1.MutatingWebhook) bool {
 		return a.Name == b.Name && slices.Equal(a.MatchConditions, b.MatchConditions)
 	}

@@ -1,4 +1,4 @@
-package scoping
+package webhookconfig
 
 import (
 	"context"
@@ -57,15 +57,15 @@ func TestAPodWaitsForTheSidecarSetsBeforeIt(t *testing.T) {
 			other.UID = "other"
 			w.must(w.client.Create(context.Background(), other))
 		}, 100, 1, 1},
-		"none, when somebody cleared notes": {"web", func(w *world) { w.must(w.client.Delete(context.Background(), w.configuration())) }, 100, 0, 0},
+		"none, when the configuration is gone": {"web", func(w *world) { w.must(w.client.Delete(context.Background(), w.configuration())) }, 100, 0, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.must(w.keeper.Accept(context.Background(), nil, setOf("agent", "web")))
+			w.must(w.leader.Admit(context.Background(), nil, setOf("agent", "web")))
 			tc.before(w)
 			looks, live := 0, &reads{Reader: w.client}
-			step := Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: live, Known: func() (*inject.Candidates, error) {
+			step := Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: live, Known: func() (*inject.Candidates, error) {
 				looks++
 				if looks < tc.known {
 					return inject.NewCandidates(), nil
@@ -84,17 +84,17 @@ func TestAPodWaitsForTheSidecarSetsBeforeIt(t *testing.T) {
 
 func TestAPodIsNotCreatedWithoutASidecarSetThatIsStored(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.keeper.Accept(context.Background(), nil, setOf("agent", "web")))
+	w.must(w.leader.Admit(context.Background(), nil, setOf("agent", "web")))
 	w.must(w.client.Create(context.Background(), setOf("agent", "web")))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	step := Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) { return inject.NewCandidates(), nil }})
+	step := Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) { return inject.NewCandidates(), nil }})
 	if created(ctx, t, step, "web") {
 		t.Error("a Pod is let through although its SidecarSet is not known")
 	}
 	known := setOf("agent", "web")
 	known.Generation = 2
-	step = Await(AwaitOptions{Configuration: w.keeper.Configuration, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) {
+	step = Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) {
 		return inject.NewCandidates(&inject.Candidate{Set: known}), nil
 	}})
 	if !created(context.Background(), t, step, "web") {
@@ -102,19 +102,19 @@ func TestAPodIsNotCreatedWithoutASidecarSetThatIsStored(t *testing.T) {
 	}
 }
 
-// TestNotesLinger: other managers learn of a SidecarSet later than the leader, who must not forget it before.
-func TestNotesLinger(t *testing.T) {
+// TestASidecarSetIsPendingForAWhile: other managers see a SidecarSet later than the leader, which must not forget it before.
+func TestASidecarSetIsPendingForAWhile(t *testing.T) {
 	w := newWorld(t)
-	w.must(w.keeper.Accept(context.Background(), nil, setOf("agent", "web")))
+	w.must(w.leader.Admit(context.Background(), nil, setOf("agent", "web")))
 	w.must(w.client.Create(context.Background(), setOf("agent", "web")))
 	again := w.lead().RequeueAfter
-	if notes := w.configuration().Annotations; len(notes) != 1 || again <= 0 || again > time.Minute {
-		t.Errorf("after the first look the notes are %v, and the next one comes after %s", notes, again)
+	if left := w.configuration().Annotations; len(left) != 1 || again <= 0 || again > time.Minute {
+		t.Errorf("after the first look the annotations are %v, and the next one comes after %s", left, again)
 	}
 	w.now = w.now.Add(again)
 	w.lead()
-	if notes := w.configuration().Annotations; len(notes) != 0 {
-		t.Errorf("in the end the notes are %v", notes)
+	if left := w.configuration().Annotations; len(left) != 0 {
+		t.Errorf("in the end the annotations are %v", left)
 	}
 	var sets v1beta1.SidecarSetList
 	w.must(w.client.List(context.Background(), &sets))
