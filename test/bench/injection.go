@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/test/audit"
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/audit"
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // injection is what it costs to create Pods while there are so many SidecarSets, in milliseconds for one Pod.

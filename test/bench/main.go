@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // settings are the choices of one run.

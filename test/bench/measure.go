@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/test/audit"
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/audit"
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // errBrokenOff says that a phase has taken as long as it may.

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seed-69ecc383/kruise/test/audit"
-	"github.com/seed-69ecc383/kruise/test/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/audit"
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // rest measures a CloneSet at which nothing is to be done: for a while, and again over a crash of the manager. Nothing should be written.

@@ -23,16 +23,16 @@ type room struct {
 	pure bool
 }
 
-// kubernetes are the libraries of types, without clients.
+// kubernetes are the libraries of types and pointers, without clients.
 func kubernetes(more ...string) []string {
-	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/..."}, more...)
+	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/utils/ptr"}, more...)
 }
 
 func rooms() []room {
 	return []room{
 		{packages: []string{"api/..."}, ours: []string{"api/..."}, others: kubernetes()},
 		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision", "internal/rules/launch"}, others: kubernetes("github.com/distribution/reference", "k8s.io/utils/dump"), pure: true},
-		{packages: []string{"internal/rules/scalein"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/order"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget", "internal/rules/overlap"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
@@ -53,8 +53,6 @@ func rooms() []room {
 			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/loop"}, ours: []string{"internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
-		{packages: []string{"internal/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
-			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
@@ -64,6 +62,8 @@ func rooms() []room {
 		{packages: []string{"internal/node/cri"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},
 		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/features", "internal/logging", "internal/rules/...", "internal/node/..."},
 			others: []string{"..."}},
+		{packages: []string{"test/sim/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
+			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/features", "internal/logging", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
@@ -151,7 +151,7 @@ func TestWallsStand(t *testing.T) {
 		"a controller that knows the gates":    {"internal/controller/cloneset", module + "internal/features"},
 		"admission that knows a controller":    {"internal/admission/validating", module + "internal/controller/cloneset"},
 		"types that know behaviour":            {"api/apps/v1beta1", module + "internal/rules/pod"},
-		"a rule that draws its random numbers": {"internal/rules/scalein", "math/rand/v2"},
+		"a rule that draws its random numbers": {"internal/rules/order", "math/rand/v2"},
 	}
 	for name, tc := range cases {
 		i := slices.IndexFunc(rooms(), func(r room) bool { return within(tc.room, r.packages) })

@@ -2,22 +2,11 @@ package validating
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/admission/request"
-	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -36,77 +25,18 @@ type CloneSetOptions struct {
 }
 
 // CloneSet returns the handler that validates CloneSets of both versions.
-func CloneSet(o CloneSetOptions) admission.Handler { return handler(o) }
-
-func (o CloneSetOptions) protects() bool { return o.DeletionProtection }
-
-func (o CloneSetOptions) doomed(object runtime.RawExtension) (labels map[string]string, pods int32, err error) {
-	set, err := decode(object)
-	if err != nil {
-		return nil, 0, err
+func CloneSet(o CloneSetOptions) admission.Handler {
+	k := kind[v1beta1.CloneSet, *v1beta1.CloneSet]{
+		hub:     v1beta1.GroupVersion,
+		subject: func(set *v1beta1.CloneSet) any { return set.Spec },
+		validate: func(ctx context.Context, w write[v1beta1.CloneSet]) (findings, error) {
+			return cloneSetChange{o, w}.validate(ctx)
+		},
+		ineffective: cloneSetSpelling,
+		olderNames:  func(write[v1beta1.CloneSet]) []olderName { return cloneSetOlderNames() },
 	}
-	return set.hub.Labels, replicasOf(set.hub.Spec.Replicas), nil
-}
-
-func (o CloneSetOptions) written(ctx context.Context, asked admission.Request) admission.Response {
-	now, err := decode(asked.Object)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+	if o.DeletionProtection {
+		k.pods = func(set *v1beta1.CloneSet) int32 { return replicasOf(set.Spec.Replicas) }
 	}
-	if now.hub.Namespace == "" {
-		now.hub.Namespace = asked.Namespace
-	}
-	var before *decoded
-	if asked.Operation == admissionv1.Update {
-		if before, err = decode(asked.OldObject); err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
-		}
-		// What is on its way out rolls nothing out any more, and its finalizers must come off. What was stored before a rule was
-		// made can still be labelled and annotated.
-		if now.hub.DeletionTimestamp != nil || equality.Semantic.DeepEqual(now.hub.Spec, before.hub.Spec) && now.typeErrors == nil {
-			return admission.Allowed("").WithWarnings(now.spellingWarnings()...)
-		}
-	}
-	change := change{CloneSetOptions: o, new: now.hub, rawTemplate: now.template}
-	if before != nil {
-		change.old = before.hub
-	}
-	found, err := change.validate(ctx)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	found.errors = append(now.typeErrors, found.errors...)
-	if len(found.errors) > 0 {
-		return invalid(asked, now.userErrors(found.errors)).WithWarnings(found.warnings...)
-	}
-	warnings := slices.Concat(found.warnings, change.warnings(), now.spellingWarnings())
-	return admission.Allowed("").WithWarnings(warnings...)
-}
-
-// decoded is an object of a request.
-type decoded struct {
-	// hub is what it means.
-	hub *v1beta1.CloneSet
-	// older is how the user wrote it, if in v1alpha1.
-	older *v1alpha1.CloneSet
-	// template is the template as it came, with all that this build does not know.
-	template map[string]any
-	// typeErrors is what conversion can't carry over.
-	typeErrors field.ErrorList
-}
-
-func decode(from runtime.RawExtension) (*decoded, error) {
-	u, err := request.Parse(from)
-	if err != nil {
-		return nil, err
-	}
-	out := &decoded{}
-	out.template, _, _ = unstructured.NestedMap(u.Object, "spec", "template")
-	if out.hub, out.older, err = meaning(u, convert.CloneSetToHub); err != nil {
-		return nil, err
-	}
-	if out.older != nil {
-		out.typeErrors = olderType(out.older.Spec.UpdateStrategy.Type)
-	}
-	return out, nil
+	return k.handler()
 }

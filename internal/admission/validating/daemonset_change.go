@@ -17,10 +17,7 @@ import (
 // daemonSetChange is a DaemonSet to be written.
 type daemonSetChange struct {
 	DaemonSetOptions
-	// old is nil for a new object.
-	old, new    *v1beta1.DaemonSet
-	namespace   string
-	rawTemplate map[string]any
+	write[v1beta1.DaemonSet]
 }
 
 func (c daemonSetChange) workload() workload {
@@ -35,11 +32,15 @@ func (c daemonSetChange) workload() workload {
 func (c daemonSetChange) validate(ctx context.Context) findings {
 	spec := field.NewPath("spec")
 	var found findings
+	found.add(c.surging())
 	found.add(c.numbers(spec))
 	found.add(c.workload().checkSelector(spec))
 	found.add(c.strategy(spec.Child("updateStrategy")))
 	if c.templateChanged() {
-		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, c.rawTemplate))
+		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, c.template()))
+	}
+	if len(found.errors) == 0 {
+		found.warnings = append(found.warnings, c.warnings()...)
 	}
 	return found
 }

@@ -23,10 +23,7 @@ import (
 // statefulSetChange is a StatefulSet to be written.
 type statefulSetChange struct {
 	StatefulSetOptions
-	// old is nil for a new object.
-	old, new    *v1beta1.StatefulSet
-	namespace   string
-	rawTemplate map[string]any
+	write[v1beta1.StatefulSet]
 }
 
 func (c statefulSetChange) workload() workload {
@@ -56,7 +53,10 @@ func (c statefulSetChange) validate(ctx context.Context) (findings, error) {
 	}
 	found.add(resize)
 	if c.templateChanged() || c.claimsChanged() {
-		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, withClaims(c.rawTemplate, c.new.Spec.VolumeClaimTemplates)))
+		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, withClaims(c.template(), c.new.Spec.VolumeClaimTemplates)))
+	}
+	if len(found.errors) == 0 {
+		found.warnings = slices.Concat(found.warnings, c.warnings(), c.rival(ctx))
 	}
 	return found, nil
 }

@@ -18,16 +18,16 @@ import (
 )
 
 // templateChanged reports whether what Pods are made of is new. Claim templates belong to it: volumes are mounted by their names.
-func (c change) templateChanged() bool {
+func (c cloneSetChange) templateChanged() bool {
 	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.Template, c.new.Spec.Template)
 }
 
-func (c change) claimsChanged() bool {
+func (c cloneSetChange) claimsChanged() bool {
 	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.VolumeClaimTemplates, c.new.Spec.VolumeClaimTemplates)
 }
 
 // claims checks the names of claim templates, where they are new.
-func (c change) claims(path *field.Path) field.ErrorList {
+func (c cloneSetChange) claims(path *field.Path) field.ErrorList {
 	if !c.claimsChanged() {
 		return nil
 	}
@@ -85,7 +85,7 @@ func withClaims(template map[string]any, claims []corev1.PersistentVolumeClaim) 
 }
 
 // inPlaceOnly refuses a template that could only be rolled out by recreating Pods.
-func (c change) inPlaceOnly(path *field.Path) field.ErrorList {
+func (c cloneSetChange) inPlaceOnly(path *field.Path) field.ErrorList {
 	if policy(c.new) != v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {
 		return nil
 	}
@@ -103,7 +103,7 @@ func notInPlace(refusal *inplace.Refusal, template *field.Path) *field.Error {
 }
 
 // refusal says why the new template can't be reached in place; nil where it can or where it is not new.
-func (c change) refusal() *inplace.Refusal {
+func (c cloneSetChange) refusal() *inplace.Refusal {
 	if c.old == nil || !c.templateChanged() {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // warnings tells of valid changes that may not do what their author expects. It is asked only about valid ones.
-func (c change) warnings() []string {
+func (c cloneSetChange) warnings() []string {
 	var out []string
 	out = append(out, c.rolloutWarnings()...)
 	if c.old == nil || c.templateChanged() || !equality.Semantic.DeepEqual(c.old.Spec.Lifecycle, c.new.Spec.Lifecycle) {
@@ -19,7 +19,7 @@ func (c change) warnings() []string {
 	return out
 }
 
-func (c change) rolloutWarnings() []string {
+func (c cloneSetChange) rolloutWarnings() []string {
 	rolling := c.new.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil || c.new.Spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType {
 		return nil

@@ -47,7 +47,7 @@ func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
 		return nil //nolint:nilerr // somebody else wrote it; the leader removes it
 	}
 	for _, p := range all {
-		selected, err := sidecar.Select(&v1beta1.SidecarSetSpec{Selector: p.Selector, NamespaceSelector: p.NamespaceSelector})
+		selected, err := sidecar.Select(p.Selector, p.NamespaceSelector)
 		if err != nil || !selected.MatchesLabels(s.Pod().Labels) {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
-	"github.com/seed-69ecc383/kruise/test/dispatch"
+	"github.com/seed-69ecc383/kruise/test/kit/dispatch"
 )
 
 // probed returns the webhook for Pods that PodProbeMarkers select; nil if there is none.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
-	"github.com/seed-69ecc383/kruise/test/dispatch"
+	"github.com/seed-69ecc383/kruise/test/kit/dispatch"
 )
 
 // request is a change of a SidecarSet that has been admitted and is not stored yet.

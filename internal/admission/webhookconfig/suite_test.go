@@ -26,7 +26,7 @@ import (
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	installed "github.com/seed-69ecc383/kruise/config/webhook"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
-	"github.com/seed-69ecc383/kruise/test/dispatch"
+	"github.com/seed-69ecc383/kruise/test/kit/dispatch"
 )
 
 // world is an API server in memory, with a clock.
@@ -211,7 +211,9 @@ func podOf(app string) *corev1.Pod {
 func setOf(name, app string) *v1beta1.SidecarSet {
 	return &v1beta1.SidecarSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1},
-		Spec:       v1beta1.SidecarSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		Spec: v1beta1.SidecarSetSpec{SidecarSetBaseSpec: v1beta1.SidecarSetBaseSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		}},
 	}
 }
 

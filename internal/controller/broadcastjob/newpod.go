@@ -9,7 +9,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/podname"
 )
 
 // pods makes the Pods of one pass.
@@ -30,7 +29,7 @@ func (v *Survey) newPods() *pods {
 // second Pod to a controller that does not know of the first.
 func (n *pods) create(at *place) plan.Action {
 	p := pod.New(&n.Job.Spec.Template, n.Job, kind())
-	p.Name = podname.New(n.Job.Name, n.used, string(n.Job.UID), at.name)
+	p.Name = pod.NewName(n.Job.Name, n.used, string(n.Job.UID), at.name)
 	p.Labels[keys.BroadcastJobName] = n.Job.Name
 	p.Labels[keys.BroadcastJobControllerUID] = string(n.Job.UID)
 	if n.Options.BindPods {

@@ -27,8 +27,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/simulate"
-	"github.com/seed-69ecc383/kruise/test/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
 var updateFilms = flag.Bool("update", false, "write the films anew instead of comparing them")
@@ -97,9 +97,9 @@ func newStudio(t *testing.T, example string) *studio {
 	s.must(err)
 	var older v1alpha1.CloneSet
 	s.must(yaml.UnmarshalStrict(text, &older))
-	defaults.CloneSetV1alpha1(&older, nil, defaults.Options{})
 	set := &v1beta1.CloneSet{}
 	convert.CloneSetToHub(&older, set)
+	defaults.CloneSet(set, nil, defaults.Options{})
 	set.Namespace = "default"
 	_, err = s.world.Cluster.Create("user", set)
 	s.must(err)

@@ -9,13 +9,13 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Observe makes every read of a pass. Names and labels of everything found are those of the moment now.
 func Observe(ctx context.Context, r observe.Reader, set *v1beta1.CloneSet, now time.Time) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: now}
-	selector, err := owner.Selector(set.Spec.Selector)
+	selector, err := pod.Selector(set.Spec.Selector)
 	if err != nil {
 		// Nothing can be found with it; the plan says so.
 		return s, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
+	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/scalein"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -223,7 +223,7 @@ func (v *Survey) leastValuable(updated bool) []*member {
 			candidates = append(candidates, m.pod)
 		}
 	}
-	ranked := scalein.Rank(candidates, v.fleet.pods(), scalein.Facts{
+	ranked := order.ScaleIn(candidates, v.fleet.pods(), order.ScaleInOptions{
 		Now:             v.Now,
 		MinReadySeconds: v.Set.Spec.MinReadySeconds,
 		NodeLabels:      func(node string) map[string]string { return v.NodeLabels[node] },

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
@@ -61,7 +60,7 @@ func Take(s Snapshot) Survey {
 	if v.problem = v.readSpec(); v.problem != nil {
 		return v
 	}
-	split := owner.Of(s.Set.UID, v.selector, s.Pods)
+	split := pod.OwnershipOf(s.Set.UID, v.selector, s.Pods)
 	v.release = split.Release
 	if v.history, v.problem = readHistory(s); v.problem != nil {
 		return v
@@ -73,7 +72,7 @@ func Take(s Snapshot) Survey {
 func (v *Survey) readSpec() error {
 	spec := &v.Set.Spec
 	var err error
-	if v.selector, err = owner.Selector(spec.Selector); err != nil {
+	if v.selector, err = pod.Selector(spec.Selector); err != nil {
 		return err
 	}
 	if spec.UpdateStrategy.RollingUpdate != nil && !v.onDelete() {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/loop"
-	"github.com/seed-69ecc383/kruise/internal/simulate"
-	"github.com/seed-69ecc383/kruise/test/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
 // asked is a cluster of one Pod and one request for it, whose clock the test moves.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Sets finds the DaemonSets that something concerns that does not say so itself.
@@ -26,7 +26,7 @@ func (s Sets) OfOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.Names
 		return nil, nil
 	}
 	return s.those(ctx, after.Namespace, func(set *v1beta1.DaemonSet) bool {
-		selector, err := owner.Selector(set.Spec.Selector)
+		selector, err := pod.Selector(set.Spec.Selector)
 		return err == nil && selector.Matches(labels.Set(after.Labels))
 	})
 }

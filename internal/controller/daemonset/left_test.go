@@ -3,8 +3,8 @@ package daemonset
 import (
 	"testing"
 
-	"github.com/seed-69ecc383/kruise/test/invariant"
-	"github.com/seed-69ecc383/kruise/test/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/invariant"
+	"github.com/seed-69ecc383/kruise/test/sim/promises"
 )
 
 // TestPodsThatWereLeftBehindAreNotMissing has a user delete the DaemonSet again and again such that its Pods stay, and create it anew, while caches

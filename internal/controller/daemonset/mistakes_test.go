@@ -5,7 +5,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodeupdate"
-	"github.com/seed-69ecc383/kruise/test/invariant"
+	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 )
 
 // TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.

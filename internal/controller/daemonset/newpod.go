@@ -13,7 +13,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/rules/podname"
 )
 
 // daemonScheduler is the scheduler of Pods that need none, because they are created with their node.
@@ -77,5 +76,5 @@ func (n *pods) gates() []corev1.PodConditionType {
 
 // name returns the name of the Pod of a node at a revision.
 func (n *pods) name(at *place, rev *appsv1.ControllerRevision) string {
-	return podname.New(n.Set.Name, n.used, string(n.Set.UID), at.name, string(at.node.UID), rev.Name)
+	return pod.NewName(n.Set.Name, n.used, string(n.Set.UID), at.name, string(at.node.UID), rev.Name)
 }

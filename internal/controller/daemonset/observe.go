@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Observe makes every read of a pass. Live reads around the cache.
@@ -19,7 +19,7 @@ import (
 // and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans are read live.
 func Observe(ctx context.Context, r observe.Reader, live client.Reader, set *v1beta1.DaemonSet) (Snapshot, error) {
 	s := Snapshot{Set: set}
-	selector, err := owner.Selector(set.Spec.Selector)
+	selector, err := pod.Selector(set.Spec.Selector)
 	if err != nil || set.DeletionTimestamp != nil {
 		// Nothing can be found with it, or nothing is to be done; the plan says so.
 		return s, nil

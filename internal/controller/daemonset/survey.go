@@ -18,7 +18,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodeupdate"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
@@ -60,7 +59,7 @@ func Take(s Snapshot) Survey {
 	if v.history, v.problem = readHistory(s); v.problem != nil {
 		return v
 	}
-	split := owner.Of(s.Set.UID, v.selector, s.Pods)
+	split := pod.OwnershipOf(s.Set.UID, v.selector, s.Pods)
 	v.release = split.Release
 	v.sortNodes()
 	v.sortPods(split.Owned)
@@ -79,8 +78,8 @@ func Take(s Snapshot) Survey {
 func (v *Survey) readSpec() error {
 	spec := &v.Set.Spec
 	var err error
-	if v.selector, err = owner.Selector(spec.Selector); err != nil {
-		if errors.Is(err, owner.ErrSelectsAll) {
+	if v.selector, err = pod.Selector(spec.Selector); err != nil {
+		if errors.Is(err, pod.ErrSelectsAll) {
 			return errSelectsAll
 		}
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
-	"github.com/seed-69ecc383/kruise/internal/simulate"
-	"github.com/seed-69ecc383/kruise/test/invariant"
-	"github.com/seed-69ecc383/kruise/test/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/invariant"
+	"github.com/seed-69ecc383/kruise/test/sim/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
 // heir is a user who has a DaemonSet of Kubernetes leave its Pods behind, and ours take them over.

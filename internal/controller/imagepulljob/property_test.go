@@ -15,9 +15,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
-	"github.com/seed-69ecc383/kruise/internal/simulate"
-	"github.com/seed-69ecc383/kruise/test/invariant"
-	"github.com/seed-69ecc383/kruise/test/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/invariant"
+	"github.com/seed-69ecc383/kruise/test/sim/promises"
+	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
@@ -48,7 +48,7 @@ func TestMistakesShow(t *testing.T) {
 		"it asks those that have answered once more": {plans(func(v *Survey) {
 			for _, n := range v.nodes {
 				if n.State == pull.Failed {
-					n.State = pull.Unasked
+					n.State = pull.NotRequested
 				}
 			}
 		}), invariant.RuleAskedOnce},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
@@ -46,7 +47,7 @@ type node struct {
 	name  string
 	image *v1beta1.NodeImage
 	ready bool
-	pull.Sight
+	pull.NodeState
 }
 
 // pulls reports whether the node takes one of the places of the job: one that is not Ready, or whose daemon is not, may never answer and delays no
@@ -100,7 +101,7 @@ func (v *Survey) readSecrets() {
 		case source.Secret == nil:
 			v.unread = append(v.unread, source.Problem)
 			continue
-		case !pull.Opens(source.Secret):
+		case !pull.HoldsCredentials(source.Secret):
 			v.unread = append(v.unread, fmt.Sprintf("Secret %s is of type %s, which holds no credentials of registries", source.Name, source.Secret.Type))
 			continue
 		case v.Job.Namespace == v.Options.ConfigNamespace:
@@ -138,16 +139,16 @@ func (v *Survey) sortNodes() error {
 	known := map[string]bool{}
 	for _, image := range v.NodeImages {
 		known[image.Name] = true
-		sight := v.want.On(image)
+		state := v.want.StateOn(image)
 		if !selected.has(image.Name, image.Labels) || image.DeletionTimestamp != nil {
-			if sight.Stale {
+			if state.Stale {
 				v.elsewhere = append(v.elsewhere, image)
 			}
 			continue
 		}
 		at, exists := nodes[image.Name]
 		v.nodes = append(v.nodes, &node{
-			name: image.Name, image: image, Sight: sight,
+			name: image.Name, image: image, NodeState: state,
 			// One without a node was made for a test, which plays its daemon.
 			ready: !exists || isReady(at) && (len(v.Daemons) == 0 || serving[image.Name]),
 		})
@@ -248,27 +249,18 @@ func (v *Survey) count() counts {
 	return c
 }
 
-// start returns when the job was first looked after.
-func (v *Survey) start() time.Time {
-	if v.Job.Status.StartTime != nil {
-		return v.Job.Status.StartTime.Time
+// untilDeadline returns how long the job may still take, if there is a limit.
+func (v *Survey) untilDeadline() (left time.Duration, limited bool) {
+	if pull.Repeats(v.Job) {
+		return 0, false
 	}
-	return v.Now
-}
-
-// deadline returns when the job has to be over; zero for never.
-func (v *Survey) deadline() time.Time {
-	seconds := v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds
-	if seconds == nil || pull.Repeats(v.Job) {
-		return time.Time{}
-	}
-	return v.start().Add(time.Duration(*seconds) * time.Second)
+	return plan.UntilDeadline(v.Job.Status.StartTime, v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds, v.Now)
 }
 
 // isOverdue reports whether the job did not get done in time.
 func (v *Survey) isOverdue() bool {
-	deadline := v.deadline()
-	return !deadline.IsZero() && !deadline.After(v.Now) && !v.allAnswered()
+	left, limited := v.untilDeadline()
+	return limited && left <= 0 && !v.allAnswered()
 }
 
 // allAnswered reports whether every node has the image or has given up, and no more nodes are to be expected: a job that names nodes or Pods waits

@@ -26,7 +26,7 @@ type observer struct {
 // observe makes every read of a pass over a NodeImage. What a cache lacks is looked for live before it counts as gone: caches of several kinds are
 // not of the same moment, least of all those of a manager that has just taken over, and what is taken off a NodeImage ends pulls.
 func (o *observer) observe(ctx context.Context, r observe.Reader, image *v1beta1.NodeImage) (Snapshot, error) {
-	s := Snapshot{Image: image, Owners: map[types.UID]pull.Owner{}, Lost: map[types.NamespacedName]bool{}, Now: o.Now()}
+	s := Snapshot{Image: image, Owners: map[types.UID]pull.OwnerState{}, Lost: map[types.NamespacedName]bool{}, Now: o.Now()}
 	var err error
 	if s.Node, err = o.node(ctx, r, image); err != nil {
 		return Snapshot{}, err
@@ -88,7 +88,7 @@ func (o *observer) readSecrets(ctx context.Context, r observe.Reader, secrets []
 }
 
 // fate finds out what has become of an owner. Nothing is known of those that are not looked after.
-func (o *observer) fate(ctx context.Context, r observe.Reader, owner corev1.ObjectReference) (pull.Owner, error) {
+func (o *observer) fate(ctx context.Context, r observe.Reader, owner corev1.ObjectReference) (pull.OwnerState, error) {
 	if owner.Kind != "ImagePullJob" || !o.Jobs || o.Namespace != "" && owner.Namespace != o.Namespace {
 		return pull.Done, nil
 	}

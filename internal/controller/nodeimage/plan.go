@@ -23,7 +23,7 @@ type Snapshot struct {
 	// Node is nil where there is none.
 	Node *corev1.Node
 	// Owners says of each owner of a tag what has become of it.
-	Owners map[types.UID]pull.Owner
+	Owners map[types.UID]pull.OwnerState
 	// Lost are the Secrets of images that are gone.
 	Lost map[types.NamespacedName]bool
 	Now  time.Time
@@ -43,13 +43,12 @@ func Plan(s Snapshot) plan.Plan {
 		})
 		return b.Plan()
 	}
-	keep := pull.Keep(s.Image, pull.Others{
-		Owner: func(r corev1.ObjectReference) pull.Owner { return s.Owners[r.UID] },
-		Lost: func(r v1beta1.ReferenceObject) bool {
+	after, next := pull.CleanUp(s.Image, pull.References{
+		Owner: func(r corev1.ObjectReference) pull.OwnerState { return s.Owners[r.UID] },
+		SecretGone: func(r v1beta1.ReferenceObject) bool {
 			return s.Lost[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
 		},
 	}, s.Now)
-	after := keep.After
 	if s.Node != nil && !maps.Equal(s.Node.Labels, s.Image.Labels) {
 		if after == nil {
 			after = s.Image.DeepCopy()
@@ -63,7 +62,7 @@ func Plan(s Snapshot) plan.Plan {
 		})
 	}
 	s.endSilence(b)
-	recheck(b, keep.Next.Sub(s.Now), "a tag has been kept for long enough")
+	recheck(b, next.Sub(s.Now), "a tag has been kept for long enough")
 	return b.Plan()
 }
 
@@ -79,7 +78,7 @@ func recheck(b *plan.Builder, wait time.Duration, why string) {
 
 // endSilence fails the rounds that the node has let pass.
 func (s Snapshot) endSilence(b *plan.Builder) {
-	silent, next := pull.Unanswered(s.Image, s.Now)
+	silent, next := pull.FindTimedOut(s.Image, s.Now)
 	recheck(b, next.Sub(s.Now), "the node has had its time to answer")
 	if len(silent) == 0 {
 		return

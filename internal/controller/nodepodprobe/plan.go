@@ -99,15 +99,15 @@ func (v Survey) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) 
 		if v.Probes == nil || !probe.IsProbed(p) {
 			return p, nil
 		}
-		questions, _ := markers.Of(p)
-		return probe.Mark(p, questions, probe.ResultsOf(p, &v.Probes.Status)), nil
+		probes, _ := markers.ProbesOf(p)
+		return probe.Mark(p, probes, probe.ResultsOf(p, &v.Probes.Status)), nil
 	}
 	if !v.Options.Virtual || !pod.IsActive(p) {
 		return p, nil
 	}
-	questions, _ := markers.Of(p)
-	after := probe.Mark(p, questions, probe.FromConditions(p, questions))
-	_, err := markers.Instruct(after, func() *corev1.Pod {
+	probes, _ := markers.ProbesOf(p)
+	after := probe.Mark(p, probes, probe.FromConditions(p, probes))
+	_, err := markers.Annotate(after, func() *corev1.Pod {
 		if after == p {
 			after = p.DeepCopy()
 		}
@@ -118,7 +118,7 @@ func (v Survey) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) 
 
 // ask has the node's daemon ask what the markers want.
 func (v Survey) ask(b *plan.Builder, markers probe.Markers) {
-	wanted := v1alpha1.NodePodProbeSpec{PodProbes: markers.Wanted(v.Pods)}
+	wanted := v1alpha1.NodePodProbeSpec{PodProbes: markers.PodProbes(v.Pods)}
 	switch {
 	case v.Probes == nil:
 		created := &v1alpha1.NodePodProbe{Spec: wanted}

@@ -28,7 +28,7 @@ func asked() Survey {
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
 		Pods: []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
 	}
-	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).Wanted(v.Pods)
+	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).PodProbes(v.Pods)
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	v.Probes.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{Name: "p", Namespace: "ns", UID: "p", ProbeStates: []v1alpha1.ContainerProbeState{
 		{Name: "m#a", State: v1alpha1.ProbeSucceeded, Message: "yes", LastProbeTime: at, LastTransitionTime: at},
@@ -40,7 +40,7 @@ func TestPlan(t *testing.T) {
 	virtual := func(v *Survey) { v.Node.Labels = map[string]string{keys.NodeType: keys.NodeTypeVirtual} }
 	instructed := func(v *Survey) {
 		p := v.Pods[0].DeepCopy()
-		if _, err := probe.NewMarkers(v.Markers).Instruct(p, func() *corev1.Pod { return p }); err != nil {
+		if _, err := probe.NewMarkers(v.Markers).Annotate(p, func() *corev1.Pod { return p }); err != nil {
 			t.Fatal(err)
 		}
 		v.Pods[0] = p
@@ -57,7 +57,7 @@ func TestPlan(t *testing.T) {
 	}{
 		"all is as it should be":                              {nil, nil},
 		"a node without probes":                               {[]func(*Survey){func(v *Survey) { v.Probes = nil }}, []string{"create n"}},
-		"the questions were changed by hand":                  {[]func(*Survey){func(v *Survey) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
+		"the probes were changed by hand":                     {[]func(*Survey){func(v *Survey) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
 		"the marker is gone":                                  {[]func(*Survey){func(v *Survey) { v.Markers = nil }}, []string{"update n"}},
 		"the Pod does not show the answer":                    {[]func(*Survey){unmarked}, []string{"update status p"}},
 		"another Pod has answered":                            {[]func(*Survey){unmarked, func(v *Survey) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil},

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
-// eventClash tells of a probe that is not asked because another marker writes the same condition.
-const eventClash = "ConditionTaken"
+// eventConflict tells of a probe that is not asked because another marker writes the same condition.
+const eventConflict = "ConditionTaken"
 
 // Survey is all that one pass looks at.
 type Survey struct {
@@ -84,23 +84,23 @@ func Plan(v Survey) plan.Plan {
 		after.Finalizers = append(after.Finalizers, keys.ProbeCleanup)
 		b.Do(plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: m, After: after, What: "hold", Why: "its probes have to be taken off the nodes first when it is deleted"})
 	}
-	v.tellOfClashes(b)
+	v.reportConflicts(b)
 	return b.Plan()
 }
 
-// tellOfClashes names, once for each, the probes that are not asked because an older marker writes their condition.
-func (v Survey) tellOfClashes(b *plan.Builder) {
+// reportConflicts names, once for each, the probes that are not asked because an older marker writes their condition.
+func (v Survey) reportConflicts(b *plan.Builder) {
 	all := probe.NewMarkers(v.Beside)
 	told := map[string]bool{}
 	for _, p := range v.Pods {
-		_, clashes := all.Of(p)
-		for _, c := range clashes {
-			if c.Marker.Name != v.Marker.Name || told[c.Probe.Name] {
+		_, conflicts := all.ProbesOf(p)
+		for _, c := range conflicts {
+			if c.Marker.Name != v.Marker.Name || told[c.Spec.Name] {
 				continue
 			}
-			told[c.Probe.Name] = true
-			b.Hold(plan.Hold{Event: eventClash, Why: fmt.Sprintf(
-				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s", c.Probe.Name, c.With.Name, c.Probe.PodConditionType)})
+			told[c.Spec.Name] = true
+			b.Hold(plan.Hold{Event: eventConflict, Why: fmt.Sprintf(
+				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s", c.Spec.Name, c.With.Name, c.Spec.PodConditionType)})
 		}
 	}
 }

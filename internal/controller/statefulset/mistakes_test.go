@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
-	"github.com/seed-69ecc383/kruise/test/invariant"
+	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 )
 
 // misread returns a Plan of a survey with something wrong in it.

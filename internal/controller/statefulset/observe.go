@@ -16,7 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // observer makes the reads of a pass.
@@ -35,7 +35,7 @@ type options struct {
 // observe makes every read of a pass. Names and labels of everything found are those of the moment now.
 func (o observer) observe(ctx context.Context, set *v1beta1.StatefulSet) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: o.now(), Options: o.Options}
-	selector, err := owner.Selector(set.Spec.Selector)
+	selector, err := pod.Selector(set.Spec.Selector)
 	if err != nil {
 		// Nothing can be found with it; the plan says so.
 		return s, nil

@@ -21,7 +21,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
-	"github.com/seed-69ecc383/kruise/internal/rules/owner"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
@@ -113,7 +112,7 @@ func Take(s Snapshot) Survey {
 func (v *Survey) readSpec() (ordinal.Reserved, error) {
 	spec := &v.Set.Spec
 	var err error
-	if v.selector, err = owner.Selector(spec.Selector); err != nil {
+	if v.selector, err = pod.Selector(spec.Selector); err != nil {
 		return ordinal.Reserved{}, err
 	}
 	if v.replicas() > ordinal.MostReplicas {
@@ -182,7 +181,7 @@ func (v *Survey) fill(reserved ordinal.Reserved) {
 	if o := v.Set.Spec.Ordinals; o != nil && v.Options.StartOrdinal {
 		start = max(o.Start, 0)
 	}
-	split := owner.Of(v.Set.UID, v.selector, append(slices.Clone(v.Pods), v.Orphans...))
+	split := pod.OwnershipOf(v.Set.UID, v.selector, append(slices.Clone(v.Pods), v.Orphans...))
 	v.release, v.adopt = split.Release, split.Adoptable
 	byName := map[string]*member{}
 	for _, p := range split.Owned {

@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
-	"github.com/seed-69ecc383/kruise/test/fakecri"
+	"github.com/seed-69ecc383/kruise/test/kit/fakecri"
 )
 
 func TestWhereRuntimesAreLookedFor(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
-	"github.com/seed-69ecc383/kruise/test/fakecri"
+	"github.com/seed-69ecc383/kruise/test/kit/fakecri"
 )
 
 // stopping is restarts over a runtime that has container m of the test's Pod.

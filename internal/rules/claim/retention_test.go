@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seed-69ecc383/kruise/test/build"
+	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
 func TestKeeper(t *testing.T) {

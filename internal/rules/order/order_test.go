@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/test/build"
+	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
 // pods returns the Pods in a fixed order that is not the one wanted.

@@ -1,9 +1,14 @@
 package pod
 
 import (
+	"encoding/binary"
+	"hash/fnv"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // New returns a Pod of a template, without a name, which its owner of the kind controls. It has labels to add to, and shares nothing with the template.
@@ -24,4 +29,39 @@ func New(template *corev1.PodTemplateSpec, owner metav1.Object, kind schema.Grou
 		p.Labels = map[string]string{}
 	}
 	return p
+}
+
+// What names of Pods are made of: as much of the owner's name as leaves room for the rest in a host name, a dash, and a few characters
+// without vowels, so that they spell no word.
+const (
+	maxPrefix  = 57
+	suffixSize = 5
+	alphabet   = "bcdfghjklmnpqrstvwxz2456789"
+)
+
+// NewName returns a name for a Pod of an owner, and adds it to those in use. It is a hash of what the Pod is for, such as the owner's UID and the
+// node, so that a creation whose answer was lost is repeated under the same name. An owner "agent" gets Pods such as agent-7c4xk.
+func NewName(owner string, used sets.Set[string], purpose ...string) string {
+	prefix := owner
+	if len(prefix) > maxPrefix {
+		prefix = strings.TrimRight(prefix[:maxPrefix], "-.")
+	}
+	for try := uint64(0); ; try++ {
+		hash := fnv.New64a()
+		for _, part := range purpose {
+			_, _ = hash.Write(append([]byte(part), 0)) // a hash does not fail
+		}
+		_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, try))
+		sum := hash.Sum64()
+		suffix := make([]byte, suffixSize)
+		for i := range suffix {
+			suffix[i] = alphabet[sum%uint64(len(alphabet))]
+			sum /= uint64(len(alphabet))
+		}
+		name := prefix + "-" + string(suffix)
+		if !used.Has(name) {
+			used.Insert(name)
+			return name
+		}
+	}
 }

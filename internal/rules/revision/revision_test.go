@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/test/build"
+	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
 // sample returns the bytes of a defaulted template of one container, as clusters store them.

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/inject"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
-	"github.com/seed-69ecc383/kruise/test/dispatch"
+	"github.com/seed-69ecc383/kruise/test/kit/dispatch"
 )
 
 // Few keys and values, so that selectors and labels meet often.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
-	"github.com/seed-69ecc383/kruise/test/dispatch"
+	"github.com/seed-69ecc383/kruise/test/kit/dispatch"
 )
 
 const binding = "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(labels,\n"
@@ -121,7 +121,7 @@ func TestSidecarSetsWithoutInterest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := labelled("app", "web")
-			set := &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{Selector: &web}}
+			set := &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{SidecarSetBaseSpec: v1beta1.SidecarSetBaseSpec{Selector: &web}}}
 			if _, ok := scope.OfSidecarSet(set); !ok {
 				t.Fatal("the SidecarSet has no interest to begin with")
 			}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the cluster: it
+// makes the webhook configurations, and fills in its address and its certificate.
+func (c *Cluster) Install(ctx context.Context) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}} // for the Lease of the leader
+	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %s: %w", system.Name, err)
+	}
+	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/daemon/rights.yaml", "config/daemon/policy.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			return errors.Join(err, fmt.Errorf("there are no manifests %s below %s", pattern, root))
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "kustomization.yaml" {
+				continue
+			}
+			if err := c.ApplyFile(ctx, file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// InstallPods installs all that a user's cluster gets, and the manager as Pods of the image that the sources give: for clusters with real
+// nodes, which have their daemons beside them. It returns when the Pods are available.
+func (c *Cluster) InstallPods(ctx context.Context) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	if err := c.loadImages(ctx, root); err != nil {
+		return err
+	}
+	if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "default")); err != nil {
+		return err
+	}
+	_, err = c.Kubectl(ctx, "-n", "kruise-system", "rollout", "status", "--timeout=2m", "deployment/kruise-controller-manager")
+	return err
+}
+
+// loadImages makes the images of manager and daemon, and loads them into the cluster; one process at a time, for all write the same files.
+func (c *Cluster) loadImages(ctx context.Context, root string) error {
+	dist := filepath.Join(root, "dist")
+	if err := os.MkdirAll(dist, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(dist, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("waiting for who makes the images: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, "image")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("making the images: %w\n%s", err, out)
+	}
+	_, err = c.Local(ctx, "load-image", filepath.Join(dist, "kruise-manager.tar"), filepath.Join(dist, "kruise-daemon.tar"))
+	return err
+}
+
+// managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.
+func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, error) {
+	return c.accountKubeconfig(ctx, "kruise-manager", nil, filepath.Join(dir, "kubeconfig"))
+}
+
+// DaemonKubeconfig writes a kubeconfig with which the daemon of a node acts under its own account, as one does whose Pod runs on that node.
+func (c *Cluster) DaemonKubeconfig(ctx context.Context, node, path string) error {
+	n := &corev1.Node{}
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
+		return fmt.Errorf("reading node %s: %w", node, err)
+	}
+	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: n.UID}
+	_, err := c.accountKubeconfig(ctx, "kruise-daemon", bound, path)
+	return err
+}
+
+// accountKubeconfig writes a kubeconfig of a service account of the system, whose token is bound to an object, or to none.
+func (c *Cluster) accountKubeconfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference, path string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kruise-system"}}
+	lifetime := int64((24 * time.Hour).Seconds())
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime, BoundObjectRef: bound}}
+	if err := c.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return "", fmt.Errorf("asking for a token of %s: %w", name, err)
+	}
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// ApplyFile applies every object of a YAML file, server-side.
+func (c *Cluster) ApplyFile(ctx context.Context, file string) error {
+	return c.ApplyFileIn(ctx, file, "")
+}
+
+// ApplyFileIn does the same, for objects of a namespace that the file does not name; empty for objects of the whole cluster.
+func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		if err := documents.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		if len(o.Object) == 0 {
+			continue
+		}
+		if namespace != "" {
+			o.SetNamespace(namespace)
+		}
+		if err := c.keepConversion(ctx, o); err != nil {
+			return err
+		}
+		apply := client.ApplyConfigurationFromUnstructured(o)
+		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+}
+
+// keepConversion leaves it to the manager how the conversion webhook of an installed CRD is reached: as a process by URL, while the manifest
+// names a Service, and the API server takes only one of both.
+func (c *Cluster) keepConversion(ctx context.Context, o *unstructured.Unstructured) error {
+	if o.GetKind() != "CustomResourceDefinition" {
+		return nil
+	}
+	live := o.DeepCopy()
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+	}
+	conversion, _, err := unstructured.NestedMap(live.Object, "spec", "conversion")
+	if err != nil {
+		return fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
+	}
+	return unstructured.SetNestedMap(o.Object, conversion, "spec", "conversion")
+}

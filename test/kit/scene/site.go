@@ -1,0 +1,154 @@
+package scene
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+)
+
+// Kruise says what of Kruise a site has.
+type Kruise string
+
+const (
+	// Process is all that is installed, with a manager that runs beside the cluster.
+	Process Kruise = ""
+	// Pods is all that a user's cluster gets, with managers and daemons as Pods: for clusters with real nodes.
+	Pods Kruise = "Pods"
+	// Manifests is all that is installed, and no manager.
+	Manifests Kruise = "Manifests"
+)
+
+// lastWords is how many lines of the manager's log are told when tests have failed.
+const lastWords = 400
+
+// Site is a cluster with Kruise in it that the tests of a package share. It is brought up when the first of them enters it.
+type Site struct {
+	// The cluster itself; nil until the first test enters.
+	*cluster.Cluster
+	// Name is what namespaces and folders of the site begin with.
+	Name string
+	// Options are those of the cluster. The site gives it a folder, and has it end with this process.
+	Options cluster.Options
+	// Kruise is what is installed, a manager beside the cluster if nothing else is said.
+	Kruise Kruise
+	// Args are what that manager is started with besides the usual.
+	Args []string
+	// Manager is the manager that runs beside the cluster. Only a test that runs alone may end it, and has to see to it that there is one
+	// afterwards.
+	Manager *cluster.Manager
+	// Dir is a folder of the site's own, which is there once the site is up.
+	Dir string
+
+	once  sync.Once
+	err   error
+	nodes pool
+}
+
+// parallel is how many tests of a package run at once unless the command line says another number. They wait far more than they work, so that more
+// of them than there are processors fit.
+const parallel = "8"
+
+// ParseFlags reads the command line, for a TestMain that wants to know its own flags before Main.
+func ParseFlags() {
+	if flag.Parsed() {
+		return
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil { // what the command line says comes later, and wins
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	flag.Parse()
+}
+
+// Main runs the tests of a package, ends the sites that they have entered, and exits. It is what TestMain comes to.
+func Main(m *testing.M, sites ...*Site) {
+	ParseFlags()
+	code := m.Run()
+	for _, s := range sites {
+		if code != 0 && s.Manager != nil {
+			fmt.Fprintf(os.Stderr, "the last words of the manager of %s:\n%s\n", s.Name, s.Manager.Tail(lastWords))
+		}
+		if err := s.down(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// Up brings the site up, unless it is.
+func (s *Site) Up() error {
+	s.once.Do(func() { s.err = s.up() })
+	return s.err
+}
+
+func (s *Site) up() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if s.Dir, err = newDir(s.Name); err != nil {
+		return err
+	}
+	if s.Cluster, err = cluster.Up(ctx, placed(s.Options, s.Dir)); err != nil {
+		return err
+	}
+	s.nodes.fill(s.Options.Nodes)
+	switch s.Kruise {
+	case Pods:
+		return s.InstallPods(ctx)
+	case Manifests:
+		return s.Install(ctx)
+	default:
+		s.Manager, err = s.StartManager(ctx, s.managerOptions())
+		return err
+	}
+}
+
+func (s *Site) managerOptions() cluster.ManagerOptions {
+	return cluster.ManagerOptions{Dir: filepath.Join(s.Dir, "manager"), Args: s.Args}
+}
+
+// Relaunch starts a manager where the last one has ended, with further arguments if any are given, and waits until it is ready. Nothing is
+// installed anew: that would end the watches of tests.
+func (s *Site) Relaunch(ctx context.Context, more ...string) (err error) {
+	o := s.managerOptions()
+	o.Args = slices.Concat(o.Args, more)
+	if s.Manager, err = s.LaunchManager(ctx, o); err != nil {
+		return err
+	}
+	return s.Manager.WaitReady(ctx)
+}
+
+// AuditLog returns the path of the API server's audit log.
+func (s *Site) AuditLog() string { return auditLog(s.Dir) }
+
+func (s *Site) down() (err error) {
+	if s.Manager != nil {
+		s.Manager.Stop()
+	}
+	if s.Cluster != nil {
+		err = s.Down(context.Background())
+	}
+	return errors.Join(err, os.RemoveAll(s.Dir))
+}
+
+// newDir makes a folder. It is not a test's own, whose path may be too long for a socket.
+func newDir(name string) (string, error) { return os.MkdirTemp("", "kruise-"+name+"-") }
+
+// placed gives a cluster a folder below dir, and has it end with this process, even if that is killed.
+func placed(o cluster.Options, dir string) cluster.Options {
+	o.Dir = filepath.Join(dir, "cluster")
+	o.Args = append([]string{"--owner", strconv.Itoa(os.Getpid())}, o.Args...)
+	return o
+}
+
+func auditLog(dir string) string { return filepath.Join(dir, "cluster", "logs", "audit.log") }
