@@ -16,9 +16,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 )
 
-// survey returns a job in a cluster of the nodes n1, n2 and so on, whose Pods are, in their order: R runs, S succeeded, F failed, - none,
-// L is leaving, C was restarted three times, P has not started. A small letter stands for the same on a node that is tainted.
-func survey(t *testing.T, job, nodes string) Survey {
+// state returns a job in a cluster of the nodes n1, n2 and so on, whose Pods are, in their order: R runs, S succeeded, F failed, - none,
+// L is terminating, C was restarted three times, P has not started. A small letter stands for the same on a node that is tainted.
+func state(t *testing.T, job, nodes string) State {
 	t.Helper()
 	s := Snapshot{Job: &v1beta1.BroadcastJob{}, Now: time.Unix(1_800_000_000, 0)}
 	if err := yaml.UnmarshalStrict([]byte(job), s.Job); err != nil {
@@ -52,7 +52,7 @@ func survey(t *testing.T, job, nodes string) Survey {
 		}
 		s.Pods = append(s.Pods, p)
 	}
-	return Take(s)
+	return Classify(s)
 }
 
 // writes lists what a plan does: the nodes that get a Pod, the Pods that go, the status that is announced, and a change of the job.
@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 		"all done":                         {"{}", "", "SSS", "completed 3 0 3 0", "update status patch"},
 		"never done":                       {"{completionPolicy: {type: Never}}", "", "SSS", "running 3 0 3 0", ""},
 		"for no node":                      {"{}", "", "__", "running 0 0 0 0", ""},
-		"one is leaving":                   {"{}", "", "SSL", "running 3 0 2 0", ""},
+		"one is terminating":               {"{}", "", "SSL", "running 3 0 2 0", ""},
 		"a failure ends it":                {"{}", "", "SFR-", "failed 4 0 1 2", "update status patch"},
 		"a failure is passed over":         {"{failurePolicy: {type: Continue}}", "", "SFR-", "running 4 1 1 1", "+n4"},
 		"all failed, all done":             {"{failurePolicy: {type: Continue}}", "", "FF", "completed 2 0 0 2", "update status patch"},
@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 			if status == "" {
 				status = "{}"
 			}
-			v := survey(t, "{spec: "+tc.spec+", status: "+status+"}", tc.nodes)
+			v := state(t, "{spec: "+tc.spec+", status: "+status+"}", tc.nodes)
 			s := v.status()
 			got := fmt.Sprintf("%s %d %d %d %d", s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed)
 			if got != tc.want {
@@ -122,12 +122,12 @@ func TestJudge(t *testing.T) {
 func TestASecondFailurePausesAgain(t *testing.T) {
 	const job = `{metadata: {annotations: {broadcastjob.kruise.io/paused-at-failed: "1"}}, spec: {failurePolicy: {type: Pause}}}`
 	for nodes, want := range map[string]v1beta1.BroadcastJobPhase{"SFR": v1beta1.BroadcastJobRunning, "FFR": v1beta1.BroadcastJobPaused} {
-		if got := survey(t, job, nodes).verdict.phase; got != want {
+		if got := state(t, job, nodes).result.phase; got != want {
 			t.Errorf("%s: the job is %s, want %s", nodes, got, want)
 		}
 	}
 	// The user deleted the Pod that failed: the next failure is a new one.
-	if got := writes(Plan(survey(t, job, "S-R"))); got != "update patch, +n2" {
+	if got := writes(Plan(state(t, job, "S-R"))); got != "update patch, +n2" {
 		t.Errorf("writes %s, want the annotation to be lowered", got)
 	}
 }

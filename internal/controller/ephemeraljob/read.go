@@ -3,6 +3,7 @@ package ephemeraljob
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,16 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 )
+
+// Snapshot is all that one pass may look at. It is read once and never changed, so it can be saved as a test case.
+type Snapshot struct {
+	Job *v1alpha1.EphemeralJob
+	// Pods are those of the namespace that the selector matches, and those that have containers of the job; none once the job is over.
+	Pods []*corev1.Pod
+	// Refused are Pods that the API server did not let have the containers, and until when they are left alone for that.
+	Refused map[types.UID]time.Time
+	Now     time.Time
+}
 
 // byJob is the index of Pods by the UIDs of the EphemeralJobs that have added containers to them.
 const byJob = "kruise.ephemeralJobUID"
@@ -38,7 +49,7 @@ func Observe(ctx context.Context, r observe.Reader, job *v1alpha1.EphemeralJob) 
 	s := Snapshot{Job: job}
 	selector, err := selectorOf(job)
 	if job.DeletionTimestamp != nil || isOver(job) || err != nil {
-		return s, nil // the survey says what is wrong with the selector
+		return s, nil // the state says what is wrong with the selector
 	}
 	known := map[types.UID]bool{}
 	take := func(options ...client.ListOption) error {

@@ -49,7 +49,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 
 // Loop is the reconcile of AdvancedCronJobs.
 type Loop struct {
-	loop.Loop[*v1beta1.AdvancedCronJob, Survey]
+	loop.Loop[*v1beta1.AdvancedCronJob, State]
 	mu sync.Mutex
 	// made is the slot, in seconds since 1970, that a job was last made for. A job that is gone again before the cache has shown it is known by this
 	// alone.
@@ -61,20 +61,20 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 	l := &Loop{made: map[types.UID]int64{}}
 	statuses := apply.NewStatuses(c.Executor, c.Now)
 	statuses.Exact = true // the last slot must not go back
-	l.Loop = loop.Loop[*v1beta1.AdvancedCronJob, Survey]{
+	l.Loop = loop.Loop[*v1beta1.AdvancedCronJob, State]{
 		New:   func() *v1beta1.AdvancedCronJob { return &v1beta1.AdvancedCronJob{} },
 		Cache: cached,
 		Live:  live,
-		Observe: func(ctx context.Context, r observe.Reader, job *v1beta1.AdvancedCronJob) (Survey, error) {
+		Observe: func(ctx context.Context, r observe.Reader, job *v1beta1.AdvancedCronJob) (State, error) {
 			s, err := Observe(ctx, r, job)
 			if err != nil {
-				return Survey{}, err
+				return State{}, err
 			}
 			s.Now, s.Made = c.Now(), l.lastMade(job.UID)
-			return Take(s), nil
+			return Classify(s), nil
 		},
 		Plan: Plan,
-		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.AdvancedCronJob {
+		Report: func(v State, p plan.Plan, done apply.Outcome) *v1beta1.AdvancedCronJob {
 			l.note(v, done)
 			after := v.Cron.DeepCopy()
 			after.Status = Status(v, p, done)
@@ -101,7 +101,7 @@ func (l *Loop) lastMade(owner types.UID) int64 {
 }
 
 // note remembers the slot of a job that was made.
-func (l *Loop) note(v Survey, done apply.Outcome) {
+func (l *Loop) note(v State, done apply.Outcome) {
 	for _, result := range done.Results {
 		if result.Action.Verb != plan.Create || result.Err != nil {
 			continue

@@ -17,12 +17,14 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
+	"github.com/seed-69ecc383/kruise/internal/rules/order"
+	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
-// Survey is a Snapshot sorted once into what the plan and the status both speak of.
-type Survey struct {
+// State is a Snapshot sorted once into what the plan and the status both speak of.
+type State struct {
 	Snapshot
 	want pull.Want
 	// nodes are those that the job selects and that have a NodeImage, in the order in which they are asked.
@@ -57,9 +59,9 @@ func (n *node) pulls() bool { return n.State == pull.Pulling && n.ready }
 // failed reports whether nothing more is to be expected of the node.
 func (n *node) failed() bool { return n.State == pull.Failed || n.Full }
 
-// Take sorts a snapshot.
-func Take(s Snapshot) Survey {
-	v := Survey{Snapshot: s}
+// Classify sorts a snapshot.
+func Classify(s Snapshot) State {
+	v := State{Snapshot: s}
 	if s.Job.DeletionTimestamp != nil || s.Job.Status.CompletionTime != nil {
 		return v
 	}
@@ -91,7 +93,7 @@ func parallelism(value *intstr.IntOrString) (int, error) {
 }
 
 // readSecrets finds out which copies there are for the job, and which are missing.
-func (v *Survey) readSecrets() {
+func (v *State) readSecrets() {
 	me := types.NamespacedName{Namespace: v.Job.Namespace, Name: v.Job.Name}
 	for _, source := range v.Sources {
 		switch {
@@ -123,7 +125,7 @@ func (v *Survey) readSecrets() {
 }
 
 // sortNodes finds the nodes of the job.
-func (v *Survey) sortNodes() error {
+func (v *State) sortNodes() error {
 	selected, err := v.selection()
 	if err != nil {
 		return err
@@ -197,7 +199,7 @@ func (s selection) has(name string, of map[string]string) bool {
 	return s.labels == nil || s.labels.Matches(labels.Set(of))
 }
 
-func (v *Survey) selection() (selection, error) {
+func (v *State) selection() (selection, error) {
 	spec := v.Job.Spec
 	switch {
 	case spec.PodSelector != nil:
@@ -231,7 +233,7 @@ type counts struct {
 }
 
 // count counts every node once. Once the deadline is over, all that have not succeeded have failed.
-func (v *Survey) count() counts {
+func (v *State) count() counts {
 	var c counts
 	over := v.isOverdue()
 	for _, n := range v.nodes {
@@ -250,7 +252,7 @@ func (v *Survey) count() counts {
 }
 
 // untilDeadline returns how long the job may still take, if there is a limit.
-func (v *Survey) untilDeadline() (left time.Duration, limited bool) {
+func (v *State) untilDeadline() (left time.Duration, limited bool) {
 	if pull.Repeats(v.Job) {
 		return 0, false
 	}
@@ -258,14 +260,14 @@ func (v *Survey) untilDeadline() (left time.Duration, limited bool) {
 }
 
 // isOverdue reports whether the job did not get done in time.
-func (v *Survey) isOverdue() bool {
+func (v *State) isOverdue() bool {
 	left, limited := v.untilDeadline()
 	return limited && left <= 0 && !v.allAnswered()
 }
 
 // allAnswered reports whether every node has the image or has given up, and no more nodes are to be expected: a job that names nodes or Pods waits
 // for the first of them, and every job for the NodeImages of nodes that have just come.
-func (v *Survey) allAnswered() bool {
+func (v *State) allAnswered() bool {
 	for _, n := range v.nodes {
 		if n.State != pull.Succeeded && !n.failed() {
 			return false
@@ -276,6 +278,58 @@ func (v *Survey) allAnswered() bool {
 }
 
 // isOver reports whether the job is over now.
-func (v *Survey) isOver() bool {
+func (v *State) isOver() bool {
 	return !pull.Repeats(v.Job) && (v.isOverdue() || v.allAnswered())
+}
+
+// placesOfPods returns the nodes of the selected Pods, in the order in which the workload that controls the job updates them: where the update comes
+// first the image is needed first.
+func (v *State) placesOfPods() (selection, error) {
+	var pods []*corev1.Pod
+	for _, p := range v.Pods {
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if p.DeletionTimestamp == nil && !ended && p.Spec.NodeName != "" {
+			pods = append(pods, p)
+		}
+	}
+	pods, err := v.Workload.sort(pods)
+	if err != nil {
+		return selection{}, fmt.Errorf("ordering Pods: %w", err)
+	}
+	out := selection{names: map[string]int{}}
+	for i, p := range pods {
+		if _, known := out.names[p.Spec.NodeName]; !known {
+			out.names[p.Spec.NodeName] = i
+		}
+	}
+	return out, nil
+}
+
+func (w Workload) sort(pods []*corev1.Pod) ([]*corev1.Pod, error) {
+	switch {
+	case w.CloneSet != nil:
+		var s order.Strategy
+		if rolling := w.CloneSet.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+			s.Priority, s.Scatter = rolling.PriorityStrategy, rolling.ScatterStrategy
+		}
+		return order.Sort(pods, pods, s)
+	case w.StatefulSet != nil:
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(number(b), number(a)) })
+		if rolling := w.StatefulSet.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.UnorderedUpdate != nil {
+			return pods, order.ByPriority(pods, rolling.UnorderedUpdate.PriorityStrategy)
+		}
+	case w.DaemonSet != nil:
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(b.Spec.NodeName, a.Spec.NodeName) })
+	default:
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Spec.NodeName, b.Spec.NodeName) })
+	}
+	return pods, nil
+}
+
+// number returns the number of a Pod of a StatefulSet; -1 for a Pod without one.
+func number(p *corev1.Pod) int32 {
+	if _, n, ok := ordinal.Split(p.Name); ok {
+		return n
+	}
+	return -1
 }

@@ -1,11 +1,13 @@
 package broadcastjob
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
 // Options are the choices made for the whole controller at start-up.
@@ -14,15 +16,32 @@ type Options struct {
 	BindPods bool
 }
 
-// Snapshot is all that one pass may look at. It is read once and never changed, so it can be saved as a test case.
+// Snapshot is all that one pass reads.
 type Snapshot struct {
 	Job *v1beta1.BroadcastJob
 	// Pods are those that the job controls.
 	Pods []*corev1.Pod
 	// Nodes are all nodes of the cluster; none once the job has finished.
 	Nodes []*corev1.Node
-	// Taken are names that new Pods can't have, because objects that are not seen here have them.
+	// Taken are names of objects that are not seen here: new Pods can't have them.
 	Taken   []string
 	Now     time.Time
 	Options Options
+}
+
+// Observe makes every read of a pass.
+func Observe(ctx context.Context, r observe.Reader, job *v1beta1.BroadcastJob) (Snapshot, error) {
+	s := Snapshot{Job: job}
+	if job.DeletionTimestamp != nil {
+		return s, nil
+	}
+	var err error
+	if s.Pods, err = r.Pods(ctx, job.Namespace, job.UID); err != nil {
+		return Snapshot{}, err
+	}
+	if isFinished(job) {
+		return s, nil
+	}
+	s.Nodes, err = r.Nodes(ctx)
+	return s, err
 }

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 )
 
 // kind is what the controller looks after.
@@ -35,26 +38,26 @@ func Add(mgr manager.Manager, c Config) error {
 }
 
 // Loop is the reconcile of BroadcastJobs.
-type Loop = loop.Loop[*v1beta1.BroadcastJob, Survey]
+type Loop = loop.Loop[*v1beta1.BroadcastJob, State]
 
 // NewLoop returns the reconcile of BroadcastJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
 	statuses := apply.NewStatuses(c.Executor, c.Now)
-	statuses.Exact = true // a job that is over must not run again
+	statuses.Exact = true // a finished job must not run again
 	return &Loop{
 		New:   func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
 		Cache: cached,
 		Live:  live,
-		Observe: func(ctx context.Context, r observe.Reader, job *v1beta1.BroadcastJob) (Survey, error) {
+		Observe: func(ctx context.Context, r observe.Reader, job *v1beta1.BroadcastJob) (State, error) {
 			s, err := Observe(ctx, r, job)
 			if err != nil {
-				return Survey{}, err
+				return State{}, err
 			}
 			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(job.UID)
-			return Take(s), nil
+			return Classify(s), nil
 		},
 		Plan: Plan,
-		Report: func(v Survey, p plan.Plan, done apply.Outcome) *v1beta1.BroadcastJob {
+		Report: func(v State, p plan.Plan, done apply.Outcome) *v1beta1.BroadcastJob {
 			after := v.Job.DeepCopy()
 			after.Status = Status(v, p, done)
 			return after
@@ -62,4 +65,28 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		Executor: c.Executor,
 		Statuses: statuses,
 	}
+}
+
+// Jobs finds the BroadcastJobs that a node concerns, in a cache.
+type Jobs struct{ client.Reader }
+
+// OfNode returns the unfinished jobs for which a new, deleted or changed node makes a difference. Heartbeats, which most changes are, cost a comparison.
+func (j Jobs) OfNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
+	if before != nil && after != nil && !nodefit.Changed(before, after) {
+		return nil, nil
+	}
+	var list v1beta1.BroadcastJobList
+	jobs, err := observe.List(ctx, j, &list, &list.Items)
+	return observe.Keys(jobs, func(job *v1beta1.BroadcastJob) bool { return !isFinished(job) && concerns(job, before, after) }), err
+}
+
+func concerns(job *v1beta1.BroadcastJob, before, after *corev1.Node) bool {
+	fit := nodefit.OfJob(&job.Spec.Template.Spec)
+	switch {
+	case after == nil:
+		return true // the job may have a Pod there
+	case before == nil:
+		return fit.On(after).Run
+	}
+	return fit.On(before) != fit.On(after)
 }

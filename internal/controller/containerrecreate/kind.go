@@ -51,7 +51,7 @@ func AddIndex(ctx context.Context, to client.FieldIndexer) error {
 }
 
 // Loop is the reconcile of ContainerRecreateRequests.
-type Loop = loop.Loop[*v1beta1.ContainerRecreateRequest, Survey]
+type Loop = loop.Loop[*v1beta1.ContainerRecreateRequest, Snapshot]
 
 // NewLoop returns the reconcile of ContainerRecreateRequests.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
@@ -59,14 +59,14 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		New:   func() *v1beta1.ContainerRecreateRequest { return &v1beta1.ContainerRecreateRequest{} },
 		Cache: cached,
 		Live:  live,
-		Observe: func(ctx context.Context, r observe.Reader, request *v1beta1.ContainerRecreateRequest) (Survey, error) {
+		Observe: func(ctx context.Context, r observe.Reader, request *v1beta1.ContainerRecreateRequest) (Snapshot, error) {
 			v, err := Observe(ctx, r, c.Live, request)
 			v.Now = c.Now()
 			return v, err
 		},
 		Plan: Plan,
 		// The daemon writes the status, too: it is planned with the rest, on the condition that it is what was looked at.
-		Report:   func(v Survey, _ plan.Plan, _ apply.Outcome) *v1beta1.ContainerRecreateRequest { return v.Request },
+		Report:   func(v Snapshot, _ plan.Plan, _ apply.Outcome) *v1beta1.ContainerRecreateRequest { return v.Request },
 		Executor: c.Executor,
 		Statuses: apply.NewStatuses(c.Executor, c.Now),
 	}

@@ -39,7 +39,7 @@ func Add(mgr manager.Manager, c Config) error {
 }
 
 // Loop is the reconcile of PodProbeMarkers.
-type Loop = loop.Loop[*v1alpha1.PodProbeMarker, Survey]
+type Loop = loop.Loop[*v1alpha1.PodProbeMarker, Snapshot]
 
 // NewLoop returns the reconcile of PodProbeMarkers.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
@@ -49,7 +49,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		Live:    live,
 		Observe: Observe,
 		Plan:    Plan,
-		Report: func(v Survey, _ plan.Plan, _ apply.Outcome) *v1alpha1.PodProbeMarker {
+		Report: func(v Snapshot, _ plan.Plan, _ apply.Outcome) *v1alpha1.PodProbeMarker {
 			after := v.Marker.DeepCopy()
 			after.Status = Status(v)
 			return after
