@@ -1,5 +1,4 @@
-// Package overlap says whether two label selectors can match the same object.
-package overlap
+package pod
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// MayMeet reports whether some labels could match both selectors, of which nil matches everything.
-func MayMeet(a, b *metav1.LabelSelector) bool {
+// SelectorsOverlap reports whether some labels could match both selectors, of which nil matches everything.
+func SelectorsOverlap(a, b *metav1.LabelSelector) bool {
 	left, right := requirements(a), requirements(b)
 	for i := range left {
 		for j := range right {
@@ -21,8 +20,8 @@ func MayMeet(a, b *metav1.LabelSelector) bool {
 	return true
 }
 
-// SameKeys reports whether both selectors ask for the same labels, whatever values they want.
-func SameKeys(a, b *metav1.LabelSelector) bool { return keysOf(a).Equal(keysOf(b)) }
+// SelectSameKeys reports whether both selectors are about the same labels, whatever values they want.
+func SelectSameKeys(a, b *metav1.LabelSelector) bool { return keysOf(a).Equal(keysOf(b)) }
 
 func keysOf(s *metav1.LabelSelector) sets.Set[string] {
 	found := sets.New[string]()

@@ -1,4 +1,4 @@
-package overlap
+package pod
 
 import (
 	"testing"
@@ -35,7 +35,7 @@ func TestOverlap(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, pair := range [][2]*metav1.LabelSelector{{read(tc.a), read(tc.b)}, {read(tc.b), read(tc.a)}} {
-				if meet, same := MayMeet(pair[0], pair[1]), SameKeys(pair[0], pair[1]); meet != tc.meet || same != tc.sameKeys {
+				if meet, same := SelectorsOverlap(pair[0], pair[1]), SelectSameKeys(pair[0], pair[1]); meet != tc.meet || same != tc.sameKeys {
 					t.Errorf("%v and %v meet: %v, ask for the same: %v", pair[0], pair[1], meet, same)
 				}
 			}

@@ -1,6 +1,4 @@
-// Package imageref reads references to images. It promises that two references to the same image of the same registry are one, however they are
-// written, and that what is asked of a container runtime means what the user wrote.
-package imageref
+package pull
 
 import (
 	"fmt"
@@ -9,7 +7,8 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Reference names an image as a NodeImage does.
+// Reference names an image as a NodeImage does. Two references to the same image of the same registry are equal, however they are written, and
+// what is asked of a container runtime means what the user wrote.
 type Reference struct {
 	// Repository is the repository as users write it: nginx, quay.io/a/b. Those of Docker Hub lack docker.io/library.
 	Repository string
@@ -17,12 +16,12 @@ type Reference struct {
 	Tag string
 }
 
-// Parse reads a reference. Without a tag and a digest the tag is latest; of both, the digest counts, as it does for container runtimes.
+// ParseReference reads a reference. Without a tag and a digest the tag is latest; of both, the digest counts, as it does for container runtimes.
 //
 //	nginx                        nginx            latest
 //	docker.io/library/nginx:1.9  nginx            1.9
 //	reg:5000/a/b:1@sha256:0123…  reg:5000/a/b     sha256:0123…
-func Parse(image string) (Reference, error) {
+func ParseReference(image string) (Reference, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return Reference{}, fmt.Errorf("invalid image %s: %w", image, err)

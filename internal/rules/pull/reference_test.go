@@ -1,11 +1,11 @@
-package imageref
+package pull
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestParseReference(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for name, tc := range map[string]struct {
 		image string
@@ -22,7 +22,7 @@ func TestParse(t *testing.T) {
 		"of a tag and a digest the digest counts": {"nginx:1.9@" + digest, Reference{"nginx", digest}, "nginx@" + digest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse(tc.image)
+			got, err := ParseReference(tc.image)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseReferenceRefuses(t *testing.T) {
 	for name, image := range map[string]string{
 		"nothing":               "",
 		"capitals":              "Nginx",
@@ -49,23 +49,23 @@ func TestParseRefuses(t *testing.T) {
 		"a path without a name": "reg:5000/",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := Parse(image); err == nil || !strings.HasPrefix(err.Error(), "invalid image "+image+": ") {
+			if got, err := ParseReference(image); err == nil || !strings.HasPrefix(err.Error(), "invalid image "+image+": ") {
 				t.Errorf("Parse(%q) = %+v, %v, want an error that names it", image, got, err)
 			}
 		})
 	}
 }
 
-// FuzzParse: what a container runtime is asked for is the same image again.
-func FuzzParse(f *testing.F) {
+// FuzzParseReference: what a container runtime is asked for is the same image again.
+func FuzzParseReference(f *testing.F) {
 	f.Add("nginx")
 	f.Add("reg:5000/a/b:1@sha256:" + strings.Repeat("0", 64))
 	f.Fuzz(func(t *testing.T, image string) {
-		first, err := Parse(image)
+		first, err := ParseReference(image)
 		if err != nil {
 			return
 		}
-		second, err := Parse(first.String())
+		second, err := ParseReference(first.String())
 		if err != nil || second != first {
 			t.Errorf("Parse(%q) = %+v, and %q reads as %+v, %v", image, first, first.String(), second, err)
 		}
