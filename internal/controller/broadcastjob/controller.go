@@ -39,7 +39,7 @@ type Loop = loop.Loop[*v1beta1.BroadcastJob, Survey]
 
 // NewLoop returns the reconcile of BroadcastJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Exact = true // a job that is over must not run again
 	return &Loop{
 		New:   func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
@@ -50,7 +50,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 			if err != nil {
 				return Survey{}, err
 			}
-			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(job.UID)
+			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.TakenNames(job.UID)
 			return Take(s), nil
 		},
 		Plan: Plan,

@@ -48,7 +48,7 @@ type Loop struct {
 // NewLoop returns the reconcile of DaemonSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
 	l := &Loop{memory: newMemory()}
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Final = saysComplete
 	l.Loop = loop.Loop[*v1beta1.DaemonSet, Survey]{
 		New:   func() *v1beta1.DaemonSet { return &v1beta1.DaemonSet{} },
@@ -60,7 +60,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 				return Survey{}, err
 			}
 			// What is seen live is not to be unseen by a cache that is older.
-			s, err := Observe(ctx, r, c.Executor.Consistency.LookingLive(set.UID, live.Reader, c.Executor.Scheme), set)
+			s, err := Observe(ctx, r, c.Executor.Tracked(set.UID, live.Reader), set)
 			if err != nil {
 				return Survey{}, err
 			}
@@ -69,7 +69,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 					return Survey{}, err
 				}
 			}
-			s.Now, s.Options, s.Taken, s.Predecessor = c.Now(), c.Options, c.Executor.Taken(set.UID), waits
+			s.Now, s.Options, s.Taken, s.Predecessor = c.Now(), c.Options, c.Executor.TakenNames(set.UID), waits
 			s.Failures = l.memory.failures(set.UID, set.Generation)
 			return Take(s), nil
 		},

@@ -111,8 +111,8 @@ func NamespaceEvents(sets client.Reader) handler.TypedEventHandler[*metav1.Parti
 
 // NewLoop returns the reconcile of SidecarSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarSet, Survey] {
-	refused := &apply.Refusals{Verb: plan.Update, Concern: plan.Rollout}
-	statuses := apply.NewCrowdedStatuses(c.Executor, c.Now, statusesPerSecond)
+	refused := &apply.Refused{Verb: plan.Update, Concern: plan.Rollout}
+	statuses := apply.NewLimitedStatuses(c.Executor, statusesPerSecond)
 	statuses.Final = isOver
 	return &loop.Loop[*v1beta1.SidecarSet, Survey]{
 		New:   func() *v1beta1.SidecarSet { return &v1beta1.SidecarSet{} },
@@ -134,10 +134,9 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.SidecarS
 			after.Status = Status(v, p, done)
 			return after
 		},
-		Apart:    apart,
-		Now:      c.Now,
-		Executor: c.Executor,
-		Statuses: statuses,
+		MinInterval: apart,
+		Executor:    c.Executor,
+		Statuses:    statuses,
 	}
 }
 

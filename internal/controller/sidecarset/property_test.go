@@ -37,7 +37,7 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 				l.Plan = planner.In(w)
 				if w.Seed%2 == 0 {
 					// As if there were a thousand Pods.
-					l.Apart = func(Survey) time.Duration { return 200 * time.Millisecond }
+					l.MinInterval = func(Survey) time.Duration { return 200 * time.Millisecond }
 				}
 				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
 					promises.On(loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)), promises.On(PodEvents()),

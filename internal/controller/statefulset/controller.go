@@ -40,7 +40,7 @@ func Add(mgr manager.Manager, c Config) error {
 
 // NewLoop returns the reconcile of StatefulSets, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.StatefulSet, Survey] {
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Final = saysComplete
 	return &loop.Loop[*v1beta1.StatefulSet, Survey]{
 		New:   func() *v1beta1.StatefulSet { return &v1beta1.StatefulSet{} },
@@ -51,7 +51,7 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.Stateful
 			if err != nil {
 				return Survey{}, err
 			}
-			s.Taken = c.Executor.Taken(set.UID)
+			s.Taken = c.Executor.TakenNames(set.UID)
 			return Take(s), nil
 		},
 		Plan: Plan,

@@ -11,90 +11,89 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestSight(t *testing.T) {
+func TestFreshness(t *testing.T) {
 	pods := corev1.SchemeGroupVersion.WithKind("Pod")
 	claims := corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	type world struct {
-		*Consistency
 		*bench
 		caches map[schema.GroupVersionKind]string
 	}
 	cases := map[string]struct {
 		happens func(*world)
-		want    Sight
+		want    Freshness
 	}{
 		"what was never written to can be seen in the cache": {
 			happens: func(*world) {},
-			want:    Cached,
+			want:    Fresh,
 		},
 		"a cache that is older than the last write is not looked at": {
-			happens: func(w *world) { w.Wrote(w.owner.UID, pods, "100"); w.caches[pods] = "99" },
-			want:    Wait,
+			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.caches[pods] = "99" },
+			want:    Stale,
 		},
 		"versions are numbers, not text": {
-			happens: func(w *world) { w.Wrote(w.owner.UID, pods, "100"); w.caches[pods] = "99999" },
-			want:    Cached,
+			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.caches[pods] = "99999" },
+			want:    Fresh,
 		},
 		"the newest of several writes counts": {
 			happens: func(w *world) {
-				w.Wrote(w.owner.UID, pods, "100")
-				w.Wrote(w.owner.UID, pods, "98")
+				w.noteVersion(w.owner.UID, pods, "100")
+				w.noteVersion(w.owner.UID, pods, "98")
 				w.caches[pods] = "99"
 			},
-			want: Wait,
+			want: Stale,
 		},
 		"each kind has a cache of its own": {
 			happens: func(w *world) {
-				w.Wrote(w.owner.UID, pods, "100")
-				w.Wrote(w.owner.UID, claims, "101")
+				w.noteVersion(w.owner.UID, pods, "100")
+				w.noteVersion(w.owner.UID, claims, "101")
 				w.caches[pods], w.caches[claims] = "200", "100"
 			},
-			want: Wait,
+			want: Stale,
 		},
 		"a cache that does not say how far it has come is too old": {
-			happens: func(w *world) { w.Wrote(w.owner.UID, pods, "100") },
-			want:    Wait,
+			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100") },
+			want:    Stale,
 		},
 		"a cache that is late for ten seconds is gone around": {
-			happens: func(w *world) { w.Wrote(w.owner.UID, pods, "100"); w.cluster.Sleep(10 * time.Second) },
-			want:    Live,
+			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.cluster.Sleep(10 * time.Second) },
+			want:    Unknown,
 		},
 		"after a live look the cache has as long again": {
 			happens: func(w *world) {
-				w.Wrote(w.owner.UID, pods, "100")
+				w.noteVersion(w.owner.UID, pods, "100")
 				w.cluster.Sleep(10 * time.Second)
-				w.Looked(w.owner.UID)
+				w.NoteReadLive(w.owner.UID)
 			},
-			want: Wait,
+			want: Stale,
 		},
 		"a write in doubt asks for a live look however new the cache is": {
-			happens: func(w *world) { w.Doubt(w.owner.UID); w.caches[pods] = "999" },
-			want:    Live,
+			happens: func(w *world) { w.noteUnknown(w.owner.UID); w.caches[pods] = "999" },
+			want:    Unknown,
 		},
 		"which ends the doubt": {
-			happens: func(w *world) { w.Doubt(w.owner.UID); w.Looked(w.owner.UID) },
-			want:    Cached,
+			happens: func(w *world) { w.noteUnknown(w.owner.UID); w.NoteReadLive(w.owner.UID) },
+			want:    Fresh,
 		},
 		"a doubt is not forgotten because a look that failed was on its way": {
 			happens: func(w *world) {
-				w.Doubt(w.owner.UID)
-				if _, err := w.Sight(context.Background(), w.owner); err != nil {
+				w.noteUnknown(w.owner.UID)
+				if _, err := w.Freshness(context.Background(), w.owner); err != nil {
 					panic(err)
 				}
 			},
-			want: Live,
+			want: Unknown,
 		},
 		"an owner that is gone is forgotten": {
-			happens: func(w *world) { w.Wrote(w.owner.UID, pods, "100"); w.Consistency.Forget(w.owner.UID) },
-			want:    Cached,
+			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.Forget(w.owner.UID) },
+			want:    Fresh,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := &world{bench: newBench(t), caches: map[schema.GroupVersionKind]string{}}
-			w.Consistency = NewConsistency(func(_ context.Context, kind schema.GroupVersionKind) (string, error) { return w.caches[kind], nil }, w.cluster.Now)
+			w.Seen = func(_ context.Context, kind schema.GroupVersionKind) (string, error) { return w.caches[kind], nil }
 			tc.happens(w)
-			got, err := w.Sight(t.Context(), w.owner)
+			got, err := w.Freshness(t.Context(), w.owner)
 			if err != nil || got != tc.want {
 				t.Errorf("got %v and error %v, want %v", got, err, tc.want)
 			}
@@ -105,21 +104,21 @@ func TestSight(t *testing.T) {
 func TestWhatWasSeenLiveIsNotForgottenForAnOlderCache(t *testing.T) {
 	b := newBench(t)
 	p := b.stored(t, "a")
-	live := b.Consistency.LookingLive(b.owner.UID, reading{b.cluster.Connect("controller", nil)}, b.Scheme)
+	live := b.Tracked(b.owner.UID, reading{b.cluster.Connect("controller", nil)})
 	var list corev1.PodList
 	if err := live.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
-	var got []Sight
+	var got []Freshness
 	for _, b.seen = range []string{"1", p.ResourceVersion} {
-		sight, err := b.Consistency.Sight(t.Context(), b.owner)
+		fresh, err := b.Freshness(t.Context(), b.owner)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, sight)
+		got = append(got, fresh)
 	}
-	if diff := cmp.Diff([]Sight{Wait, Cached}, got); diff != "" {
-		t.Errorf("sights with an older and an equal cache (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]Freshness{Stale, Fresh}, got); diff != "" {
+		t.Errorf("freshness with an older and an equal cache (-want +got):\n%s", diff)
 	}
 }
 

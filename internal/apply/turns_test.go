@@ -1,12 +1,9 @@
 package apply
 
 import (
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -27,12 +24,13 @@ type rushOutcome struct {
 	latest, oldest time.Duration
 }
 
-func (r rush) run(c *crowd) rushOutcome {
+func (r rush) run(queue *turns) rushOutcome {
 	const tick = 10 * time.Millisecond
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	type state struct {
 		count, stored int
 		look, since   time.Time
+		turn          turn
 	}
 	states := make([]state, r.owners)
 	var out rushOutcome
@@ -51,13 +49,11 @@ func (r rush) run(c *crowd) rushOutcome {
 			if s.count == s.stored || !changed && (s.look.IsZero() || now.Before(s.look)) {
 				continue
 			}
-			owner := types.UID(strconv.Itoa(i))
-			if wait := c.wait(owner, strconv.Itoa(s.count), now); wait > 0 {
+			if wait := queue.wait(&s.turn, strconv.Itoa(s.count), now); wait > 0 {
 				s.look = now.Add(wait)
 				continue
 			}
-			c.leave(owner)
-			s.stored, s.look = s.count, time.Time{}
+			s.stored, s.look, s.turn = s.count, time.Time{}, turn{}
 			out.oldest = max(out.oldest, now.Sub(s.since))
 			if at < r.lasts {
 				out.during++
@@ -90,7 +86,7 @@ func TestCountsAreGatheredInARush(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.rush.run(newCrowd(rate))
+			got := tc.rush.run(newTurns(rate))
 			if got.during > tc.mostWrites {
 				t.Errorf("%d writes while it lasted, want %d at most", got.during, tc.mostWrites)
 			}
@@ -111,10 +107,10 @@ func TestCountsAreGatheredInARush(t *testing.T) {
 // again is not.
 func TestInARushOnlyNewsIsNotKeptBack(t *testing.T) {
 	b := newBench(t)
-	statuses := NewCrowdedStatuses(b.Executor, b.cluster.Now, 10)
+	statuses := NewLimitedStatuses(b.Executor, 10)
 	statuses.Final = func(o plan.Object) bool { return o.(*v1beta1.CloneSet).Status.ReadyReplicas == 5 }
-	for i := range 20 {
-		statuses.crowd.wait(types.UID(fmt.Sprintf("other-%d", i)), "", b.cluster.Now())
+	for range 20 {
+		statuses.turns.wait(&turn{}, "changed", b.cluster.Now())
 	}
 	steps := []struct {
 		name    string
@@ -139,7 +135,7 @@ func TestInARushOnlyNewsIsNotKeptBack(t *testing.T) {
 			t.Errorf("%s: written %t, wait %s", step.name, written, wait)
 		}
 	}
-	b.cluster.Sleep(glance)
+	b.cluster.Sleep(maxTurnWait)
 	before := b.ownerNow()
 	after := before.DeepCopy()
 	after.Status.ReadyReplicas = 5

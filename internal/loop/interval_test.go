@@ -7,9 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
 )
 
-func TestPace(t *testing.T) {
+func TestMinInterval(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	owner := func(uid types.UID, generation int64) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation}}
@@ -27,13 +29,18 @@ func TestPace(t *testing.T) {
 		"nor one that was forgotten":                     {owner("gone", 1), 100 * time.Millisecond, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var p pace
-			for _, looked := range []types.UID{"a", "gone"} {
-				p.note(owner(looked, 1), begin.Add(300*time.Millisecond))
+			now := begin
+			l := &Loop[*corev1.Pod, int]{
+				MinInterval: func(int) time.Duration { return 300 * time.Millisecond },
+				Executor:    &apply.Executor{Config: apply.Config{Now: func() time.Time { return now }}},
 			}
-			p.forget("gone")
-			if got := p.wait(tc.owner, begin.Add(tc.after)); got != tc.want {
-				t.Errorf("wait() = %v, want %v", got, tc.want)
+			for _, reconciled := range []types.UID{"a", "gone"} {
+				l.delayNext(owner(reconciled, 1), 0, 0)
+			}
+			l.Forget("gone")
+			now = begin.Add(tc.after)
+			if got := l.untilNext(tc.owner); got != tc.want {
+				t.Errorf("untilNext() = %v, want %v", got, tc.want)
 			}
 		})
 	}
