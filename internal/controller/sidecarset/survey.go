@@ -29,7 +29,7 @@ func Take(s Snapshot) Survey {
 }
 
 func (v *Survey) read() error {
-	selection, err := sidecar.Select(&v.Set.Spec)
+	selection, err := sidecar.Select(v.Set.Spec.Selector, v.Set.Spec.NamespaceSelector)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,7 @@ package daemon
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,50 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
-// shared is the control plane that TestMain brings up, with all rights and policies in it and no manager.
-var shared *cluster.Cluster
+// shared is the control plane of all tests, with all rights and policies in it and no manager.
+var shared = &scene.Site{Name: "daemon", Options: cluster.Options{Bare: true}, Kruise: scene.Manifests}
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "kruise-daemon-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	o := cluster.Options{Dir: filepath.Join(dir, "cluster"), Bare: true, Args: []string{"--owner", fmt.Sprint(os.Getpid())}}
-	if shared, err = cluster.Up(ctx, o); err != nil {
-		return 1, err
-	}
-	defer func() {
-		if downErr := shared.Down(context.Background()); downErr != nil && err == nil {
-			code, err = 1, downErr
-		}
-	}()
-	if err := shared.Install(ctx); err != nil {
-		return 1, err
+// up brings the control plane up, once.
+var up = sync.OnceValue(func() error {
+	if err := shared.Up(); err != nil {
+		return err
 	}
 	// There is no manager to convert, and nothing here is written in the older version.
-	if _, err := shared.Kubectl(ctx, "patch", "crd", "nodeimages.apps.kruise.io", "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
-}
+	_, err := shared.Kubectl(context.Background(), "patch", "crd", "nodeimages.apps.kruise.io", "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	return err
+})
+
+func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // node makes a node of a name that nobody has used, and takes it away after the test.
 func node(t *testing.T, name string) *corev1.Node {
 	t.Helper()
+	must(t, up())
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	must(t, shared.Client.Create(t.Context(), n))
 	t.Cleanup(func() { must(t, shared.Client.Delete(context.Background(), n)) })
@@ -73,15 +49,5 @@ func must(t *testing.T, err error) {
 
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(45 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	scene.NewTest(t).Within(45*time.Second, what, check)
 }

@@ -36,9 +36,10 @@ type site struct {
 	daemon  *cluster.Daemon
 }
 
-// newSite makes a node, and lets its runtime serve; the daemon is not started yet.
+// newSite makes a node, and lets its runtime serve; the daemon is not started yet. The test runs beside others.
 func newSite(t *testing.T, name string) *site {
 	t.Helper()
+	t.Parallel()
 	node(t, name)
 	dir, err := os.MkdirTemp("", "kd-") // not the test's own: a socket's path must be short
 	must(t, err)
