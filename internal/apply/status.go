@@ -194,7 +194,7 @@ func (m *statusMemory) take(now time.Time) time.Duration {
 		m.limiter = rate.NewLimiter(rate.Every(statusInterval), statusBurst)
 	}
 	next := m.limiter.ReserveN(now, 1)
-	wait := next.DelayFrom(now)
+	wait := next.DelayFrom(now).Round(time.Microsecond) // it is computed from fractions of seconds
 	if wait > 0 {
 		next.CancelAt(now)
 	}
