@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
@@ -25,13 +23,13 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
-// Survey is a Snapshot sorted once into what the plan and the status both speak of.
-type Survey struct {
+// State is a Snapshot classified once: what the plan and the status both speak of.
+type State struct {
 	Snapshot
 	selector labels.Selector
 	strategy v1beta1.RollingUpdateStatefulSetStrategy
 	limits   limits
-	history  revision.History
+	workload rollout.Workload
 	// slots are the wanted ordinals, ascending; surplus are the Pods in none of them, the highest ordinal first.
 	slots   []*slot
 	surplus []*member
@@ -42,8 +40,6 @@ type Survey struct {
 	claims map[string]*corev1.PersistentVolumeClaim
 	// adopt are Pods that become the StatefulSet's, and release those that its selector or its name do not fit any more.
 	adopt, release []*corev1.Pod
-	// awaited is the Pod that becomes available first by time alone.
-	awaited rollout.Awaited
 	// problem is what can't be read in the spec; nothing is planned then.
 	problem error
 }
@@ -51,26 +47,16 @@ type Survey struct {
 // limits are the numbers behind the spec's.
 type limits struct {
 	partition, maxUnavailable, scaleMaxUnavailable int
-	minReadySeconds                                int32
 }
 
-// member is a Pod of the StatefulSet, and the facts that the rules ask for.
+// member is a Pod of the StatefulSet.
 type member struct {
-	pod     *corev1.Pod
+	rollout.Member
 	ordinal int32
-	state   pub.LifecycleStateType
-	// leaving means that the Pod is being deleted, and ended that it has run to its end.
-	leaving, ended bool
 	// fits means that the Pod's volumes are those of the claim templates, which no write to a Pod can change.
 	fits bool
-	// updated means that the Pod is at the update revision.
-	updated, ready, available bool
-	// specified means that the user named the Pod for deletion.
-	specified bool
 	// surplus means that the Pod is in no slot.
 	surplus bool
-	// settled means that this pass has already planned what becomes of the Pod.
-	settled bool
 }
 
 // slot is a wanted ordinal.
@@ -88,9 +74,16 @@ type slot struct {
 	inReach bool
 }
 
-// Take sorts a snapshot.
-func Take(s Snapshot) Survey {
-	v := Survey{Snapshot: s, claims: map[string]*corev1.PersistentVolumeClaim{}}
+// Classify classifies a snapshot.
+func Classify(s Snapshot) State {
+	v := State{Snapshot: s, claims: map[string]*corev1.PersistentVolumeClaim{}}
+	spec := &s.Set.Spec
+	v.workload = rollout.Workload{
+		Object: s.Set, Kind: kind(), Selector: spec.Selector, Lifecycle: spec.Lifecycle,
+		MinReadySeconds: spec.MinReadySeconds, DeadlineSeconds: spec.ProgressDeadlineSeconds,
+		OnDelete: spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+		InPlace:  s.Options.InPlace, PullJobs: s.PullJobs, Taken: s.Taken, Now: s.Now,
+	}
 	for _, c := range s.Claims {
 		v.claims[c.Name] = c
 	}
@@ -98,10 +91,10 @@ func Take(s Snapshot) Survey {
 	if reserved, v.problem = v.readSpec(); v.problem != nil {
 		return v
 	}
-	if v.history, v.problem = readHistory(s); v.problem != nil {
+	if v.workload.History, v.problem = readHistory(s, v.workload.Owner()); v.problem != nil {
 		return v
 	}
-	v.fill(reserved)
+	v.fillSlots(reserved)
 	v.reach, v.problem = ordinal.Reach(v.asSlots(updatedOf), v.order())
 	for _, i := range v.reach {
 		v.slots[i].inReach = true
@@ -109,7 +102,7 @@ func Take(s Snapshot) Survey {
 	return v
 }
 
-func (v *Survey) readSpec() (ordinal.Reserved, error) {
+func (v *State) readSpec() (ordinal.Reserved, error) {
 	spec := &v.Set.Spec
 	var err error
 	if v.selector, err = pod.Selector(spec.Selector); err != nil {
@@ -118,12 +111,12 @@ func (v *Survey) readSpec() (ordinal.Reserved, error) {
 	if v.replicas() > ordinal.MostReplicas {
 		return ordinal.Reserved{}, fmt.Errorf("replicas is %d: a StatefulSet can have up to %d", v.replicas(), ordinal.MostReplicas)
 	}
-	if spec.UpdateStrategy.RollingUpdate != nil && !v.onDelete() {
+	if spec.UpdateStrategy.RollingUpdate != nil && !v.workload.OnDelete {
 		v.strategy = *spec.UpdateStrategy.RollingUpdate
 	}
-	v.limits.minReadySeconds = spec.MinReadySeconds
+	v.workload.Paused = v.strategy.Paused
 	if n := v.strategy.MinReadySeconds; n != nil && *n > 0 {
-		v.limits.minReadySeconds = *n
+		v.workload.MinReadySeconds = *n
 	}
 	if n := v.strategy.Partition; n != nil {
 		v.limits.partition = max(int(*n), 0)
@@ -141,7 +134,7 @@ func (v *Survey) readSpec() (ordinal.Reserved, error) {
 }
 
 // atLeastOne rounds a percentage of replicas down, but never to nothing: 20% of 3 is 1.
-func (v *Survey) atLeastOne(field string, value *intstr.IntOrString) (int, error) {
+func (v *State) atLeastOne(field string, value *intstr.IntOrString) (int, error) {
 	n, err := budget.Scaled(value, int(v.replicas()), budget.Down)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", field, err)
@@ -149,34 +142,38 @@ func (v *Survey) atLeastOne(field string, value *intstr.IntOrString) (int, error
 	return max(n, 1), nil
 }
 
-func (v *Survey) replicas() int32 {
+func (v *State) replicas() int32 {
 	if v.Set.Spec.Replicas == nil {
 		return 1
 	}
 	return max(*v.Set.Spec.Replicas, 0)
 }
 
-func (v *Survey) onDelete() bool {
-	return v.Set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+func (v *State) inPlaceOnly() bool {
+	return v.strategy.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
 }
 
-func (v *Survey) parallel() bool {
+func (v *State) inPlace() bool {
+	return v.inPlaceOnly() || v.strategy.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType
+}
+
+func (v *State) parallel() bool {
 	return v.Set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
 }
 
-func (v *Survey) order() ordinal.Strategy {
+func (v *State) order() ordinal.Strategy {
 	s := ordinal.Strategy{Partition: v.limits.partition}
 	if u := v.strategy.UnorderedUpdate; u != nil && v.parallel() {
 		s.Unordered, s.Priority = true, u.PriorityStrategy
 	}
-	if v.onDelete() {
+	if v.workload.OnDelete {
 		s.Partition = 0
 	}
 	return s
 }
 
-// fill puts the Pods into their slots.
-func (v *Survey) fill(reserved ordinal.Reserved) {
+// fillSlots puts the Pods into their slots.
+func (v *State) fillSlots(reserved ordinal.Reserved) {
 	start := int32(0)
 	if o := v.Set.Spec.Ordinals; o != nil && v.Options.StartOrdinal {
 		start = max(o.Start, 0)
@@ -199,7 +196,7 @@ func (v *Survey) fill(reserved ordinal.Reserved) {
 		name := ordinal.PodName(v.Set.Name, n)
 		s := &slot{position: i, ordinal: n, name: name, member: byName[name], adopting: adopted[name]}
 		if s.member == nil || s.member.isDown() || v.waitsForClaims(s) {
-			v.lose(s)
+			v.markDown(s)
 		}
 		delete(byName, name)
 		v.slots = append(v.slots, s)
@@ -211,43 +208,28 @@ func (v *Survey) fill(reserved ordinal.Reserved) {
 	slices.SortFunc(v.surplus, func(a, b *member) int { return cmp.Compare(b.ordinal, a.ordinal) })
 }
 
-// lose notes that a slot is unavailable, because of what was seen or of what was planned.
-func (v *Survey) lose(s *slot) {
+// markDown notes that a slot is unavailable, because of what was seen or of what was planned.
+func (v *State) markDown(s *slot) {
 	if !s.down {
 		s.down = true
 		v.down++
 	}
 }
 
-func (v *Survey) member(p *corev1.Pod, n int32) *member {
-	m := &member{
-		pod: p, ordinal: n, state: pod.State(p), leaving: p.DeletionTimestamp != nil, ended: pod.IsFinished(p),
-		fits: v.fits(p, n), updated: v.history.IsUpdate(p), ready: pod.IsReady(p), specified: pod.IsSpecifiedDelete(p),
-	}
-	var wait time.Duration
-	m.available, wait = pod.Available(p, v.limits.minReadySeconds, v.Now)
-	if m.available && !inplace.Progress(p, v.Options.InPlace).Done {
-		m.available = false
-	}
-	if !m.leaving {
-		v.awaited.Note(p, wait)
-	}
+func (v *State) member(p *corev1.Pod, n int32) *member {
+	m := &member{Member: v.workload.Classify(p), ordinal: n, fits: v.fits(p, n)}
+	m.Available = m.Available && inplace.Progress(p, v.Options.InPlace).Done
 	return m
 }
 
 // isDown reports whether the Pod counts as unavailable: whatever it still serves will be gone in a moment if it is leaving.
-func (m *member) isDown() bool { return !m.available || m.leaving || m.ended }
-
-// isFree reports whether a step may still be planned for the Pod: one that waits for its preDelete hook is on its way.
-func (m *member) isFree() bool {
-	return !m.settled && !m.leaving && m.state != pub.LifecycleStatePreparingDelete
-}
+func (m *member) isDown() bool { return !m.Available || m.Leaving || m.Ended }
 
 // isOutdated reports whether an update has something to change about the Pod.
-func (m *member) isOutdated() bool { return !m.updated || !m.fits }
+func (m *member) isOutdated() bool { return !m.Updated || !m.fits }
 
 // fits reports whether each claim template has its claim among the Pod's volumes.
-func (v *Survey) fits(p *corev1.Pod, n int32) bool {
+func (v *State) fits(p *corev1.Pod, n int32) bool {
 	for i := range v.Set.Spec.VolumeClaimTemplates {
 		name := v.Set.Spec.VolumeClaimTemplates[i].Name
 		wanted := claim.Name(name, v.Set.Name, strconv.Itoa(int(n)))
@@ -263,26 +245,26 @@ func (v *Survey) fits(p *corev1.Pod, n int32) bool {
 func updatedOf(m *member) bool { return !m.isOutdated() }
 
 // asSlots returns the slots as the order of updates needs them. isUpdated says which Pods count as updated.
-func (v *Survey) asSlots(isUpdated func(*member) bool) []ordinal.Slot {
+func (v *State) asSlots(isUpdated func(*member) bool) []ordinal.Slot {
 	out := make([]ordinal.Slot, len(v.slots))
 	for i, s := range v.slots {
 		if m := s.member; m != nil {
-			out[i] = ordinal.Slot{Pod: m.pod, Updated: isUpdated(m), Leaving: m.leaving}
+			out[i] = ordinal.Slot{Pod: m.Pod, Updated: isUpdated(m), Leaving: m.Leaving}
 		}
 	}
 	return out
 }
 
 // pods returns all Pods of the StatefulSet.
-func (v *Survey) pods() []*corev1.Pod {
+func (v *State) pods() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, m := range v.members() {
-		out = append(out, m.pod)
+		out = append(out, m.Pod)
 	}
 	return out
 }
 
-func (v *Survey) members() []*member {
+func (v *State) members() []*member {
 	var out []*member
 	for _, s := range v.slots {
 		if s.member != nil {
@@ -292,23 +274,14 @@ func (v *Survey) members() []*member {
 	return append(out, v.surplus...)
 }
 
-// workload is what the steps shared by all workloads need to know.
-func (v *Survey) workload() rollout.Workload {
-	return rollout.Workload{Lifecycle: v.Set.Spec.Lifecycle, InPlace: v.Options.InPlace, Now: v.Now}
-}
-
-func readHistory(s Snapshot) (revision.History, error) {
+func readHistory(s Snapshot, owner metav1.OwnerReference) (revision.History, error) {
 	return revision.Read(s.Revisions, revision.Wanted{
 		Make: func(collisionCount int32) (*appsv1.ControllerRevision, error) {
 			return revision.New(revision.OwnerOf(s.Set, kind()), &s.Set.Spec.Template, collisionCount)
 		},
 		Same:           defaults.Equivalent,
-		Owner:          ownerReference(s.Set),
+		Owner:          owner,
 		CollisionCount: s.Set.Status.CollisionCount,
 		Current:        s.Set.Status.CurrentRevision,
 	})
-}
-
-func ownerReference(set *v1beta1.StatefulSet) metav1.OwnerReference {
-	return *metav1.NewControllerRef(set, kind())
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
@@ -25,8 +26,8 @@ import (
 // defaultBurst is the most Pods that one pass creates where the DaemonSet does not say.
 const defaultBurst = 250
 
-// Survey is a Snapshot sorted once into what the plan and the status both speak of.
-type Survey struct {
+// State is a Snapshot classified once: what the plan and the status both speak of.
+type State struct {
 	Snapshot
 	selector labels.Selector
 	// canary selects the nodes to update; nil for all.
@@ -34,48 +35,52 @@ type Survey struct {
 	strategy v1beta1.RollingUpdateDaemonSet
 	limits   nodeupdate.Limits
 	burst    int
-	history  revision.History
+	workload rollout.Workload
 	// places are the nodes that should run a Pod or have one, by name; those that are gone among them.
-	places []*place
-	byName map[string]*place
+	nodeStates []*nodeState
+	byName     map[string]*nodeState
 	// desired is the number of nodes that should run a Pod.
 	desired int
 	// kept are the nodes that the update may touch.
-	kept map[string]bool
+	inReach map[string]bool
 	// release are Pods that the DaemonSet controls and whose labels it no longer selects.
 	release []*corev1.Pod
-	// awaited is the Pod that becomes available first by time alone.
-	awaited rollout.Awaited
 	// problem is what can't be read in the spec; nothing is planned then.
 	problem error
 }
 
-// Take sorts a snapshot.
-func Take(s Snapshot) Survey {
-	v := Survey{Snapshot: s}
+// Classify classifies a snapshot.
+func Classify(s Snapshot) State {
+	v := State{Snapshot: s}
+	spec := &s.Set.Spec
+	v.workload = rollout.Workload{
+		Object: s.Set, Kind: kind(), Selector: spec.Selector, Lifecycle: spec.Lifecycle, MinReadySeconds: spec.MinReadySeconds,
+		OnDelete: spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType, InPlace: s.Options.InPlace,
+		ShortHash: true, Bare: true, PullJobs: s.PullJobs, Taken: s.Taken, Now: s.Now,
+	}
 	if v.problem = v.readSpec(); v.problem != nil || s.Set.DeletionTimestamp != nil {
 		return v
 	}
-	if v.history, v.problem = readHistory(s); v.problem != nil {
+	if v.workload.History, v.problem = readHistory(s, v.workload.Owner()); v.problem != nil {
 		return v
 	}
 	split := pod.OwnershipOf(s.Set.UID, v.selector, s.Pods)
 	v.release = split.Release
-	v.sortNodes()
-	v.sortPods(split.Owned)
+	v.classifyNodes()
+	v.classifyPods(split.Owned)
 	if v.problem = v.readLimits(); v.problem != nil {
 		return v
 	}
-	v.kept = map[string]bool{}
-	if !v.onDelete() {
-		for _, n := range nodeupdate.Kept(v.nodes(), v.limits) {
-			v.kept[n.Name] = true
+	v.inReach = map[string]bool{}
+	if !v.workload.OnDelete {
+		for _, n := range nodeupdate.Reach(v.nodes(), v.limits) {
+			v.inReach[n.Name] = true
 		}
 	}
 	return v
 }
 
-func (v *Survey) readSpec() error {
+func (v *State) readSpec() error {
 	spec := &v.Set.Spec
 	var err error
 	if v.selector, err = pod.Selector(spec.Selector); err != nil {
@@ -84,9 +89,10 @@ func (v *Survey) readSpec() error {
 		}
 		return err
 	}
-	if spec.UpdateStrategy.RollingUpdate != nil && !v.onDelete() {
+	if spec.UpdateStrategy.RollingUpdate != nil && !v.workload.OnDelete {
 		v.strategy = *spec.UpdateStrategy.RollingUpdate
 	}
+	v.workload.Paused = v.strategy.Paused != nil && *v.strategy.Paused
 	if v.strategy.Selector == nil {
 		return nil
 	}
@@ -97,7 +103,7 @@ func (v *Survey) readSpec() error {
 }
 
 // readLimits turns percentages into numbers of the nodes that were just seen: those of the status may be from before the nodes came.
-func (v *Survey) readLimits() error {
+func (v *State) readLimits() error {
 	var err error
 	number := func(field string, value *intstr.IntOrString, r budget.Rounding) int {
 		n, problem := budget.Scaled(value, v.desired, r)
@@ -112,7 +118,7 @@ func (v *Survey) readLimits() error {
 		MaxUnavailable: number("updateStrategy.rollingUpdate.maxUnavailable", v.strategy.MaxUnavailable, budget.Up),
 		MaxSurge:       number("updateStrategy.rollingUpdate.maxSurge", v.strategy.MaxSurge, budget.Up),
 	}
-	if v.inPlace() || v.onDelete() {
+	if v.inPlace() || v.workload.OnDelete {
 		v.limits.MaxSurge = 0
 	}
 	if v.limits.MaxSurge == 0 {
@@ -126,86 +132,94 @@ func (v *Survey) readLimits() error {
 	return err
 }
 
-func (v *Survey) onDelete() bool {
-	return v.Set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType
-}
+func (v *State) inPlace() bool { return v.strategy.Type == v1beta1.InPlaceRollingUpdateType }
 
-func (v *Survey) inPlace() bool { return v.strategy.Type == v1beta1.InPlaceRollingUpdateType }
+func (v *State) surges() bool { return v.limits.MaxSurge > 0 }
 
-func (v *Survey) surges() bool { return v.limits.MaxSurge > 0 }
-
-func (v *Survey) paused() bool { return v.strategy.Paused != nil && *v.strategy.Paused }
-
-// sortNodes judges each node once.
-func (v *Survey) sortNodes() {
-	v.byName = map[string]*place{}
+// classifyNodes evaluates each node once.
+func (v *State) classifyNodes() {
+	v.byName = map[string]*nodeState{}
 	fit := nodefit.Of(&v.Set.Spec.Template.Spec)
 	for _, node := range v.Nodes {
-		p := &place{name: node.Name, node: node, verdict: fit.On(node)}
+		p := &nodeState{name: node.Name, node: node, verdict: fit.On(node)}
 		p.selected = v.canary != nil && v.canary.Matches(labels.Set(node.Labels))
 		v.byName[node.Name] = p
 		if p.verdict.Run {
-			v.places = append(v.places, p)
+			v.nodeStates = append(v.nodeStates, p)
 			v.desired++
 		}
 	}
 }
 
-// sortPods puts each Pod in its place. A Pod that has ended and is being deleted is gone already: what keeps it, such as a finalizer, must not keep
-// its node without a daemon. One that belongs to no node is nobody's.
-func (v *Survey) sortPods(pods []*corev1.Pod) {
-	updated := updates{history: v.history, generation: v.Set.Annotations[keys.TemplateGeneration], known: map[string]bool{}}
+// classifyPods assigns each Pod to its node. A Pod that has ended and is being deleted is gone already: what keeps it, such as a finalizer, must not keep
+// its node without a daemon. One that belongs to no node does not count.
+func (v *State) classifyPods(pods []*corev1.Pod) {
+	updated := updates{history: v.workload.History, generation: v.Set.Annotations[keys.TemplateGeneration], known: map[string]bool{}}
 	for _, p := range pods {
 		name := nodefit.NodeOf(p)
-		m := &member{pod: p, state: pod.State(p), leaving: p.DeletionTimestamp != nil, ended: pod.IsFinished(p)}
-		if name == "" || m.leaving && m.ended {
+		if name == "" || p.DeletionTimestamp != nil && pod.IsFinished(p) {
 			continue
 		}
-		m.updated, m.ready = updated.has(p), pod.IsReady(p)
-		var wait time.Duration
-		m.available, wait = pod.Available(p, v.Set.Spec.MinReadySeconds, v.Now)
-		if !m.leaving {
-			v.awaited.Note(p, wait)
-		}
+		m := v.workload.Classify(p)
+		m.Updated = updated.has(p)
 		at := v.byName[name]
 		if at == nil {
-			at = &place{name: name}
+			at = &nodeState{name: name}
 			v.byName[name] = at
 		}
 		if len(at.members) == 0 && !at.verdict.Run {
-			v.places = append(v.places, at)
+			v.nodeStates = append(v.nodeStates, at)
 		}
-		at.members = append(at.members, m)
+		at.members = append(at.members, &m)
 	}
-	slices.SortFunc(v.places, func(a, b *place) int { return cmp.Compare(a.name, b.name) })
-	for _, p := range v.places {
+	slices.SortFunc(v.nodeStates, func(a, b *nodeState) int { return cmp.Compare(a.name, b.name) })
+	for _, p := range v.nodeStates {
 		p.sort()
 	}
 }
 
 // nodes returns the nodes that should run a Pod in the order of updates: by name, the last one first.
-func (v *Survey) nodes() []nodeupdate.Node {
+func (v *State) nodes() []nodeupdate.Node {
 	out := make([]nodeupdate.Node, 0, v.desired)
-	for i := len(v.places) - 1; i >= 0; i-- {
-		if v.places[i].verdict.Run {
-			out = append(out, v.places[i].asNode())
+	for i := len(v.nodeStates) - 1; i >= 0; i-- {
+		if v.nodeStates[i].verdict.Run {
+			out = append(out, v.nodeStates[i].asNode())
 		}
 	}
 	return out
 }
 
-// pods returns all Pods that belong to a node.
-func (v *Survey) pods() []*corev1.Pod {
+// memberPods returns all Pods that belong to a node.
+func (v *State) memberPods() []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, p := range v.places {
+	for _, p := range v.nodeStates {
 		for _, m := range p.members {
-			out = append(out, m.pod)
+			out = append(out, m.Pod)
 		}
 	}
 	return out
 }
 
-// workload is what the steps shared by all workloads need to know.
-func (v *Survey) workload() rollout.Workload {
-	return rollout.Workload{Lifecycle: v.Set.Spec.Lifecycle, InPlace: v.Options.InPlace, ShortHash: true, Bare: true, Now: v.Now}
+func readHistory(s Snapshot, owner metav1.OwnerReference) (revision.History, error) {
+	return revision.Read(s.Revisions, revision.Wanted{
+		Make: func(collisionCount int32) (*appsv1.ControllerRevision, error) {
+			return newRevision(s.Set, collisionCount)
+		},
+		Same:           defaults.Equivalent,
+		Owner:          owner,
+		CollisionCount: s.Set.Status.CollisionCount,
+	})
+}
+
+// newRevision makes the revision of the present template.
+//
+// Wire: a DaemonSet's revisions say their hash by the label by which its Pods do, as those of Kubernetes.
+func newRevision(set *v1beta1.DaemonSet, collisionCount int32) (*appsv1.ControllerRevision, error) {
+	rev, err := revision.New(revision.OwnerOf(set, kind()), &set.Spec.Template, collisionCount)
+	if err != nil {
+		return nil, err
+	}
+	rev.Labels[appsv1.ControllerRevisionHashLabelKey] = rev.Labels[keys.RevisionHash]
+	delete(rev.Labels, keys.RevisionHash)
+	return rev, nil
 }

@@ -2,14 +2,12 @@ package statefulset
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
@@ -24,8 +22,8 @@ const (
 
 // newPod returns the writes that create the Pod of a slot at the revision: what its claims need, then the Pod. Where a former claim is still on its
 // way out, there are none, and wait says so.
-func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chain, wait string, err error) {
-	template, err := v.history.Template(rev, &v.Set.Spec.Template)
+func (v *State) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chain, wait string, err error) {
+	template, err := v.workload.History.Template(rev, &v.Set.Spec.Template)
 	if err != nil {
 		return nil, "", err
 	}
@@ -55,21 +53,20 @@ func (v *Survey) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Cha
 	}), "", nil
 }
 
-func (v *Survey) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
-	p := pod.New(template, v.Set, kind())
+func (v *State) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
+	p := v.workload.NewPod(template, rev)
 	p.Name = s.name
 	p.Spec.Hostname, p.Spec.Subdomain = s.name, v.Set.Spec.ServiceName
 	p.Labels[labelPodName] = s.name
 	p.Labels[labelPodIndex] = strconv.Itoa(int(s.ordinal))
-	maps.Copy(p.Labels, v.workload().RevisionLabels(rev))
 	v.start(p)
 	return p
 }
 
 // start gives a new Pod its first lifecycle state, and the readiness gates by which it will be taken out of service. A Pod that nothing ever takes
 // out of service has none, and so becomes ready without a write of ours.
-func (v *Survey) start(p *corev1.Pod) {
-	hooks := v.Set.Spec.Lifecycle
+func (v *State) start(p *corev1.Pod) {
+	hooks := v.workload.Lifecycle
 	state := pub.LifecycleStateNormal
 	if hooks != nil && hooks.PreNormal != nil && !lifecycle.AllHooked(p, hooks.PreNormal) {
 		state = pub.LifecycleStatePreparingNormal
@@ -81,12 +78,4 @@ func (v *Survey) start(p *corev1.Pod) {
 	if lifecycle.MarksNotReady(hooks) {
 		pod.AddReadinessGates(p, pub.KruisePodReady)
 	}
-}
-
-func (v *Survey) inPlaceOnly() bool {
-	return v.strategy.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
-}
-
-func (v *Survey) inPlace() bool {
-	return v.inPlaceOnly() || v.strategy.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType
 }

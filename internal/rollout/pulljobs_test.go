@@ -1,4 +1,4 @@
-package predownload
+package rollout
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -36,32 +37,33 @@ func good() string { return "" }
 func TestDecide(t *testing.T) {
 	v1, v2 := rev(t, "web", "app=nginx:1", "side=redis:1"), rev(t, "web", "app=nginx:2", "side=redis:1", "more=busybox:1")
 	for name, tc := range map[string]struct {
-		rollout Rollout
+		update  *appsv1.ControllerRevision
+		rollout PreDownload
 		ignore  string
 		wait    bool
 		pulls   []string
 	}{
-		"an image changes, and a container is new": {rollout: Rollout{Update: v2, Old: []*appsv1.ControllerRevision{v1}, Pointless: good}, pulls: []string{"nginx:2", "busybox:1"}},
-		"a container is gone":                      {rollout: Rollout{Update: v1, Old: []*appsv1.ControllerRevision{v2}, Pointless: good}, pulls: []string{"nginx:1"}},
-		"one of several revisions differs":         {rollout: Rollout{Update: v2, Old: []*appsv1.ControllerRevision{v2, v1}, Pointless: good}, pulls: []string{"nginx:2", "busybox:1"}},
-		"no image changes":                         {rollout: Rollout{Update: v1, Old: []*appsv1.ControllerRevision{v1}, Pointless: good}, ignore: "no image changes"},
-		"the first revision ever":                  {rollout: Rollout{Update: v1, Pointless: good}, wait: true},
-		"nothing would be gained":                  {rollout: Rollout{Update: v2, Old: []*appsv1.ControllerRevision{v1}, Pointless: func() string { return "why" }}, ignore: "why"},
-		"too few updated Pods are ready":           {rollout: Rollout{Update: v2, Old: []*appsv1.ControllerRevision{v1}, Pointless: good, UpdatedReady: 1, Tuning: Tuning{MinUpdatedReady: 2}}, wait: true},
-		"enough are": {rollout: Rollout{Update: v2, Old: []*appsv1.ControllerRevision{v1}, Pointless: good, UpdatedReady: 2, Tuning: Tuning{MinUpdatedReady: 2}},
+		"an image changes, and a container is new": {update: v2, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: good}, pulls: []string{"nginx:2", "busybox:1"}},
+		"a container is gone":                      {update: v1, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v2}, Pointless: good}, pulls: []string{"nginx:1"}},
+		"one of several revisions differs":         {update: v2, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v2, v1}, Pointless: good}, pulls: []string{"nginx:2", "busybox:1"}},
+		"no image changes":                         {update: v1, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: good}, ignore: "no image changes"},
+		"the first revision ever":                  {update: v1, rollout: PreDownload{Pointless: good}, wait: true},
+		"nothing would be gained":                  {update: v2, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: func() string { return "why" }}, ignore: "why"},
+		"too few updated Pods are ready":           {update: v2, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: good, UpdatedReady: 1, Tuning: Tuning{MinUpdatedReady: 2}}, wait: true},
+		"enough are": {update: v2, rollout: PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: good, UpdatedReady: 2, Tuning: Tuning{MinUpdatedReady: 2}},
 			pulls: []string{"nginx:2", "busybox:1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Decide(tc.rollout)
+			got, err := decide(tc.update, tc.rollout)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var pulls []string
-			for _, c := range got.Containers {
+			for _, c := range got.containers {
 				pulls = append(pulls, c.Image)
 			}
-			if diff := cmp.Diff(tc.pulls, pulls); diff != "" || got.Ignore != tc.ignore || got.Wait != tc.wait {
-				t.Errorf("wait %t, ignore %q, images (-want +got):\n%s", got.Wait, got.Ignore, diff)
+			if diff := cmp.Diff(tc.pulls, pulls); diff != "" || got.ignore != tc.ignore || got.wait != tc.wait {
+				t.Errorf("wait %t, ignore %q, images (-want +got):\n%s", got.wait, got.ignore, diff)
 			}
 		})
 	}
@@ -117,20 +119,21 @@ func TestTuning(t *testing.T) {
 
 func TestJobs(t *testing.T) {
 	update := rev(t, "web", "app=nginx:2", "side=redis:1")
-	r := Rollout{Update: update, Old: []*appsv1.ControllerRevision{rev(t, "web", "app=nginx:1", "side=redis:1")}, Pointless: good}
-	verdict, err := Decide(r)
+	verdict, err := decide(update, PreDownload{Old: []*appsv1.ControllerRevision{rev(t, "web", "app=nginx:1", "side=redis:1")}, Pointless: good})
 	if err != nil {
 		t.Fatal(err)
 	}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	jobs := verdict.Jobs(Workload{Namespace: "ns", Selector: selector, Owner: metav1.OwnerReference{Name: "web"}}, r)
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+	w := Workload{Object: set, Kind: schema.GroupVersionKind{Kind: "Set"}, Selector: selector, History: revision.History{Update: update}}
+	jobs := w.newPullJobs(verdict, Tuning{})
 	if len(jobs) != 1 {
 		t.Fatalf("there are %d jobs", len(jobs))
 	}
 	hash := revision.ShortHash(update.Name)
 	want := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: update.Name + "-app", Labels: map[string]string{"app": "web", keys.RevisionHash: hash}, OwnerReferences: []metav1.OwnerReference{{Name: "web"}},
+			Namespace: "ns", Name: update.Name + "-app", Labels: map[string]string{"app": "web", keys.RevisionHash: hash}, OwnerReferences: []metav1.OwnerReference{w.Owner()},
 		},
 		Spec: v1beta1.ImagePullJobSpec{Image: "nginx:2", ImagePullJobTemplate: v1beta1.ImagePullJobTemplate{
 			PullSecrets: []string{"reg"},

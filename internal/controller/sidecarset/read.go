@@ -4,27 +4,48 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// Observe makes every read of a pass, but for the clock, which the caller reads.
-func Observe(ctx context.Context, r observe.Reader, set *v1beta1.SidecarSet, o Options) (Snapshot, error) {
-	s := Snapshot{Set: set, Options: o}
+// Snapshot is all that one pass may look at. It is read once and never changed, so it can be saved as a test case.
+type Snapshot struct {
+	Set *v1beta1.SidecarSet
+	// Pods are those that the SidecarSet put sidecars into, in all namespaces, whether or not it still selects them.
+	Pods []*corev1.Pod
+	// Namespaces are the labels of the namespaces of those Pods; filled only where the SidecarSet selects namespaces.
+	Namespaces map[string]map[string]string
+	// Revisions are those of the SidecarSet.
+	Revisions []*appsv1.ControllerRevision
+	// Sets are the names of all SidecarSets; filled only where a Pod tells of some whether they can update it.
+	Sets map[string]bool
+	// Refused are Pods whose update was refused, and until when they are left alone for that.
+	Refused map[types.UID]time.Time
+	Now     time.Time
+	Options Options
+}
+
+// read makes every read of a pass, but for the refused updates, which are kept in memory.
+func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.SidecarSet) (Snapshot, error) {
+	s := Snapshot{Set: set, Now: r.Now, Options: o}
 	var err error
 	if s.Pods, err = r.InjectedPods(ctx, set.Name); err != nil {
 		return Snapshot{}, err
 	}
 	if set.Spec.NamespaceSelector != nil {
-		if s.Namespaces, err = namespaceLabels(ctx, r, s.Pods); err != nil {
+		if s.Namespaces, err = namespaceLabels(ctx, r.Reader, s.Pods); err != nil {
 			return Snapshot{}, err
 		}
 	}
@@ -33,7 +54,7 @@ func Observe(ctx context.Context, r observe.Reader, set *v1beta1.SidecarSet, o O
 		return Snapshot{}, err
 	}
 	if slices.ContainsFunc(s.Pods, sidecar.TellsUpgradable) {
-		if s.Sets, err = setNames(ctx, r); err != nil {
+		if s.Sets, err = setNames(ctx, r.Reader); err != nil {
 			return Snapshot{}, err
 		}
 	}
