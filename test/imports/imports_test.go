@@ -49,7 +49,7 @@ func rooms() []room {
 			others: kubernetes("k8s.io/apiextensions-apiserver/...", "github.com/distribution/reference")},
 		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/apply"}, ours: []string{"api/...", "internal/plan"}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
-			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
+			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/loop"}, ours: []string{"internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
