@@ -148,11 +148,11 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
 	return func(eventSource string) *apply.Executor {
 		return &apply.Executor{Config: apply.Config{
-			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-			Scheme:      mgr.GetScheme(),
-			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-			Parallel:    parallelWrites,
+			Writer: apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+			Scheme: mgr.GetScheme(),
+			Seen:   apply.SeenBy(mgr.GetCache()), Now: time.Now,
+			Events:   mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
+			Parallel: parallelWrites,
 		}}
 	}
 }

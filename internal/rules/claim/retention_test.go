@@ -45,7 +45,7 @@ func TestKept(t *testing.T) {
 	by := References{Workload: set, Pod: pod}
 	for name, tc := range map[string]struct {
 		have             []metav1.OwnerReference
-		with           DeletedWith
+		with             DeletedWith
 		want             []metav1.OwnerReference
 		changed, foreign bool
 	}{
