@@ -101,7 +101,7 @@ func TestGuardedWrites(t *testing.T) {
 			after := tc.before.DeepCopy()
 			tc.change(after)
 			ready(after)
-			patch, ok, err := guarded(plan.Action{Verb: plan.UpdateStatus, Before: tc.before, After: after, While: tc.while})
+			patch, ok, err := conditional(plan.Action{Verb: plan.UpdateStatus, Before: tc.before, After: after, While: tc.while})
 			if err != nil || !ok {
 				t.Fatalf("guarded: %t, %v", ok, err)
 			}
@@ -138,7 +138,7 @@ func TestWritesThatCannotBeGuarded(t *testing.T) {
 			after := before.DeepCopy()
 			change(after)
 			ready(after)
-			if patch, ok, err := guarded(plan.Action{Verb: plan.UpdateStatus, Before: before, After: after, While: "example.io/state"}); ok || err != nil {
+			if patch, ok, err := conditional(plan.Action{Verb: plan.UpdateStatus, Before: before, After: after, While: "example.io/state"}); ok || err != nil {
 				t.Errorf("guarded by %s, %v", patch, err)
 			}
 		})

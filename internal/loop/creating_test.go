@@ -35,7 +35,7 @@ func (s *slowServer) Create(ctx context.Context, object plan.Object) error {
 	}
 	select {
 	case <-s.patched:
-		time.Sleep(3 * glance)
+		time.Sleep(3 * creatingInterval)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -72,20 +72,20 @@ func opening(name, while string) plan.Action {
 	return plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: before, After: after, While: while}
 }
 
-// creating plans as many creations as make Meanwhile be heard.
+// creating plans as minCreates creations as have WhileCreating asked.
 func creating(b *plan.Builder) plan.Plan {
-	for i := range many {
+	for i := range minCreates {
 		b.Do(plan.Action{Verb: plan.Create, Concern: plan.Scale, After: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i)}}})
 	}
 	return b.Plan()
 }
 
 func newLoop() (*Loop[*corev1.ConfigMap, int], *slowServer) {
-	server := &slowServer{last: fmt.Sprint(many - 1), patched: make(chan struct{})}
+	server := &slowServer{last: fmt.Sprint(minCreates - 1), patched: make(chan struct{})}
 	seen := func(context.Context, schema.GroupVersionKind) (string, error) { return "1", nil }
 	return &Loop[*corev1.ConfigMap, int]{
-		Observe:   func(context.Context, observe.Reader, *corev1.ConfigMap) (int, error) { return 0, nil },
-		Meanwhile: func(int) plan.Plan { return plan.Plan{} },
+		Observe:       func(context.Context, observe.Reader, *corev1.ConfigMap) (int, error) { return 0, nil },
+		WhileCreating: func(int) plan.Plan { return plan.Plan{} },
 		Executor: &apply.Executor{Config: apply.Config{
 			Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(100), Parallel: 8,
 			Seen: seen, Now: time.Now,
@@ -97,7 +97,7 @@ func TestNewPodsAreOpenedWhileOthersAreCreated(t *testing.T) {
 	b := plan.For("a pass")
 	b.Do(opening("settled-by-the-pass", "state"))
 	l, server := newLoop()
-	l.Meanwhile = func(int) plan.Plan {
+	l.WhileCreating = func(int) plan.Plan {
 		b := plan.For("meanwhile")
 		b.Do(opening("new", "state"))
 		b.Do(opening("settled-by-the-pass", "state"))
@@ -113,7 +113,7 @@ func TestNewPodsAreOpenedWhileOthersAreCreated(t *testing.T) {
 	if diff := cmp.Diff([]string{"settled-by-the-pass status", "new status"}, server.patches); diff != "" {
 		t.Errorf("patches (-want +got):\n%s", diff)
 	}
-	if want := many + 2; len(outcome.Results) != want {
+	if want := minCreates + 2; len(outcome.Results) != want {
 		t.Errorf("the outcome has %d results, want %d", len(outcome.Results), want)
 	}
 }

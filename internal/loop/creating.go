@@ -12,42 +12,42 @@ import (
 )
 
 const (
-	// many is the number of creations that make a pass so long that the first objects created are not left waiting for its end.
-	many = 10
-	// glance is the time between two looks at what a pass has created so far.
-	glance = 150 * time.Millisecond
+	// minCreates is the number of creates that make a pass so long that the first objects created are not left waiting for its end.
+	minCreates = 10
+	// creatingInterval is the time between two reads of what a pass has created so far.
+	creatingInterval = 150 * time.Millisecond
 )
 
-// run carries a plan out. While it creates many objects, what Meanwhile says is carried out beside it.
+// run carries a plan out. While it creates many objects, what WhileCreating says is carried out beside it.
 //
 // A new Pod's readiness gate is opened once the Pod has a node. If that waited for the creation of hundreds of others, the containers would run
 // before, and each Pod would cost its kubelet a report more and its users the time. Creating fewer Pods in a pass is no way out: the last of them
 // would be the later for it.
 func (l *Loop[O, S]) run(ctx context.Context, owner O, decided plan.Plan) apply.Outcome {
-	if l.Meanwhile == nil || l.Glances == nil && (l.Executor.Parallel <= 1 || creations(decided) < many) {
+	if l.WhileCreating == nil || l.BetweenCreates == nil && (l.Executor.Parallel <= 1 || countCreates(decided) < minCreates) {
 		return l.Executor.Run(ctx, owner, decided)
 	}
-	side := &beside[O, S]{Loop: l, owner: owner, touched: touchedBy(decided)}
+	side := &sideRun[O, S]{Loop: l, owner: owner, touched: touchedBy(decided)}
 	var outcome apply.Outcome
-	if l.Glances != nil {
-		over := l.Glances(func() { side.glance(ctx) })
+	if l.BetweenCreates != nil {
+		done := l.BetweenCreates(func() { side.runOnce(ctx) })
 		outcome = l.Executor.Run(ctx, owner, decided)
-		over()
+		done()
 	} else {
-		var running apply.Crew
-		over := make(chan struct{})
+		var running apply.Group
+		done := make(chan struct{})
 		running.Go(func() {
-			defer close(over)
+			defer close(done)
 			outcome = l.Executor.Run(ctx, owner, decided)
 		})
-		running.Go(func() { side.until(ctx, over) })
+		running.Go(func() { side.runUntil(ctx, done) })
 		running.Wait()
 	}
 	outcome.Results = append(outcome.Results, side.results...)
 	return outcome
 }
 
-func creations(p plan.Plan) int {
+func countCreates(p plan.Plan) int {
 	n := 0
 	for _, a := range p.Actions() {
 		if a.Verb == plan.Create {
@@ -57,14 +57,14 @@ func creations(p plan.Plan) int {
 	return n
 }
 
-// beside carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so that only writes are
-// done which test themselves that they are still due, to objects that the pass has not touched.
-type beside[O plan.Object, S any] struct {
+// sideRun carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so it makes only writes
+// that test themselves that they are still due, to objects that the pass has not touched.
+type sideRun[O plan.Object, S any] struct {
 	*Loop[O, S]
 	owner   O
 	touched map[types.UID]bool
 	results []apply.Result
-	// ended says that no more can be learned from the cache, which leaves the rest to the next pass.
+	// ended says that reading failed, which leaves the rest to the next pass.
 	ended bool
 }
 
@@ -78,35 +78,34 @@ func touchedBy(decided plan.Plan) map[types.UID]bool {
 	return touched
 }
 
-// until glances time and again until the pass is over.
-func (b *beside[O, S]) until(ctx context.Context, over <-chan struct{}) {
-	next := time.NewTicker(glance)
+func (r *sideRun[O, S]) runUntil(ctx context.Context, done <-chan struct{}) {
+	next := time.NewTicker(creatingInterval)
 	defer next.Stop()
-	for !b.ended {
+	for !r.ended {
 		select {
-		case <-over:
+		case <-done:
 			return
 		case <-next.C:
-			b.glance(ctx)
+			r.runOnce(ctx)
 		}
 	}
 }
 
-// glance looks once, and does what is due.
-func (b *beside[O, S]) glance(ctx context.Context) {
-	if b.ended {
+// runOnce reads, and writes what is due.
+func (r *sideRun[O, S]) runOnce(ctx context.Context) {
+	if r.ended {
 		return
 	}
-	seen, err := b.Observe(ctx, b.Cache, b.owner)
+	seen, err := r.Observe(ctx, r.Cache, r.owner)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Leaving the rest to the next pass", "why", err.Error())
-		b.ended = true
+		r.ended = true
 		return
 	}
-	b.results = append(b.results, b.Executor.Run(ctx, b.owner, selfTesting(b.Meanwhile(seen), b.touched)).Results...)
+	r.results = append(r.results, r.Executor.Run(ctx, r.owner, selfTesting(r.WhileCreating(seen), r.touched)).Results...)
 }
 
-// selfTesting returns the part of a plan whose writes test themselves that they are due, but for objects that have been touched, and notes whom it
+// selfTesting returns the part of a plan whose writes test themselves that they are due, to objects that have not been touched, and notes what it
 // touches.
 func selfTesting(p plan.Plan, touched map[types.UID]bool) plan.Plan {
 	var stage plan.Stage
