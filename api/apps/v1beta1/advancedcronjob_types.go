@@ -16,7 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".status.type",description="What kind of jobs are made."
 // +kubebuilder:printcolumn:name="LastScheduleTime",type="date",JSONPath=".status.lastScheduleTime",description="The time since the slot of the newest job."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the AdvancedCronJob was created."
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 52 && !format.dns1123Label().validate(self.metadata.name).hasValue()",optionalOldSelf=true,message="metadata.name must be no more than 52 lower case letters, digits and dashes, with a letter or digit first and last: the names of its jobs are made of it, a dash and ten digits"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",optionalOldSelf=true,message="metadata.name must be no more than 52 characters, without a dot: the names of its jobs are made of it, a dash and ten digits"
 type AdvancedCronJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -39,7 +39,6 @@ type ImageListPullJobSpec struct {
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, x == y))",message="images cannot have duplicate values"
 	Images []string `json:"images"`
 
 	ImagePullJobTemplate `json:",inline"`

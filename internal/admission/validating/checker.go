@@ -28,6 +28,8 @@ type Verdict struct {
 	Warnings []string
 }
 
+func (v Verdict) findings() findings { return findings{errors: v.Errors, warnings: v.Warnings} }
+
 // NewTemplateChecker returns a checker that lets the API server judge: it asks it to create a PodTemplate without storing it, so that the rules
 // are those of the cluster's own version. It needs the right to create podtemplates.
 //

@@ -3,13 +3,10 @@ package validating
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +16,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/admission/request"
 )
 
 // EphemeralJobOptions is what the validation of EphemeralJobs needs.
@@ -28,108 +24,46 @@ type EphemeralJobOptions struct {
 	Templates TemplateChecker
 }
 
-// EphemeralJob returns the handler that validates EphemeralJobs.
+// EphemeralJob returns the handler that validates of EphemeralJobs what their schema can't: containers above all.
 func EphemeralJob(o EphemeralJobOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
-		if asked.SubResource != "" || asked.Operation != admissionv1.Create && asked.Operation != admissionv1.Update {
-			return admission.Allowed("")
-		}
-		return o.written(ctx, asked)
-	})
+	return kind[v1alpha1.EphemeralJob, *v1alpha1.EphemeralJob]{
+		hub:     v1alpha1.GroupVersion,
+		subject: func(job *v1alpha1.EphemeralJob) any { return job.Spec },
+		validate: func(ctx context.Context, w write[v1alpha1.EphemeralJob]) (findings, error) {
+			spec, path := &w.new.Spec, field.NewPath("spec")
+			var found findings
+			switch {
+			case w.old == nil:
+				found.add(metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector")))
+				found.add(ephemeralContainers(spec.Template.EphemeralContainers, path.Child("template", "ephemeralContainers")))
+				if len(found.errors) == 0 && o.Templates != nil {
+					containers, _, _ := unstructured.NestedSlice(w.raw, "spec", "template", "ephemeralContainers")
+					found = judgeEphemeral(ctx, o.Templates, w.namespace, containers, spec).findings()
+				}
+			case !equality.Semantic.DeepEqual(spec.Template, w.old.Spec.Template): // Pods may have been given it already
+				found.add(field.ErrorList{field.Forbidden(path.Child("template"), "is immutable: make another EphemeralJob to add other containers")})
+			}
+			if len(found.errors) == 0 {
+				found.warnings = append(found.warnings, endless(spec)...)
+			}
+			return found, nil
+		},
+	}.handler()
 }
 
-func (o EphemeralJobOptions) written(ctx context.Context, asked admission.Request) admission.Response {
-	job, containers, err := decodeEphemeralJob(asked.Object)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
+func ephemeralContainers(containers []corev1.EphemeralContainer, at *field.Path) field.ErrorList {
+	if len(containers) == 0 {
+		return field.ErrorList{field.Required(at, "there is nothing to add without a container")}
 	}
-	spec := field.NewPath("spec")
-	var found findings
-	if asked.Operation == admissionv1.Update {
-		old, _, err := decodeEphemeralJob(asked.OldObject)
-		if err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
-		}
-		// The finalizers of what is on its way out must come off, and what was stored before a rule was made can still be labelled and annotated.
-		if job.DeletionTimestamp != nil || equality.Semantic.DeepEqual(job.Spec, old.Spec) {
-			return admission.Allowed("")
-		}
-		found.add(ephemeralJobChange(&job.Spec, &old.Spec, spec))
-		found.add(ephemeralJobNumbers(&job.Spec, spec))
-	} else {
-		found.add(ephemeralJobSpec(&job.Spec, spec))
-		if len(found.errors) == 0 && o.Templates != nil {
-			verdict := judgeEphemeral(ctx, o.Templates, asked.Namespace, containers, &job.Spec)
-			found.add(verdict.Errors)
-			found.warnings = verdict.Warnings
-		}
-	}
-	if len(found.errors) > 0 {
-		return invalid(asked, found.errors).WithWarnings(found.warnings...)
-	}
-	return admission.Allowed("").WithWarnings(append(found.warnings, endless(&job.Spec)...)...)
-}
-
-// decodeEphemeralJob returns a job, and its containers as they came.
-func decodeEphemeralJob(from runtime.RawExtension) (*v1alpha1.EphemeralJob, []any, error) {
-	u, err := request.Parse(from)
-	if err != nil {
-		return nil, nil, err
-	}
-	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "ephemeralContainers")
-	job, err := request.Decode[v1alpha1.EphemeralJob](u)
-	return job, containers, err
-}
-
-// ephemeralJobChange refuses to change what Pods may have been given already, and which Pods those are.
-func ephemeralJobChange(now, before *v1alpha1.EphemeralJobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !equality.Semantic.DeepEqual(now.Selector, before.Selector) {
-		errs = append(errs, field.Invalid(path.Child("selector"), now.Selector, "is immutable: make another EphemeralJob for other Pods"))
-	}
-	if !equality.Semantic.DeepEqual(now.Template, before.Template) {
-		errs = append(errs, field.Forbidden(path.Child("template"), "is immutable: make another EphemeralJob to add other containers"))
-	}
-	return errs
-}
-
-func ephemeralJobSpec(spec *v1alpha1.EphemeralJobSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch selector := spec.Selector; {
-	case selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0:
-		errs = append(errs, field.Required(path.Child("selector"), "name the labels of the Pods: an empty selector would add containers to every Pod of the namespace"))
-	default:
-		errs = append(errs, metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
-	}
-	errs = append(errs, ephemeralJobNumbers(spec, path)...)
-	at := path.Child("template", "ephemeralContainers")
-	if len(spec.Template.EphemeralContainers) == 0 {
-		errs = append(errs, field.Required(at, "there is nothing to add without a container"))
-	}
 	names := map[string]bool{}
-	for i := range spec.Template.EphemeralContainers {
-		c := &spec.Template.EphemeralContainers[i]
+	for i := range containers {
+		c := &containers[i]
 		if names[c.Name] {
 			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), c.Name))
 		}
 		names[c.Name] = true
 		errs = append(errs, ephemeralContainer(c, at.Index(i))...)
-	}
-	return errs
-}
-
-func ephemeralJobNumbers(spec *v1alpha1.EphemeralJobSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, n := range []struct {
-		name  string
-		value *int32
-	}{{"replicas", spec.Replicas}, {"parallelism", spec.Parallelism}, {"ttlSecondsAfterFinished", spec.TTLSecondsAfterFinished}} {
-		if n.value != nil {
-			errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*n.value), path.Child(n.name))...)
-		}
-	}
-	if deadline := spec.ActiveDeadlineSeconds; deadline != nil {
-		errs = append(errs, apivalidation.ValidateNonnegativeField(*deadline, path.Child("activeDeadlineSeconds"))...)
 	}
 	return errs
 }

@@ -3,17 +3,14 @@ package validating
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -52,78 +49,55 @@ func closed(gate string) admission.Response {
 	return admission.Denied(fmt.Sprintf("feature-gate %s is not enabled", gate))
 }
 
-// ImagePullJob returns the handler that validates ImagePullJobs, which are the same in both versions.
+// ImagePullJob returns the handler that validates of ImagePullJobs what their schema can't.
 func ImagePullJob(o ImageOptions) admission.Handler {
-	return imageJob(o, func(job *v1beta1.ImagePullJob) judged {
-		return judged{job.DeletionTimestamp != nil, job.Spec, func() field.ErrorList {
-			spec := field.NewPath("spec")
-			return append(validateImage(job.Spec.Image, spec.Child("image")), validateTemplate(&job.Spec.ImagePullJobTemplate, spec)...)
-		}}
-	})
+	return kind[v1beta1.ImagePullJob, *v1beta1.ImagePullJob]{
+		hub:      v1beta1.GroupVersion,
+		subject:  func(job *v1beta1.ImagePullJob) any { return job.Spec },
+		disabled: o.disabled(),
+		validate: func(_ context.Context, w write[v1beta1.ImagePullJob]) (findings, error) {
+			return findings{errors: ratcheted(func(job *v1beta1.ImagePullJob) field.ErrorList {
+				spec := field.NewPath("spec")
+				return append(validateImage(job.Spec.Image, spec.Child("image")), validateTemplate(&job.Spec.ImagePullJobTemplate, spec)...)
+			}, w.new, w.old)}, nil
+		},
+	}.handler()
 }
 
-// ImageListPullJob returns the handler that validates ImageListPullJobs, which are the same in both versions.
+// ImageListPullJob returns the handler that validates of ImageListPullJobs what their schema can't.
 func ImageListPullJob(o ImageOptions) admission.Handler {
-	return imageJob(o, func(list *v1beta1.ImageListPullJob) judged {
-		return judged{list.DeletionTimestamp != nil, list.Spec, func() field.ErrorList {
-			return validateImageList(&list.Spec, field.NewPath("spec"))
-		}}
-	})
+	return kind[v1beta1.ImageListPullJob, *v1beta1.ImageListPullJob]{
+		hub:      v1beta1.GroupVersion,
+		subject:  func(list *v1beta1.ImageListPullJob) any { return list.Spec },
+		disabled: o.disabled(),
+		validate: func(_ context.Context, w write[v1beta1.ImageListPullJob]) (findings, error) {
+			return findings{errors: ratcheted(func(list *v1beta1.ImageListPullJob) field.ErrorList {
+				return validateImageList(&list.Spec, field.NewPath("spec"))
+			}, w.new, w.old)}, nil
+		},
+	}.handler()
 }
 
-// validateImageList finds what the schema can't.
+// disabled refuses every job while a gate is off; nil while both are on.
+func (o ImageOptions) disabled() *admission.Response {
+	gate := o.missing(true)
+	if gate == "" {
+		return nil
+	}
+	response := closed(gate)
+	return &response
+}
+
 func validateImageList(spec *v1beta1.ImageListPullJobSpec, path *field.Path) field.ErrorList {
 	errs := validateTemplate(&spec.ImagePullJobTemplate, path)
 	at := path.Child("images")
 	for i, image := range spec.Images {
 		errs = append(errs, validateImage(image, at.Index(i))...)
-		if slices.Contains(spec.Images[:i], image) {
+		if slices.Contains(spec.Images[:i], image) { // in CEL it would cost more than a rule may
 			errs = append(errs, field.Invalid(at.Index(i), image, "images cannot have duplicate values"))
 		}
 	}
 	return errs
-}
-
-// judged is what the validation needs to know of a job.
-type judged struct {
-	leaving  bool
-	spec     any
-	validate func() field.ErrorList
-}
-
-func imageJob[T any](o ImageOptions, look func(*T) judged) admission.Handler {
-	return onWritten(func(_ context.Context, asked admission.Request) admission.Response {
-		u, err := request.Parse(asked.Object)
-		if err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
-		}
-		object, err := request.Decode[T](u)
-		if err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
-		}
-		now := look(object)
-		if asked.Operation == admissionv1.Update {
-			was, err := request.Parse(asked.OldObject)
-			if err != nil {
-				return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
-			}
-			before, err := request.Decode[T](was)
-			if err != nil {
-				return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
-			}
-			// Its finalizers must come off, also once a gate was closed, and what was stored before a rule was made can still be labelled.
-			if now.leaving || equality.Semantic.DeepEqual(now.spec, look(before).spec) {
-				return admission.Allowed("")
-			}
-		}
-		if gate := o.missing(true); gate != "" {
-			return closed(gate)
-		}
-		if errs := now.validate(); len(errs) > 0 {
-			return invalid(asked, errs)
-		}
-		return admission.Allowed("")
-	})
 }
 
 func validateImage(image string, at *field.Path) field.ErrorList {

@@ -6,20 +6,14 @@ import (
 	"fmt"
 	"net/http"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -33,135 +27,41 @@ type PodUnavailableBudgetOptions struct {
 	DisabledBy string
 }
 
-// PodUnavailableBudget returns the handler that validates PodUnavailableBudgets of both versions.
+// PodUnavailableBudget returns the handler that validates of PodUnavailableBudgets of both versions what their schemas can't.
 func PodUnavailableBudget(o PodUnavailableBudgetOptions) admission.Handler {
-	return onWritten(o.written)
-}
-
-func (o PodUnavailableBudgetOptions) written(ctx context.Context, asked admission.Request) admission.Response {
-	now, err := decodeBudget(asked.Object)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
-	}
-	var before *v1beta1.PodUnavailableBudget
-	if asked.Operation == admissionv1.Update {
-		if before, err = decodeBudget(asked.OldObject); err != nil {
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the old object: %w", err))
-		}
-		// What is on its way out must get rid of its finalizers, and what was stored before a rule was made can still be labelled.
-		if now.DeletionTimestamp != nil || equality.Semantic.DeepEqual(now.Spec, before.Spec) && sameBudgetNotes(now, before) {
-			return admission.Allowed("")
-		}
+	k := kind[v1beta1.PodUnavailableBudget, *v1beta1.PodUnavailableBudget]{
+		hub:     v1beta1.GroupVersion,
+		subject: budgetSubject,
+		validate: func(ctx context.Context, w write[v1beta1.PodUnavailableBudget]) (findings, error) {
+			if errs := ratcheted(budgetRules, w.new, w.old); len(errs) > 0 {
+				return findings{errors: errs}, nil
+			}
+			return o.beside(ctx, w.namespace, w.new)
+		},
 	}
 	if o.DisabledBy != "" {
-		return admission.Errored(http.StatusBadRequest, errors.New("feature-gates "+o.DisabledBy+" are not enabled"))
+		response := admission.Errored(http.StatusBadRequest, errors.New("feature-gates "+o.DisabledBy+" are not enabled"))
+		k.disabled = &response
 	}
-	errs := checkBudget(now, before)
-	if len(errs) > 0 {
-		return invalid(asked, errs)
-	}
-	errs, warnings, err := o.beside(ctx, asked.Namespace, now)
-	switch {
-	case err != nil:
-		return admission.Errored(http.StatusInternalServerError, err)
-	case len(errs) > 0:
-		return invalid(asked, errs)
-	}
-	return admission.Allowed("").WithWarnings(warnings...)
+	return k.handler()
 }
 
-// decodeBudget returns what a budget of either version means.
-func decodeBudget(from runtime.RawExtension) (*v1beta1.PodUnavailableBudget, error) {
-	u, err := request.Parse(from)
-	if err != nil {
-		return nil, err
-	}
-	if u.GetAPIVersion() != v1alpha1.GroupVersion.String() {
-		return request.Decode[v1beta1.PodUnavailableBudget](u)
-	}
-	older, err := request.Decode[v1alpha1.PodUnavailableBudget](u)
-	if err != nil {
-		return nil, err
-	}
-	hub := &v1beta1.PodUnavailableBudget{}
-	convert.PodUnavailableBudgetToHub(older, hub)
-	return hub, nil
-}
-
-// sameBudgetNotes reports whether the annotations that stand for fields are the same.
-func sameBudgetNotes(a, b *v1beta1.PodUnavailableBudget) bool {
+// budgetSubject returns the spec, and the annotations that stand for fields of it.
+func budgetSubject(b *v1beta1.PodUnavailableBudget) any {
+	notes := map[string]string{}
 	for _, key := range []string{keys.ProtectOperations, keys.ProtectTotalReplicas, keys.IgnoredPodSelector} {
-		if a.Annotations[key] != b.Annotations[key] {
-			return false
-		}
+		notes[key] = b.Annotations[key]
 	}
-	return true
+	return []any{b.Spec, notes}
 }
 
-// checkBudget judges a budget by itself; before is nil for a new one.
-func checkBudget(now, before *v1beta1.PodUnavailableBudget) field.ErrorList {
+func budgetRules(b *v1beta1.PodUnavailableBudget) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := checkGuarded(now, before, spec)
-	switch {
-	case now.Spec.MaxUnavailable == nil && now.Spec.MinAvailable == nil:
-		errs = append(errs, field.Required(spec.Child("maxUnavailable"), "give maxUnavailable or minAvailable"))
-	case now.Spec.MaxUnavailable != nil && now.Spec.MinAvailable != nil:
-		errs = append(errs, field.Forbidden(spec.Child("minAvailable"), "give only one of maxUnavailable and minAvailable"))
-	}
-	errs = append(errs, numberOrPercent(now.Spec.MaxUnavailable, spec.Child("maxUnavailable"))...)
-	errs = append(errs, numberOrPercent(now.Spec.MinAvailable, spec.Child("minAvailable"))...)
-	known := []v1beta1.PubOperation{v1beta1.PubDeleteOperation, v1beta1.PubUpdateOperation, v1beta1.PubEvictOperation, v1beta1.PubResizeOperation}
-	for i, operation := range now.Spec.ProtectOperations {
-		if _, ok := disruption.ParseOperations(string(operation)); !ok || operation == "" {
-			errs = append(errs, field.NotSupported(spec.Child("protectOperations").Index(i), operation, known))
-		}
-	}
-	if total := now.Spec.ProtectTotalReplicas; total != nil && *total < 1 {
-		errs = append(errs, field.Invalid(spec.Child("protectTotalReplicas"), *total, "must be 1 or more"))
-	}
-	if ignored := now.Spec.IgnoredPodSelector; ignored != nil {
+	errs := metavalidation.ValidateLabelSelector(b.Spec.Selector, metavalidation.LabelSelectorValidationOptions{}, spec.Child("selector"))
+	if ignored := b.Spec.IgnoredPodSelector; ignored != nil { // v1alpha1 says it in an annotation, which no schema sees
 		errs = append(errs, checkSelects(ignored, spec.Child("ignoredPodSelector"))...)
 	}
-	return append(errs, checkBudgetNotes(now)...)
-}
-
-// checkGuarded judges what the budget guards.
-func checkGuarded(now, before *v1beta1.PodUnavailableBudget, spec *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	selector, target := now.Spec.Selector, now.Spec.TargetReference
-	switch {
-	case selector == nil && target == nil:
-		errs = append(errs, field.Required(spec.Child("selector"), "give selector or targetRef"))
-	case selector != nil && target != nil:
-		errs = append(errs, field.Forbidden(spec.Child("targetRef"), "give only one of selector and targetRef"))
-	case selector != nil:
-		errs = append(errs, checkSelects(selector, spec.Child("selector"))...)
-	default:
-		errs = append(errs, checkTarget(target, spec.Child("targetRef"))...)
-	}
-	if before == nil {
-		return errs
-	}
-	if !equality.Semantic.DeepEqual(selector, before.Spec.Selector) {
-		errs = append(errs, field.Forbidden(spec.Child("selector"), "is immutable: create another budget to guard other Pods"))
-	}
-	if !equality.Semantic.DeepEqual(target, before.Spec.TargetReference) {
-		errs = append(errs, field.Forbidden(spec.Child("targetRef"), "is immutable: create another budget to guard another workload"))
-	}
-	return errs
-}
-
-func checkTarget(target *v1beta1.TargetReference, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for child, value := range map[string]string{"apiVersion": target.APIVersion, "kind": target.Kind, "name": target.Name} {
-		if value == "" {
-			errs = append(errs, field.Required(at.Child(child), "names a part of the workload"))
-		}
-	}
-	if _, err := schema.ParseGroupVersion(target.APIVersion); err != nil {
-		errs = append(errs, field.Invalid(at.Child("apiVersion"), target.APIVersion, err.Error()))
-	}
-	return errs
+	return append(errs, checkBudgetNotes(b)...)
 }
 
 func checkSelects(selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
@@ -197,10 +97,10 @@ func checkBudgetNotes(b *v1beta1.PodUnavailableBudget) field.ErrorList {
 
 // beside compares a budget with the others of its namespace. Two that guard the same workload, or that ask for the same labels with values in common,
 // would both want the same Pods.
-func (o PodUnavailableBudgetOptions) beside(ctx context.Context, namespace string, now *v1beta1.PodUnavailableBudget) (field.ErrorList, []string, error) {
+func (o PodUnavailableBudgetOptions) beside(ctx context.Context, namespace string, now *v1beta1.PodUnavailableBudget) (findings, error) {
 	var list v1beta1.PodUnavailableBudgetList
 	if err := o.Live.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, nil, fmt.Errorf("looking for other budgets: %w", err)
+		return findings{}, fmt.Errorf("looking for other budgets: %w", err)
 	}
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -222,7 +122,10 @@ func (o PodUnavailableBudgetOptions) beside(ctx context.Context, namespace strin
 			errs = append(errs, field.Forbidden(spec.Child("selector"), fmt.Sprintf("PodUnavailableBudget %s may select the same Pods", other.Name)))
 		}
 	}
-	return errs, warnings, nil
+	if len(errs) > 0 {
+		return findings{errors: errs}, nil
+	}
+	return findings{warnings: warnings}, nil
 }
 
 func wayOf(named bool) string {

@@ -17,12 +17,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// containers checks what is said of containers beyond what every container says.
-func (c sidecarSetChange) containers(path *field.Path) field.ErrorList {
-	spec := &c.new.Spec
-	if len(spec.Containers)+len(spec.InitContainers) == 0 {
-		return field.ErrorList{field.Required(path.Child("containers"), "containers or initContainers must have an item")}
-	}
+// sidecarContainers checks what is said of containers beyond what every container says.
+func sidecarContainers(spec *v1beta1.SidecarSetSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
 	for _, list := range []struct {
@@ -31,7 +27,7 @@ func (c sidecarSetChange) containers(path *field.Path) field.ErrorList {
 	}{{"containers", spec.Containers}, {"initContainers", spec.InitContainers}} {
 		for i := range list.items {
 			at, item := path.Child(list.name).Index(i), &list.items[i]
-			errs = append(errs, placing(item, at)...)
+			errs = append(errs, hotUpgrade(item, at)...)
 			errs = append(errs, transfers(item, at.Child("transferEnv"))...)
 			errs = append(errs, resourcesPolicy(item, at)...)
 			if list.name == "initContainers" {
@@ -45,7 +41,7 @@ func (c sidecarSetChange) containers(path *field.Path) field.ErrorList {
 			}
 		}
 	}
-	return append(errs, c.containersKept(path.Child("containers"))...)
+	return errs
 }
 
 // finalNames returns the names that a sidecar has in Pods.
@@ -57,30 +53,14 @@ func finalNames(c *v1beta1.SidecarContainer) []string {
 	return []string{c.Name}
 }
 
-// placing checks the fields of which only certain values mean something.
-func placing(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	places := []v1beta1.PodInjectPolicyType{v1beta1.BeforeAppContainerType, v1beta1.AfterAppContainerType}
-	if !slices.Contains(places, c.PodInjectPolicy) {
-		errs = append(errs, field.NotSupported(path.Child("podInjectPolicy"), c.PodInjectPolicy, places))
-	}
-	sharing := []v1beta1.ShareVolumePolicyType{v1beta1.ShareVolumePolicyEnabled, v1beta1.ShareVolumePolicyDisabled}
-	if !slices.Contains(sharing, c.ShareVolumePolicy.Type) {
-		errs = append(errs, field.NotSupported(path.Child("shareVolumePolicy", "type"), c.ShareVolumePolicy.Type, sharing))
-	}
-	upgrade, at := c.UpgradeStrategy, path.Child("upgradeStrategy")
-	types := []v1beta1.SidecarContainerUpgradeType{v1beta1.SidecarContainerColdUpgrade, v1beta1.SidecarContainerHotUpgrade}
-	if !slices.Contains(types, upgrade.UpgradeType) {
-		errs = append(errs, field.NotSupported(at.Child("upgradeType"), upgrade.UpgradeType, types))
-	}
+// hotUpgrade checks a sidecar that is upgraded by its twin.
+func hotUpgrade(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorList {
 	if !sidecar.IsHot(c) {
-		return errs
+		return nil
 	}
-	switch upgrade.HotUpgradeEmptyImage {
-	case "":
-		errs = append(errs, field.Required(at.Child("hotUpgradeEmptyImage"), "HotUpgrade needs an image for the idle one of the two containers"))
-	case c.Image:
-		errs = append(errs, field.Invalid(at.Child("hotUpgradeEmptyImage"), c.Image, "must differ from the image of the sidecar"))
+	var errs field.ErrorList
+	if c.UpgradeStrategy.HotUpgradeEmptyImage == c.Image {
+		errs = append(errs, field.Invalid(path.Child("upgradeStrategy", "hotUpgradeEmptyImage"), c.Image, "must differ from the image of the sidecar"))
 	}
 	for _, name := range finalNames(c) {
 		for _, message := range validation.IsDNS1123Label(name) {
@@ -138,15 +118,8 @@ func resourcesPolicy(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorL
 		errs = append(errs, field.Forbidden(path.Child("resources"), "can't be set together with resourcesPolicy"))
 	}
 	at := path.Child("resourcesPolicy")
-	modes := []v1beta1.TargetContainersModeType{v1beta1.TargetContainersModeSum, v1beta1.TargetContainersModeMax}
-	if !slices.Contains(modes, policy.TargetContainersMode) {
-		errs = append(errs, field.NotSupported(at.Child("targetContainersMode"), policy.TargetContainersMode, modes))
-	}
 	if _, err := regexp.Compile(policy.TargetContainersNameRegex); err != nil || policy.TargetContainersNameRegex == "" {
 		errs = append(errs, field.Invalid(at.Child("targetContainersNameRegex"), policy.TargetContainersNameRegex, "must be a regular expression"))
-	}
-	if policy.ResourcesExpr.Limits == nil && policy.ResourcesExpr.Requests == nil {
-		errs = append(errs, field.Required(at.Child("resourcesExpr"), "limits or requests is needed"))
 	}
 	return append(errs, expressions(&policy.ResourcesExpr, at.Child("resourcesExpr"))...)
 }
@@ -201,12 +174,13 @@ func (c sidecarSetChange) asTemplate(ctx context.Context) Verdict {
 	if c.Templates == nil {
 		return Verdict{}
 	}
-	containers := plainContainers(c.raw["containers"])
+	spec, _ := c.raw["spec"].(map[string]any)
+	containers := plainContainers(spec["containers"])
 	if len(containers) == 0 {
 		containers = []any{map[string]any{"name": "of-the-pod", "image": "image"}} // init containers alone are no Pod
 	}
 	template := map[string]any{"spec": map[string]any{
-		"containers": containers, "initContainers": plainContainers(c.raw["initContainers"]), "volumes": c.raw["volumes"],
+		"containers": containers, "initContainers": plainContainers(spec["initContainers"]), "volumes": spec["volumes"],
 	}}
 	verdict := judge(ctx, c.Templates, c.Namespace, template, field.NewPath("template"))
 	for _, err := range verdict.Errors {

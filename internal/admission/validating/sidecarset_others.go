@@ -23,14 +23,7 @@ func (c sidecarSetChange) revision(ctx context.Context, spec *field.Path) (field
 		return nil, nil
 	}
 	path := spec.Child("injectionStrategy", "revision")
-	policies := []v1beta1.SidecarSetInjectRevisionPolicy{v1beta1.AlwaysSidecarSetInjectRevisionPolicy, v1beta1.PartialSidecarSetInjectRevisionPolicy}
-	if !slices.Contains(policies, asked.Policy) {
-		return field.ErrorList{field.NotSupported(path.Child("policy"), asked.Policy, policies)}, nil
-	}
 	name, version := valueOf(asked.RevisionName), valueOf(asked.CustomVersion)
-	if name == "" && version == "" {
-		return field.ErrorList{field.Required(path, "revisionName or customVersion is needed")}, nil
-	}
 	labels := client.MatchingLabels{keys.SidecarSetName: c.new.Name}
 	at, value := path.Child("revisionName"), name
 	if name == "" {

@@ -2,8 +2,6 @@ package validating
 
 import (
 	"context"
-	"fmt"
-	"regexp"
 	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -13,34 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
 // sidecarSetChange is a SidecarSet to be written.
 type sidecarSetChange struct {
 	SidecarSetOptions
-	// old is nil for a new object.
-	old, new *v1beta1.SidecarSet
-	// raw is the spec as it came.
-	raw map[string]any
+	write[v1beta1.SidecarSet]
 }
-
-// setName is what a SidecarSet's name must be: it becomes a part of labels and of JSON keys.
-var setName = regexp.MustCompile(`^[a-zA-Z0-9\-]+$`)
-
-const maxSetName = 63
 
 // validate returns what is wrong with the change. An error means that it could not be found out.
 func (c sidecarSetChange) validate(ctx context.Context) (findings, error) {
 	spec := field.NewPath("spec")
-	var found findings
-	if name := c.new.Name; !setName.MatchString(name) || len(name) > maxSetName {
-		found.add(field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name, fmt.Sprintf("must be at most %d letters, digits and dashes", maxSetName))})
-	}
-	found.add(c.selectors(spec))
-	found.add(c.containers(spec))
-	found.add(c.strategy(spec.Child("updateStrategy")))
-	found.add(c.metadataKeys(spec.Child("patchPodMetadata")))
+	found := findings{errors: ratcheted(sidecarSetRules, c.new, c.old)}
+	found.add(c.containersKept(spec.Child("containers")))
 	if len(found.errors) > 0 {
 		return found, nil // what follows takes them for granted
 	}
@@ -52,90 +35,45 @@ func (c sidecarSetChange) validate(ctx context.Context) (findings, error) {
 		found.add(errs)
 	}
 	if len(found.errors) == 0 {
-		verdict := c.asTemplate(ctx)
-		found.add(verdict.Errors)
-		found.warnings = append(found.warnings, verdict.Warnings...)
+		found.join(c.asTemplate(ctx).findings())
 	}
 	return found, nil
 }
 
-func (c sidecarSetChange) selectors(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.new.Spec.Selector == nil {
-		errs = append(errs, field.Required(path.Child("selector"), "name the labels of the Pods that get the sidecars"))
+// sidecarSetRules finds what is wrong with a SidecarSet by itself, beyond what its schema finds.
+func sidecarSetRules(set *v1beta1.SidecarSet) field.ErrorList {
+	spec := field.NewPath("spec")
+	selector := func(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+		return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
 	}
-	errs = append(errs, nonEmptySelector(c.new.Spec.Selector, path.Child("selector"), "empty selector is not valid for sidecarset.")...)
-	return append(errs, nonEmptySelector(c.new.Spec.NamespaceSelector, path.Child("namespaceSelector"), "must not be empty: leave it out to select all namespaces")...)
+	errs := slices.Concat(
+		selector(set.Spec.Selector, spec.Child("selector")),
+		selector(set.Spec.NamespaceSelector, spec.Child("namespaceSelector")),
+		sidecarContainers(&set.Spec, spec),
+		patchedMetadata(set.Spec.PatchPodMetadata, spec.Child("patchPodMetadata")),
+	)
+	strategy, at := &set.Spec.UpdateStrategy, spec.Child("updateStrategy")
+	if strategy.Type == v1beta1.NotUpdateSidecarSetStrategyType {
+		return errs // nothing of it has an effect then
+	}
+	return slices.Concat(errs, selector(strategy.Selector, at.Child("selector")),
+		validatePriority(strategy.PriorityStrategy, at.Child("priorityStrategy")), validateScatter(strategy.ScatterStrategy, at.Child("scatterStrategy")))
 }
 
-// nonEmptySelector checks a selector; nil is left alone.
-func nonEmptySelector(selector *metav1.LabelSelector, path *field.Path, ifEmpty string) field.ErrorList {
-	if selector == nil {
-		return nil
-	}
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return field.ErrorList{field.Invalid(path, selector, ifEmpty)}
-	}
-	return metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path)
-}
-
-func (c sidecarSetChange) strategy(path *field.Path) field.ErrorList {
-	strategy := &c.new.Spec.UpdateStrategy
-	types := []v1beta1.SidecarSetUpdateStrategyType{v1beta1.RollingUpdateSidecarSetStrategyType, v1beta1.NotUpdateSidecarSetStrategyType}
-	switch {
-	case !slices.Contains(types, strategy.Type):
-		return field.ErrorList{field.NotSupported(path.Child("type"), strategy.Type, types)}
-	case strategy.Type == v1beta1.NotUpdateSidecarSetStrategyType:
-		return nil // nothing below has an effect then
-	}
-	var errs field.ErrorList
-	for _, limit := range []struct {
-		name  string
-		value *intstr.IntOrString
-	}{{"partition", strategy.Partition}, {"maxUnavailable", strategy.MaxUnavailable}} {
-		errs = append(errs, numberOrPercent(limit.value, path.Child(limit.name))...)
-	}
-	errs = append(errs, nonEmptySelector(strategy.Selector, path.Child("selector"), "must not be empty: leave it out to update all Pods")...)
-	if strategy.Selector != nil && !isZero(strategy.Partition) {
-		errs = append(errs, field.Invalid(path.Child("partition"), strategy.Partition, "must be 0 together with a selector"))
-	}
-	errs = append(errs, validatePriority(strategy.PriorityStrategy, path.Child("priorityStrategy"))...)
-	return append(errs, validateScatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))...)
-}
-
-// numberOrPercent checks a number of Pods, or a percentage of them; nil is left alone.
-func numberOrPercent(value *intstr.IntOrString, path *field.Path) field.ErrorList {
-	share, err := budget.Scaled(value, 100, budget.Up)
-	switch {
-	case err != nil:
-		return field.ErrorList{field.Invalid(path, value, err.Error())}
-	case value != nil && value.Type == intstr.String && share > 100:
-		return field.ErrorList{field.Invalid(path, value, "must not be greater than 100%")}
-	}
-	return nil
-}
-
-// metadataKeys checks the form of the annotations to write; whether they are allowed is another matter.
-func (c sidecarSetChange) metadataKeys(path *field.Path) field.ErrorList {
+// patchedMetadata checks the form of the annotations to write; whether they are allowed is another matter.
+func patchedMetadata(patches []v1beta1.SidecarSetPatchPodMetadata, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
-	policies := []v1beta1.SidecarSetPatchPolicy{v1beta1.SidecarSetRetainPatchPolicy, v1beta1.SidecarSetOverwritePatchPolicy, v1beta1.SidecarSetMergePatchJSONPatchPolicy}
-	for i, patch := range c.new.Spec.PatchPodMetadata {
-		at := path.Index(i)
-		if len(patch.Annotations) == 0 {
-			errs = append(errs, field.Required(at.Child("annotations"), "name the annotations to write"))
-		}
-		if !slices.Contains(policies, patch.PatchPolicy) {
-			errs = append(errs, field.NotSupported(at.Child("patchPolicy"), patch.PatchPolicy, policies))
-		}
-		errs = append(errs, apivalidation.ValidateAnnotations(patch.Annotations, at.Child("annotations"))...)
+	for i, patch := range patches {
+		at := path.Index(i).Child("annotations")
+		errs = append(errs, apivalidation.ValidateAnnotations(patch.Annotations, at)...)
 		for _, key := range sortedKeys(patch.Annotations) {
 			if seen[key] {
-				errs = append(errs, field.Duplicate(at.Child("annotations").Key(key), key))
+				errs = append(errs, field.Duplicate(at.Key(key), key))
 			}
 			seen[key] = true
 			if value := patch.Annotations[key]; patch.PatchPolicy == v1beta1.SidecarSetMergePatchJSONPatchPolicy && !isJSONObject(value) {
-				errs = append(errs, field.Invalid(at.Child("annotations").Key(key), value, "must be a JSON object to be merged"))
+				errs = append(errs, field.Invalid(at.Key(key), value, "must be a JSON object to be merged"))
 			}
 		}
 	}

@@ -76,14 +76,14 @@ func podRatchets() []ratchetCase {
 	return []ratchetCase{
 		{
 			schemaCase: schemaCase{
-				kind: "PodUnavailableBudget", want: "spec.ignoredPodSelector",
+				kind: "PodUnavailableBudget", want: "spec.protectTotalReplicas",
 				spec: "{targetRef: {apiVersion: a/b/c, kind: A, name: b}, maxUnavailable: 1, protectTotalReplicas: 0, protectOperations: [REBOOT], ignoredPodSelector: {}}",
 			},
 			change: "spec: {maxUnavailable: 2}", worse: "spec: {maxUnavailable: -1}",
 		},
 		{
 			schemaCase: schemaCase{
-				kind: "PodProbeMarker", want: "spec.probes[0].name",
+				kind: "PodProbeMarker", want: "spec.probes[0].markerPolicy[0].state",
 				spec: "{selector: {}, probes: [{name: Ready, containerName: c, podConditionType: 'a b', markerPolicy: [{state: Unknown}], probe: {grpc: {port: 1}}}]}",
 			},
 			change: "metadata: {labels: {a: b}}",

@@ -43,7 +43,7 @@ func sidecarSetRatchets() []ratchetCase {
 	return []ratchetCase{
 		{
 			schemaCase: schemaCase{
-				kind: "SidecarSet", want: "name the annotations to write",
+				kind: "SidecarSet", want: "spec.patchPodMetadata[0].patchPolicy",
 				spec: "{selector: {}, containers: [{name: a, image: a, upgradeStrategy: {upgradeType: HotUpgrade}}], patchPodMetadata: [{patchPolicy: Add}]}",
 			},
 			change: "spec: {updateStrategy: {paused: true}}", worse: "spec: {updateStrategy: {type: Never}}",
