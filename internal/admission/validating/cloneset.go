@@ -33,7 +33,9 @@ func CloneSet(o CloneSetOptions) admission.Handler {
 			return cloneSetChange{o, w}.validate(ctx)
 		},
 		ineffective: cloneSetSpelling,
-		olderNames:  func(write[v1beta1.CloneSet]) []olderName { return cloneSetOlderNames() },
+		olderNames: func(write[v1beta1.CloneSet]) []olderName {
+			return []olderName{{"spec.updateStrategy.rollingUpdate", "spec.updateStrategy"}}
+		},
 	}
 	if o.DeletionProtection {
 		k.pods = func(set *v1beta1.CloneSet) int32 { return replicasOf(set.Spec.Replicas) }

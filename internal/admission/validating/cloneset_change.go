@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -30,9 +31,8 @@ func (c cloneSetChange) validate(ctx context.Context) (findings, error) {
 	spec := field.NewPath("spec")
 	var found findings
 	found.add(c.name())
-	found.add(c.numbers(spec))
 	found.add(c.workload().checkSelector(spec))
-	found.add(validateUpdateStrategy(&c.new.Spec, spec.Child("updateStrategy")))
+	found.add(c.weights(spec.Child("updateStrategy", "rollingUpdate", "priorityStrategy")))
 	found.add(c.inPlaceOnly(spec.Child("template")))
 	podErrors, err := c.podsToDelete(ctx, spec.Child("scaleStrategy", "podsToDelete"))
 	if err != nil {
@@ -52,35 +52,29 @@ func (c cloneSetChange) validate(ctx context.Context) (findings, error) {
 func (c cloneSetChange) workload() workload {
 	w := workload{kind: "CloneSet", selector: c.new.Spec.Selector, template: &c.new.Spec.Template}
 	if c.old != nil {
-		w.oldSelector = c.old.Spec.Selector
+		w.oldTemplate = &c.old.Spec.Template
 	}
 	return w
 }
 
-// name is checked for new objects only: what has too long a name already can't be helped.
+// name is checked for new objects only: what has too long a name already can't be helped. The schema can't check it, as it does not know of gates.
 func (c cloneSetChange) name() field.ErrorList {
-	path := field.NewPath("metadata", "name")
-	if c.old != nil || c.new.Name == "" {
+	if c.old != nil || c.ShortHash || len(c.new.Name) <= maxNameLength {
 		return nil
 	}
-	var errs field.ErrorList
-	for _, message := range validation.IsDNS1123Subdomain(c.new.Name) {
-		errs = append(errs, field.Invalid(path, c.new.Name, message))
-	}
-	if len(c.new.Name) > maxNameLength && !c.ShortHash {
-		errs = append(errs, field.Invalid(path, c.new.Name, fmt.Sprintf(
-			"must be no more than %d characters, because it becomes part of the value of a Pod label; or turn on the feature gate CloneSetShortHash", maxNameLength)))
-	}
-	return errs
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), c.new.Name, fmt.Sprintf(
+		"must be no more than %d characters, because it becomes part of the value of a Pod label; or turn on the feature gate CloneSetShortHash", maxNameLength))}
 }
 
-func (c cloneSetChange) numbers(path *field.Path) field.ErrorList {
-	spec := &c.new.Spec
-	errs := notNegative(spec.Replicas, path.Child("replicas"))
-	if _, err := scaled(spec.ScaleStrategy.MaxUnavailable, replicas(spec)); err != nil {
-		errs = append(errs, field.Invalid(path.Child("scaleStrategy", "maxUnavailable"), spec.ScaleStrategy.MaxUnavailable, err.Error()))
+// weights checks the selectors of an order that is new.
+func (c cloneSetChange) weights(path *field.Path) field.ErrorList {
+	if c.old != nil && equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy) {
+		return nil
 	}
-	return append(errs, deadline(spec.ProgressDeadlineSeconds, spec.MinReadySeconds, path.Child("progressDeadlineSeconds"))...)
+	if rolling := c.new.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		return checkWeights(rolling.PriorityStrategy, path)
+	}
+	return nil
 }
 
 // podsToDelete checks names that are new on the list: a name on it before may well be gone by now.

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
@@ -35,16 +32,6 @@ func DaemonSet(o DaemonSetOptions) admission.Handler {
 		k.pods = func(set *v1beta1.DaemonSet) int32 { return set.Status.DesiredNumberScheduled }
 	}
 	return k.handler()
-}
-
-// surging checks what conversion hides: a maxUnavailable beside the type Surging of v1alpha1.
-func (c daemonSetChange) surging() field.ErrorList {
-	way, _, _ := unstructured.NestedString(c.written, "spec", "updateStrategy", "rollingUpdate", "rollingUpdateType")
-	if way != string(v1alpha1.DeprecatedSurgingRollingUpdateType) || !c.older || isZero(c.new.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable) {
-		return nil
-	}
-	path := field.NewPath("spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
-	return field.ErrorList{field.Required(path, "must be 0 for Surging type")}
 }
 
 // daemonSetSpelling tells of the annotation that stands for a field in one version and has no effect as it is written.

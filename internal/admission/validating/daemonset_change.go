@@ -3,7 +3,6 @@ package validating
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -23,7 +22,7 @@ type daemonSetChange struct {
 func (c daemonSetChange) workload() workload {
 	w := workload{kind: "DaemonSet", selector: c.new.Spec.Selector, template: &c.new.Spec.Template}
 	if c.old != nil {
-		w.oldSelector = c.old.Spec.Selector
+		w.oldTemplate = &c.old.Spec.Template
 	}
 	return w
 }
@@ -32,10 +31,8 @@ func (c daemonSetChange) workload() workload {
 func (c daemonSetChange) validate(ctx context.Context) findings {
 	spec := field.NewPath("spec")
 	var found findings
-	found.add(c.surging())
-	found.add(c.numbers(spec))
 	found.add(c.workload().checkSelector(spec))
-	found.add(c.strategy(spec.Child("updateStrategy")))
+	found.add(c.canary(spec.Child("updateStrategy", "rollingUpdate", "selector")))
 	if c.templateChanged() {
 		found.join(c.workload().checkTemplate(ctx, c.Templates, c.namespace, c.template()))
 	}
@@ -49,80 +46,13 @@ func (c daemonSetChange) templateChanged() bool {
 	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.Template, c.new.Spec.Template)
 }
 
-func (c daemonSetChange) numbers(path *field.Path) field.ErrorList {
-	spec := &c.new.Spec
-	errs := append(notNegative(&spec.MinReadySeconds, path.Child("minReadySeconds")), notNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
-	if burst := spec.BurstReplicas; burst != nil {
-		at := path.Child("burstReplicas")
-		if _, err := budget.Scaled(burst, 1, budget.Up); err != nil {
-			errs = append(errs, field.Invalid(at, burst, err.Error()))
-		} else if isZero(burst) {
-			errs = append(errs, field.Invalid(at, burst, "must be greater than 0: no Pod could ever be created"))
-		}
-	}
-	return errs
-}
-
-func (c daemonSetChange) strategy(path *field.Path) field.ErrorList {
+// canary checks the selector of nodes, where the strategy is new. The schema can't: CEL would cost too much on lists of any length.
+func (c daemonSetChange) canary(path *field.Path) field.ErrorList {
 	strategy := &c.new.Spec.UpdateStrategy
-	types := []v1beta1.DaemonSetUpdateStrategyType{v1beta1.RollingUpdateDaemonSetStrategyType, v1beta1.OnDeleteDaemonSetStrategyType}
-	if !slices.Contains(types, strategy.Type) {
-		return field.ErrorList{field.NotSupported(path.Child("type"), strategy.Type, types)}
-	}
-	rolling := strategy.RollingUpdate
-	path = path.Child("rollingUpdate")
-	switch {
-	case strategy.Type == v1beta1.OnDeleteDaemonSetStrategyType:
+	if strategy.RollingUpdate == nil || c.old != nil && equality.Semantic.DeepEqual(&c.old.Spec.UpdateStrategy, strategy) {
 		return nil
-	case rolling == nil:
-		return field.ErrorList{field.Required(path, "say how Pods are updated")}
 	}
-	var errs field.ErrorList
-	ways := []v1beta1.RollingUpdateType{v1beta1.StandardRollingUpdateType, v1beta1.InPlaceRollingUpdateType}
-	if !slices.Contains(ways, rolling.Type) {
-		errs = append(errs, field.NotSupported(path.Child("rollingUpdateType"), rolling.Type, ways))
-	}
-	if rolling.Selector != nil {
-		at := path.Child("selector")
-		errs = append(errs, metavalidation.ValidateLabelSelector(rolling.Selector, metavalidation.LabelSelectorValidationOptions{}, at)...)
-		if len(rolling.Selector.MatchLabels)+len(rolling.Selector.MatchExpressions) == 0 {
-			errs = append(errs, field.Invalid(at, rolling.Selector, "an empty selector matches every node: leave it out to update all"))
-		}
-	}
-	if details := rolling.InPlaceUpdateStrategy; details != nil {
-		errs = append(errs, notNegative(&details.GracePeriodSeconds, path.Child("inPlaceUpdateStrategy", "gracePeriodSeconds"))...)
-	}
-	return append(errs, nodeLimits(rolling, path)...)
-}
-
-// nodeLimits checks each limit by itself, and whether the two that belong together let an update start and are not both in use.
-func nodeLimits(rolling *v1beta1.RollingUpdateDaemonSet, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, limit := range []struct {
-		name  string
-		value *intstr.IntOrString
-	}{{"partition", rolling.Partition}, {"maxUnavailable", rolling.MaxUnavailable}, {"maxSurge", rolling.MaxSurge}} {
-		share, err := budget.Scaled(limit.value, 100, budget.Up)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(path.Child(limit.name), limit.value, err.Error()))
-		case limit.value != nil && limit.value.Type == intstr.String && share > 100:
-			errs = append(errs, field.Invalid(path.Child(limit.name), limit.value, "must not be greater than 100%"))
-		}
-	}
-	if len(errs) > 0 {
-		return errs
-	}
-	unavailable, surge := !isZero(rolling.MaxUnavailable), !isZero(rolling.MaxSurge)
-	switch {
-	case surge && rolling.Type == v1beta1.InPlaceRollingUpdateType:
-		errs = append(errs, field.Required(path.Child("maxSurge"), "must be 0 for InPlaceIfPossible type"))
-	case unavailable && surge:
-		errs = append(errs, field.Invalid(path.Child("maxSurge"), rolling.MaxSurge, "may not be set when maxUnavailable is non-zero"))
-	case !unavailable && !surge:
-		errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
-	}
-	return errs
+	return metavalidation.ValidateLabelSelector(strategy.RollingUpdate.Selector, metavalidation.LabelSelectorValidationOptions{}, path)
 }
 
 // isZero reports whether a valid number or percentage is 0 of anything.

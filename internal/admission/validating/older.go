@@ -7,18 +7,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// cloneSetOlderNames are annotations where v1alpha1 has no field.
-func cloneSetOlderNames() []olderName {
-	const details = "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy."
-	return []olderName{
-		{details + "imagePreDownloadParallelism", "metadata.annotations[" + keys.ImagePreDownloadParallelism + "]"},
-		{details + "imagePreDownloadTimeoutSeconds", "metadata.annotations[" + keys.ImagePreDownloadTimeoutSeconds + "]"},
-		{details + "imagePreDownloadMinUpdatedReadyPods", "metadata.annotations[" + keys.ImagePreDownloadMinUpdatedReadyPods + "]"},
-		{"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "spec.updateStrategy.type"},
-		{"spec.updateStrategy.rollingUpdate", "spec.updateStrategy"},
-	}
-}
-
 // cloneSetSpelling tells of labels and annotations that stand for fields in one version and have no effect as they are written.
 func cloneSetSpelling(w write[v1beta1.CloneSet]) []string {
 	var details v1beta1.InPlaceUpdateStrategy

@@ -3,11 +3,11 @@ package validating
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,26 +20,18 @@ import (
 type workload struct {
 	kind     string
 	selector *metav1.LabelSelector
-	// oldSelector is nil for a new object.
-	oldSelector *metav1.LabelSelector
-	template    *corev1.PodTemplateSpec
+	template *corev1.PodTemplateSpec
+	// oldTemplate is nil for a new object.
+	oldTemplate *corev1.PodTemplateSpec
 }
 
-// checkSelector checks that the selector is one, that it stays what it was, and that it selects the Pods of the template.
+// checkSelector checks that the selector selects the Pods of a template that is new. The schema says that there is one and that it stays what it is.
 func (w workload) checkSelector(spec *field.Path) field.ErrorList {
+	if w.oldTemplate != nil && maps.Equal(w.oldTemplate.Labels, w.template.Labels) {
+		return nil
+	}
 	at := spec.Child("selector")
-	if w.selector == nil {
-		return field.ErrorList{field.Required(at, "name the labels of the template by which the Pods are known")}
-	}
-	errs := metavalidation.ValidateLabelSelector(w.selector, metavalidation.LabelSelectorValidationOptions{}, at)
-	if len(w.selector.MatchLabels)+len(w.selector.MatchExpressions) == 0 {
-		errs = append(errs, field.Invalid(at, w.selector, "empty selector is invalid for "+strings.ToLower(w.kind)))
-	}
-	if w.oldSelector != nil && !equality.Semantic.DeepEqual(w.selector, w.oldSelector) {
-		errs = append(errs, field.Forbidden(at, fmt.Sprintf(
-			"is immutable: delete the %s with --cascade=orphan and create it anew to select other Pods", w.kind)))
-	}
-	if len(errs) > 0 {
+	if errs := metavalidation.ValidateLabelSelector(w.selector, metavalidation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
 		return errs
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(w.selector)
@@ -90,15 +82,6 @@ func notNegative[N int32 | int64](value *N, path *field.Path) field.ErrorList {
 // nothingMoves warns of a new template that a partition keeps from all Pods, or from the Pods of all nodes.
 func nothingMoves(what string, partition any, total int) string {
 	return fmt.Sprintf("no %s will be updated: partition %v keeps all %d at their old revision; lower it to start", what, partition, total)
-}
-
-// deadline checks a progressDeadlineSeconds: a Pod that becomes available as fast as it can must not exceed it.
-func deadline(seconds *int32, minReadySeconds int32, path *field.Path) field.ErrorList {
-	errs := notNegative(seconds, path)
-	if seconds != nil && *seconds <= minReadySeconds {
-		errs = append(errs, field.Invalid(path, *seconds, "must be greater than minReadySeconds"))
-	}
-	return errs
 }
 
 // judge asks the API server about a template, and names the fields of its answer by where the template stands.
