@@ -23,9 +23,9 @@ type room struct {
 	pure bool
 }
 
-// kubernetes are the libraries of types, without clients.
+// kubernetes are the libraries of types and pointers, without clients.
 func kubernetes(more ...string) []string {
-	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/..."}, more...)
+	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/utils/ptr"}, more...)
 }
 
 func rooms() []room {

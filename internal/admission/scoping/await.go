@@ -49,7 +49,7 @@ func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
 		return nil //nolint:nilerr // somebody else wrote it; the leader removes it
 	}
 	for _, n := range notes {
-		selected, err := sidecar.Select(&v1beta1.SidecarSetSpec{Selector: n.Selector, NamespaceSelector: n.NamespaceSelector})
+		selected, err := sidecar.Select(n.Selector, n.NamespaceSelector)
 		if err != nil || !selected.MatchesLabels(s.Pod().Labels) {
 			continue
 		}

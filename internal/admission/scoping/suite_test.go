@@ -148,7 +148,9 @@ func podOf(app string) *corev1.Pod {
 func setOf(name, app string) *v1beta1.SidecarSet {
 	return &v1beta1.SidecarSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1},
-		Spec:       v1beta1.SidecarSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		Spec: v1beta1.SidecarSetSpec{SidecarSetBaseSpec: v1beta1.SidecarSetBaseSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		}},
 	}
 }
 

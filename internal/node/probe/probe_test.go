@@ -122,7 +122,7 @@ func TestUnchangedResultsAreToldRarely(t *testing.T) {
 	tasks := newTasks(t.Context(), nil, func() { told++ }, func() time.Time { return now })
 	k := key{"uid", "m#a"}
 	for second := range 1300 {
-		tasks.publish(t.Context(), k, rules.Answer{State: v1alpha1.ProbeSucceeded, Message: "fine"})
+		tasks.publish(t.Context(), k, rules.Outcome{State: v1alpha1.ProbeSucceeded, Message: "fine"})
 		now = now.Add(time.Second)
 		if second == 0 && told != 1 {
 			t.Error("the first result is not told")
@@ -163,7 +163,7 @@ func TestQuestionsThatChange(t *testing.T) {
 	}
 	slow := command(3600)
 	tasks.follow(spec(slow))
-	tasks.publish(t.Context(), a.key, rules.Answer{State: v1alpha1.ProbeSucceeded, Message: "fine"})
+	tasks.publish(t.Context(), a.key, rules.Outcome{State: v1alpha1.ProbeSucceeded, Message: "fine"})
 	state := func() v1alpha1.ProbeState { return tasks.results()[a.key].State }
 	faster := *slow.DeepCopy()
 	faster.Probe.PeriodSeconds = 3000

@@ -61,13 +61,13 @@ type target struct {
 }
 
 // put asks a container. An error means that it could not be asked, which says nothing of it.
-func put(ctx context.Context, r runtime, a asked, to target) (rules.Answer, error) {
+func put(ctx context.Context, r runtime, a asked, to target) (rules.Outcome, error) {
 	probe := &a.probe.Probe.Probe
 	switch {
 	case probe.Exec != nil:
 		return run(ctx, r, probe.Exec.Command, to)
 	case a.ip == "":
-		return rules.Answer{}, errors.New("the Pod has no address yet") // the node's own would answer otherwise
+		return rules.Outcome{}, errors.New("the Pod has no address yet") // the node's own would answer otherwise
 	}
 	ctx, cancel := context.WithTimeout(ctx, to.limit)
 	defer cancel()
@@ -77,25 +77,25 @@ func put(ctx context.Context, r runtime, a asked, to target) (rules.Answer, erro
 	case probe.TCPSocket != nil:
 		return connect(ctx, net.JoinHostPort(a.ip, strconv.Itoa(probe.TCPSocket.Port.IntValue()))), nil
 	}
-	return rules.Answer{}, errors.New("there is nothing to ask")
+	return rules.Outcome{}, errors.New("there is nothing to ask")
 }
 
-func yes(message string) rules.Answer {
-	return rules.Answer{State: v1alpha1.ProbeSucceeded, Message: rules.Message(message)}
+func yes(message string) rules.Outcome {
+	return rules.Outcome{State: v1alpha1.ProbeSucceeded, Message: rules.Message(message)}
 }
 
-func no(message string) rules.Answer {
-	return rules.Answer{State: v1alpha1.ProbeFailed, Message: rules.Message(message)}
+func no(message string) rules.Outcome {
+	return rules.Outcome{State: v1alpha1.ProbeFailed, Message: rules.Message(message)}
 }
 
 // run asks by a command: what it prints is the message, on its standard error when the answer is no.
-func run(ctx context.Context, r runtime, command []string, to target) (rules.Answer, error) {
+func run(ctx context.Context, r runtime, command []string, to target) (rules.Outcome, error) {
 	out, err := r.Exec(ctx, to.id, command, to.limit)
 	switch {
 	case errors.Is(err, cri.ErrTimedOut):
 		return no(fmt.Sprintf("command %q timed out after %d s", command, int(to.limit.Seconds()))), nil
 	case err != nil && (cri.IsAway(err) || ctx.Err() != nil):
-		return rules.Answer{}, err
+		return rules.Outcome{}, err
 	case err != nil:
 		return no(err.Error()), nil // such as a command that is not there
 	case out.ExitCode != 0:
@@ -107,7 +107,7 @@ func run(ctx context.Context, r runtime, command []string, to target) (rules.Ans
 func head(printed []byte) []byte { return printed[:min(len(printed), mostRead)] }
 
 // connect asks whether somebody listens.
-func connect(ctx context.Context, address string) rules.Answer {
+func connect(ctx context.Context, address string) rules.Outcome {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return no(err.Error())
@@ -117,7 +117,7 @@ func connect(ctx context.Context, address string) rules.Answer {
 }
 
 // get asks over HTTP. A redirect to another host is not followed: it says as much as an answer.
-func get(ctx context.Context, ip string, probe *corev1.HTTPGetAction) rules.Answer {
+func get(ctx context.Context, ip string, probe *corev1.HTTPGetAction) rules.Outcome {
 	scheme := "http"
 	if probe.Scheme != "" {
 		scheme = strings.ToLower(string(probe.Scheme))

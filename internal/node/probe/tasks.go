@@ -63,7 +63,7 @@ func (t *tasks) follow(n *v1alpha1.NodePodProbe) {
 			if ok {
 				running.end()
 				if !sameQuestion(running.asked, a) {
-					t.put(a.key, rules.Answer{State: v1alpha1.ProbeUnknown})
+					t.put(a.key, rules.Outcome{State: v1alpha1.ProbeUnknown})
 				}
 			} else if before, told := known[a.key]; told {
 				t.result[a.key] = before // by the daemon before this one
@@ -99,7 +99,7 @@ func (t *tasks) results() map[key]v1alpha1.ContainerProbeState {
 }
 
 // publish makes an answer the result of a question that is still asked.
-func (t *tasks) publish(ctx context.Context, k key, a rules.Answer) {
+func (t *tasks) publish(ctx context.Context, k key, a rules.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ctx.Err() == nil && t.put(k, a) {
@@ -108,7 +108,7 @@ func (t *tasks) publish(ctx context.Context, k key, a rules.Answer) {
 }
 
 // put notes a result, and reports whether it is to be told; the caller holds the lock.
-func (t *tasks) put(k key, a rules.Answer) bool {
+func (t *tasks) put(k key, a rules.Outcome) bool {
 	now := metav1.NewTime(t.now()).Rfc3339Copy()
 	old, known := t.result[k]
 	same := known && old.State == a.State && old.Message == a.Message
@@ -125,7 +125,7 @@ func (t *tasks) put(k key, a rules.Answer) bool {
 
 // run puts a question until the context ends. A daemon that has just begun spreads its first questions over a period.
 func (t *tasks) run(ctx context.Context, a asked) {
-	pace := rules.PaceOf(&a.probe.Probe.Probe)
+	pace := rules.TimingOf(&a.probe.Probe.Probe)
 	if t.now().Sub(t.begun) < pace.Period {
 		if !pause(ctx, rand.N(pace.Period)) {
 			return
@@ -146,14 +146,14 @@ func (t *tasks) run(ctx context.Context, a asked) {
 
 // turn is what is remembered from one time that a question is put to the next.
 type turn struct {
-	tally rules.Tally
+	tally rules.Counter
 	// started is when the container started that was met last.
 	started time.Time
 }
 
 // ask puts a question once.
 func (t *tasks) ask(ctx context.Context, a asked, one *turn) {
-	pace := rules.PaceOf(&a.probe.Probe.Probe)
+	pace := rules.TimingOf(&a.probe.Probe.Probe)
 	r, err := t.runtime()
 	if err != nil {
 		return // nobody can be asked
@@ -162,8 +162,8 @@ func (t *tasks) ask(ctx context.Context, a asked, one *turn) {
 	if err != nil || found == nil {
 		return
 	}
-	if one.tally.Meet(found.Id) {
-		t.publish(ctx, a.key, rules.Answer{State: v1alpha1.ProbeUnknown})
+	if one.tally.Follow(found.Id) {
+		t.publish(ctx, a.key, rules.Outcome{State: v1alpha1.ProbeUnknown})
 		one.started = time.Time{}
 	}
 	answer := rules.NotRunning(a.probe.ContainerName)

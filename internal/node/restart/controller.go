@@ -174,11 +174,11 @@ func (w *worker) carryOut(ctx context.Context, request *v1beta1.ContainerRecreat
 		return 0, err
 	}
 	if err != nil {
-		recreate.GiveUp(&after.Status, "failed to find runtime service: "+err.Error(), w.Now())
+		recreate.Fail(&after.Status, "failed to find runtime service: "+err.Error(), w.Now())
 		return 0, w.store(ctx, request, after)
 	}
-	sight := recreate.Sight{Request: after, Pod: p, Now: w.Now()}
-	if sight.Runtime, err = look(ctx, runtime, request); err != nil {
+	sight := recreate.Observed{Request: after, Pod: p, Now: w.Now()}
+	if sight.Containers, err = look(ctx, runtime, request); err != nil {
 		return 0, err
 	}
 	key := client.ObjectKeyFromObject(p)

@@ -13,25 +13,25 @@ import (
 )
 
 // look asks the runtime for the newest container of each name in a request.
-func look(ctx context.Context, r *cri.Runtime, request *v1beta1.ContainerRecreateRequest) (map[string]recreate.Runtime, error) {
+func look(ctx context.Context, r *cri.Runtime, request *v1beta1.ContainerRecreateRequest) (map[string]recreate.Container, error) {
 	newest, err := r.Containers(ctx, request.Labels[keys.RecreatePodUID])
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]recreate.Runtime{}
+	out := map[string]recreate.Container{}
 	for _, c := range request.Spec.Containers {
 		found := newest[c.Name]
 		if found == nil {
 			continue
 		}
-		now := recreate.Runtime{ID: r.Name + "://" + found.Id, RestartCount: int32(found.Metadata.GetAttempt())}
+		now := recreate.Container{ID: r.Name + "://" + found.Id, RestartCount: int32(found.Metadata.GetAttempt())}
 		switch found.State {
 		case runtimeapi.ContainerState_CONTAINER_RUNNING:
-			now.Life = recreate.Running
+			now.State = recreate.Running
 		case runtimeapi.ContainerState_CONTAINER_EXITED:
-			now.Life = recreate.Exited
+			now.State = recreate.Exited
 		default:
-			now.Life = recreate.Created
+			now.State = recreate.Created
 		}
 		status, err := r.ContainerStatus(ctx, found.Id)
 		if err != nil {

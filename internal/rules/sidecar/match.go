@@ -5,8 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 // Selection says which Pods a SidecarSet selects. It is made once per change of the SidecarSet, as reading selectors takes time.
@@ -17,19 +15,19 @@ type Selection struct {
 }
 
 // Select reads the selectors of a SidecarSet. An empty one is refused: it would select everything.
-func Select(spec *v1beta1.SidecarSetSpec) (Selection, error) {
+func Select(selector, namespaceSelector *metav1.LabelSelector) (Selection, error) {
 	var s Selection
 	var err error
-	if s.pods, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+	if s.pods, err = metav1.LabelSelectorAsSelector(selector); err != nil {
 		return Selection{}, fmt.Errorf("reading selector: %w", err)
 	}
 	if s.pods.Empty() {
 		return Selection{}, fmt.Errorf("reading selector: it is empty, which would select every Pod")
 	}
-	if spec.NamespaceSelector == nil {
+	if namespaceSelector == nil {
 		return s, nil
 	}
-	if s.namespaces, err = metav1.LabelSelectorAsSelector(spec.NamespaceSelector); err != nil {
+	if s.namespaces, err = metav1.LabelSelectorAsSelector(namespaceSelector); err != nil {
 		return Selection{}, fmt.Errorf("reading namespaceSelector: %w", err)
 	}
 	if s.namespaces.Empty() {
