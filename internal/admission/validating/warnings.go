@@ -24,7 +24,7 @@ func (c cloneSetChange) rolloutWarnings() []string {
 	if rolling == nil || c.new.Spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType {
 		return nil
 	}
-	total := replicas(&c.new.Spec)
+	total := max(int(replicasOf(c.new.Spec.Replicas)), 0)
 	kept, err := budget.Partition(rolling.Partition, total)
 	if err != nil {
 		return nil
@@ -35,7 +35,7 @@ func (c cloneSetChange) rolloutWarnings() []string {
 	if c.old != nil && c.templateChanged() && total > 0 && kept >= total {
 		out = append(out, nothingMoves("Pod", rolling.Partition, total))
 	}
-	if surge, err := scaled(rolling.MaxSurge, total); err == nil && surge > 0 && inPlace && strategyChanged {
+	if surge, err := budget.Scaled(rolling.MaxSurge, total, budget.Up); err == nil && surge > 0 && inPlace && strategyChanged {
 		out = append(out, fmt.Sprintf("maxSurge %s with InPlaceIfPossible: up to %d Pods of an update are created anew instead of updated in place", rolling.MaxSurge, surge))
 	}
 	if refusal := c.refusal(); refusal != nil && inPlace && kept < total {
