@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // UpdatePriorityStrategy orders the Pods of an update by their labels. Only one of its two lists may be set.
 //
-// +kubebuilder:validation:XValidation:rule="size(self.?orderPriority.orValue([])) == 0 || size(self.?weightPriority.orValue([])) == 0",message="orderPriority and weightPriority can't both be set: keep one",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(self.orderPriority) || size(self.orderPriority) == 0 || !has(self.weightPriority) || size(self.weightPriority) == 0",message="orderPriority and weightPriority can't both be set: keep one",reason="FieldValueForbidden"
 type UpdatePriorityStrategy struct {
 	// orderPriority takes the first of these label keys that a Pod carries and orders by the integer at the end of the label's value,
 	// larger first ("sts-10" counts as 10). Pods that carry none of the keys go first.
@@ -15,6 +15,7 @@ type UpdatePriorityStrategy struct {
 	// weightPriority adds up the weights of all terms whose selector matches the Pod; Pods with a larger sum go first.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
 	WeightPriority []UpdatePriorityWeightTerm `json:"weightPriority,omitempty"`
 }
 

@@ -50,7 +50,7 @@ type CloneSetList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="oldSelf.?updateStrategy == self.?updateStrategy && oldSelf.?replicas == self.?replicas || self.?replicas.orValue(1) == 0 || self.?updateStrategy.?type.orValue('') == 'OnDelete' || !string(self.?updateStrategy.?maxUnavailable.orValue('20%')).matches('^0+([.]0+)?%?$') || !string(self.?updateStrategy.?maxSurge.orValue('0')).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.maxUnavailable",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('') != 'OnDelete' && [oldSelf.?updateStrategy.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.maxUnavailable) || !string(self.updateStrategy.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.maxSurge) && !string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.maxUnavailable",optionalOldSelf=true
 type CloneSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -138,7 +138,7 @@ const (
 
 // CloneSetUpdateStrategy sets the way, the stages, the limits and the order of an update.
 //
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('') != 'InPlaceOnly' || string(self.?maxSurge.orValue('0')).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".maxSurge"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceOnly' || !has(self.maxSurge) || string(self.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".maxSurge"
 type CloneSetUpdateStrategy struct {
 	// type says how a Pod is updated: ReCreate, InPlaceIfPossible, InPlaceOnly, or OnDelete, which waits for the user to delete it.
 	// Defaults to ReCreate.

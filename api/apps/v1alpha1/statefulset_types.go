@@ -23,7 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="CONTAINERS",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].name",description="The containers of the template."
 // +kubebuilder:printcolumn:name="IMAGES",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].image",description="The images of the template."
 //
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !format.dns1123Label().validate(self.metadata.name).hasValue()",messageExpression="'metadata.name ' + self.metadata.name + ' is a part of the host names of Pods: ' + format.dns1123Label().validate(self.metadata.name).value()[0]",fieldPath=".metadata.name",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 characters and no dots: it is a part of the host names of Pods",optionalOldSelf=true
 type StatefulSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -50,7 +50,7 @@ type CloneSetList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="oldSelf.?updateStrategy == self.?updateStrategy && oldSelf.?replicas == self.?replicas || self.?replicas.orValue(1) == 0 || self.?updateStrategy.?type.orValue('') == 'OnDelete' || !string(self.?updateStrategy.?rollingUpdate.?maxUnavailable.orValue('20%')).matches('^0+([.]0+)?%?$') || !string(self.?updateStrategy.?rollingUpdate.?maxSurge.orValue('0')).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('') != 'OnDelete' && [oldSelf.?updateStrategy.?rollingUpdate.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?rollingUpdate.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || !string(self.updateStrategy.rollingUpdate.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.rollingUpdate.maxSurge) && !string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",optionalOldSelf=true
 type CloneSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -152,7 +152,7 @@ const (
 
 // CloneSetUpdateStrategy says how a new template is rolled out.
 //
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('') == 'OnDelete' || self.?rollingUpdate.?podUpdatePolicy.orValue('') != 'InPlaceOnly' || string(self.?rollingUpdate.?maxSurge.orValue('0')).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".rollingUpdate.maxSurge"
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'OnDelete' || !has(self.rollingUpdate) || !has(self.rollingUpdate.podUpdatePolicy) || self.rollingUpdate.podUpdatePolicy != 'InPlaceOnly' || !has(self.rollingUpdate.maxSurge) || string(self.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".rollingUpdate.maxSurge"
 type CloneSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional

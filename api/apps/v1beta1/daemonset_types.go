@@ -111,7 +111,7 @@ const (
 
 // DaemonSetUpdateStrategy says how a new template is rolled out.
 //
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('') == 'OnDelete' || !self.?rollingUpdate.?maxUnavailable.hasValue() && !self.?rollingUpdate.?maxSurge.hasValue() || !string(self.?rollingUpdate.?maxUnavailable.orValue('0')).matches('^0+%?$') || !string(self.?rollingUpdate.?maxSurge.orValue('0')).matches('^0+%?$')",message="cannot be 0 when maxSurge is 0",fieldPath=".rollingUpdate.maxUnavailable",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'OnDelete' || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxUnavailable) && !has(self.rollingUpdate.maxSurge) || has(self.rollingUpdate.maxUnavailable) && !string(self.rollingUpdate.maxUnavailable).matches('^0+%?$') || has(self.rollingUpdate.maxSurge) && !string(self.rollingUpdate.maxSurge).matches('^0+%?$')",message="cannot be 0 when maxSurge is 0",fieldPath=".rollingUpdate.maxUnavailable",reason="FieldValueRequired"
 type DaemonSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional
@@ -123,8 +123,8 @@ type DaemonSetUpdateStrategy struct {
 
 // RollingUpdateDaemonSet sets the stages and the limits of an update.
 //
-// +kubebuilder:validation:XValidation:rule="string(self.?maxSurge.orValue('0')).matches('^0+%?$') || string(self.?maxUnavailable.orValue('0')).matches('^0+%?$')",message="may not be set when maxUnavailable is non-zero",fieldPath=".maxSurge"
-// +kubebuilder:validation:XValidation:rule="self.?rollingUpdateType.orValue('') != 'InPlaceIfPossible' || string(self.?maxSurge.orValue('0')).matches('^0+%?$')",message="must be 0 for InPlaceIfPossible type",fieldPath=".maxSurge"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$') || !has(self.maxUnavailable) || string(self.maxUnavailable).matches('^0+%?$')",message="may not be set when maxUnavailable is non-zero",fieldPath=".maxSurge"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdateType) || self.rollingUpdateType != 'InPlaceIfPossible' || !has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$')",message="must be 0 for InPlaceIfPossible type",fieldPath=".maxSurge"
 type RollingUpdateDaemonSet struct {
 	// rollingUpdateType says how the Pod of one node is updated: Standard or InPlaceIfPossible. Defaults to Standard.
 	// +optional

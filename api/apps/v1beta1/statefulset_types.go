@@ -25,7 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="CONTAINERS",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].name",description="The containers of the template."
 // +kubebuilder:printcolumn:name="IMAGES",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].image",description="The images of the template."
 //
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !format.dns1123Label().validate(self.metadata.name).hasValue()",messageExpression="'metadata.name ' + self.metadata.name + ' is a part of the host names of Pods: ' + format.dns1123Label().validate(self.metadata.name).value()[0]",fieldPath=".metadata.name",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 characters and no dots: it is a part of the host names of Pods",optionalOldSelf=true
 type StatefulSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -50,11 +50,11 @@ type StatefulSetList struct {
 // StatefulSetSpec is the wanted state of a StatefulSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="self.?serviceName.orValue('') == oldSelf.?serviceName.orValue('')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew under another Service",fieldPath=".serviceName",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="self.?podManagementPolicy.orValue('OrderedReady') == oldSelf.?podManagementPolicy.orValue('OrderedReady')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew with another policy",fieldPath=".podManagementPolicy",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : '') == (has(oldSelf.serviceName) ? oldSelf.serviceName : '')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew under another Service",fieldPath=".serviceName",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="(has(self.podManagementPolicy) ? self.podManagementPolicy : 'OrderedReady') == (has(oldSelf.podManagementPolicy) ? oldSelf.podManagementPolicy : 'OrderedReady')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew with another policy",fieldPath=".podManagementPolicy",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds && oldSelf.?updateStrategy.?rollingUpdate.?minReadySeconds == self.?updateStrategy.?rollingUpdate.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) > 0 ? self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) : self.?minReadySeconds.orValue(0))",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="oldSelf.?scaleStrategy.?maxUnavailable == self.?scaleStrategy.?maxUnavailable || self.?podManagementPolicy.orValue('') == 'Parallel' || string(self.?scaleStrategy.?maxUnavailable.orValue('1')) == '1'",message="can only work with Parallel PodManagementPolicyType",fieldPath=".scaleStrategy.maxUnavailable",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="oldSelf.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue() || self.?podManagementPolicy.orValue('') == 'Parallel' || !self.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue()",message="unorderedUpdate can only work with Parallel PodManagementPolicyType",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",reason="FieldValueRequired",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?scaleStrategy.?maxUnavailable.orValue(1) != 1 || has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",message="can only work with Parallel PodManagementPolicyType",fieldPath=".scaleStrategy.maxUnavailable",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue() || has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel' || !self.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue()",message="unorderedUpdate can only work with Parallel PodManagementPolicyType",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",reason="FieldValueRequired",optionalOldSelf=true
 type StatefulSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -216,7 +216,7 @@ const (
 
 // StatefulSetUpdateStrategy says how a new template is rolled out.
 //
-// +kubebuilder:validation:XValidation:rule="self.?type.orValue('') != 'OnDelete' || !has(self.rollingUpdate)",message="only allowed for updateStrategy 'RollingUpdate'",fieldPath=".rollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'OnDelete' || !has(self.rollingUpdate)",message="only allowed for updateStrategy 'RollingUpdate'",fieldPath=".rollingUpdate"
 type StatefulSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional

@@ -98,7 +98,7 @@ func (c statefulSetChange) warnings() []string {
 	spec := &c.new.Spec
 	var out []string
 	if c.templateChanged() {
-		out = append(out, c.workload().hookWarnings(spec.Lifecycle)...)
+		out = append(out, c.hookWarnings()...)
 	}
 	if reserved, err := ordinal.Parse(spec.ReserveOrdinals); err == nil && reserved.Size() > mostReserved {
 		out = append(out, fmt.Sprintf("spec.reserveOrdinals reserves %d ordinals: is one of its ranges too long?", reserved.Size()))
