@@ -112,13 +112,13 @@ func (p *planner) refuse() {
 // note keeps what Pods say of their sidecars true: that of a Pod which can be updated again, or was, and that of SidecarSets which are gone.
 func (p *planner) note() {
 	for i := range p.matched {
-		if s := &p.matched[i]; s.IsNoteStale(p.Set.Name, p.exists) {
+		if s := &p.matched[i]; s.IsConditionStale(p.Set.Name, p.exists) {
 			p.setUpgradable(s, s.Upgradable, "it is not as the Pod says")
 		}
 	}
 }
 
-func (p *planner) setUpgradable(s *sidecar.Standing, upgradable bool, why string) {
+func (p *planner) setUpgradable(s *sidecar.PodStatus, upgradable bool, why string) {
 	if p.written[s.Pod] {
 		return
 	}
