@@ -27,10 +27,10 @@ func (v *State) retention() claim.Retention {
 }
 
 func (v *State) newClaim(template *corev1.PersistentVolumeClaim, n int32) *corev1.PersistentVolumeClaim {
-	c := claim.ForNumber(claim.Owner{
+	c := claim.New(claim.Owner{
 		Name: v.Set.Name, Namespace: v.Set.Namespace, SelectorMatchLabels: v.Set.Spec.Selector.MatchLabels,
 	}, strconv.Itoa(int(n)), template)
-	if v.retention().Keeper(true) == claim.TheWorkload {
+	if v.retention().DeletedWith(true) == claim.DeletedWithWorkload {
 		c.OwnerReferences = []metav1.OwnerReference{v.workload.Owner()}
 	}
 	return c
@@ -115,18 +115,18 @@ func (v *State) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.Ref
 	return by
 }
 
-// isDoomed reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
+// isGarbage reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
 // kept still.
-func (v *State) isDoomed(c *corev1.PersistentVolumeClaim) bool {
+func (v *State) isGarbage(c *corev1.PersistentVolumeClaim) bool {
 	by := v.owners(c, nil)
 	if !v.retention().WithPod && v.Options.ClaimRetention {
 		by.Pod = metav1.OwnerReference{}
 	}
-	return claim.IsDoomed(c.OwnerReferences, by)
+	return claim.IsGarbage(c.OwnerReferences, by)
 }
 
 func (v *State) kept(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
-	return claim.Kept(c.OwnerReferences, v.retention().Keeper(wanted), v.owners(c, p))
+	return claim.OwnersFor(c.OwnerReferences, v.retention().DeletedWith(wanted), v.owners(c, p))
 }
 
 // keepClaim returns the write that has a claim go along with what its Pod's place asks for, or nil where it does already. There is no Pod where p
@@ -142,10 +142,10 @@ func (v *State) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted
 	after := c.DeepCopy()
 	after.OwnerReferences = references
 	what := "claim is kept"
-	switch v.retention().Keeper(wanted) {
-	case claim.TheWorkload:
+	switch v.retention().DeletedWith(wanted) {
+	case claim.DeletedWithWorkload:
 		what = "claim goes with the StatefulSet"
-	case claim.ThePod:
+	case claim.DeletedWithPod:
 		what = "claim goes with its Pod"
 	}
 	return &plan.Action{
