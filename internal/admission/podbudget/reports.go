@@ -31,9 +31,9 @@ const (
 // Reports writes down what was denied: in a metric, in events on the Pods, and in the protection log.
 type Reports struct {
 	denials *prometheus.CounterVec
-	events   record.EventRecorder
-	log      *Log
-	now      func() time.Time
+	events  record.EventRecorder
+	log     *Log
+	now     func() time.Time
 
 	mu        sync.Mutex
 	lastEvent map[types.UID]time.Time
