@@ -48,7 +48,7 @@ func Plan(s Snapshot) plan.Plan {
 	b.Recheck(s.Pending, "all evictions are judged by then")
 	s.settle(b)
 	if s.Polled {
-		b.Recheck(observe.ScaleStands, "a scale may have changed")
+		b.Recheck(observe.ScaleTTL, "a scale may have changed")
 	}
 	return b.Plan()
 }
