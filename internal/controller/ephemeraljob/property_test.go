@@ -87,11 +87,11 @@ func TestMistakesShow(t *testing.T) {
 			v.Job.Spec.Paused = false
 		}, invariant.RuleEphemeralPaused},
 		"it judges a job that is over once more": {func(v *State) {
-			if isOver(v.Job) {
+			if isFinished(v.Job) {
 				v.Job = v.Job.DeepCopy()
 				v.Job.Status = v1alpha1.EphemeralJobStatus{}
-				v.verdict = v.judge()
-				v.verdict.phase = v1alpha1.EphemeralJobFailed
+				v.result = v.evaluate()
+				v.result.phase = v1alpha1.EphemeralJobFailed
 			}
 		}, invariant.RuleOver},
 	} {

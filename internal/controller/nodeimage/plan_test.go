@@ -29,21 +29,21 @@ func TestBirth(t *testing.T) {
 	leaving := node(corev1.ConditionTrue, time.Hour, nil)
 	leaving.DeletionTimestamp = &metav1.Time{Time: now}
 	for name, tc := range map[string]struct {
-		in      Newcomer
+		in      NodeSnapshot
 		creates bool
 		recheck time.Duration
 	}{
-		"ready for long enough":        {Newcomer{Node: node(corev1.ConditionTrue, 30*time.Second, map[string]string{"a": "b"})}, true, 0},
-		"not yet":                      {Newcomer{Node: node(corev1.ConditionTrue, 29*time.Second, nil)}, false, time.Second},
-		"not ready":                    {Newcomer{Node: node(corev1.ConditionFalse, time.Hour, nil)}, false, 0},
-		"no machine":                   {Newcomer{Node: node(corev1.ConditionTrue, time.Hour, map[string]string{"type": "virtual-kubelet"})}, false, 0},
-		"it has one":                   {Newcomer{Node: node(corev1.ConditionTrue, time.Hour, nil), Has: true}, false, 0},
-		"on its way out":               {Newcomer{Node: leaving}, false, 0},
-		"a node that says nothing yet": {Newcomer{Node: &corev1.Node{}}, false, 0},
+		"ready for long enough":        {NodeSnapshot{Node: node(corev1.ConditionTrue, 30*time.Second, map[string]string{"a": "b"})}, true, 0},
+		"not yet":                      {NodeSnapshot{Node: node(corev1.ConditionTrue, 29*time.Second, nil)}, false, time.Second},
+		"not ready":                    {NodeSnapshot{Node: node(corev1.ConditionFalse, time.Hour, nil)}, false, 0},
+		"no machine":                   {NodeSnapshot{Node: node(corev1.ConditionTrue, time.Hour, map[string]string{"type": "virtual-kubelet"})}, false, 0},
+		"it has one":                   {NodeSnapshot{Node: node(corev1.ConditionTrue, time.Hour, nil), Has: true}, false, 0},
+		"on its way out":               {NodeSnapshot{Node: leaving}, false, 0},
+		"a node that says nothing yet": {NodeSnapshot{Node: &corev1.Node{}}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Now, tc.in.Delay = now, 30*time.Second
-			p := PlanBirth(tc.in)
+			p := PlanCreation(tc.in)
 			if p.Empty() == tc.creates || p.Recheck != tc.recheck {
 				t.Fatalf("plan:\n%s", p)
 			}
