@@ -23,21 +23,21 @@ test: test-unit test-cluster test-real ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $$(go list ./... | grep -v -f hack/cluster-tests | grep -v -E "/test/nodes/(realnode|realops|install)$$")
+	go test $$(go list ./... | grep -vE '/test/(api|kinds|chaos|nodes)/')
 
-# Suites with simulated nodes wait far more than they work: one alone leaves two processors idle three quarters of the time.
+# These suites wait far more than they work: one alone leaves two processors idle three quarters of the time.
 SUITES ?= 3
 .PHONY: test-cluster
-test-cluster: build ## Run the tests that bring clusters up, SUITES (3) at a time.
-	go test -p $(SUITES) -timeout 30m $$(go list ./... | grep -f hack/cluster-tests)
-	cd localcluster && go test -p $(SUITES) -timeout 20m ./...
+test-cluster: build ## Run the tests that bring clusters up, SUITES (3) of them at a time.
+	go test -p $(SUITES) -timeout 30m ./test/chaos/... ./test/kinds/... ./test/api/...
+	cd localcluster && go test -p 1 -timeout 20m ./...
 
 # The scenarios that speak of no simulation.
 REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
 
 .PHONY: test-real
 test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
-	go test -p 1 -timeout 20m ./test/nodes/realnode ./test/nodes/realops ./test/nodes/install
+	go test -p 2 -timeout 20m ./test/nodes/...
 	go test -timeout 20m -parallel 8 ./test/kinds/cloneset -nodes real -run '^Test($(REAL_SCENARIOS))$$'
 
 .PHONY: e2e

@@ -21,7 +21,7 @@ import (
 
 // Kind is the controller of EphemeralJobs.
 func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus] {
-	refused := &apply.Refusals{Verb: plan.AddContainers, Concern: plan.Scale}
+	refused := &apply.Refused{Verb: plan.AddContainers, Concern: plan.Scale}
 	return loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus]{
 		Name:    "ephemeraljob",
 		Indexes: addIndex,

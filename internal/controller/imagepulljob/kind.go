@@ -36,6 +36,9 @@ type Options struct {
 func Kind(o Options) loop.Kind[*v1beta1.ImagePullJob, State, v1beta1.ImagePullJobStatus] {
 	return loop.Kind[*v1beta1.ImagePullJob, State, v1beta1.ImagePullJobStatus]{
 		Name: "imagepulljob",
+		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
+			return observe.AddControllerIndex(ctx, indexer, &v1beta1.ImagePullJob{})
+		},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			j := jobs{cached, o.SystemNamespace}
 			return []loop.Watch{

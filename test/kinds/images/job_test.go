@@ -112,6 +112,7 @@ func TestTwoJobsForTheSameTag(t *testing.T) {
 
 func TestJobThatNeverCompletes(t *testing.T) {
 	e := newEnv(t, 1)
+	node := e.Nodes[0]
 	e.pull("job", "nginx:never", "completionPolicy: {type: Never}")
 	succeeded := func(want int32) func() error {
 		return func() error {
@@ -122,18 +123,18 @@ func TestJobThatNeverCompletes(t *testing.T) {
 		}
 	}
 	e.Eventually("the node has the image", succeeded(1))
-	ttl := *e.tags(e.Nodes[0], "nginx")["never"].PullPolicy.TTLSecondsAfterFinished
+	ttl := *e.tags(node, "nginx")["never"].PullPolicy.TTLSecondsAfterFinished
 	if ttl < 86400-600 || ttl > 86400+600 {
 		t.Errorf("the tag is kept for %d s, want about a day", ttl)
 	}
 	e.AddNode()
 	e.Eventually("the new node has the image", succeeded(2))
 	// What the clock would do: the tag was finished a day ago.
-	e.Must(e.Client.Patch(e.Ctx, e.nodeImage(e.Nodes[0]), client.RawPatch("application/json-patch+json",
+	e.Must(e.Client.Patch(e.Ctx, e.nodeImage(node), client.RawPatch("application/json-patch+json",
 		[]byte(`[{"op":"replace","path":"/spec/images/nginx/tags/0/pullPolicy/ttlSecondsAfterFinished","value":1}]`))))
 	e.Eventually("the node pulls again", func() error {
-		tag := e.tags(e.Nodes[0], "nginx")["never"]
-		if status := e.tagStatuses(e.Nodes[0], "nginx")["never"]; tag.Version != 1 || status.Version != 1 || status.Phase != v1beta1.ImagePhaseSucceeded {
+		tag := e.tags(node, "nginx")["never"]
+		if status := e.tagStatuses(node, "nginx")["never"]; tag.Version != 1 || status.Version != 1 || status.Phase != v1beta1.ImagePhaseSucceeded {
 			return fmt.Errorf("the tag is %+v, %+v", tag, status)
 		}
 		return nil
