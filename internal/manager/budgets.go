@@ -36,24 +36,6 @@ func (s settings) budgetsOff() string {
 	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
 }
 
-// addBudgetController adds the controller of PodUnavailableBudgets, unless none would be heeded.
-func addBudgetController(mgr ctrlmanager.Manager, live client.Client, s settings) error {
-	if s.budgetsOff() != "" {
-		return nil
-	}
-	options := podunavailablebudget.Options{Scales: s.scales}
-	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) {
-		options.InForce = s.configurations.EvictionsSentIn
-	}
-	return podunavailablebudget.Add(mgr, podunavailablebudget.Config{
-		Executor: executors(mgr, live)(podunavailablebudget.EventSource),
-		Live:     live,
-		Workers:  s.PodUnavailableBudgetWorkers,
-		Now:      time.Now,
-		Options:  options,
-	})
-}
-
 // addBudgets fills in what evaluates PodUnavailableBudgets; nothing if the gates leave them out.
 func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
 	if s.budgetsOff() != "" {
@@ -87,8 +69,8 @@ func (o *Options) exempt() []string {
 	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
 }
 
-// budgetGuard returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
-func (s settings) budgetGuard() apply.Guard {
+// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+func (s settings) askBudgets() apply.Budgets {
 	if s.judge == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return nil
 	}
@@ -128,10 +110,10 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 
 // survey returns how the numbers of a budget are computed anew.
 func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-	surveyor := podunavailablebudget.Surveyor{Scales: s.scales.Anew(), Now: time.Now}
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
+	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-		counts, surplus, err := surveyor.Count(ctx, reader, b)
+		counts, surplus, err := podunavailablebudget.Count(ctx, workloads, b, time.Now())
 		return disruption.Survey{Counts: counts, Surplus: surplus}, err
 	}
 }

@@ -53,7 +53,7 @@ type At struct {
 // HasUpgradable reports whether a Pod has the condition.
 func HasUpgradable(p *corev1.Pod) bool { return pod.Condition(p, Upgradable) != nil }
 
-// IsNoteStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
+// IsConditionStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
 // or whether it speaks of a set that is gone.
 func (s *PodStatus) IsConditionStale(set string, exists func(set string) bool) bool {
 	stored := upgradables(s.Pod)
