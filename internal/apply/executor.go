@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -25,10 +26,13 @@ const writeTimeout = 30 * time.Second
 
 // Config is what an Executor works with.
 type Config struct {
-	Writer      Writer
-	Scheme      *runtime.Scheme
-	Consistency *Consistency
-	Events      *Events
+	Writer Writer
+	Scheme *runtime.Scheme
+	// Seen tells how far the caches have come that plans are made from.
+	Seen Seen
+	Now  func() time.Time
+	// Events is where events go.
+	Events record.EventRecorder
 	// Parallel is the number of writes under way at the same time for one owner.
 	Parallel int
 	// Guard is asked before Pods are taken out of service; nil where nobody is.
@@ -38,9 +42,7 @@ type Config struct {
 // Executor carries plans out.
 type Executor struct {
 	Config
-	taken   takenNames
-	paces   paces
-	refused refusals
+	owners PerOwner[memory]
 }
 
 // Result is what became of an action.
@@ -123,37 +125,31 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates plan.Stage) []Result {
 	var results []Result
 	for len(creates) > 0 {
-		pace := e.paces.of(owner.GetUID())
-		size := min(pace, len(creates))
-		batch := e.runAll(ctx, owner, creates[:size])
-		results = append(results, batch...)
+		batch := 1
+		e.owners.Do(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
+		size := min(batch, len(creates))
+		tried := e.runAll(ctx, owner, creates[:size])
+		results = append(results, tried...)
 		creates = creates[size:]
-		for _, r := range batch {
-			if r.Err != nil {
-				e.paces.Delete(owner.GetUID())
-				return results
+		failed := slices.ContainsFunc(tried, func(r Result) bool { return r.Err != nil })
+		e.owners.Do(owner.GetUID(), func(m *memory) {
+			switch {
+			case failed:
+				m.batch = 1
+			case size == batch:
+				m.batch = min(2*batch, maxBatch)
 			}
-		}
-		if size == pace {
-			e.paces.Store(owner.GetUID(), min(2*pace, maxPace))
+		})
+		if failed {
+			break
 		}
 	}
 	return results
 }
 
-// maxPace is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep others
+// maxBatch is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep others
 // waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
-const maxPace = 32
-
-// paces are how many creates of each owner are tried at once.
-type paces struct{ sync.Map }
-
-func (p *paces) of(owner types.UID) int {
-	if pace, ok := p.Load(owner); ok {
-		return pace.(int)
-	}
-	return 1
-}
+const maxBatch = 32
 
 // runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
 func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
@@ -187,7 +183,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	}
 	versions := map[types.UID]string{}
 	for _, action := range chain {
-		if e.refused.stands(owner.GetUID(), action, e.Consistency.now()) {
+		backsOff := false
+		e.owners.Do(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
+		if backsOff {
 			break
 		}
 		condition := precondition{}
@@ -204,15 +202,17 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 		if err != nil {
 			err = fmt.Errorf("%s: %w", describe(action), err)
 			if isAmbiguous(err) {
-				e.Consistency.Doubt(owner.GetUID())
+				e.noteUnknown(owner.GetUID())
 			}
 			err = budgetIsWaiting(err)
 		} else if object != nil {
 			versions[object.GetUID()] = object.GetResourceVersion()
 		}
 		countWrite(action, err)
-		if !e.refused.note(owner.GetUID(), action, err, e.Consistency.now()) {
-			e.Events.after(owner, action, err)
+		again := false
+		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
+		if !again {
+			e.emit(owner, action, err)
 		}
 		results = append(results, Result{Action: action, Object: object, Err: err})
 		if err != nil {
@@ -272,7 +272,7 @@ func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action)
 			return nil, errors.Join(err, fmt.Errorf("reading what has the name: %w", readErr))
 		}
 		if existing.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(existing, owner) {
-			e.taken.add(owner.GetUID(), object.GetName())
+			e.owners.Do(owner.GetUID(), func(m *memory) { m.noteTaken(object.GetName()) })
 			return nil, err
 		}
 		object, err = existing, nil
@@ -367,7 +367,7 @@ func (e *Executor) note(owner, object plan.Object, version string) error {
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", object, err)
 	}
-	e.Consistency.Wrote(owner.GetUID(), kind, version)
+	e.noteVersion(owner.GetUID(), kind, version)
 	return nil
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// step is one operation of a JSON patch.
-type step struct {
+// operation is one operation of a JSON patch.
+type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
@@ -38,11 +38,11 @@ func guarded(a plan.Action) ([]byte, bool, error) {
 	if !moves || !appended || !onlyStatus(before, after) {
 		return nil, false, nil
 	}
-	patch := []step{{"test", "/metadata/uid", before.UID}, test}
+	patch := []operation{{"test", "/metadata/uid", before.UID}, test}
 	patch = append(patch, changes("/metadata/labels", before.Labels, after.Labels)...)
 	patch = append(patch, changes("/metadata/annotations", before.Annotations, after.Annotations)...)
 	for _, c := range conditions {
-		patch = append(patch, step{"add", "/status/conditions/-", c})
+		patch = append(patch, operation{"add", "/status/conditions/-", c})
 	}
 	encoded, err := json.Marshal(patch)
 	if err != nil {
@@ -52,12 +52,12 @@ func guarded(a plan.Action) ([]byte, bool, error) {
 }
 
 // testOf returns the test that a label or an annotation is as it was, and whether the write changes it.
-func testOf(key string, before, after *corev1.Pod) (step, bool) {
+func testOf(key string, before, after *corev1.Pod) (operation, bool) {
 	at, was, is := "/metadata/labels", before.Labels, after.Labels
 	if _, label := is[key]; !label {
 		at, was, is = "/metadata/annotations", before.Annotations, after.Annotations
 	}
-	test := step{Op: "test", Path: at + "/" + escape(key)} // without a value: that there is none
+	test := operation{Op: "test", Path: at + "/" + escape(key)} // without a value: that there is none
 	if len(was) == 0 {
 		test.Path = at
 	} else if value, ok := was[key]; ok {
@@ -83,19 +83,19 @@ func onlyStatus(before, after *corev1.Pod) bool {
 }
 
 // changes returns what makes the map at a path what it is after.
-func changes(at string, before, after map[string]string) []step {
+func changes(at string, before, after map[string]string) []operation {
 	if len(before) == 0 && len(after) > 0 {
-		return []step{{"add", at, after}} // the map itself is not there
+		return []operation{{"add", at, after}} // the map itself is not there
 	}
-	var out []step
+	var out []operation
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if was, ok := before[key]; !ok || was != after[key] {
-			out = append(out, step{"add", at + "/" + escape(key), after[key]}) // which replaces what is there
+			out = append(out, operation{"add", at + "/" + escape(key), after[key]}) // which replaces what is there
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, kept := after[key]; !kept {
-			out = append(out, step{Op: "remove", Path: at + "/" + escape(key)})
+			out = append(out, operation{Op: "remove", Path: at + "/" + escape(key)})
 		}
 	}
 	return out

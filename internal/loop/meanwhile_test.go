@@ -87,8 +87,8 @@ func newLoop() (*Loop[*corev1.ConfigMap, int], *slowServer) {
 		Observe:   func(context.Context, observe.Reader, *corev1.ConfigMap) (int, error) { return 0, nil },
 		Meanwhile: func(int) plan.Plan { return plan.Plan{} },
 		Executor: &apply.Executor{Config: apply.Config{
-			Writer: server, Scheme: clientgoscheme.Scheme, Events: apply.NewEvents(record.NewFakeRecorder(100)), Parallel: 8,
-			Consistency: apply.NewConsistency(seen, time.Now),
+			Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(100), Parallel: 8,
+			Seen: seen, Now: time.Now,
 		}},
 	}, server
 }

@@ -59,7 +59,7 @@ type Loop struct {
 // NewLoop returns the reconcile of AdvancedCronJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
 	l := &Loop{made: map[types.UID]int64{}}
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Exact = true // the last slot must not go back
 	l.Loop = loop.Loop[*v1beta1.AdvancedCronJob, State]{
 		New:   func() *v1beta1.AdvancedCronJob { return &v1beta1.AdvancedCronJob{} },

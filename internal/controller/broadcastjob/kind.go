@@ -42,7 +42,7 @@ type Loop = loop.Loop[*v1beta1.BroadcastJob, State]
 
 // NewLoop returns the reconcile of BroadcastJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Exact = true // a finished job must not run again
 	return &Loop{
 		New:   func() *v1beta1.BroadcastJob { return &v1beta1.BroadcastJob{} },
@@ -53,7 +53,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 			if err != nil {
 				return State{}, err
 			}
-			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.Taken(job.UID)
+			s.Now, s.Options, s.Taken = c.Now(), c.Options, c.Executor.TakenNames(job.UID)
 			return Classify(s), nil
 		},
 		Plan: Plan,

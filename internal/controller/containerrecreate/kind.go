@@ -68,7 +68,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		// The daemon writes the status, too: it is planned with the rest, on the condition that it is what was looked at.
 		Report:   func(v Snapshot, _ plan.Plan, _ apply.Outcome) *v1beta1.ContainerRecreateRequest { return v.Request },
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: apply.NewStatuses(c.Executor),
 	}
 }
 

@@ -51,9 +51,9 @@ type Loop = loop.Loop[*v1alpha1.EphemeralJob, State]
 
 // NewLoop returns the reconcile of EphemeralJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Exact = true // a job that is over must not run again
-	refused := &apply.Refusals{Verb: plan.AddContainers, Concern: plan.Scale}
+	refused := &apply.Refused{Verb: plan.AddContainers, Concern: plan.Scale}
 	return &Loop{
 		New:   func() *v1alpha1.EphemeralJob { return &v1alpha1.EphemeralJob{} },
 		Cache: cached,

@@ -54,7 +54,7 @@ func Add(mgr manager.Manager, c Config) error {
 
 // NewLoop returns the reconcile of ImagePullJobs, for a manager or for a simulated cluster.
 func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.ImagePullJob, State] {
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Exact = true // a job that is over must not run again
 	return &loop.Loop[*v1beta1.ImagePullJob, State]{
 		New:   func() *v1beta1.ImagePullJob { return &v1beta1.ImagePullJob{} },

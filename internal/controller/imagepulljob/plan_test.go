@@ -16,7 +16,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -62,7 +61,7 @@ func cluster(change func(*v1beta1.ImagePullJob), nodes ...string) Snapshot {
 }
 
 func answered(job *v1beta1.ImagePullJob, n *v1beta1.NodeImage, phase v1beta1.ImagePullPhase) *v1beta1.NodeImage {
-	n, err := pull.Want{Image: imageref.Reference{Repository: "nginx", Tag: "1"}, Job: job, Now: now.Add(-time.Minute)}.Request(n)
+	n, err := pull.Want{Image: pull.Reference{Repository: "nginx", Tag: "1"}, Job: job, Now: now.Add(-time.Minute)}.Request(n)
 	if err != nil {
 		panic(err)
 	}

@@ -59,11 +59,11 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Pod, Snap
 		Cache: cached,
 		Live:  live,
 		Observe: func(ctx context.Context, r observe.Reader, p *corev1.Pod) (Snapshot, error) {
-			return Observe(ctx, r, p, Found{Taken: c.Executor.Taken(p.UID), Live: live})
+			return Observe(ctx, r, p, Found{Taken: c.Executor.TakenNames(p.UID), Live: live})
 		},
 		Plan:     Plan,
 		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *corev1.Pod { return s.Pod },
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: apply.NewStatuses(c.Executor),
 	}
 }

@@ -74,7 +74,7 @@ func NewBirths(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Node, N
 		Plan:     PlanBirth,
 		Report:   func(n Newcomer, _ plan.Plan, _ apply.Outcome) *corev1.Node { return n.Node },
 		Executor: c.Births,
-		Statuses: apply.NewStatuses(c.Births, c.Now),
+		Statuses: apply.NewStatuses(c.Births),
 	}
 }
 
@@ -88,7 +88,7 @@ func NewUpkeep(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.NodeIm
 		Plan:     Plan,
 		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *v1beta1.NodeImage { return s.Image },
 		Executor: c.Upkeep,
-		Statuses: apply.NewStatuses(c.Upkeep, c.Now),
+		Statuses: apply.NewStatuses(c.Upkeep),
 	}
 }
 

@@ -78,7 +78,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 		// Nothing is written on nodes.
 		Report:   func(v Snapshot, _ plan.Plan, _ apply.Outcome) *corev1.Node { return v.Node },
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: apply.NewStatuses(c.Executor),
 	}}
 }
 

@@ -55,7 +55,7 @@ func NewLoop(c Config, cached, live observe.Reader) *Loop {
 			return after
 		},
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: apply.NewStatuses(c.Executor),
 	}
 }
 

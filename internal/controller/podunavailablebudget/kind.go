@@ -69,7 +69,7 @@ type Loop = loop.Loop[*policyv1beta1.PodUnavailableBudget, Snapshot]
 
 // NewLoop returns the reconcile of PodUnavailableBudgets.
 func NewLoop(c Config, cached, live observe.Reader) *Loop {
-	statuses := apply.NewStatuses(c.Executor, c.Now)
+	statuses := apply.NewStatuses(c.Executor)
 	statuses.Exact = true // what has been permitted since must not be lost
 	return &Loop{
 		New:     func() *policyv1beta1.PodUnavailableBudget { return &policyv1beta1.PodUnavailableBudget{} },

@@ -50,6 +50,6 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Secret, S
 		Plan:     Plan,
 		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *corev1.Secret { return s.Copy },
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: apply.NewStatuses(c.Executor),
 	}
 }

@@ -53,6 +53,6 @@ func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Pod, Snap
 		Plan:     Plan,
 		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *corev1.Pod { return s.Pod },
 		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor, c.Now),
+		Statuses: apply.NewStatuses(c.Executor),
 	}
 }

@@ -52,11 +52,11 @@ type Step struct {
 	Used int
 }
 
-// Kept returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have been updated
+// Reach returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have been updated
 // or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left out at the end.
 //
 // Of ten nodes n9 to n0 that are all old, partition 7 keeps n9, n8 and n7. Where a selector matches n8, n4 and n1, partition 8 keeps n8 and n4.
-func Kept(nodes []Node, l Limits) []Node {
+func Reach(nodes []Node, l Limits) []Node {
 	var updated, updating, old []Node
 	for _, n := range nodes {
 		switch {
@@ -68,8 +68,8 @@ func Kept(nodes []Node, l Limits) []Node {
 			old = append(old, n)
 		}
 	}
-	kept := append(append(updated, updating...), old...)
-	return kept[:min(len(kept), max(len(nodes)-l.Partition, 0))]
+	reach := append(append(updated, updating...), old...)
+	return reach[:min(len(reach), max(len(nodes)-l.Partition, 0))]
 }
 
 // Replace returns the nodes whose old Pod goes before a new one comes, be it deleted or changed in place.
@@ -89,7 +89,7 @@ func Replace(nodes []Node, l Limits) Step {
 	}
 	var step Step
 	var whole []Node
-	for _, n := range Kept(nodes, l) {
+	for _, n := range Reach(nodes, l) {
 		switch {
 		case !n.isOld():
 		case n.Old == NotReady:
@@ -121,14 +121,14 @@ func Surge(nodes []Node, l Limits) Step {
 			step.Used++
 		}
 	}
-	kept := Kept(nodes, l)
-	for _, n := range kept {
+	reach := Reach(nodes, l)
+	for _, n := range reach {
 		if n.isOld() && n.Old == NotReady {
 			step.Take = append(step.Take, n.Name)
 			step.Used++
 		}
 	}
-	for _, n := range kept {
+	for _, n := range reach {
 		switch {
 		case !n.isOld() || n.Old == NotReady:
 		case step.Used < l.MaxSurge:

@@ -55,7 +55,7 @@ func Reach(slots []Slot, s Strategy) ([]int, error) {
 // unordered returns first the positions that are updated, are on their way out, or come back at the update revision, and then those of the
 // outdated Pods by their priority.
 func unordered(slots []Slot, positions []int, s Strategy) ([]int, error) {
-	old := BornOld(slots, s)
+	old := AtCurrent(slots, s)
 	var placed []int
 	var outdated []*corev1.Pod
 	at := map[*corev1.Pod]int{}
@@ -78,16 +78,16 @@ func unordered(slots []Slot, positions []int, s Strategy) ([]int, error) {
 	return placed, nil
 }
 
-// BornOld says, for each position, whether a Pod that is created there is to be at the current revision; it means something only where there is
+// AtCurrent says, for each position, whether a Pod that is created there is to be at the current revision; it means something only where there is
 // none. An old Pod that is deleted comes back old, and a new one new: in the order of ordinals the position says which it was. Else as many come
 // back old as are missing of the partition.
-func BornOld(slots []Slot, s Strategy) []bool {
-	born := make([]bool, len(slots))
+func AtCurrent(slots []Slot, s Strategy) []bool {
+	current := make([]bool, len(slots))
 	if !s.Unordered {
 		for i := range min(max(s.Partition, 0), len(slots)) {
-			born[i] = true
+			current[i] = true
 		}
-		return born
+		return current
 	}
 	old := 0
 	for _, slot := range slots {
@@ -97,11 +97,11 @@ func BornOld(slots []Slot, s Strategy) []bool {
 	}
 	for i, slot := range slots {
 		if slot.Pod == nil && old < s.Partition {
-			born[i] = true
+			current[i] = true
 			old++
 		}
 	}
-	return born
+	return current
 }
 
 // Moved returns those of the given ordinals, which are not wanted, that are numbered below the last slot: each has given its place to a slot
