@@ -54,8 +54,8 @@ type Kind[O plan.Object, S, T any] struct {
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
 	MinInterval func(S) time.Duration
-	// Meanwhile decides what can't wait until a pass is over that creates many objects: see Loop.Meanwhile.
-	Meanwhile func(S) plan.Plan
+	// WhileCreating decides what can't wait until a pass is over that creates many objects: see Loop.WhileCreating.
+	WhileCreating func(S) plan.Plan
 }
 
 // Controllers is a Kind of any owners.
@@ -104,7 +104,7 @@ func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live obser
 		statuses.Final = func(owner plan.Object) bool { return k.Final(owner.(O)) }
 	}
 	l := &Loop[O, S]{
-		New: newObject[O], Cache: cached, Live: live, Plan: k.Plan, Remember: k.Remember, Meanwhile: k.Meanwhile, MinInterval: k.MinInterval,
+		New: newObject[O], Cache: cached, Live: live, Plan: k.Plan, Remember: k.Remember, WhileCreating: k.WhileCreating, MinInterval: k.MinInterval,
 		Executor: r.Executor, Statuses: statuses, forget: k.Forget,
 	}
 	reads := func(reader observe.Reader, owner types.UID) Reads {

@@ -39,12 +39,12 @@ type Loop[O plan.Object, S any] struct {
 	Report func(S, plan.Plan, apply.Outcome) O
 	// Remember, if there is one, keeps in memory what no object tells, such as when a write last happened.
 	Remember func(S, apply.Outcome)
-	// Meanwhile, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Of that, only
+	// WhileCreating, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only
 	// writes are done that test themselves that they are due (plan.Action.While). It must be pure.
-	Meanwhile func(S) plan.Plan
-	// Glances, if there is one, says when to look for what Meanwhile decides, instead of a clock. It is given the function that looks, for calls between
+	WhileCreating func(S) plan.Plan
+	// BetweenCreates, if there is one, says when WhileCreating is asked, instead of a clock. It is given the function that does, for calls between
 	// the writes of a pass, and returns what is called when the pass is over. An executor that writes one thing at a time needs it.
-	Glances func(look func()) (over func())
+	BetweenCreates func(run func()) (done func())
 	// MinInterval, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile
 	// are answered by that one. A new spec does not wait.
 	MinInterval func(S) time.Duration
@@ -168,7 +168,7 @@ func (l *Loop[O, S]) delayNext(owner O, seen S, statusWait time.Duration) {
 	l.next.Do(owner.GetUID(), func(next *nextPass) { *next = nextPass{owner.GetGeneration(), l.Executor.Now().Add(interval)} })
 }
 
-// reader says what to look at the owner with; nil means that it is too early.
+// reader returns what the pass reads with; nil while the cache is stale.
 func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
 	fresh, err := l.Executor.Freshness(ctx, owner)
 	switch {
@@ -177,7 +177,7 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 	case fresh == apply.Stale:
 		return nil, nil
 	case fresh == apply.Unknown:
-		log.FromContext(ctx).Info("Looking live: the cache is late, or the outcome of a write is unknown")
+		log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
 		live := l.Live
 		live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
 		return &live, nil

@@ -127,7 +127,7 @@ func (e *env) followBusy() (most func() int) {
 		p := event.Object.(*corev1.Pod)
 		delete(busy, p.Name)
 		for _, job := range ephemeral.Jobs(p) {
-			if event.Type != watch.Deleted && ephemeral.Stand(p, job).Busy {
+			if event.Type != watch.Deleted && ephemeral.ProgressOf(p, job).Busy {
 				busy[p.Name] = true
 			}
 		}

@@ -107,7 +107,7 @@ type Connection struct {
 	Live     observe.Reader
 	// Glance reads around the cache without counting as a look at the cluster: what it shows can only keep the controller from something.
 	Glance client.Reader
-	// Between lets the controller look at what a pass has created so far, between its creations (loop.Loop.Glances).
+	// Between lets the controller look at what a pass has created so far, between its creations (loop.Loop.BetweenCreates).
 	Between func(look func()) (over func())
 	Now     func() time.Time
 }
