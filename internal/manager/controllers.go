@@ -51,7 +51,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		if c.guarded {
 			e.Budgets = s.askBudgets()
 		}
-		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers, Now: time.Now}); err != nil {
+		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers}); err != nil {
 			return err
 		}
 	}
