@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -51,15 +52,15 @@ func (w *Workload) newPullJobs(v verdict, t Tuning) []*v1beta1.ImagePullJob {
 	template := v1beta1.ImagePullJobTemplate{
 		PodSelector: &v1beta1.ImagePullJobPodSelector{LabelSelector: outdated(w.Selector, update)},
 		Parallelism: t.Parallelism,
-		PullPolicy:  &v1beta1.PullPolicy{TimeoutSeconds: ptr(int32(defaultTimeoutSeconds)), BackoffLimit: ptr(int32(backoffLimit))},
+		PullPolicy:  &v1beta1.PullPolicy{TimeoutSeconds: ptr.To(int32(defaultTimeoutSeconds)), BackoffLimit: ptr.To(int32(backoffLimit))},
 		CompletionPolicy: v1beta1.CompletionPolicy{
-			Type: v1beta1.AlwaysComplete, TTLSecondsAfterFinished: ptr(int32(ttlSeconds)),
+			Type: v1beta1.AlwaysComplete, TTLSecondsAfterFinished: ptr.To(int32(ttlSeconds)),
 		},
 		SandboxConfig:   &v1beta1.SandboxConfig{Labels: maps.Clone(labels), Annotations: maps.Clone(v.template.Annotations)},
 		ImagePullPolicy: v1beta1.PullIfNotPresent,
 	}
 	if t.Parallelism == nil {
-		template.Parallelism = ptr(intstr.FromInt32(1))
+		template.Parallelism = ptr.To(intstr.FromInt32(1))
 	}
 	if t.TimeoutSeconds != nil {
 		template.PullPolicy.TimeoutSeconds = t.TimeoutSeconds
@@ -95,5 +96,3 @@ func outdated(selector *metav1.LabelSelector, update string) metav1.LabelSelecto
 	})
 	return out
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -91,7 +92,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestTuning(t *testing.T) {
-	number := func(n int32) *intstr.IntOrString { return ptr(intstr.FromInt32(n)) }
+	number := func(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) }
 	annotations := func(parallelism, timeout, ready string) map[string]string {
 		return map[string]string{
 			keys.ImagePreDownloadParallelism: parallelism, keys.ImagePreDownloadTimeoutSeconds: timeout, keys.ImagePreDownloadMinUpdatedReadyPods: ready,
@@ -103,10 +104,10 @@ func TestTuning(t *testing.T) {
 		want        Tuning
 	}{
 		"nothing":                       {want: Tuning{}},
-		"annotations":                   {annotations: annotations("5", "60", "2"), want: Tuning{Parallelism: number(5), TimeoutSeconds: ptr(int32(60)), MinUpdatedReady: 2}},
+		"annotations":                   {annotations: annotations("5", "60", "2"), want: Tuning{Parallelism: number(5), TimeoutSeconds: ptr.To(int32(60)), MinUpdatedReady: 2}},
 		"a percentage, rounded up":      {annotations: annotations("", "", "25%"), want: Tuning{MinUpdatedReady: 3}},
 		"what can't be read":            {annotations: annotations("50%", "-1", "many"), want: Tuning{}},
-		"fields count more":             {annotations: annotations("5", "60", "2"), fields: &v1beta1.InPlaceUpdateStrategy{ImagePreDownloadParallelism: number(7), ImagePreDownloadTimeoutSeconds: ptr(int32(70)), ImagePreDownloadMinUpdatedReadyPods: ptr(int32(0))}, want: Tuning{Parallelism: number(7), TimeoutSeconds: ptr(int32(70))}},
+		"fields count more":             {annotations: annotations("5", "60", "2"), fields: &v1beta1.InPlaceUpdateStrategy{ImagePreDownloadParallelism: number(7), ImagePreDownloadTimeoutSeconds: ptr.To(int32(70)), ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(0))}, want: Tuning{Parallelism: number(7), TimeoutSeconds: ptr.To(int32(70))}},
 		"fields that are not set don't": {annotations: annotations("5", "", ""), fields: &v1beta1.InPlaceUpdateStrategy{}, want: Tuning{Parallelism: number(5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,9 +144,9 @@ func TestJobs(t *testing.T) {
 					Key: "controller-revision-hash", Operator: metav1.LabelSelectorOpNotIn, Values: []string{update.Name, hash},
 				}},
 			}},
-			Parallelism:      ptr(intstr.FromInt32(1)),
-			PullPolicy:       &v1beta1.PullPolicy{TimeoutSeconds: ptr(int32(300)), BackoffLimit: ptr(int32(1))},
-			CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.AlwaysComplete, TTLSecondsAfterFinished: ptr(int32(600))},
+			Parallelism:      ptr.To(intstr.FromInt32(1)),
+			PullPolicy:       &v1beta1.PullPolicy{TimeoutSeconds: ptr.To(int32(300)), BackoffLimit: ptr.To(int32(1))},
+			CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.AlwaysComplete, TTLSecondsAfterFinished: ptr.To(int32(600))},
 			SandboxConfig:    &v1beta1.SandboxConfig{Labels: map[string]string{"app": "web", keys.RevisionHash: hash}, Annotations: map[string]string{"a": "b"}},
 			ImagePullPolicy:  v1beta1.PullIfNotPresent,
 		}},

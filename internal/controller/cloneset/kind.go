@@ -34,12 +34,12 @@ type Options struct {
 // Kind is the controller of CloneSets.
 func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus] {
 	return loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]{
-		Name:      "cloneset",
-		Owns:      []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
-		Read:      o.read,
-		Plan:      Plan,
-		Meanwhile: Meanwhile,
-		Status:    Status,
-		Final:     saysComplete,
+		Name:          "cloneset",
+		Owns:          []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
+		Read:          o.read,
+		Plan:          Plan,
+		WhileCreating: WhileCreating,
+		Status:        Status,
+		Final:         saysComplete,
 	}
 }

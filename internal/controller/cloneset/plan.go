@@ -35,8 +35,8 @@ func Plan(v State) plan.Plan {
 	return b.Plan()
 }
 
-// Meanwhile decides what is due on single Pods, while Pods are being created. It reads only the state and changes nothing.
-func Meanwhile(v State) plan.Plan {
+// WhileCreating decides what is due on single Pods, while Pods are being created. It reads only the state and changes nothing.
+func WhileCreating(v State) plan.Plan {
 	b := plan.For(v.summary())
 	if v.Set.DeletionTimestamp == nil && v.problem == nil {
 		v.settle(b)

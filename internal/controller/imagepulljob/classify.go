@@ -16,7 +16,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -65,8 +64,8 @@ func Classify(s Snapshot) State {
 	if s.Job.DeletionTimestamp != nil || s.Job.Status.CompletionTime != nil {
 		return v
 	}
-	var image imageref.Reference
-	if image, v.problem = imageref.Parse(s.Job.Spec.Image); v.problem != nil {
+	var image pull.Reference
+	if image, v.problem = pull.ParseReference(s.Job.Spec.Image); v.problem != nil {
 		return v
 	}
 	if v.parallelism, v.problem = parallelism(s.Job.Spec.Parallelism); v.problem != nil {

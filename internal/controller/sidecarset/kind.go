@@ -28,7 +28,7 @@ type Options struct {
 
 // Kind is the controller of SidecarSets.
 func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus] {
-	refused := &apply.Refusals{Verb: plan.Update, Concern: plan.Rollout}
+	refused := &apply.Refused{Verb: plan.Update, Concern: plan.Rollout}
 	return loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus]{
 		Name: "sidecarset",
 		Watches: func(cached observe.Reader) []loop.Watch {

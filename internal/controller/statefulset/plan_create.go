@@ -36,7 +36,7 @@ func (v *State) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chai
 			chain = append(chain, v.createClaim(fresh, p.Name))
 		case have.DeletionTimestamp != nil:
 			return nil, "", fmt.Errorf("creating pod %s: its claim %s is being deleted", p.Name, have.Name)
-		case v.isDoomed(have):
+		case v.isGarbage(have):
 			return nil, fmt.Sprintf("its claim %s is about to go along with the Pod or the StatefulSet before it; it gets a new one then", have.Name), nil
 		default:
 			if kept := v.keepClaim(have, nil, true); kept != nil {

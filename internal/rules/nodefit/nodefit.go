@@ -9,8 +9,12 @@
 package nodefit
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -53,7 +57,7 @@ func Of(template *corev1.PodSpec) Fit {
 	}
 }
 
-// On judges a node. An affinity that can't be read matches no node.
+// On evaluates a node. An affinity that can't be read matches no node.
 func (f Fit) On(node *corev1.Node) Verdict {
 	if f.nodeName != "" && f.nodeName != node.Name {
 		return Verdict{}
@@ -115,47 +119,13 @@ func (f Fit) tolerates(taint *corev1.Taint) bool {
 // Changed reports whether a node changed in what any template could ask of it: its labels, its taints, whether it is cordoned, and
 // how large it is. Heartbeats change none of these.
 func Changed(before, after *corev1.Node) bool {
-	return before.Spec.Unschedulable != after.Spec.Unschedulable || !sameLabels(before.Labels, after.Labels) ||
-		!sameTaints(before.Spec.Taints, after.Spec.Taints) || !sameResources(before.Status.Allocatable, after.Status.Allocatable)
+	sameTaint := func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }
+	return before.Spec.Unschedulable != after.Spec.Unschedulable || !maps.Equal(before.Labels, after.Labels) ||
+		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) ||
+		!maps.EqualFunc(before.Status.Allocatable, after.Status.Allocatable, func(a, b quantity.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
-func sameResources(a, b corev1.ResourceList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, quantity := range a {
-		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func sameLabels(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || other != value {
-			return false
-		}
-	}
-	return true
-}
-
-func sameTaints(a, b []corev1.Taint) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Key != b[i].Key || a[i].Value != b[i].Value || a[i].Effect != b[i].Effect {
-			return false
-		}
-	}
-	return true
-}
-
-// Tolerations returns the tolerations of the Pods of a template: its own, and those that let a daemon live through the troubles of its node.
+// Tolerations returns the tolerations of the Pods of a template: its own, and those of a daemon, which stays on a node with problems.
 // One of its own for the same taint is replaced.
 func Tolerations(template *corev1.PodSpec) []corev1.Toleration {
 	out := append([]corev1.Toleration(nil), template.Tolerations...)
@@ -193,7 +163,7 @@ func defaultTolerations(hostNetwork bool) []corev1.Toleration {
 	return out
 }
 
-// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been judged already, and is replaced;
+// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been evaluated already, and is replaced;
 // what it prefers, and how it stands to other Pods, stays. The Pod must not share its affinity with another object.
 func Pin(p *corev1.PodSpec, node string) {
 	if p.Affinity == nil {

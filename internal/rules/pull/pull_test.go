@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -27,7 +26,7 @@ func newJob(name string, change func(*v1beta1.ImagePullJob)) *v1beta1.ImagePullJ
 }
 
 func wants(job *v1beta1.ImagePullJob, repository, tag string) Want {
-	return Want{Image: imageref.Reference{Repository: repository, Tag: tag}, Job: job, Extra: 300 * time.Second, Now: now}
+	return Want{Image: Reference{Repository: repository, Tag: tag}, Job: job, Extra: 300 * time.Second, Now: now}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 )
 
 // ErrFull is the reason why a NodeImage can't take another image.
@@ -27,7 +26,7 @@ var ErrFull = errors.New("the NodeImage lists 256 images already, which is the m
 
 // Want is what a job wants of every node.
 type Want struct {
-	Image imageref.Reference
+	Image Reference
 	// Job is the job. Its reference is written into every NodeImage.
 	Job *v1beta1.ImagePullJob
 	// Secrets hold the credentials that the daemon of the node pulls with.

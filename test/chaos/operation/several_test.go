@@ -180,7 +180,7 @@ func (s *site) leader(managers map[string]*cluster.Manager) (name, holder string
 	s.Helper()
 	var leading []string
 	for name, m := range managers {
-		if strings.Contains(m.Tail(1000), "Starting workers") {
+		if startsWorkers(m.Tail(1000)) {
 			leading = append(leading, name)
 		}
 	}
@@ -188,6 +188,16 @@ func (s *site) leader(managers map[string]*cluster.Manager) (name, holder string
 		s.Fatalf("the controllers of managers %v run, want those of one", leading)
 	}
 	return leading[0], s.holder()
+}
+
+// startsWorkers reports whether a log says that the controller of CloneSets runs, which it does on the leader only.
+func startsWorkers(log string) bool {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Starting workers") && strings.Contains(line, "cloneset") {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *site) holder() string {
