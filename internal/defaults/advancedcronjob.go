@@ -5,9 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
 // How many finished jobs an AdvancedCronJob keeps where it does not say.
@@ -28,24 +26,6 @@ func AdvancedCronJob(job, old *v1beta1.AdvancedCronJob, o Options) {
 	fill(&spec.FailedJobsHistoryLimit, failedJobsHistoryLimit)
 	fill(&spec.Paused, false)
 	var was v1beta1.CronJobTemplate
-	if old != nil {
-		was = old.Spec.Template
-	}
-	jobTemplates{spec.Template.JobTemplate, spec.Template.BroadcastJobTemplate}.fill(jobTemplates{was.JobTemplate, was.BroadcastJobTemplate}, o)
-}
-
-// AdvancedCronJobV1alpha1 does the same for the older version, in which the template of an ImageListPullJob is an annotation.
-func AdvancedCronJobV1alpha1(job, old *v1alpha1.AdvancedCronJob, o Options) {
-	spec := &job.Spec
-	policy := v1beta1.AllowConcurrent
-	if _, pulls := job.Annotations[keys.ImageListPullJobTemplate]; pulls {
-		policy = v1beta1.ReplaceConcurrent
-	}
-	spec.ConcurrencyPolicy = cmp.Or(spec.ConcurrencyPolicy, policy)
-	fill(&spec.SuccessfulJobsHistoryLimit, successfulJobsHistoryLimit)
-	fill(&spec.FailedJobsHistoryLimit, failedJobsHistoryLimit)
-	fill(&spec.Paused, false)
-	var was v1alpha1.CronJobTemplate
 	if old != nil {
 		was = old.Spec.Template
 	}

@@ -7,36 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 // BroadcastJob fills in the defaults of job. old is what it was, or nil for a new one.
 func BroadcastJob(job, old *v1beta1.BroadcastJob, o Options) {
-	var was *v1beta1.BroadcastJobSpec
-	if old != nil {
-		was = &old.Spec
-	}
-	broadcastJob(&job.Spec, was, o)
-}
-
-// BroadcastJobV1alpha1 does the same for the older version.
-func BroadcastJobV1alpha1(job, old *v1alpha1.BroadcastJob, o Options) {
-	var was *v1beta1.BroadcastJobSpec
-	if old != nil {
-		was = &old.Spec
-	}
-	broadcastJob(&job.Spec, was, o)
-}
-
-func broadcastJob(spec, old *v1beta1.BroadcastJobSpec, o Options) {
+	spec := &job.Spec
 	fill(&spec.Parallelism, intstr.FromInt32(math.MaxInt32))
 	fillText(&spec.CompletionPolicy.Type, v1beta1.AlwaysComplete)
 	fillText(&spec.FailurePolicy.Type, v1beta1.FailurePolicyTypeFailFast)
 	if old == nil {
 		jobTemplate(&spec.Template, nil, o)
 	} else {
-		jobTemplate(&spec.Template, &old.Template, o)
+		jobTemplate(&spec.Template, &old.Spec.Template, o)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
@@ -58,32 +57,6 @@ func CloneSet(set, old *v1beta1.CloneSet, o Options) {
 	switch rolling.PodUpdatePolicy {
 	case v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType, v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType:
 		fill(&rolling.InPlaceUpdateStrategy, v1beta1.InPlaceUpdateStrategy{})
-	}
-}
-
-// CloneSetV1alpha1 does for the older version what CloneSet does.
-func CloneSetV1alpha1(set, old *v1alpha1.CloneSet, o Options) {
-	spec := &set.Spec
-	fill(&spec.Replicas, replicas)
-	fill(&spec.RevisionHistoryLimit, revisionHistoryLimit)
-	if old == nil {
-		templates(&spec.Template, spec.VolumeClaimTemplates, nil, o)
-	} else {
-		templates(&spec.Template, spec.VolumeClaimTemplates, &before{&old.Spec.Template, old.Spec.VolumeClaimTemplates}, o)
-	}
-	strategy := &spec.UpdateStrategy
-	if strategy.Type == "" {
-		strategy.Type = v1alpha1.RecreateCloneSetUpdateStrategyType
-	}
-	if strategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType {
-		return
-	}
-	fill(&strategy.Partition, intstr.FromInt32(0))
-	fill(&strategy.MaxUnavailable, intstr.FromString(maxUnavailable))
-	fill(&strategy.MaxSurge, intstr.FromInt32(0))
-	switch strategy.Type {
-	case v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
-		fill(&strategy.InPlaceUpdateStrategy, v1alpha1.InPlaceUpdateStrategy{})
 	}
 }
 

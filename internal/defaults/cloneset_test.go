@@ -44,8 +44,7 @@ func TestDefaultsOfTheOriginal(t *testing.T) {
 				var want, got v1alpha1.CloneSet
 				decode(t, raw, &want)
 				decode(t, []byte(applied), &got)
-				CloneSetV1alpha1(&got, nil, Options{})
-				same(t, want.Spec, got.Spec)
+				same(t, want.Spec, defaultedInHub(&got).Spec)
 				return
 			}
 			var want, got v1beta1.CloneSet
@@ -143,30 +142,35 @@ func defaulted(set *v1beta1.CloneSet) *v1beta1.CloneSet {
 	return set
 }
 
-func TestDefaultsSettleAtOnceAndAreTheSameInBothVersions(t *testing.T) {
+// defaultedInHub fills in the defaults of an object of the older version as its webhook does: in the hub version.
+func defaultedInHub(set *v1alpha1.CloneSet) *v1alpha1.CloneSet {
+	var hub v1beta1.CloneSet
+	var out v1alpha1.CloneSet
+	convert.CloneSetToHub(set, &hub)
+	CloneSet(&hub, nil, Options{})
+	convert.CloneSetFromHub(&hub, &out)
+	return &out
+}
+
+func TestDefaultsSettleAtOnce(t *testing.T) {
 	for seed := range int64(1000) {
 		fill := randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.5).NumElements(1, 2).MaxDepth(20).Funcs(
 			func(q *resource.Quantity, c randfill.Continue) {
 				*q = *resource.NewScaledQuantity(int64(c.Intn(5000)), resource.Scale(-6+3*c.Intn(4)))
 			},
-			func(s *v1alpha1.CloneSetUpdateStrategy, c randfill.Continue) {
-				c.FillNoCustom(s)
-				s.Type = []v1alpha1.CloneSetUpdateStrategyType{"", "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"}[c.Intn(5)]
+			func(s *v1beta1.CloneSetUpdateStrategyType, c randfill.Continue) {
+				*s = []v1beta1.CloneSetUpdateStrategyType{"", "RollingUpdate", "OnDelete"}[c.Intn(3)]
+			},
+			func(s *v1beta1.CloneSetPodUpdatePolicyType, c randfill.Continue) {
+				*s = []v1beta1.CloneSetPodUpdatePolicyType{"", "ReCreate", "InPlaceIfPossible", "InPlaceOnly"}[c.Intn(4)]
 			},
 		)
-		var older v1alpha1.CloneSet
-		fill.Fill(&older)
-
-		var converted, throughOlder v1beta1.CloneSet
-		convert.CloneSetToHub(&older, &converted)
-		CloneSet(&converted, nil, Options{HostNetworkHostPorts: true})
-		CloneSetV1alpha1(&older, nil, Options{HostNetworkHostPorts: true})
-		convert.CloneSetToHub(&older, &throughOlder)
-		same(t, converted.Spec, throughOlder.Spec)
-
-		again := *converted.DeepCopy()
+		var set v1beta1.CloneSet
+		fill.Fill(&set)
+		CloneSet(&set, nil, Options{HostNetworkHostPorts: true})
+		again := *set.DeepCopy()
 		CloneSet(&again, nil, Options{HostNetworkHostPorts: true})
-		same(t, converted, again)
+		same(t, set, again)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}

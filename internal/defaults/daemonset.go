@@ -3,7 +3,6 @@ package defaults
 import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
@@ -24,27 +23,6 @@ func DaemonSet(set *v1beta1.DaemonSet) {
 	fill(&spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 	rolling := spec.UpdateStrategy.RollingUpdate
 	fillText(&rolling.Type, v1beta1.StandardRollingUpdateType)
-	nodeLimits(&rolling.MaxUnavailable, &rolling.MaxSurge)
-}
-
-// DaemonSetV1alpha1 does for the older version what DaemonSet does. Surging, which the hub version does not have, is written as what it stands
-// for: Standard, with a surge of one node and none unavailable unless it says otherwise.
-func DaemonSetV1alpha1(set *v1alpha1.DaemonSet) {
-	spec := &set.Spec
-	fill(&spec.RevisionHistoryLimit, revisionHistoryLimit)
-	fill(&spec.BurstReplicas, intstr.FromInt32(burstReplicas))
-	fillText(&spec.UpdateStrategy.Type, v1alpha1.RollingUpdateDaemonSetStrategyType)
-	if spec.UpdateStrategy.Type != v1alpha1.RollingUpdateDaemonSetStrategyType {
-		return
-	}
-	fill(&spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{})
-	rolling := spec.UpdateStrategy.RollingUpdate
-	fillText(&rolling.Type, v1alpha1.StandardRollingUpdateType)
-	if rolling.Type == v1alpha1.DeprecatedSurgingRollingUpdateType {
-		rolling.Type = v1alpha1.StandardRollingUpdateType
-		fill(&rolling.MaxSurge, intstr.FromInt32(1))
-		fill(&rolling.MaxUnavailable, intstr.FromInt32(0))
-	}
 	nodeLimits(&rolling.MaxUnavailable, &rolling.MaxSurge)
 }
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
@@ -42,13 +41,11 @@ func TestDaemonSetDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var set, want v1beta1.DaemonSet
-			var older, wantOlder v1alpha1.DaemonSet
 			for _, one := range []struct {
 				from string
 				into any
 			}{
-				{tc.in, &set.Spec.UpdateStrategy}, {tc.in, &older.Spec.UpdateStrategy},
-				{tc.want, &want.Spec.UpdateStrategy}, {tc.want, &wantOlder.Spec.UpdateStrategy},
+				{tc.in, &set.Spec.UpdateStrategy}, {tc.want, &want.Spec.UpdateStrategy},
 			} {
 				if err := yaml.Unmarshal([]byte(one.from), one.into); err != nil {
 					t.Fatal(err)
@@ -56,27 +53,10 @@ func TestDaemonSetDefaults(t *testing.T) {
 			}
 			limit, burst := int32(10), intstr.FromInt32(250)
 			want.Spec.RevisionHistoryLimit, want.Spec.BurstReplicas = &limit, &burst
-			wantOlder.Spec.RevisionHistoryLimit, wantOlder.Spec.BurstReplicas = &limit, &burst
 			DaemonSet(&set)
-			DaemonSetV1alpha1(&older)
 			if diff := cmp.Diff(want, set); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(wantOlder, older); diff != "" {
-				t.Errorf("older version (-want +got):\n%s", diff)
-			}
 		})
-	}
-}
-
-func TestSurgingDefaultsToASurgeOfOne(t *testing.T) {
-	set := v1alpha1.DaemonSet{Spec: v1alpha1.DaemonSetSpec{UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{
-		RollingUpdate: &v1alpha1.RollingUpdateDaemonSet{Type: v1alpha1.DeprecatedSurgingRollingUpdateType},
-	}}}
-	DaemonSetV1alpha1(&set)
-	one, none := intstr.FromInt32(1), intstr.FromInt32(0)
-	want := &v1alpha1.RollingUpdateDaemonSet{Type: v1alpha1.StandardRollingUpdateType, MaxSurge: &one, MaxUnavailable: &none}
-	if diff := cmp.Diff(want, set.Spec.UpdateStrategy.RollingUpdate); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
@@ -67,10 +66,5 @@ func TestAdvancedCronJobDefaults(t *testing.T) {
 				t.Error("the template of the Pods has not its defaults")
 			}
 		})
-	}
-	older := read[v1alpha1.AdvancedCronJob](t, `{metadata: {annotations: {apps.kruise.io/image-list-pull-job-template: "{}"}}, spec: {template: {}}}`)
-	AdvancedCronJobV1alpha1(older, nil, Options{})
-	if older.Spec.ConcurrencyPolicy != "Replace" {
-		t.Errorf("in the older version: %s", older.Spec.ConcurrencyPolicy)
 	}
 }

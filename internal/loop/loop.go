@@ -1,12 +1,13 @@
-// Package loop is the one reconcile that every controller fills in: look, decide, act, report.
 package loop
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,12 +54,19 @@ type Loop[O plan.Object, S any] struct {
 	Statuses *apply.Statuses
 
 	pace pace
+	// These are what a Kind says.
+	status  func(S, plan.Plan, apply.Outcome) any
+	deleted func(context.Context, types.NamespacedName) (plan.Object, plan.Plan, error)
+	forget  func(types.UID)
 }
 
 // Reconcile takes one owner one step further.
 func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	owner := l.New()
 	if err := l.Cache.Get(ctx, request.NamespacedName, owner); err != nil {
+		if apierrors.IsNotFound(err) && l.deleted != nil {
+			return reconcile.Result{}, l.runDeleted(ctx, request.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if l.Apart != nil {
@@ -99,11 +107,38 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	if l.Remember != nil {
 		l.Remember(seen, outcome)
 	}
-	wait, err := l.Statuses.Write(ctx, owner, l.Report(seen, decided, outcome))
+	wait, err := l.Statuses.Write(ctx, owner, l.report(owner, seen, decided, outcome))
 	if l.Apart != nil {
 		l.pace.note(owner, l.Now().Add(untilNext(l.Apart(seen), wait)))
 	}
 	return result(decided, outcome, wait, err)
+}
+
+// report returns the owner with the status that it should have.
+func (l *Loop[O, S]) report(owner O, seen S, decided plan.Plan, outcome apply.Outcome) O {
+	switch {
+	case l.Report != nil:
+		return l.Report(seen, decided, outcome)
+	case l.status != nil:
+		after := reflect.New(reflect.TypeOf(owner).Elem())
+		after.Elem().Set(reflect.ValueOf(owner).Elem())
+		after.Elem().FieldByName("Status").Set(reflect.ValueOf(l.status(seen, decided, outcome)))
+		return after.Interface().(O)
+	default:
+		return owner
+	}
+}
+
+// runDeleted does what is left to do where there is no owner.
+func (l *Loop[O, S]) runDeleted(ctx context.Context, name types.NamespacedName) error {
+	object, decided, err := l.deleted(ctx, name)
+	if err != nil {
+		return fmt.Errorf("reading what a deleted owner left: %w", err)
+	}
+	if decided.Empty() {
+		return nil
+	}
+	return l.Executor.Run(ctx, object, decided).Err()
 }
 
 // untilNext returns how long after a pass the next one begins at the earliest: when the status has its turn sooner, then. Owners whose turns follow
@@ -159,6 +194,9 @@ func (l *Loop[O, S]) Forget(owner types.UID) {
 	l.Executor.Forget(owner)
 	l.Statuses.Forget(owner)
 	l.pace.forget(owner)
+	if l.forget != nil {
+		l.forget(owner)
+	}
 }
 
 // logPlan writes a line for a plan that changes something, and at a higher level the plan itself.

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/imagelistpulljob"
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
@@ -18,6 +19,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -36,21 +38,16 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	}
 	executor := executors(mgr, live)
 	updater := updaters(mgr, live, s)
-	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), cloneset.Add(mgr, cloneset.Config{
-		Executor: updater(cloneset.EventSource),
-		Live:     live,
-		Workers:  o.CloneSetWorkers,
-		Now:      time.Now,
-		Options: cloneset.Options{
-			ShortHash:               gates.Enabled(features.CloneSetShortHash),
-			PartitionRollback:       gates.Enabled(features.CloneSetPartitionRollback),
-			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
-			RecreateOnClaimChange:   gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
-			ExcludePreparingDelete:  o.ExcludePreparingDelete,
-			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
-			InPlace:                 inPlaceOptions(gates),
-		},
-	}), statefulset.Add(mgr, statefulset.Config{
+	for _, c := range s.controllers() {
+		e := executor(c.kind.EventSource())
+		if c.guarded {
+			e.Guard = s.guardOf()
+		}
+		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers, Now: time.Now}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), statefulset.Add(mgr, statefulset.Config{
 		Executor: updater(statefulset.EventSource),
 		Live:     live,
 		Workers:  o.StatefulSetWorkers,
@@ -85,6 +82,37 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		Workers:  launchPriorityWorkers,
 		Now:      time.Now,
 	}))
+}
+
+// controller is a kind that the manager reconciles.
+type controller struct {
+	kind    loop.Controllers
+	workers int
+	// guarded ones ask the PodUnavailableBudgets before they take a Pod out of service.
+	guarded bool
+}
+
+// controllers is the one list of controllers, with the options that flags and gates give them.
+func (s settings) controllers() []controller {
+	all := []controller{
+		{kind: cloneset.Kind(s.cloneSet()), workers: s.CloneSetWorkers, guarded: true},
+	}
+	if daemon := s.gates.Enabled(features.KruiseDaemon); daemon && s.gates.Enabled(features.ImagePullJobGate) {
+		all = append(all, controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers})
+	}
+	return all
+}
+
+func (s settings) cloneSet() cloneset.Options {
+	return cloneset.Options{
+		ShortHash:               s.gates.Enabled(features.CloneSetShortHash),
+		PartitionRollback:       s.gates.Enabled(features.CloneSetPartitionRollback),
+		PreparingUpdateAsUpdate: s.gates.Enabled(features.PreparingUpdateAsUpdate),
+		RecreateOnClaimChange:   s.gates.Enabled(features.RecreatePodWhenChangeVCTInCloneSetGate),
+		ExcludePreparingDelete:  s.ExcludePreparingDelete,
+		PreDownload:             s.gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
+		InPlace:                 inPlaceOptions(s.gates),
+	}
 }
 
 // addNodeControllers adds those whose work the daemons of the nodes do.

@@ -9,7 +9,6 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/controller/imagelistpulljob"
 	"github.com/seed-69ecc383/kruise/internal/controller/imagepulljob"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodeimage"
 	"github.com/seed-69ecc383/kruise/internal/controller/pullsecret"
@@ -52,11 +51,6 @@ func addImageControllers(ctx context.Context, mgr ctrlmanager.Manager, live clie
 			SystemNamespace: s.Webhook.PodNamespace,
 			Extra:           time.Duration(s.NodeImageExtraTTL) * time.Second,
 		},
-	}), imagelistpulljob.Add(mgr, imagelistpulljob.Config{
-		Executor: executor(imagelistpulljob.EventSource),
-		Live:     live,
-		Workers:  s.ImagePullJobWorkers,
-		Now:      time.Now,
 	}), pullsecret.Add(mgr, pullsecret.Config{
 		Executor:  executor(pullsecret.EventSource),
 		Live:      live,

@@ -2,7 +2,7 @@ package observe
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,63 +17,27 @@ import (
 // NodeImages returns all NodeImages.
 func (r Reader) NodeImages(ctx context.Context) ([]*v1beta1.NodeImage, error) {
 	var list v1beta1.NodeImageList
-	if err := r.listAll(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing NodeImages: %w", err)
-	}
-	out := make([]*v1beta1.NodeImage, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
+	return List(ctx, r, &list, &list.Items)
 }
 
 // SelectedPods returns the Pods of a namespace that the selector matches. A cache may hold no more of them than what identifies them and where
 // they are.
 func (r Reader) SelectedPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.listAll(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
-	}
-	out := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
+	return List(ctx, r, &list, &list.Items, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 }
 
 // ImagePullJobs returns the jobs that the owner controls.
 func (r Reader) ImagePullJobs(ctx context.Context, namespace string, owner types.UID) ([]*v1beta1.ImagePullJob, error) {
 	var list v1beta1.ImagePullJobList
-	if err := r.list(ctx, &list, namespace, string(owner)); err != nil {
-		return nil, fmt.Errorf("listing ImagePullJobs: %w", err)
-	}
-	var out []*v1beta1.ImagePullJob
-	for i := range list.Items {
-		if isControlledBy(&list.Items[i], owner) {
-			out = append(out, &list.Items[i])
-		}
-	}
-	return out, nil
+	jobs, err := List(ctx, r, &list, &list.Items, r.controlledBy(string(owner), namespace)...)
+	return slices.DeleteFunc(jobs, func(job *v1beta1.ImagePullJob) bool { return !isControlledBy(job, owner) }), err
 }
 
 // Secrets returns the Secrets of a namespace.
 func (r Reader) Secrets(ctx context.Context, namespace string) ([]*corev1.Secret, error) {
 	var list corev1.SecretList
-	if err := r.listAll(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing Secrets: %w", err)
-	}
-	out := make([]*corev1.Secret, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
-}
-
-func (r Reader) listAll(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if r.Indexed {
-		options = append(options, client.UnsafeDisableDeepCopy)
-	}
-	return r.List(ctx, list, options...)
+	return List(ctx, r, &list, &list.Items, client.InNamespace(namespace))
 }
 
 // Sources reads Secrets by name, live: the manager may neither list nor watch them. What was read stands for a while.

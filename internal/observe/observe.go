@@ -71,32 +71,26 @@ type Reader struct {
 	Indexed bool
 }
 
-func (r Reader) list(ctx context.Context, list client.ObjectList, namespace, controller string, options ...client.ListOption) error {
-	options = append(options, client.InNamespace(namespace))
+// controlledBy returns the options that select the objects of a controller; without the index, all objects of the namespace.
+func (r Reader) controlledBy(controller, namespace string) []client.ListOption {
+	options := []client.ListOption{client.InNamespace(namespace)}
 	if r.Indexed {
-		options = append(options, client.MatchingFields{ByController: controller}, client.UnsafeDisableDeepCopy)
+		options = append(options, client.MatchingFields{ByController: controller})
 	}
-	return r.List(ctx, list, options...)
+	return options
 }
 
 // Pods returns the Pods that the owner controls.
 func (r Reader) Pods(ctx context.Context, namespace string, owner types.UID) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.list(ctx, &list, namespace, string(owner)); err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
-	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if isControlledBy(&list.Items[i], owner) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
-	return pods, nil
+	pods, err := List(ctx, r, &list, &list.Items, r.controlledBy(string(owner), namespace)...)
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isControlledBy(p, owner) }), err
 }
 
 // Controlled returns the objects of a kind that the owner controls. The list is an empty one of that kind, which must be indexed by controller.
 func (r Reader) Controlled(ctx context.Context, list client.ObjectList, namespace string, owner types.UID) ([]client.Object, error) {
-	if err := r.list(ctx, list, namespace, string(owner)); err != nil {
+	options := append(r.controlledBy(string(owner), namespace), client.UnsafeDisableDeepCopy)
+	if err := r.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing %T: %w", list, err)
 	}
 	var out []client.Object
@@ -114,101 +108,57 @@ func (r Reader) InjectedPods(ctx context.Context, set string) ([]*corev1.Pod, er
 	var list corev1.PodList
 	var options []client.ListOption
 	if r.Indexed {
-		options = append(options, client.MatchingFields{ByInjected: set}, client.UnsafeDisableDeepCopy)
+		options = append(options, client.MatchingFields{ByInjected: set})
 	}
-	if err := r.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("listing Pods with sidecars: %w", err)
-	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if slices.Contains(InjectedKeys(&list.Items[i]), set) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
-	return pods, nil
+	pods, err := List(ctx, r, &list, &list.Items, options...)
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !slices.Contains(InjectedKeys(p), set) }), err
 }
 
 // Claims returns the claims that match the selector and that the owner controls, or that one of the Pods owns.
 func (r Reader) Claims(ctx context.Context, namespace string, selector labels.Selector, owner types.UID, pods []*corev1.Pod) ([]*corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
-	options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}}
-	if r.Indexed {
-		options = append(options, client.UnsafeDisableDeepCopy)
-	}
-	if err := r.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("listing claims: %w", err)
-	}
+	claims, err := List(ctx, r, &list, &list.Items, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	owners := map[types.UID]bool{owner: true}
 	for _, p := range pods {
 		owners[p.UID] = true
 	}
-	var claims []*corev1.PersistentVolumeClaim
-	for i := range list.Items {
-		for _, reference := range list.Items[i].OwnerReferences {
-			if owners[reference.UID] {
-				claims = append(claims, &list.Items[i])
-				break
-			}
-		}
-	}
-	return claims, nil
+	return slices.DeleteFunc(claims, func(c *corev1.PersistentVolumeClaim) bool {
+		return !slices.ContainsFunc(c.OwnerReferences, func(reference metav1.OwnerReference) bool { return owners[reference.UID] })
+	}), err
 }
 
 // OrphanPods returns the Pods that the selector matches and that nobody controls. A cache may hold no more of them than what identifies them.
 func (r Reader) OrphanPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.list(ctx, &list, namespace, NoController, client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("listing Pods without a controller: %w", err)
-	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		p := &list.Items[i]
-		if metav1.GetControllerOfNoCopy(p) == nil {
-			pods = append(pods, p)
-		}
-	}
-	return pods, nil
+	options := append(r.controlledBy(NoController, namespace), client.MatchingLabelsSelector{Selector: selector})
+	pods, err := List(ctx, r, &list, &list.Items, options...)
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return metav1.GetControllerOfNoCopy(p) != nil }), err
 }
 
 // ClaimsNamed returns the claims whose names are wanted, whoever owns them.
 func (r Reader) ClaimsNamed(ctx context.Context, namespace string, isWanted func(name string) bool) ([]*corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
-	options := []client.ListOption{client.InNamespace(namespace)}
-	if r.Indexed {
-		options = append(options, client.UnsafeDisableDeepCopy)
-	}
-	if err := r.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("listing claims: %w", err)
-	}
-	var claims []*corev1.PersistentVolumeClaim
-	for i := range list.Items {
-		if isWanted(list.Items[i].Name) {
-			claims = append(claims, &list.Items[i])
-		}
-	}
-	return claims, nil
+	claims, err := List(ctx, r, &list, &list.Items, client.InNamespace(namespace))
+	return slices.DeleteFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return !isWanted(c.Name) }), err
 }
 
 // Revisions returns the revisions that the owner controls, and those that the selector matches and nobody controls.
 func (r Reader) Revisions(ctx context.Context, namespace string, selector labels.Selector, owner types.UID) ([]*appsv1.ControllerRevision, error) {
 	var revisions []*appsv1.ControllerRevision
-	take := func(controller string) error {
+	read := func(controller string) error {
 		var list appsv1.ControllerRevisionList
-		if err := r.list(ctx, &list, namespace, controller); err != nil {
-			return fmt.Errorf("listing revisions: %w", err)
-		}
-		for i := range list.Items {
-			rev := &list.Items[i]
+		found, err := List(ctx, r, &list, &list.Items, r.controlledBy(controller, namespace)...)
+		for _, rev := range found {
 			orphan := metav1.GetControllerOfNoCopy(rev) == nil && selector.Matches(labels.Set(rev.Labels))
 			if rev.DeletionTimestamp == nil && (isControlledBy(rev, owner) || orphan) {
 				revisions = append(revisions, rev)
 			}
 		}
-		return nil
+		return err
 	}
-	err := take(string(owner))
+	err := read(string(owner))
 	if err == nil && r.Indexed {
-		err = take(NoController)
+		err = read(NoController)
 	}
 	return revisions, err
 }

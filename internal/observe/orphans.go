@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,18 +27,10 @@ func (r Reader) Adoptable(ctx context.Context, live client.Reader, owner client.
 	if owner.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	found, err := r.OrphanPods(ctx, owner.GetNamespace(), selector)
-	if err != nil {
+	pods, err := r.OrphanPods(ctx, owner.GetNamespace(), selector)
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	if err != nil || len(pods) == 0 {
 		return nil, err
-	}
-	var pods []*corev1.Pod
-	for _, p := range found {
-		if p.DeletionTimestamp == nil {
-			pods = append(pods, p)
-		}
-	}
-	if len(pods) == 0 {
-		return nil, nil
 	}
 	now := reflect.New(reflect.TypeOf(owner).Elem()).Interface().(client.Object)
 	switch err := live.Get(ctx, client.ObjectKeyFromObject(owner), now); {
@@ -54,16 +47,5 @@ func (r Reader) Adoptable(ctx context.Context, live client.Reader, owner client.
 // Nodes returns all nodes.
 func (r Reader) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	var list corev1.NodeList
-	var options []client.ListOption
-	if r.Indexed {
-		options = append(options, client.UnsafeDisableDeepCopy)
-	}
-	if err := r.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	nodes := make([]*corev1.Node, len(list.Items))
-	for i := range list.Items {
-		nodes[i] = &list.Items[i]
-	}
-	return nodes, nil
+	return List(ctx, r, &list, &list.Items)
 }

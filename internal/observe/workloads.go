@@ -196,28 +196,20 @@ const longestChain = 8
 // ReplicaSets returns the UIDs of the ReplicaSets that an owner controls.
 func (w Workloads) ReplicaSets(ctx context.Context, namespace string, owner types.UID) ([]types.UID, error) {
 	var list appsv1.ReplicaSetList
-	if err := w.listAll(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
-	}
+	sets, err := List(ctx, w.Reader, &list, &list.Items, client.InNamespace(namespace))
 	var out []types.UID
-	for i := range list.Items {
-		if isControlledBy(&list.Items[i], owner) {
-			out = append(out, list.Items[i].UID)
+	for _, set := range sets {
+		if isControlledBy(set, owner) {
+			out = append(out, set.UID)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // Budgets returns the PodUnavailableBudgets of a namespace in the order of their names.
 func (r Reader) Budgets(ctx context.Context, namespace string) ([]*policyv1beta1.PodUnavailableBudget, error) {
 	var list policyv1beta1.PodUnavailableBudgetList
-	if err := r.listAll(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing PodUnavailableBudgets: %w", err)
-	}
-	out := make([]*policyv1beta1.PodUnavailableBudget, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	slices.SortFunc(out, func(a, b *policyv1beta1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	budgets, err := List(ctx, r, &list, &list.Items, client.InNamespace(namespace))
+	slices.SortFunc(budgets, func(a, b *policyv1beta1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
+	return budgets, err
 }

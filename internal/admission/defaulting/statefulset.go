@@ -3,18 +3,15 @@ package defaulting
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
@@ -29,40 +26,33 @@ type StatefulSetOptions struct {
 
 // StatefulSet returns the handler that fills in the defaults of StatefulSets. Both versions have the same fields.
 func StatefulSet(o StatefulSetOptions) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, from admission.Request) admission.Response {
-		switch {
-		case from.SubResource != "" || from.Operation == admissionv1.Delete:
-			return admission.Allowed("")
-		case from.Kind.Version != v1beta1.GroupVersion.Version && from.Kind.Version != v1alpha1.GroupVersion.Version:
-			return admission.Errored(http.StatusBadRequest, fmt.Errorf("there is no version %s of StatefulSet here", from.Kind.Version))
+	return kind[v1beta1.StatefulSet, *v1beta1.StatefulSet]{hub: v1beta1.GroupVersion, fill: o.fill}.handler()
+}
+
+func (o StatefulSetOptions) fill(ctx context.Context, set, old *v1beta1.StatefulSet) error {
+	if old == nil && o.Revisions != nil {
+		left, err := o.leftBehind(ctx, set)
+		if err != nil {
+			return err
 		}
-		var left *corev1.PodTemplateSpec
-		if from.Operation == admissionv1.Create && o.Revisions != nil {
-			var err error
-			if left, err = o.leftBehind(ctx, from); err != nil {
-				return admission.Errored(http.StatusInternalServerError, err)
-			}
-		}
-		return respond(from, func(set, old *v1beta1.StatefulSet) {
-			keepPullPolicies(&set.Spec.Template.Spec, left)
-			defaults.StatefulSet(set, old, o.Defaults)
-		})
-	})
+		keepPullPolicies(&set.Spec.Template.Spec, left)
+	}
+	defaults.StatefulSet(set, old, o.Defaults)
+	return nil
 }
 
 // leftBehind returns the template of the newest revision that nobody controls and that belonged to a StatefulSet of this name; nil where there is
 // none. Its Pods are still there, and the new StatefulSet is about to adopt them.
-func (o StatefulSetOptions) leftBehind(ctx context.Context, from admission.Request) (*corev1.PodTemplateSpec, error) {
-	_, set, err := decode[v1beta1.StatefulSet](from.Object)
-	if err != nil || !saysNotHowToPull(&set.Spec.Template.Spec) {
-		return nil, nil // what can't be read is reported by what comes next
+func (o StatefulSetOptions) leftBehind(ctx context.Context, set *v1beta1.StatefulSet) (*corev1.PodTemplateSpec, error) {
+	if !saysNotHowToPull(&set.Spec.Template.Spec) {
+		return nil, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil || selector.Empty() {
-		return nil, nil
+		return nil, nil // what can't be read is reported by what comes next
 	}
 	var list appsv1.ControllerRevisionList
-	if err := o.Revisions.List(ctx, &list, client.InNamespace(from.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := o.Revisions.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("looking for the revisions of a StatefulSet of Kubernetes: %w", err)
 	}
 	var newest *appsv1.ControllerRevision

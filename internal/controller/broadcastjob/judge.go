@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
 // Event reasons. Wire: users' alerts and tools match them, the one with spaces included.
@@ -99,15 +100,10 @@ func (v *Survey) isComplete() bool {
 
 // untilDeadline returns how long the job may still take, if there is a limit. Pauses do not stop the clock.
 func (v *Survey) untilDeadline() (left time.Duration, limited bool) {
-	deadline := v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds
-	if deadline == nil || !ends(v.Job) {
+	if !ends(v.Job) {
 		return 0, false
 	}
-	start := v.Now
-	if v.Job.Status.StartTime != nil {
-		start = v.Job.Status.StartTime.Time
-	}
-	return start.Add(time.Duration(*deadline) * time.Second).Sub(v.Now), true
+	return plan.UntilDeadline(v.Job.Status.StartTime, v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds, v.Now)
 }
 
 // pausedAt returns the number of failures that the user has let pass: with 1, the second failure pauses the job again.

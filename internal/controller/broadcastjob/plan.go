@@ -3,7 +3,6 @@ package broadcastjob
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -135,14 +134,5 @@ func (v *Survey) clearAway(b *plan.Builder) {
 			b.Do(remove(m.pod, "the job is over"))
 		}
 	}
-	ttl, since := v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished, finishedAt(v.Job)
-	if ttl == nil || since == nil {
-		return
-	}
-	why := fmt.Sprintf("ttlSecondsAfterFinished %d", *ttl)
-	if left := since.Add(time.Duration(*ttl) * time.Second).Sub(v.Now); left > 0 {
-		b.Recheck(left, why)
-		return
-	}
-	b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: v.Job, What: "delete the job", Why: why})
+	b.Expire(v.Job, plan.TTL{Seconds: v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: finishedAt(v.Job), Now: v.Now})
 }

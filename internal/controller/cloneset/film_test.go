@@ -97,9 +97,9 @@ func newStudio(t *testing.T, example string) *studio {
 	s.must(err)
 	var older v1alpha1.CloneSet
 	s.must(yaml.UnmarshalStrict(text, &older))
-	defaults.CloneSetV1alpha1(&older, nil, defaults.Options{})
 	set := &v1beta1.CloneSet{}
 	convert.CloneSetToHub(&older, set)
+	defaults.CloneSet(set, nil, defaults.Options{})
 	set.Namespace = "default"
 	_, err = s.world.Cluster.Create("user", set)
 	s.must(err)

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -47,11 +46,7 @@ func pure(planned func(Survey) plan.Plan) promises.Planner[Snapshot, Survey] {
 }
 
 func start(c promises.Connection, options Options, planned func(Survey) plan.Plan) simulate.Process {
-	l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Glance, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-	l.Plan, l.Glances = planned, c.Between
-	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-		promises.On(loop.OwnerEvents[*v1beta1.CloneSet](l.Forget)),
-		promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
-		promises.On(loop.OwnedEvents[*corev1.PersistentVolumeClaim](kind().GroupKind())),
-	}}
+	k, runtime := Kind(options), c.Runtime()
+	k.Plan, runtime.Live = planned, c.Glance
+	return promises.Start(k, runtime, c)
 }

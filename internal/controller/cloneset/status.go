@@ -112,8 +112,7 @@ func setCondition(s *v1beta1.CloneSetStatus, want v1beta1.CloneSetCondition) {
 }
 
 // saysComplete reports whether the status of a CloneSet says that all Pods are there, available, and as new as is wanted.
-func saysComplete(o plan.Object) bool {
-	set := o.(*v1beta1.CloneSet)
+func saysComplete(set *v1beta1.CloneSet) bool {
 	s := set.Status
 	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas >= s.ExpectedUpdatedReplicas
 }

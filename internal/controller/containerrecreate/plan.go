@@ -2,9 +2,9 @@ package containerrecreate
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -70,9 +70,7 @@ func (v Survey) takeOutOfService() plan.Chain {
 	var chain plan.Chain
 	before := v.Request
 	if pod.HasReadinessGate(v.Pod, pub.KruisePodReady) {
-		if !slices.Contains(before.Finalizers, keys.RecreateUnreadyAcquired) {
-			after := before.DeepCopy()
-			after.Finalizers = append(after.Finalizers, keys.RecreateUnreadyAcquired)
+		if after := before.DeepCopy(); controllerutil.AddFinalizer(after, keys.RecreateUnreadyAcquired) {
 			chain = append(chain, plan.Action{Verb: plan.Update, Concern: plan.Settle, Before: before, After: after})
 			before = after
 		}
@@ -98,7 +96,7 @@ func (v Survey) status(after *v1beta1.ContainerRecreateRequest, what, why string
 	return plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Request, After: after, What: what, Why: why}
 }
 
-// release lets the Pod come back into service, and takes off what marked the request as one under way.
+// release returns the Pod to service and removes from the request what marks it as active.
 func (v Survey) release(b *plan.Builder, why string) {
 	var chain plan.Chain
 	ours := v.Pod != nil && string(v.Pod.UID) == v.Request.Labels[keys.RecreatePodUID]
@@ -111,19 +109,20 @@ func (v Survey) release(b *plan.Builder, why string) {
 	}
 	after := v.Request.DeepCopy()
 	delete(after.Labels, keys.RecreateActive)
-	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == keys.RecreateUnreadyAcquired })
-	if len(after.Finalizers) != len(v.Request.Finalizers) || len(after.Labels) != len(v.Request.Labels) && v.Request.DeletionTimestamp == nil {
+	if controllerutil.RemoveFinalizer(after, keys.RecreateUnreadyAcquired) || v.isActive() && v.Request.DeletionTimestamp == nil {
 		chain = append(chain, plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: v.Request, After: after, What: "close", Why: why})
 	}
 	b.Do(chain...)
 }
 
-// expire deletes a request that was to be kept for a time only.
-func (v Survey) expire(b *plan.Builder) {
-	expired, wait := recreate.Expired(v.Request, v.Now)
+func (v Survey) isActive() bool {
 	_, active := v.Request.Labels[keys.RecreateActive]
-	if expired && !active && !slices.Contains(v.Request.Finalizers, keys.RecreateUnreadyAcquired) {
-		b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: v.Request, What: "delete", Why: "ttlSecondsAfterFinished is over"})
+	return active
+}
+
+// expire deletes a completed request after its TTL. One that is still to be released waits for the pass after that.
+func (v Survey) expire(b *plan.Builder) {
+	if !v.isActive() && !controllerutil.ContainsFinalizer(v.Request, keys.RecreateUnreadyAcquired) {
+		b.Expire(v.Request, plan.TTL{Seconds: v.Request.Spec.TTLSecondsAfterFinished, Finished: v.Request.Status.CompletionTime, Now: v.Now})
 	}
-	b.Recheck(wait, "ttlSecondsAfterFinished is over")
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 )
 
@@ -128,13 +129,5 @@ func (v *Survey) overdue() string {
 
 // untilDeadline returns how long the job may still take, if there is a limit. Pauses do not stop the clock.
 func (v *Survey) untilDeadline() (left time.Duration, limited bool) {
-	deadline := v.Job.Spec.ActiveDeadlineSeconds
-	if deadline == nil {
-		return 0, false
-	}
-	start := v.Now
-	if v.Job.Status.StartTime != nil {
-		start = v.Job.Status.StartTime.Time
-	}
-	return start.Add(time.Duration(*deadline) * time.Second).Sub(v.Now), true
+	return plan.UntilDeadline(v.Job.Status.StartTime, v.Job.Spec.ActiveDeadlineSeconds, v.Now)
 }

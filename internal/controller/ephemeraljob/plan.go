@@ -1,9 +1,11 @@
 package ephemeraljob
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -18,7 +20,9 @@ func Plan(v Survey) plan.Plan {
 	case v.Job.DeletionTimestamp != nil:
 		v.release(b)
 	case isOver(v.Job):
-		v.expire(b)
+		b.Expire(v.Job, plan.TTL{
+			Seconds: cmp.Or(v.Job.Spec.TTLSecondsAfterFinished, new(int32(defaultTTLSeconds))), Finished: finishedAt(v.Job), Now: v.Now,
+		})
 	case v.problem != nil:
 		return b.Stop(v.problem)
 	case v.verdict.isOver():
@@ -41,26 +45,14 @@ func (v *Survey) summary() string {
 		v.verdict.phase, parallelism(v.Job), len(v.targets), v.waiting, v.running, v.succeeded, v.failed)
 }
 
-// release takes off the finalizer of older installations: there is nothing that could be cleaned up.
+// release removes the finalizer of older installations: nothing has to be cleaned up.
 func (v *Survey) release(b *plan.Builder) {
-	if !slices.Contains(v.Job.Finalizers, keys.EphemeralContainersCleanup) {
-		return
+	if after := v.Job.DeepCopy(); controllerutil.RemoveFinalizer(after, keys.EphemeralContainersCleanup) {
+		b.Do(plan.Action{
+			Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
+			What: "remove the finalizer", Why: "the job is deleted, and the containers stay in their Pods",
+		})
 	}
-	after := v.Job.DeepCopy()
-	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == keys.EphemeralContainersCleanup })
-	b.Do(plan.Action{
-		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
-		What: "let go", Why: "the job is deleted, and what it added stays in its Pods",
-	})
-}
-
-// expire deletes a job that is over when its time has come.
-func (v *Survey) expire(b *plan.Builder) {
-	if left := v.untilGone(); left > 0 {
-		b.Recheck(left, "ttlSecondsAfterFinished")
-		return
-	}
-	b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: v.Job, What: "delete the job", Why: "ttlSecondsAfterFinished is over"})
 }
 
 // announce writes the status of a job that is over: its event comes once, and after the fact.

@@ -290,12 +290,12 @@ func TestAJobThatIsOver(t *testing.T) {
 		plan string
 		wait time.Duration
 	}{
-		"it is kept for its time to live":                     {finished(ptr[int32](100)), "recheck in 40s ttlSecondsAfterFinished", 40 * time.Second},
-		"half an hour when nothing is said":                   {finished(nil), "recheck in 29m0s ttlSecondsAfterFinished", 29 * time.Minute},
-		"it is deleted after that":                            {finished(ptr[int32](60)), "delete shell delete the job ttlSecondsAfterFinished is over", 0},
-		"at once with no time to live":                        {finished(ptr[int32](0)), "delete shell delete the job ttlSecondsAfterFinished is over", 0},
-		"an older controller did not note when it ended":      {unfinished, "recheck in 20s ttlSecondsAfterFinished", 20 * time.Second},
-		"nothing is cleaned up when it is deleted":            {deleted, "update shell let go the job is deleted, and what it added stays in its Pods", 0},
+		"it is kept for its time to live":                     {finished(ptr[int32](100)), "recheck in 40s ttlSecondsAfterFinished 100", 40 * time.Second},
+		"half an hour when nothing is said":                   {finished(nil), "recheck in 29m0s ttlSecondsAfterFinished 1800", 29 * time.Minute},
+		"it is deleted after that":                            {finished(ptr[int32](60)), "delete shell delete ttlSecondsAfterFinished 60", 0},
+		"at once with no time to live":                        {finished(ptr[int32](0)), "delete shell delete ttlSecondsAfterFinished 0", 0},
+		"an older controller did not note when it ended":      {unfinished, "recheck in 20s ttlSecondsAfterFinished 50", 20 * time.Second},
+		"nothing is cleaned up when it is deleted":            {deleted, "update shell remove the finalizer the job is deleted, and the containers stay in their Pods", 0},
 		"and nothing at all without an old finalizer of ours": {released, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
@@ -131,27 +131,18 @@ func isOver(job *v1alpha1.EphemeralJob) bool {
 	return job.Status.Phase == v1alpha1.EphemeralJobSucceeded || job.Status.Phase == v1alpha1.EphemeralJobFailed
 }
 
-// defaultTTL is how long a job that is over is kept when nothing is said.
-const defaultTTL = 1800 * time.Second
+// defaultTTLSeconds is how long a finished job is kept where the user does not say.
+const defaultTTLSeconds = 1800
 
-// untilGone returns how long a job that is over is still kept.
-func (v *Survey) untilGone() time.Duration {
-	ttl := defaultTTL
-	if seconds := v.Job.Spec.TTLSecondsAfterFinished; seconds != nil {
-		ttl = time.Duration(*seconds) * time.Second
-	}
-	return finishedAt(v.Job).Add(ttl).Sub(v.Now)
-}
-
-// finishedAt returns when a job was over. Older controllers did not always note it.
-func finishedAt(job *v1alpha1.EphemeralJob) time.Time {
+// finishedAt returns when a job finished. Older controllers did not always write it down.
+func finishedAt(job *v1alpha1.EphemeralJob) *metav1.Time {
 	if job.Status.CompletionTime != nil {
-		return job.Status.CompletionTime.Time
+		return job.Status.CompletionTime
 	}
-	at := job.CreationTimestamp.Time
+	at := &job.CreationTimestamp
 	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.LastTransitionTime.After(at) {
-			at = c.LastTransitionTime.Time
+		if c := &job.Status.Conditions[i]; c.LastTransitionTime.After(at.Time) {
+			at = &c.LastTransitionTime
 		}
 	}
 	return at

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
@@ -30,17 +31,17 @@ type Snapshot struct {
 	Now  time.Time
 }
 
-// Survey is a Snapshot sorted once into what the plan and the status both speak of.
-type Survey struct {
+// State is a Snapshot classified once, for the plan and the status.
+type State struct {
 	Snapshot
 	// jobs are those that the list wants, by image; unwanted are all others that are not on their way out.
 	jobs     map[string]*v1beta1.ImagePullJob
 	unwanted []*v1beta1.ImagePullJob
 }
 
-// Take sorts a snapshot.
-func Take(s Snapshot) Survey {
-	v := Survey{Snapshot: s, jobs: map[string]*v1beta1.ImagePullJob{}}
+// Classify tells the jobs that are wanted from those that are not.
+func Classify(s Snapshot) State {
+	v := State{Snapshot: s, jobs: map[string]*v1beta1.ImagePullJob{}}
 	all := slices.Clone(s.Jobs)
 	slices.SortFunc(all, func(a, b *v1beta1.ImagePullJob) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -57,15 +58,15 @@ func Take(s Snapshot) Survey {
 	return v
 }
 
-// Plan decides the next step. It reads only the survey and changes nothing.
-func Plan(v Survey) plan.Plan {
+// Plan decides the next step. It reads only the state and changes nothing.
+func Plan(v State) plan.Plan {
 	b := plan.For(fmt.Sprintf("ImageListPullJob %s/%s   images %d", v.List.Namespace, v.List.Name, len(v.List.Spec.Images)))
 	switch {
 	case v.List.DeletionTimestamp != nil:
 		// The garbage collector takes the jobs along.
 		return b.Plan()
 	case v.List.Status.CompletionTime != nil:
-		v.expire(b)
+		b.Expire(v.List, plan.TTL{Seconds: v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: v.List.Status.CompletionTime, Now: v.Now})
 		return b.Plan()
 	}
 	v.label(b)
@@ -91,7 +92,7 @@ func Plan(v Survey) plan.Plan {
 }
 
 // label notes at the list what its jobs are made from.
-func (v *Survey) label(b *plan.Builder) {
+func (v *State) label(b *plan.Builder) {
 	if !v.isUnlabelled() {
 		return
 	}
@@ -108,33 +109,16 @@ func (v *Survey) label(b *plan.Builder) {
 }
 
 // isUnlabelled reports whether a list that goes on does not say what its jobs are made from now.
-func (v *Survey) isUnlabelled() bool {
+func (v *State) isUnlabelled() bool {
 	return v.List.DeletionTimestamp == nil && v.List.Status.CompletionTime == nil &&
 		v.List.Labels[appsv1.ControllerRevisionHashLabelKey] != pull.TemplateHash(&v.List.Spec.ImagePullJobTemplate)
 }
 
-// expire deletes the list once its time is up, and its jobs with it.
-func (v *Survey) expire(b *plan.Builder) {
-	ttl := v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished
-	if ttl == nil {
-		return
-	}
-	wait := v.List.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(v.Now)
-	if wait > 0 {
-		b.Recheck(wait, fmt.Sprintf("the list is deleted (ttlSecondsAfterFinished %d)", *ttl))
-		return
-	}
-	b.Do(plan.Action{
-		Verb: plan.Delete, Concern: plan.Tidy, Before: v.List, AnyVersion: true,
-		What: "delete the list", Why: fmt.Sprintf("it completed %d s ago or more", *ttl),
-	})
-}
-
-// Status judges what was seen. What was just asked for shows in the next survey.
-func Status(v Survey) v1beta1.ImageListPullJobStatus {
+// Status counts the jobs that were read. What was just asked for shows in the next pass.
+func Status(v State, _ plan.Plan, _ apply.Outcome) v1beta1.ImageListPullJobStatus {
 	s := *v.List.Status.DeepCopy()
-	if v.List.DeletionTimestamp != nil || s.CompletionTime != nil {
-		return s
+	if v.List.DeletionTimestamp != nil || s.CompletionTime != nil || v.isUnlabelled() {
+		return s // one without its label has just been written: the next pass judges what it is now
 	}
 	now := metav1.NewTime(v.Now)
 	if s.StartTime == nil {

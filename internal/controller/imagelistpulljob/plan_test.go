@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
-	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -72,7 +72,7 @@ func TestPlan(t *testing.T) {
 		"an image has two jobs":        {l, twice, "delete the job for a"},
 		"a list that says nothing yet": {unlabelled, jobs(l, "a running", "b running"), "label the list"},
 		"a list that has completed":    {ended(nil), nil, ""},
-		"its time is up":               {ended(&ttl), nil, "delete the list"},
+		"its time is up":               {ended(&ttl), nil, "delete"},
 		"a list that is being deleted": {list(func(l *v1beta1.ImageListPullJob) { l.DeletionTimestamp = &metav1.Time{} }), nil, ""},
 		"a job that is on its way out stays for nothing": {l, func() []*v1beta1.ImagePullJob {
 			out := jobs(l, "a running", "b running")
@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var does []string
-			for _, a := range Plan(Take(Snapshot{List: tc.list, Jobs: tc.jobs, Now: now})).Actions() {
+			for _, a := range Plan(Classify(Snapshot{List: tc.list, Jobs: tc.jobs, Now: now})).Actions() {
 				does = append(does, a.What)
 			}
 			if got := strings.Join(does, ", "); got != tc.does {
@@ -113,7 +113,7 @@ func TestStatus(t *testing.T) {
 		"a list that never ends, for the day": {never, jobs(never, "a succeeded", "b succeeded"), "2 0 2 2 false", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Status(Take(Snapshot{List: tc.list, Jobs: tc.jobs, Now: now}))
+			s := Status(Classify(Snapshot{List: tc.list, Jobs: tc.jobs, Now: now}), plan.Plan{}, apply.Outcome{})
 			var failed []string
 			for _, f := range s.FailedImageStatuses {
 				failed = append(failed, f.Name)
@@ -130,18 +130,17 @@ func TestStatus(t *testing.T) {
 
 // TestAListThatIsOverStaysOver: a status that arrives late, from a controller that has been replaced, must not have jobs made again.
 func TestAListThatIsOverStaysOver(t *testing.T) {
-	l := NewLoop(Config{}, observe.Reader{}, observe.Reader{})
-	if !l.Statuses.Exact {
+	if !Kind().Exact {
 		t.Error("a status is written over one that it was not judged from")
 	}
 	unlabelled := list(nil)
 	unlabelled.Labels = nil
-	v := Take(Snapshot{List: unlabelled, Now: now})
-	if diff := cmp.Diff(unlabelled.Status, l.Report(v, Plan(v), apply.Outcome{}).Status); diff != "" {
+	v := Classify(Snapshot{List: unlabelled, Now: now})
+	if diff := cmp.Diff(unlabelled.Status, Kind().Status(v, Plan(v), apply.Outcome{})); diff != "" {
 		t.Errorf("a status is judged from a list that is written in the same pass (-want +got):\n%s", diff)
 	}
-	v = Take(Snapshot{List: list(nil), Now: now})
-	if l.Report(v, Plan(v), apply.Outcome{}).Status.StartTime == nil {
+	v = Classify(Snapshot{List: list(nil), Now: now})
+	if Kind().Status(v, Plan(v), apply.Outcome{}).StartTime == nil {
 		t.Error("the status is not reported")
 	}
 }

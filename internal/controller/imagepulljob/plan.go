@@ -2,9 +2,9 @@ package imagepulljob
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -23,11 +23,12 @@ func Plan(v Survey) plan.Plan {
 	b := plan.For(summary(&v))
 	switch {
 	case v.Job.DeletionTimestamp != nil:
-		v.letGo(b)
+		v.release(b)
 		return b.Plan()
 	case v.Job.Status.CompletionTime != nil:
-		v.letGo(b)
-		v.expire(b)
+		if !v.release(b) { // it changes the job that Expire deletes
+			b.Expire(v.Job, plan.TTL{Seconds: v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: v.Job.Status.CompletionTime, Now: v.Now})
+		}
 		return b.Plan()
 	case v.problem != nil:
 		return b.Stop(v.problem)
@@ -61,34 +62,16 @@ func summary(v *Survey) string {
 	return out.String()
 }
 
-// letGo takes the finalizer off that older software put on jobs. Nothing has to be done before a job may go.
-func (v *Survey) letGo(b *plan.Builder) {
-	if !slices.Contains(v.Job.Finalizers, keys.ImagePullJobFinalizer) {
-		return
-	}
+// release removes the finalizer of older installations, and reports whether there was one. Nothing has to happen before a job may go.
+func (v *Survey) release(b *plan.Builder) bool {
 	after := v.Job.DeepCopy()
-	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == keys.ImagePullJobFinalizer })
-	b.First(plan.Action{
-		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
-		What: "take the finalizer off", Why: "no Secret depends on the job any more",
-	})
-}
-
-// expire deletes the job once its time is up.
-func (v *Survey) expire(b *plan.Builder) {
-	ttl := v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished
-	if ttl == nil {
-		return
-	}
-	wait := v.Job.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(v.Now)
-	if wait > 0 {
-		b.Recheck(wait, fmt.Sprintf("the job is deleted (ttlSecondsAfterFinished %d)", *ttl))
-		return
+	if !controllerutil.RemoveFinalizer(after, keys.ImagePullJobFinalizer) {
+		return false
 	}
 	b.Do(plan.Action{
-		Verb: plan.Delete, Concern: plan.Tidy, Before: v.Job, AnyVersion: true,
-		What: "delete the job", Why: fmt.Sprintf("it completed %d s ago or more", *ttl),
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after, What: "remove the finalizer", Why: "no Secret depends on the job any more",
 	})
+	return true
 }
 
 func (v *Survey) copySecrets(b *plan.Builder) {
@@ -180,8 +163,8 @@ func (v *Survey) tellOfSilence(b *plan.Builder) {
 
 // recheck asks for the next look that no event brings about.
 func (v *Survey) recheck(b *plan.Builder) {
-	if deadline := v.deadline(); !deadline.IsZero() {
-		b.Recheck(deadline.Sub(v.Now), fmt.Sprintf("activeDeadlineSeconds is %d", *v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
+	if left, limited := v.untilDeadline(); limited {
+		b.Recheck(left, fmt.Sprintf("activeDeadlineSeconds is %d", *v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
 	}
 	unfinished := false
 	for _, n := range v.nodes {

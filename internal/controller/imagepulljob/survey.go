@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
@@ -248,27 +249,18 @@ func (v *Survey) count() counts {
 	return c
 }
 
-// start returns when the job was first looked after.
-func (v *Survey) start() time.Time {
-	if v.Job.Status.StartTime != nil {
-		return v.Job.Status.StartTime.Time
+// untilDeadline returns how long the job may still take, if there is a limit.
+func (v *Survey) untilDeadline() (left time.Duration, limited bool) {
+	if pull.Repeats(v.Job) {
+		return 0, false
 	}
-	return v.Now
-}
-
-// deadline returns when the job has to be over; zero for never.
-func (v *Survey) deadline() time.Time {
-	seconds := v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds
-	if seconds == nil || pull.Repeats(v.Job) {
-		return time.Time{}
-	}
-	return v.start().Add(time.Duration(*seconds) * time.Second)
+	return plan.UntilDeadline(v.Job.Status.StartTime, v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds, v.Now)
 }
 
 // isOverdue reports whether the job did not get done in time.
 func (v *Survey) isOverdue() bool {
-	deadline := v.deadline()
-	return !deadline.IsZero() && !deadline.After(v.Now) && !v.allAnswered()
+	left, limited := v.untilDeadline()
+	return limited && left <= 0 && !v.allAnswered()
 }
 
 // allAnswered reports whether every node has the image or has given up, and no more nodes are to be expected: a job that names nodes or Pods waits

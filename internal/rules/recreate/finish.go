@@ -114,15 +114,6 @@ func failed(states []v1beta1.ContainerRecreateRequestContainerRecreateState) str
 	return ""
 }
 
-// Expired reports whether a request that has ended is to be deleted; wait is the time until it is, zero for never.
-func Expired(r *v1beta1.ContainerRecreateRequest, now time.Time) (expired bool, wait time.Duration) {
-	if !IsCompleted(r) || r.Status.CompletionTime == nil || r.Spec.TTLSecondsAfterFinished == nil {
-		return false, 0
-	}
-	wait = r.Status.CompletionTime.Add(time.Duration(*r.Spec.TTLSecondsAfterFinished) * time.Second).Sub(now)
-	return wait <= 0, max(0, wait)
-}
-
 func isFinal(p v1beta1.ContainerRecreateRequestPhase) bool {
 	return p == v1beta1.ContainerRecreateRequestSucceeded || p == v1beta1.ContainerRecreateRequestFailed
 }

@@ -89,32 +89,6 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-func TestExpired(t *testing.T) {
-	ttl := int32(5)
-	cases := map[string]struct {
-		ttl     *int32
-		age     time.Duration
-		expired bool
-		wait    time.Duration
-	}{
-		"kept for ever":  {nil, time.Hour, false, 0},
-		"kept for a bit": {&ttl, 2 * time.Second, false, 3 * time.Second},
-		"too old":        {&ttl, 5 * time.Second, true, 0},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			r := &v1beta1.ContainerRecreateRequest{Spec: v1beta1.ContainerRecreateRequestSpec{TTLSecondsAfterFinished: tc.ttl}}
-			if expired, wait := Expired(r, noon()); expired || wait != 0 {
-				t.Errorf("a request under way: %v, %s", expired, wait)
-			}
-			r.Status.Phase, r.Status.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &metav1.Time{Time: noon().Add(-tc.age)}
-			if expired, wait := Expired(r, noon()); expired != tc.expired || wait != tc.wait {
-				t.Errorf("Expired() = %v, %s, want %v, %s", expired, wait, tc.expired, tc.wait)
-			}
-		})
-	}
-}
-
 func TestGraceBeginsOnce(t *testing.T) {
 	period := int64(5)
 	r := asked(strategyOf{UnreadyGracePeriodSeconds: &period}, nil, "a")

@@ -1,13 +1,17 @@
 package promises
 
 import (
+	"cmp"
 	"context"
+	"reflect"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
@@ -25,6 +29,36 @@ func (p *Process) Hear(e simulate.Event, queue *simulate.Queue) {
 	for _, ear := range p.Ears {
 		ear(e, queue)
 	}
+}
+
+// Runtime is what a kind runs with over the connection.
+func (c Connection) Runtime() loop.Runtime {
+	return loop.Runtime{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}
+}
+
+// Start starts the controller of a kind, with all events that it watches in a manager.
+func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Connection) *Process {
+	if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok && k.Indexes != nil {
+		if err := k.Indexes(context.Background(), indexer); err != nil {
+			panic(err)
+		}
+	}
+	l := loop.New(k, r, c.Cached, c.Live)
+	l.Glances = c.Between
+	events, err := k.Events(l, c.Cached)
+	if err != nil {
+		panic(err)
+	}
+	p := &Process{Reconciler: l}
+	for _, watch := range events {
+		hear := On(watch.Handler)
+		p.Ears = append(p.Ears, func(e simulate.Event, queue *simulate.Queue) {
+			if of := cmp.Or(e.New, e.Old); reflect.TypeOf(watch.Object) == reflect.TypeOf(of) {
+				hear(e, queue)
+			}
+		})
+	}
+	return p
 }
 
 // On hears what happens to objects of a type.

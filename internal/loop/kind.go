@@ -1,0 +1,187 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// Kind says how owners of the type O are reconciled. S is all that a pass knows of one, T the type of its status. Only Name, Read and Plan have to be
+// set.
+type Kind[O plan.Object, S, T any] struct {
+	// Name is the controller's, in metrics and logs.
+	Name string
+	// Source is the component that its events come from; Name and "-controller" if empty.
+	Source string
+	// Indexes adds the indexes that Read and Watches use to those that every cache has (observe.AddIndexes).
+	Indexes func(context.Context, client.FieldIndexer) error
+
+	// Concerns reports whether an owner that was created, before is nil then, or that changed needs a pass. Without it each does.
+	Concerns func(before, after O) bool
+	// Owns are types of objects that owners control. Their events ask for a pass over the owner.
+	Owns []client.Object
+	// Watches returns the other events that ask for passes. It is given a cache to look owners up in.
+	Watches func(cached observe.Reader) []Watch
+
+	// Read makes every read of a pass, and classifies what it found.
+	Read func(context.Context, Reads, O) (S, error)
+	// Plan decides the next step. It must be pure.
+	Plan func(S) plan.Plan
+	// Status returns the status that the owner should have; nil for a kind whose status this controller does not write. It must be pure.
+	Status func(S, plan.Plan, apply.Outcome) T
+	// Remember keeps in memory what no object tells, such as when a write was last refused. Forget drops what is kept of an owner that is gone.
+	Remember func(S, apply.Outcome)
+	Forget   func(types.UID)
+	// Deleted decides what is written when there is no owner of a name; the object returned stands for the owner.
+	Deleted func(context.Context, Reads, types.NamespacedName) (plan.Object, plan.Plan, error)
+
+	// Exact, Final and StatusesPerSecond say when the status is written: see apply.Statuses.
+	Exact             bool
+	Final             func(O) bool
+	StatusesPerSecond int
+	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
+	MinInterval func(S) time.Duration
+	// Meanwhile decides what can't wait until a pass is over that creates many objects: see Loop.Meanwhile.
+	Meanwhile func(S) plan.Plan
+}
+
+// Controllers is a Kind of any owners.
+type Controllers interface {
+	EventSource() string
+	AddTo(manager.Manager, Runtime) error
+}
+
+// Reads is what a pass reads with.
+type Reads struct {
+	// Reader is the cache, or the API server where the cache can't be trusted.
+	observe.Reader
+	// Live reads around the cache. Tracked does the same, and has the next pass wait for a cache that is as new as what was read.
+	Live, Tracked client.Reader
+	Now           time.Time
+	// Taken are the names that the owner could not create objects of, because objects of others have them.
+	Taken []string
+}
+
+// Runtime is what a controller runs with.
+type Runtime struct {
+	Executor *apply.Executor
+	// Live reads around the cache.
+	Live client.Reader
+	// Workers is the number of owners reconciled at the same time.
+	Workers int
+	Now     func() time.Time
+}
+
+// EventSource is the component that the controller's events come from.
+func (k Kind[O, S, T]) EventSource() string {
+	if k.Source != "" {
+		return k.Source
+	}
+	return k.Name + "-controller"
+}
+
+// New returns the reconcile of a kind over a cache and the API server itself.
+func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live observe.Reader) *Loop[O, S] {
+	statuses := apply.NewStatuses(r.Executor, r.Now)
+	if k.StatusesPerSecond > 0 {
+		statuses = apply.NewCrowdedStatuses(r.Executor, r.Now, k.StatusesPerSecond)
+	}
+	statuses.Exact = k.Exact
+	if k.Final != nil {
+		statuses.Final = func(owner plan.Object) bool { return k.Final(owner.(O)) }
+	}
+	l := &Loop[O, S]{
+		New: newObject[O], Cache: cached, Live: live, Plan: k.Plan, Remember: k.Remember, Meanwhile: k.Meanwhile, Apart: k.MinInterval, Now: r.Now,
+		Executor: r.Executor, Statuses: statuses, forget: k.Forget,
+	}
+	reads := func(reader observe.Reader, owner types.UID) Reads {
+		return Reads{
+			Reader: reader, Live: r.Live, Tracked: r.Executor.Consistency.LookingLive(owner, live.Reader, r.Executor.Scheme),
+			Now: r.Now(), Taken: r.Executor.Taken(owner),
+		}
+	}
+	l.Observe = func(ctx context.Context, reader observe.Reader, owner O) (S, error) {
+		return k.Read(ctx, reads(reader, owner.GetUID()), owner)
+	}
+	if k.Status != nil {
+		l.status = func(seen S, p plan.Plan, done apply.Outcome) any { return k.Status(seen, p, done) }
+	}
+	if k.Deleted != nil {
+		l.deleted = func(ctx context.Context, name types.NamespacedName) (plan.Object, plan.Plan, error) {
+			return k.Deleted(ctx, reads(cached, ""), name)
+		}
+	}
+	return l
+}
+
+// AddTo adds the indexes and the controller of a kind to a manager.
+func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
+	if k.Indexes != nil {
+		if err := k.Indexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
+	cached := observe.Reader{Reader: mgr.GetCache(), Indexed: true}
+	l := New(k, r, cached, observe.Reader{Reader: r.Live})
+	ctl, err := controller.New(k.Name, mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: r.Workers})
+	if err != nil {
+		return fmt.Errorf("making the controller %s: %w", k.Name, err)
+	}
+	events, err := k.Events(l, cached)
+	if err != nil {
+		return err
+	}
+	var deferred []source.Source
+	for _, watch := range events {
+		switch from := source.Kind(mgr.GetCache(), watch.Object, watch.Handler); {
+		case watch.Deferred:
+			deferred = append(deferred, from)
+		default:
+			err = errors.Join(err, ctl.Watch(from))
+		}
+	}
+	if len(deferred) > 0 {
+		err = errors.Join(err, ctl.Watch(afterFirst(mgr.GetCache(), newObject[O](), deferred)))
+	}
+	if err != nil {
+		return fmt.Errorf("watching for the controller %s: %w", k.Name, err)
+	}
+	return nil
+}
+
+// Events returns all events that ask for passes, those of the owners first.
+func (k Kind[O, S, T]) Events(l *Loop[O, S], cached observe.Reader) ([]Watch, error) {
+	owner := newObject[O]()
+	out := []Watch{owners(owner, k.Concerns, l.Forget)}
+	if len(k.Owns) > 0 {
+		gvk, err := apiutil.GVKForObject(owner, l.Executor.Scheme)
+		if err != nil {
+			return nil, fmt.Errorf("finding the kind of %T: %w", owner, err)
+		}
+		for _, object := range k.Owns {
+			out = append(out, Owned(object, gvk.GroupKind()))
+		}
+	}
+	if k.Watches != nil {
+		out = append(out, k.Watches(cached)...)
+	}
+	return out, nil
+}
+
+// newObject returns an empty object of a type.
+func newObject[O plan.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
+}

@@ -1,0 +1,125 @@
+package loop
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Watch is a type of objects whose events ask for passes.
+type Watch struct {
+	Object  client.Object
+	Handler handler.EventHandler
+	// Deferred begins to watch when the first owner is seen: for objects of which a cluster has many, while it may have no owners.
+	Deferred bool
+}
+
+// Affected asks for passes over the owners that a change concerns. Before is nil for an object that was created, after for one that is gone.
+func Affected[T client.Object](object T, find func(ctx context.Context, before, after T) ([]types.NamespacedName, error)) Watch {
+	enqueue := func(ctx context.Context, before, after client.Object, q Queue) {
+		owners, err := find(ctx, typed[T](before), typed[T](after))
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Finding the owners that a change concerns")
+			return
+		}
+		for _, owner := range owners {
+			q.AddAfter(reconcile.Request{NamespacedName: owner}, gather)
+		}
+	}
+	return Watch{Object: object, Handler: handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) { enqueue(ctx, nil, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) { enqueue(ctx, e.ObjectOld, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) { enqueue(ctx, e.Object, nil, q) },
+	}}
+}
+
+// Owned asks for a pass over the owner of a kind that controls an object, or did before the change.
+func Owned(object client.Object, owner schema.GroupKind) Watch {
+	return Affected(object, func(_ context.Context, before, after client.Object) (out []types.NamespacedName, _ error) {
+		if isResync(before, after) {
+			return nil, nil
+		}
+		for _, version := range []client.Object{before, after} {
+			if version != nil {
+				if key, ok := ownerKey(version, owner); ok {
+					out = append(out, key)
+				}
+			}
+		}
+		return out, nil // the queue adds what comes twice only once
+	})
+}
+
+// Named asks for passes over the owners whose names follow from that of an object. Those that do not exist cost nothing.
+func Named[T client.Object](object T, owners func(T) []string) Watch {
+	return Affected(client.Object(object), func(_ context.Context, before, after client.Object) (out []types.NamespacedName, _ error) {
+		if isResync(before, after) {
+			return nil, nil
+		}
+		now := after
+		if now == nil {
+			now = before
+		}
+		for _, name := range owners(now.(T)) {
+			out = append(out, types.NamespacedName{Namespace: now.GetNamespace(), Name: name})
+		}
+		return out, nil
+	})
+}
+
+// isResync reports whether an update is none.
+func isResync(before, after client.Object) bool {
+	return before != nil && after != nil && before.GetResourceVersion() == after.GetResourceVersion()
+}
+
+// owners asks for a pass whenever an owner changes, at once when its spec has, and calls forget when it is gone.
+func owners[O client.Object](owner O, concerns func(before, after O) bool, forget func(types.UID)) Watch {
+	events := OwnerEvents[O](forget)
+	concerned := func(before, after client.Object) bool {
+		return concerns == nil || concerns(typed[O](before), typed[O](after))
+	}
+	return Watch{Object: owner, Handler: handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
+			if concerned(nil, e.Object) {
+				events.Create(ctx, event.TypedCreateEvent[O]{Object: e.Object.(O)}, q)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			if concerned(e.ObjectOld, e.ObjectNew) {
+				events.Update(ctx, event.TypedUpdateEvent[O]{ObjectOld: e.ObjectOld.(O), ObjectNew: e.ObjectNew.(O)}, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ Queue) { forget(e.Object.GetUID()) },
+	}}
+}
+
+// afterFirst starts sources when the first object of a type is seen.
+func afterFirst(in cache.Cache, object client.Object, deferred []source.Source) source.Source {
+	return source.Func(func(ctx context.Context, q Queue) error {
+		var once sync.Once
+		return source.Kind(in, object, handler.EventHandler(handler.Funcs{
+			CreateFunc: func(context.Context, event.CreateEvent, Queue) {
+				once.Do(func() {
+					for _, s := range deferred {
+						_ = s.Start(ctx, q) // that of a cache returns at once, and tries until it can
+					}
+				})
+			},
+		})).Start(ctx, q)
+	})
+}
+
+// typed returns an object as its type, and for none the nil of that type.
+func typed[T client.Object](object client.Object) T {
+	t, _ := object.(T)
+	return t
+}
