@@ -51,8 +51,8 @@ func newBench(t *testing.T) *bench {
 	b := &bench{cluster: cluster, owner: owner.(*v1beta1.CloneSet), events: record.NewFakeRecorder(100), seen: "1"}
 	b.Executor = &Executor{Config: Config{
 		Writer: &watchedWriter{Writer: cluster.Connect("controller", rand.New(rand.NewSource(1))), bench: b},
-		Scheme: scheme, Events: NewEvents(b.events), Parallel: 1,
-		Consistency: NewConsistency(func(context.Context, schema.GroupVersionKind) (string, error) { return b.seen, nil }, cluster.Now),
+		Scheme: scheme, Events: b.events, Parallel: 1, Now: cluster.Now,
+		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return b.seen, nil },
 	}}
 	return b
 }

@@ -64,7 +64,7 @@ func TestHoldsAreToldOnce(t *testing.T) {
 		{},
 		{limited},
 	} {
-		b.Events.Held(b.owner, plan.Plan{Holds: holds})
+		b.EmitHolds(b.owner, plan.Plan{Holds: holds})
 		got = append(got, b.emitted())
 	}
 	want := [][]string{{"Warning ScaleUpLimited limit 3"}, nil, {"Warning ScaleUpLimited limit 2"}, nil, {"Warning ScaleUpLimited limit 3"}}

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
@@ -25,10 +24,13 @@ const writeTimeout = 30 * time.Second
 
 // Config is what an Executor works with.
 type Config struct {
-	Writer      Writer
-	Scheme      *runtime.Scheme
-	Consistency *Consistency
-	Events      *Events
+	Writer Writer
+	Scheme *runtime.Scheme
+	// Seen tells how far the caches have come that plans are made from.
+	Seen Seen
+	Now  func() time.Time
+	// Events is where events go.
+	Events record.EventRecorder
 	// Parallel is the number of writes under way at the same time for one owner.
 	Parallel int
 	// Guard is asked before Pods are taken out of service; nil where nobody is.
@@ -38,9 +40,7 @@ type Config struct {
 // Executor carries plans out.
 type Executor struct {
 	Config
-	taken   takenNames
-	paces   paces
-	refused refusals
+	owners PerOwner[memory]
 }
 
 // Result is what became of an action.
@@ -111,7 +111,7 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 		return append(e.runAll(ctx, owner, others), e.runCreates(ctx, owner, creates)...)
 	}
 	var results, created []Result
-	var running Crew
+	var running Group
 	running.Go(func() { results = e.runAll(ctx, owner, others) })
 	running.Go(func() { created = e.runCreates(ctx, owner, creates) })
 	running.Wait()
@@ -123,42 +123,36 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates plan.Stage) []Result {
 	var results []Result
 	for len(creates) > 0 {
-		pace := e.paces.of(owner.GetUID())
-		size := min(pace, len(creates))
-		batch := e.runAll(ctx, owner, creates[:size])
-		results = append(results, batch...)
+		batch := 1
+		e.owners.Do(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
+		size := min(batch, len(creates))
+		tried := e.runAll(ctx, owner, creates[:size])
+		results = append(results, tried...)
 		creates = creates[size:]
-		for _, r := range batch {
-			if r.Err != nil {
-				e.paces.Delete(owner.GetUID())
-				return results
+		failed := slices.ContainsFunc(tried, func(r Result) bool { return r.Err != nil })
+		e.owners.Do(owner.GetUID(), func(m *memory) {
+			switch {
+			case failed:
+				m.batch = 1
+			case size == batch:
+				m.batch = min(2*batch, maxBatch)
 			}
-		}
-		if size == pace {
-			e.paces.Store(owner.GetUID(), min(2*pace, maxPace))
+		})
+		if failed {
+			break
 		}
 	}
 	return results
 }
 
-// maxPace is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep others
+// maxBatch is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep others
 // waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
-const maxPace = 32
-
-// paces are how many creates of each owner are tried at once.
-type paces struct{ sync.Map }
-
-func (p *paces) of(owner types.UID) int {
-	if pace, ok := p.Load(owner); ok {
-		return pace.(int)
-	}
-	return 1
-}
+const maxBatch = 32
 
 // runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
 func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
 	perChain := make([][]Result, len(chains))
-	var running Crew
+	var running Group
 	slots := make(chan struct{}, max(1, e.Parallel))
 	for i, chain := range chains {
 		if e.Parallel <= 1 {
@@ -187,7 +181,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	}
 	versions := map[types.UID]string{}
 	for _, action := range chain {
-		if e.refused.stands(owner.GetUID(), action, e.Consistency.now()) {
+		backsOff := false
+		e.owners.Do(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
+		if backsOff {
 			break
 		}
 		condition := precondition{}
@@ -204,15 +200,17 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 		if err != nil {
 			err = fmt.Errorf("%s: %w", describe(action), err)
 			if isAmbiguous(err) {
-				e.Consistency.Doubt(owner.GetUID())
+				e.noteUnknown(owner.GetUID())
 			}
 			err = budgetIsWaiting(err)
 		} else if object != nil {
 			versions[object.GetUID()] = object.GetResourceVersion()
 		}
 		countWrite(action, err)
-		if !e.refused.note(owner.GetUID(), action, err, e.Consistency.now()) {
-			e.Events.after(owner, action, err)
+		again := false
+		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
+		if !again {
+			e.emit(owner, action, err)
 		}
 		results = append(results, Result{Action: action, Object: object, Err: err})
 		if err != nil {
@@ -240,146 +238,29 @@ func isAmbiguous(err error) bool {
 		apierrors.IsUnexpectedServerError(err) || utilnet.IsConnectionReset(err) || status.Status().Code >= 500
 }
 
-func (e *Executor) write(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) (plan.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	switch a.Verb {
-	case plan.Create:
-		return e.create(ctx, owner, a)
-	case plan.Delete:
-		return nil, e.delete(ctx, owner, a, condition)
-	case plan.Update:
-		return e.patch(ctx, owner, a, main, condition)
-	case plan.Resize:
-		return e.patch(ctx, owner, a, resize, condition)
-	case plan.AddContainers:
-		object, err := e.patch(ctx, owner, a, ephemeral, condition)
-		return object, goneIsConflict(a.Object().GetName(), err)
-	case plan.UpdateStatus:
-		return e.updateStatus(ctx, owner, a, condition)
-	default:
-		return nil, fmt.Errorf("unknown verb %q", a.Verb)
-	}
+// Group is goroutines that are waited for. When one panics, Wait does, in the goroutine of the pass: the controller recovers it there, and only this
+// pass fails.
+type Group struct {
+	sync.WaitGroup
+	panicked atomic.Pointer[any]
 }
 
-// create makes an object. One of that name that the owner already controls is the one that an earlier try made without our knowledge.
-func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action) (plan.Object, error) {
-	object := copyOf(a.After)
-	err := e.Writer.Create(ctx, object)
-	if apierrors.IsAlreadyExists(err) {
-		existing := named(a.After)
-		if readErr := e.Writer.Read(ctx, existing); readErr != nil {
-			return nil, errors.Join(err, fmt.Errorf("reading what has the name: %w", readErr))
-		}
-		if existing.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(existing, owner) {
-			e.taken.add(owner.GetUID(), object.GetName())
-			return nil, err
-		}
-		object, err = existing, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return object, e.wrote(owner, object)
-}
-
-func (e *Executor) delete(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) error {
-	conditions := metav1.Preconditions{UID: &condition.uid}
-	if condition.resourceVersion != "" {
-		conditions.ResourceVersion = &condition.resourceVersion
-	}
-	version, err := e.Writer.Delete(ctx, a.Before, conditions)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return e.note(owner, a.Before, version)
-}
-
-func (e *Executor) patch(ctx context.Context, owner plan.Object, a plan.Action, p part, condition precondition) (plan.Object, error) {
-	object := named(a.After)
-	if patch, ok, err := guarded(a); err != nil {
-		return nil, err
-	} else if ok {
-		if err := e.Writer.Patch(ctx, object, string(p), types.JSONPatchType, patch); err != nil {
-			return nil, refusedIsConflict(object.GetName(), err)
-		}
-		return object, e.wrote(owner, object)
-	}
-	patchType, patch, err := diff(a.Before, a.After, p, condition)
-	if err != nil || patch == nil {
-		return nil, err
-	}
-	if err := e.Writer.Patch(ctx, object, string(p), patchType, patch); err != nil {
-		return nil, err
-	}
-	return object, e.wrote(owner, object)
-}
-
-// updateStatus patches the status, with labels and annotations. Should a server not take those along, they get a write of their own.
-func (e *Executor) updateStatus(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) (plan.Object, error) {
-	object, err := e.patch(ctx, owner, a, status, condition)
-	if err != nil || object == nil || !lacksMetadata(object, a.Before, a.After) {
-		return object, err
-	}
-	rest := a
-	rest.Before = copyOf(a.After)
-	rest.Before.SetLabels(a.Before.GetLabels())
-	rest.Before.SetAnnotations(a.Before.GetAnnotations())
-	rest.Before.SetFinalizers(a.Before.GetFinalizers())
-	return e.patch(ctx, owner, rest, main, precondition{uid: condition.uid, resourceVersion: object.GetResourceVersion()})
-}
-
-// lacksMetadata reports whether metadata that the plan changes did not arrive.
-func lacksMetadata(stored, before, after plan.Object) bool {
-	if _, isPod := stored.(*corev1.Pod); !isPod {
-		return false
-	}
-	arrived := func(was, want, is map[string]string) bool {
-		for key, value := range want {
-			if was[key] != value && is[key] != value {
-				return false
+// Go runs a function in a goroutine of its own.
+func (g *Group) Go(run func()) {
+	g.WaitGroup.Go(func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				g.panicked.Store(&cause)
 			}
-		}
-		for key := range was {
-			if _, kept := want[key]; !kept {
-				if _, still := is[key]; still {
-					return false
-				}
-			}
-		}
-		return true
+		}()
+		run()
+	})
+}
+
+// Wait returns when all of them have, and panics if one has.
+func (g *Group) Wait() {
+	g.WaitGroup.Wait()
+	if cause := g.panicked.Load(); cause != nil {
+		panic(*cause)
 	}
-	return !arrived(before.GetLabels(), after.GetLabels(), stored.GetLabels()) ||
-		!arrived(before.GetAnnotations(), after.GetAnnotations(), stored.GetAnnotations()) ||
-		(!equality.Semantic.DeepEqual(before.GetFinalizers(), after.GetFinalizers()) &&
-			!equality.Semantic.DeepEqual(after.GetFinalizers(), stored.GetFinalizers()))
-}
-
-func (e *Executor) wrote(owner, object plan.Object) error {
-	return e.note(owner, object, object.GetResourceVersion())
-}
-
-func (e *Executor) note(owner, object plan.Object, version string) error {
-	kind, err := apiutil.GVKForObject(object, e.Scheme)
-	if err != nil {
-		return fmt.Errorf("finding the kind of %T: %w", object, err)
-	}
-	e.Consistency.Wrote(owner.GetUID(), kind, version)
-	return nil
-}
-
-// named returns an object with nothing but the name of another one, to take the server's answer: what an answer leaves out would stay in an
-// object that is filled already.
-func named(object plan.Object) plan.Object {
-	empty := reflect.New(reflect.TypeOf(object).Elem()).Interface().(plan.Object)
-	empty.SetNamespace(object.GetNamespace())
-	empty.SetName(object.GetName())
-	return empty
-}
-
-func copyOf(object plan.Object) plan.Object {
-	return object.DeepCopyObject().(plan.Object)
 }

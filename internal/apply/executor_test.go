@@ -115,7 +115,7 @@ func TestRunStops(t *testing.T) {
 func TestRunMeetsOthers(t *testing.T) {
 	type result struct {
 		Failed, Conflict bool
-		Sight            Sight
+		Freshness        Freshness
 		Taken            []string
 	}
 	cases := map[string]struct {
@@ -129,7 +129,7 @@ func TestRunMeetsOthers(t *testing.T) {
 				simulate.Update(b.cluster, "kubelet", p, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 				return plan.Chain{{Verb: plan.Delete, Before: p}}
 			},
-			want: result{Conflict: true, Sight: Cached},
+			want: result{Conflict: true, Freshness: Fresh},
 		},
 		"a write that is right for any version goes through": {
 			prepare: func(t *testing.T, b *bench) plan.Chain {
@@ -137,7 +137,7 @@ func TestRunMeetsOthers(t *testing.T) {
 				simulate.Update(b.cluster, "kubelet", p, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 				return plan.Chain{{Verb: plan.Delete, Before: p, AnyVersion: true}}
 			},
-			want: result{Sight: Wait},
+			want: result{Freshness: Stale},
 		},
 		"another object under the same name is left alone whatever the version": {
 			prepare: func(t *testing.T, b *bench) plan.Chain {
@@ -146,7 +146,7 @@ func TestRunMeetsOthers(t *testing.T) {
 				b.stored(t, "a")
 				return plan.Chain{{Verb: plan.Delete, Before: p, AnyVersion: true}}
 			},
-			want: result{Conflict: true, Sight: Cached},
+			want: result{Conflict: true, Freshness: Fresh},
 		},
 		"what is gone already need not be deleted": {
 			prepare: func(t *testing.T, b *bench) plan.Chain {
@@ -154,14 +154,14 @@ func TestRunMeetsOthers(t *testing.T) {
 				b.cluster.Delete("user", p)
 				return plan.Chain{{Verb: plan.Delete, Before: p}}
 			},
-			want: result{Sight: Cached},
+			want: result{Freshness: Fresh},
 		},
 		"an object of ours that is there already is what was wanted": {
 			prepare: func(t *testing.T, b *bench) plan.Chain {
 				b.stored(t, "a")
 				return create(b.pod("a"))
 			},
-			want: result{Sight: Wait},
+			want: result{Freshness: Stale},
 		},
 		"an object of others that is there already is a failure, and its name is remembered": {
 			prepare: func(t *testing.T, b *bench) plan.Chain {
@@ -172,24 +172,24 @@ func TestRunMeetsOthers(t *testing.T) {
 				}
 				return create(b.pod("a"))
 			},
-			want: result{Failed: true, Sight: Cached, Taken: []string{"a"}},
+			want: result{Failed: true, Freshness: Fresh, Taken: []string{"a"}},
 		},
 		"a write without an answer may have happened: the next look has to be live": {
 			prepare: func(_ *testing.T, b *bench) plan.Chain { return create(b.pod("a")) },
 			before:  func(string) error { return errors.New("connection reset by peer") },
-			want:    result{Failed: true, Sight: Live},
+			want:    result{Failed: true, Freshness: Unknown},
 		},
 		"so may one that took too long": {
 			prepare: func(_ *testing.T, b *bench) plan.Chain { return create(b.pod("a")) },
 			before:  func(string) error { return apierrors.NewTimeoutError("too long", 0) },
-			want:    result{Failed: true, Sight: Live},
+			want:    result{Failed: true, Freshness: Unknown},
 		},
 		"one that was refused has not": {
 			prepare: func(_ *testing.T, b *bench) plan.Chain { return create(b.pod("a")) },
 			before: func(string) error {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("exceeded quota"))
 			},
-			want: result{Failed: true, Sight: Cached},
+			want: result{Failed: true, Freshness: Fresh},
 		},
 	}
 	for name, tc := range cases {
@@ -198,11 +198,11 @@ func TestRunMeetsOthers(t *testing.T) {
 			chain := tc.prepare(t, b)
 			b.before = tc.before
 			done := b.run(t, plan.Stage{chain})
-			sight, err := b.Consistency.Sight(t.Context(), b.owner)
+			fresh, err := b.Freshness(t.Context(), b.owner)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := result{Failed: done.Err() != nil, Conflict: done.Conflict(), Sight: sight, Taken: b.Taken(b.owner.UID)}
+			got := result{Failed: done.Err() != nil, Conflict: done.Conflict(), Freshness: fresh, Taken: b.TakenNames(b.owner.UID)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\nerror: %v", diff, done.Err())
 			}

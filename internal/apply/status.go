@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,33 +24,34 @@ const (
 
 // Statuses writes the status of owners, no more often than anybody can read it.
 type Statuses struct {
-	// Exact writes a status only over the version of the owner that it was judged from. That is for a status that decides what is done next,
-	// such as that a job is over: a write that arrives late must not take it back.
+	// Exact writes a status only over the version of the owner that it was computed from. That is for a status that decides what is done next, such
+	// as that a job is over: a write that arrives late must not take it back.
 	Exact bool
-	// Final, if there is one, reports whether an owner's status says that it has come where it was to go. People and tools wait for just that, so
-	// such a status is not kept back. As those before are, there can be no more of it than of them.
+	// Final, if there is one, reports whether an owner's status says that it has reached its goal. People and tools wait for just that, so such a
+	// status is not delayed. As those before are, there can be no more of it than of them.
 	Final func(plan.Object) bool
-	// crowd, if there is one, keeps the owners' statuses together within a rate.
-	crowd    *crowd
+	// turns, if there are any, keep the owners' statuses together within a rate.
+	turns    *turns
 	executor *Executor
-	now      func() time.Time
-	mu       sync.Mutex
-	// full is, for each owner, when it will have its whole burst again.
-	full map[types.UID]time.Time
+}
+
+// statusMemory is what is remembered of the status of one owner.
+type statusMemory struct {
+	limiter *rate.Limiter
+	turn    turn
+	// final is the generation of the last final status that did not wait for its turn; isFinal that there was one.
+	final   int64
+	isFinal bool
 }
 
 // NewStatuses returns Statuses that write through the executor.
-func NewStatuses(e *Executor, now func() time.Time) *Statuses {
-	return &Statuses{executor: e, now: now, full: map[types.UID]time.Time{}}
-}
+func NewStatuses(e *Executor) *Statuses { return &Statuses{executor: e} }
 
-// NewCrowdedStatuses returns Statuses for owners of which many may change at once. While they change faster than rate of them a second, no more than
-// that are written, each with what is true by then. Not kept back are statuses that speak of a newer spec, nor the first final one of each spec:
-// other than those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
-func NewCrowdedStatuses(e *Executor, now func() time.Time, rate int) *Statuses {
-	s := NewStatuses(e, now)
-	s.crowd = newCrowd(rate)
-	return s
+// NewLimitedStatuses returns Statuses for owners of which many may change at once. While they change faster than perSecond, no more than that are
+// written, each with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each spec: other than
+// those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
+func NewLimitedStatuses(e *Executor, perSecond int) *Statuses {
+	return &Statuses{executor: e, turns: newTurns(perSecond)}
 }
 
 // Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
@@ -61,7 +62,7 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 		return 0, err
 	}
 	if content == nil {
-		s.leave(before.GetUID())
+		s.executor.owners.Do(before.GetUID(), func(m *memory) { m.status.turn = turn{} })
 		return 0, nil
 	}
 	if wait := s.wait(after, string(content), urgent); wait > 0 {
@@ -71,9 +72,9 @@ func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait t
 	if s.Exact {
 		version = before.GetResourceVersion()
 	}
-	encoded, err := json.Marshal(statusPatch(before, content).on(version))
+	encoded, err := statusPatch(before, content, version)
 	if err != nil {
-		return 0, fmt.Errorf("encoding the status of %s: %w", before.GetName(), err)
+		return 0, err
 	}
 	object := named(after)
 	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, encoded)
@@ -98,30 +99,18 @@ func (s *Statuses) isReplaced(ctx context.Context, owner plan.Object) bool {
 	return apierrors.IsNotFound(err) || (err == nil && now.GetUID() != owner.GetUID())
 }
 
-// operation is one operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
-type operations []operation
-
-// on returns the patch such that it goes for one version of the object only, and for any where version is empty.
-func (o operations) on(version string) operations {
-	if version == "" {
-		return o
+// statusPatch returns the JSON patch that makes this the status, of one version of the object only, or of any where version is empty. It tests the
+// UID, which the API server ignores in any other patch of a custom resource's status.
+func statusPatch(before plan.Object, content json.RawMessage, version string) ([]byte, error) {
+	patch := []operation{{"test", "/metadata/uid", before.GetUID()}, {"add", "/status", content}}
+	if version != "" {
+		patch = append(patch, operation{"replace", "/metadata/resourceVersion", version})
 	}
-	return append(o, operation{Op: "replace", Path: "/metadata/resourceVersion", Value: version})
-}
-
-// statusPatch returns the JSON patch that makes this the status. It tests the UID, which the API server ignores in any other patch of a custom
-// resource's status.
-func statusPatch(before plan.Object, content json.RawMessage) operations {
-	return operations{
-		{Op: "test", Path: "/metadata/uid", Value: before.GetUID()},
-		{Op: "add", Path: "/status", Value: content},
+	encoded, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of %s: %w", before.GetName(), err)
 	}
+	return encoded, nil
 }
 
 // statusChange returns the status of after as JSON, or nil when that of before is the same, and whether it speaks of a newer spec.
@@ -172,58 +161,99 @@ func fieldOf(of any, name string) any {
 }
 
 // wait returns how long it is too early for a status, and takes it for written if it is not.
-func (s *Statuses) wait(after plan.Object, status string, urgent bool) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	owner, now := after.GetUID(), s.now()
-	final := s.Final != nil && s.Final(after)
-	if s.crowd != nil {
-		final = final && s.crowd.isNews(owner, after.GetGeneration())
-	}
-	urgent = urgent || final
-	if s.crowd != nil && !urgent {
-		if wait := s.crowd.wait(owner, status, now); wait > 0 {
-			return wait
+func (s *Statuses) wait(after plan.Object, status string, urgent bool) (wait time.Duration) {
+	final, now := s.Final != nil && s.Final(after), s.executor.Now()
+	s.executor.owners.Do(after.GetUID(), func(m *memory) {
+		own := &m.status
+		urgent = urgent || final && (s.turns == nil || own.isNews(after.GetGeneration()))
+		if s.turns != nil && !urgent {
+			if wait = s.turns.wait(&own.turn, status, now); wait > 0 {
+				return
+			}
 		}
-	}
-	if wait := s.take(owner, now); wait > 0 && !urgent {
-		return wait
-	}
-	if s.crowd != nil {
-		s.crowd.leave(owner)
-	}
-	return 0
+		if wait = own.take(now); urgent {
+			wait = 0
+		}
+		if wait == 0 {
+			own.turn = turn{}
+		}
+	})
+	return wait
 }
 
-// leave notes that an owner's status is what is stored.
-func (s *Statuses) leave(owner types.UID) {
-	if s.crowd == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.crowd.leave(owner)
+// isNews reports whether a final status is the first of its generation. That all is done again after one more Pod has come is no news.
+func (m *statusMemory) isNews(generation int64) bool {
+	known := m.isFinal && m.final == generation
+	m.isFinal, m.final = true, generation
+	return !known
 }
 
-// take uses up one write of the owner's burst, or returns the time until there is one; the caller holds the lock.
-func (s *Statuses) take(owner types.UID, now time.Time) time.Duration {
-	full := s.full[owner]
-	if full.Before(now) {
-		full = now
+// take uses up one write of the owner's burst, or returns the time until there is one.
+func (m *statusMemory) take(now time.Time) time.Duration {
+	if m.limiter == nil {
+		m.limiter = rate.NewLimiter(rate.Every(statusInterval), statusBurst)
 	}
-	if wait := full.Sub(now) - (statusBurst-1)*statusInterval; wait > 0 {
-		return wait
+	next := m.limiter.ReserveN(now, 1)
+	wait := next.DelayFrom(now).Round(time.Microsecond) // it is computed from fractions of seconds
+	if wait > 0 {
+		next.CancelAt(now)
 	}
-	s.full[owner] = full.Add(statusInterval)
-	return 0
+	return wait
 }
 
-// Forget drops what is known of an owner that is gone.
-func (s *Statuses) Forget(owner types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.full, owner)
-	if s.crowd != nil {
-		s.crowd.forget(owner)
-	}
+const (
+	// burstWindow is the time whose changes may come at once before owners take turns: short, so that the first of many are few.
+	burstWindow = time.Second / 4
+	// quietAfter is how long no more statuses than the rate have to change for turns to end.
+	quietAfter = time.Second
+	// maxTurnWait is how soon a status that waits for its turn is looked at again.
+	maxTurnWait = time.Second
+)
+
+// turns keeps the statuses of many owners that all change at once within a rate. Each Pod that is created may change what several owners count: at
+// hundreds a second the API server would be busier with counts, which nobody can read that fast, than with the Pods.
+//
+// As long as no more statuses change than the rate, each is written at once. With more, the owners whose status has changed take turns, and each
+// writes what is true at its turn. When it is quiet again those that still wait write within maxTurnWait: every count is true within two seconds of
+// the last change.
+//
+// Example: at a rate of 30, the statuses of 300 owners that change all the time are up to ten seconds old.
+type turns struct {
+	limit rate.Limit
+	// changes allows as many changes as do without turns; until busyUntil there were more.
+	changes   *rate.Limiter
+	busyUntil time.Time
+	// next gives the turns away.
+	next *rate.Limiter
 }
+
+// turn is when an owner's status may be written, and what it was when it was last seen; the zero turn is none.
+type turn struct {
+	at     time.Time
+	status string
+}
+
+func newTurns(perSecond int) *turns {
+	burst := max(1, perSecond*int(burstWindow)/int(time.Second))
+	return &turns{limit: rate.Limit(perSecond), changes: rate.NewLimiter(rate.Limit(perSecond), burst)}
+}
+
+// wait returns how long it is too early to write a status, which differs from the stored one, and gives its owner a turn.
+func (t *turns) wait(own *turn, status string, now time.Time) time.Duration {
+	if own.status != status && !t.changes.AllowN(now, 1) {
+		if !t.isBusy(now) {
+			t.next = rate.NewLimiter(t.limit, 1)
+		}
+		t.busyUntil = now.Add(quietAfter)
+	}
+	switch {
+	case !t.isBusy(now):
+		own.at = now
+	case own.at.IsZero():
+		own.at = now.Add(t.next.ReserveN(now, 1).DelayFrom(now))
+	}
+	own.status = status
+	return min(max(own.at.Sub(now), 0), maxTurnWait)
+}
+
+func (t *turns) isBusy(now time.Time) bool { return now.Before(t.busyUntil) }

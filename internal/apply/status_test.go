@@ -20,7 +20,7 @@ func (b *bench) ownerNow() *v1beta1.CloneSet {
 
 func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 	b := newBench(t)
-	statuses := NewStatuses(b.Executor, b.cluster.Now)
+	statuses := NewStatuses(b.Executor)
 	report := func(change func(*v1beta1.CloneSetStatus)) time.Duration {
 		t.Helper()
 		before := b.ownerNow()
@@ -55,7 +55,7 @@ func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 
 func TestAFinalStatusIsNotKeptBack(t *testing.T) {
 	b := newBench(t)
-	statuses := NewStatuses(b.Executor, b.cluster.Now)
+	statuses := NewStatuses(b.Executor)
 	statuses.Final = func(o plan.Object) bool { return o.(*v1beta1.CloneSet).Status.ReadyReplicas == 100 }
 	for ready := range int32(101) {
 		before := b.ownerNow()
@@ -84,7 +84,7 @@ func TestStatusIsNotWrittenToAnotherObjectOfTheName(t *testing.T) {
 	}
 	after := before.DeepCopy()
 	after.Status.Replicas = 5
-	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
+	wait, err := NewStatuses(b.Executor).Write(t.Context(), before, after)
 	if err != nil || wait != 0 || b.ownerNow().Status.Replicas != 0 {
 		t.Errorf("wait %s, error %v, replicas %d", wait, err, b.ownerNow().Status.Replicas)
 	}
@@ -99,7 +99,7 @@ func TestStatusThatLostARaceIsTriedAgain(t *testing.T) {
 	before := b.ownerNow()
 	after := before.DeepCopy()
 	after.Status.Replicas = 5
-	wait, err := NewStatuses(b.Executor, b.cluster.Now).Write(t.Context(), before, after)
+	wait, err := NewStatuses(b.Executor).Write(t.Context(), before, after)
 	if err != nil || wait <= 0 {
 		t.Errorf("wait %s, error %v; want to wait a little", wait, err)
 	}
@@ -107,7 +107,7 @@ func TestStatusThatLostARaceIsTriedAgain(t *testing.T) {
 
 func TestAnExactStatusTakesNothingBack(t *testing.T) {
 	b := newBench(t)
-	statuses := NewStatuses(b.Executor, b.cluster.Now)
+	statuses := NewStatuses(b.Executor)
 	statuses.Exact = true
 	stale := b.ownerNow()
 	simulate.Update(b.cluster, "user", stale, func(set *v1beta1.CloneSet) { set.Status.Replicas = 5 })

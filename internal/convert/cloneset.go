@@ -33,7 +33,7 @@ func CloneSetToHub(src *v1alpha1.CloneSet, dst *v1beta1.CloneSet) {
 		ProgressDeadlineSeconds: in.ProgressDeadlineSeconds,
 	}
 	delete(dst.Annotations, keys.OnDeletePodUpdatePolicy)
-	dst.Status = cloneSetStatusToHub(src.Status.DeepCopy())
+	src.Status.DeepCopyInto(&dst.Status)
 }
 
 // updateStrategyToHub takes in over; the result shares its memory.
@@ -127,7 +127,7 @@ func CloneSetFromHub(src *v1beta1.CloneSet, dst *v1alpha1.CloneSet) {
 	}
 	dst.Labels = excludeLabel(dst.Labels, in.ScaleStrategy.ExcludePreparingDelete)
 	dst.Annotations = strategyAnnotations(dst.Annotations, &in.UpdateStrategy)
-	dst.Status = cloneSetStatusFromHub(src.Status.DeepCopy())
+	src.Status.DeepCopyInto(&dst.Status)
 }
 
 // updateStrategyFromHub takes in over; the result shares its memory.
@@ -234,54 +234,4 @@ func without(m map[string]string, key string) map[string]string {
 	m = maps.Clone(m)
 	delete(m, key)
 	return m
-}
-
-func cloneSetStatusToHub(in *v1alpha1.CloneSetStatus) v1beta1.CloneSetStatus {
-	out := v1beta1.CloneSetStatus{
-		ObservedGeneration:       in.ObservedGeneration,
-		Replicas:                 in.Replicas,
-		ReadyReplicas:            in.ReadyReplicas,
-		AvailableReplicas:        in.AvailableReplicas,
-		UpdatedReplicas:          in.UpdatedReplicas,
-		UpdatedReadyReplicas:     in.UpdatedReadyReplicas,
-		UpdatedAvailableReplicas: in.UpdatedAvailableReplicas,
-		ExpectedUpdatedReplicas:  in.ExpectedUpdatedReplicas,
-		UpdateRevision:           in.UpdateRevision,
-		CurrentRevision:          in.CurrentRevision,
-		CollisionCount:           in.CollisionCount,
-		LabelSelector:            in.LabelSelector,
-	}
-	for i := range in.Conditions {
-		c := &in.Conditions[i]
-		out.Conditions = append(out.Conditions, v1beta1.CloneSetCondition{
-			Type: v1beta1.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime,
-		})
-	}
-	return out
-}
-
-func cloneSetStatusFromHub(in *v1beta1.CloneSetStatus) v1alpha1.CloneSetStatus {
-	out := v1alpha1.CloneSetStatus{
-		ObservedGeneration:       in.ObservedGeneration,
-		Replicas:                 in.Replicas,
-		ReadyReplicas:            in.ReadyReplicas,
-		AvailableReplicas:        in.AvailableReplicas,
-		UpdatedReplicas:          in.UpdatedReplicas,
-		UpdatedReadyReplicas:     in.UpdatedReadyReplicas,
-		UpdatedAvailableReplicas: in.UpdatedAvailableReplicas,
-		ExpectedUpdatedReplicas:  in.ExpectedUpdatedReplicas,
-		UpdateRevision:           in.UpdateRevision,
-		CurrentRevision:          in.CurrentRevision,
-		CollisionCount:           in.CollisionCount,
-		LabelSelector:            in.LabelSelector,
-	}
-	for i := range in.Conditions {
-		c := &in.Conditions[i]
-		out.Conditions = append(out.Conditions, v1alpha1.CloneSetCondition{
-			Type: v1alpha1.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime,
-		})
-	}
-	return out
 }

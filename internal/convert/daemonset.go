@@ -14,16 +14,16 @@ func DaemonSetToHub(src *v1alpha1.DaemonSet, dst *v1beta1.DaemonSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	dst.Spec = v1beta1.DaemonSetSpec{
-		Selector:             in.Selector,
-		Template:             in.Template,
-		UpdateStrategy:       v1beta1.DaemonSetUpdateStrategy{Type: v1beta1.DaemonSetUpdateStrategyType(in.UpdateStrategy.Type)},
+		Selector: in.Selector,
+		Template: in.Template,
+		UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{
+			Type:          in.UpdateStrategy.Type,
+			RollingUpdate: surgingAsStandard((*v1beta1.RollingUpdateDaemonSet)(in.UpdateStrategy.RollingUpdate)),
+		},
 		MinReadySeconds:      in.MinReadySeconds,
 		BurstReplicas:        in.BurstReplicas,
 		RevisionHistoryLimit: in.RevisionHistoryLimit,
 		Lifecycle:            in.Lifecycle,
-	}
-	if in.UpdateStrategy.RollingUpdate != nil {
-		dst.Spec.UpdateStrategy.RollingUpdate = nodeRolloutToHub(in.UpdateStrategy.RollingUpdate)
 	}
 	if src.Annotations[keys.ProgressiveCreatePod] == "true" {
 		dst.Spec.ScaleStrategy = &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
@@ -45,27 +45,16 @@ func DaemonSetToHub(src *v1alpha1.DaemonSet, dst *v1beta1.DaemonSet) {
 	}
 }
 
-// nodeRolloutToHub takes in over; the result shares its memory.
-func nodeRolloutToHub(in *v1alpha1.RollingUpdateDaemonSet) *v1beta1.RollingUpdateDaemonSet {
-	out := &v1beta1.RollingUpdateDaemonSet{
-		Type:           v1beta1.RollingUpdateType(in.Type),
-		MaxUnavailable: in.MaxUnavailable,
-		MaxSurge:       in.MaxSurge,
-		Selector:       in.Selector,
-		Partition:      in.Partition,
-		Paused:         in.Paused,
-	}
-	if in.InPlaceUpdateStrategy != nil {
-		out.InPlaceUpdateStrategy = &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: in.InPlaceUpdateStrategy.GracePeriodSeconds}
-	}
-	if in.Type == v1alpha1.DeprecatedSurgingRollingUpdateType {
-		out.Type = v1beta1.StandardRollingUpdateType
-		if out.MaxSurge == nil {
+// surgingAsStandard returns how the hub version spells the type that only v1alpha1 has.
+func surgingAsStandard(rolling *v1beta1.RollingUpdateDaemonSet) *v1beta1.RollingUpdateDaemonSet {
+	if rolling != nil && rolling.Type == v1alpha1.DeprecatedSurgingRollingUpdateType {
+		rolling.Type = v1beta1.StandardRollingUpdateType
+		if rolling.MaxSurge == nil {
 			one := intstr.FromInt32(1)
-			out.MaxSurge = &one
+			rolling.MaxSurge = &one
 		}
 	}
-	return out
+	return rolling
 }
 
 // DaemonSetFromHub fills dst with what src means. The field scaleStrategy.partitionedScaling alone decides on the annotation that stands for it.
@@ -73,27 +62,16 @@ func DaemonSetFromHub(src *v1beta1.DaemonSet, dst *v1alpha1.DaemonSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	dst.Spec = v1alpha1.DaemonSetSpec{
-		Selector:             in.Selector,
-		Template:             in.Template,
-		UpdateStrategy:       v1alpha1.DaemonSetUpdateStrategy{Type: v1alpha1.DaemonSetUpdateStrategyType(in.UpdateStrategy.Type)},
+		Selector: in.Selector,
+		Template: in.Template,
+		UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{
+			Type:          in.UpdateStrategy.Type,
+			RollingUpdate: (*v1alpha1.RollingUpdateDaemonSet)(in.UpdateStrategy.RollingUpdate),
+		},
 		MinReadySeconds:      in.MinReadySeconds,
 		BurstReplicas:        in.BurstReplicas,
 		RevisionHistoryLimit: in.RevisionHistoryLimit,
 		Lifecycle:            in.Lifecycle,
-	}
-	if rolling := in.UpdateStrategy.RollingUpdate; rolling != nil {
-		out := &v1alpha1.RollingUpdateDaemonSet{
-			Type:           v1alpha1.RollingUpdateType(rolling.Type),
-			MaxUnavailable: rolling.MaxUnavailable,
-			MaxSurge:       rolling.MaxSurge,
-			Selector:       rolling.Selector,
-			Partition:      rolling.Partition,
-			Paused:         rolling.Paused,
-		}
-		if rolling.InPlaceUpdateStrategy != nil {
-			out.InPlaceUpdateStrategy = &v1alpha1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: rolling.InPlaceUpdateStrategy.GracePeriodSeconds}
-		}
-		dst.Spec.UpdateStrategy.RollingUpdate = out
 	}
 	switch {
 	case in.ScaleStrategy != nil && in.ScaleStrategy.PartitionedScaling:

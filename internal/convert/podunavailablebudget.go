@@ -17,11 +17,8 @@ import (
 // it is, for admission to refuse: an error here would keep everybody from listing budgets at all.
 func PodUnavailableBudgetToHub(src *v1alpha1.PodUnavailableBudget, dst *v1beta1.PodUnavailableBudget) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
-	in := src.DeepCopy()
-	dst.Spec = v1beta1.PodUnavailableBudgetSpec{
-		Selector: in.Spec.Selector, TargetReference: (*v1beta1.TargetReference)(in.Spec.TargetReference),
-		MaxUnavailable: in.Spec.MaxUnavailable, MinAvailable: in.Spec.MinAvailable, CapToMaxUnavailable: in.Spec.CapToMaxUnavailable,
-	}
+	dst.Spec = v1beta1.PodUnavailableBudgetSpec{PodUnavailableBudgetBaseSpec: *src.Spec.PodUnavailableBudgetBaseSpec.DeepCopy()}
+	src.Status.DeepCopyInto(&dst.Status)
 	if operations, ok := disruption.ParseOperations(src.Annotations[keys.ProtectOperations]); ok && len(operations) > 0 {
 		dst.Spec.ProtectOperations = operations
 		dst.Annotations = without(dst.Annotations, keys.ProtectOperations)
@@ -34,32 +31,27 @@ func PodUnavailableBudgetToHub(src *v1alpha1.PodUnavailableBudget, dst *v1beta1.
 		dst.Spec.IgnoredPodSelector = selector
 		dst.Annotations = without(dst.Annotations, keys.IgnoredPodSelector)
 	}
-	dst.Status = v1beta1.PodUnavailableBudgetStatus(in.Status)
 }
 
 // PodUnavailableBudgetFromHub fills dst with what src means. A field decides on its annotation; one beside an empty field stays, because it counts.
 func PodUnavailableBudgetFromHub(src *v1beta1.PodUnavailableBudget, dst *v1alpha1.PodUnavailableBudget) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
-	in := src.DeepCopy()
-	dst.Spec = v1alpha1.PodUnavailableBudgetSpec{
-		Selector: in.Spec.Selector, TargetReference: (*v1alpha1.TargetReference)(in.Spec.TargetReference),
-		MaxUnavailable: in.Spec.MaxUnavailable, MinAvailable: in.Spec.MinAvailable, CapToMaxUnavailable: in.Spec.CapToMaxUnavailable,
-	}
-	if operations := in.Spec.ProtectOperations; len(operations) > 0 {
+	src.Spec.PodUnavailableBudgetBaseSpec.DeepCopyInto(&dst.Spec.PodUnavailableBudgetBaseSpec)
+	src.Status.DeepCopyInto(&dst.Status)
+	if operations := src.Spec.ProtectOperations; len(operations) > 0 {
 		words := make([]string, len(operations))
 		for i, operation := range operations {
 			words[i] = string(operation)
 		}
 		dst.Annotations = with(dst.Annotations, keys.ProtectOperations, strings.Join(words, ","))
 	}
-	if total := in.Spec.ProtectTotalReplicas; total != nil {
+	if total := src.Spec.ProtectTotalReplicas; total != nil {
 		dst.Annotations = with(dst.Annotations, keys.ProtectTotalReplicas, strconv.Itoa(int(*total)))
 	}
-	if selector := in.Spec.IgnoredPodSelector; selector != nil {
+	if selector := src.Spec.IgnoredPodSelector; selector != nil {
 		text, _ := json.Marshal(selector) // strings alone, which can be written
 		dst.Annotations = with(dst.Annotations, keys.IgnoredPodSelector, string(text))
 	}
-	dst.Status = v1alpha1.PodUnavailableBudgetStatus(in.Status)
 }
 
 // ParseSelector reads a selector that is written as JSON; nil if it can't be read or is not there.

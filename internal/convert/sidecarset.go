@@ -27,18 +27,8 @@ type sidecarSetRest struct {
 func SidecarSetToHub(src *v1alpha1.SidecarSet, dst *v1beta1.SidecarSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
-	dst.Spec = v1beta1.SidecarSetSpec{
-		Selector:             in.Selector,
-		NamespaceSelector:    withNamespace(in.NamespaceSelector, in.Namespace),
-		InitContainers:       in.InitContainers,
-		Containers:           in.Containers,
-		Volumes:              in.Volumes,
-		ImagePullSecrets:     in.ImagePullSecrets,
-		PatchPodMetadata:     in.PatchPodMetadata,
-		InjectionStrategy:    in.InjectionStrategy,
-		UpdateStrategy:       in.UpdateStrategy,
-		RevisionHistoryLimit: in.RevisionHistoryLimit,
-	}
+	dst.Spec = v1beta1.SidecarSetSpec{SidecarSetBaseSpec: in.SidecarSetBaseSpec}
+	dst.Spec.NamespaceSelector = withNamespace(in.NamespaceSelector, in.Namespace)
 	if version := dst.Labels[keys.SidecarSetCustomVersion]; version != "" {
 		dst.Spec.CustomVersion = version
 		dst.Labels = without(dst.Labels, keys.SidecarSetCustomVersion)
@@ -55,20 +45,7 @@ func SidecarSetFromHub(src *v1beta1.SidecarSet, dst *v1alpha1.SidecarSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	kept := takeRest(&dst.ObjectMeta)
-	dst.Spec = v1alpha1.SidecarSetSpec{
-		Selector:             in.Selector,
-		NamespaceSelector:    in.NamespaceSelector,
-		InitContainers:       in.InitContainers,
-		Containers:           in.Containers,
-		Volumes:              in.Volumes,
-		ImagePullSecrets:     in.ImagePullSecrets,
-		PatchPodMetadata:     in.PatchPodMetadata,
-		InjectionStrategy:    in.InjectionStrategy,
-		UpdateStrategy:       in.UpdateStrategy,
-		RevisionHistoryLimit: in.RevisionHistoryLimit,
-		Strategy:             kept.Strategy,
-		Paused:               kept.Paused,
-	}
+	dst.Spec = v1alpha1.SidecarSetSpec{SidecarSetBaseSpec: in.SidecarSetBaseSpec, Strategy: kept.Strategy, Paused: kept.Paused}
 	if rest, ok := withoutNamespace(in.NamespaceSelector, kept.Namespace); ok {
 		dst.Spec.Namespace, dst.Spec.NamespaceSelector = kept.Namespace, rest
 	}

@@ -100,7 +100,7 @@ func TestNamespacesAreStoredAsSelectors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out v1beta1.SidecarSet
-			SidecarSetToHub(&v1alpha1.SidecarSet{Spec: v1alpha1.SidecarSetSpec{Namespace: "ns", NamespaceSelector: tc.in}}, &out)
+			SidecarSetToHub(&v1alpha1.SidecarSet{Spec: v1alpha1.SidecarSetSpec{Namespace: "ns", SidecarSetBaseSpec: v1beta1.SidecarSetBaseSpec{NamespaceSelector: tc.in}}}, &out)
 			if diff := cmp.Diff(tc.want, out.Spec.NamespaceSelector); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

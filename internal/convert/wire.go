@@ -9,15 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
 
-// pair is a kind with two versions.
+// pair is how the two versions of a kind differ. In the zero pair both spell everything the same.
 type pair struct {
-	hub, spoke schema.GroupVersionKind
 	// differ are the fields of spec that the versions spell differently. All others are carried over as they came and never decoded.
 	differ []string
 	// differInStatus are the fields of status that do.
@@ -28,80 +25,42 @@ type pair struct {
 // conversion turns decoded JSON of one version into that of the other.
 type conversion func(src map[string]any) (map[string]any, error)
 
-func pairs() []pair { return append(apps(), policy()...) }
-
-// policy are the kinds of the group policy.kruise.io.
-func policy() []pair {
-	return []pair{{
-		hub:     policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
-		spoke:   policyv1alpha1.GroupVersion.WithKind("PodUnavailableBudget"),
-		differ:  []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
-		toHub:   typed(PodUnavailableBudgetToHub),
-		fromHub: typed(PodUnavailableBudgetFromHub),
-	}}
+// pairOf returns how the versions of a kind differ; false for a kind that has no two versions.
+func pairOf(kind schema.GroupKind) (pair, bool) {
+	switch kind {
+	case apps("BroadcastJob"), apps("ImageListPullJob"), apps("ImagePullJob"), apps("StatefulSet"):
+		return pair{}, true
+	case apps("AdvancedCronJob"):
+		return pair{differ: []string{"template"}, toHub: advancedCronJobToHub, fromHub: advancedCronJobFromHub}, true
+	case apps("ContainerRecreateRequest"):
+		return pair{
+			differInStatus: []string{"conditions", "containerStatusSnapshot"},
+			toHub:          typed(recreateToHub), fromHub: typed(recreateFromHub),
+		}, true
+	case apps("CloneSet"):
+		return pair{differ: []string{"scaleStrategy", "updateStrategy"}, toHub: typed(CloneSetToHub), fromHub: typed(CloneSetFromHub)}, true
+	case apps("DaemonSet"):
+		return pair{
+			differ: []string{"scaleStrategy", "updateStrategy"}, differInStatus: []string{"updateRevision", "daemonSetHash"},
+			toHub: typed(DaemonSetToHub), fromHub: typed(DaemonSetFromHub),
+		}, true
+	case apps("NodeImage"):
+		return pair{differ: []string{"images"}, toHub: typed(NodeImageToHub), fromHub: typed(NodeImageFromHub)}, true
+	case apps("SidecarSet"):
+		return pair{
+			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
+			toHub:  typed(SidecarSetToHub), fromHub: typed(SidecarSetFromHub),
+		}, true
+	case policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
+		return pair{
+			differ: []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},
+			toHub:  typed(PodUnavailableBudgetToHub), fromHub: typed(PodUnavailableBudgetFromHub),
+		}, true
+	}
+	return pair{}, false
 }
 
-// apps are the kinds of the group apps.kruise.io.
-func apps() []pair {
-	return []pair{{
-		hub:     v1beta1.GroupVersion.WithKind("AdvancedCronJob"),
-		spoke:   v1alpha1.GroupVersion.WithKind("AdvancedCronJob"),
-		differ:  []string{"template"},
-		toHub:   advancedCronJobToHub,
-		fromHub: advancedCronJobFromHub,
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("BroadcastJob"),
-		spoke:   v1alpha1.GroupVersion.WithKind("BroadcastJob"),
-		toHub:   typed(BroadcastJobToHub),
-		fromHub: typed(BroadcastJobFromHub),
-	}, {
-		hub:            v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
-		spoke:          v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"),
-		differInStatus: []string{"conditions", "containerStatusSnapshot"},
-		toHub:          typed(recreateToHub),
-		fromHub:        typed(recreateFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("CloneSet"),
-		spoke:   v1alpha1.GroupVersion.WithKind("CloneSet"),
-		differ:  []string{"scaleStrategy", "updateStrategy"},
-		toHub:   typed(CloneSetToHub),
-		fromHub: typed(CloneSetFromHub),
-	}, {
-		hub:            v1beta1.GroupVersion.WithKind("DaemonSet"),
-		spoke:          v1alpha1.GroupVersion.WithKind("DaemonSet"),
-		differ:         []string{"scaleStrategy", "updateStrategy"},
-		differInStatus: []string{"updateRevision", "daemonSetHash"},
-		toHub:          typed(DaemonSetToHub),
-		fromHub:        typed(DaemonSetFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("SidecarSet"),
-		spoke:   v1alpha1.GroupVersion.WithKind("SidecarSet"),
-		differ:  []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
-		toHub:   typed(SidecarSetToHub),
-		fromHub: typed(SidecarSetFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("ImageListPullJob"),
-		spoke:   v1alpha1.GroupVersion.WithKind("ImageListPullJob"),
-		toHub:   typed(ImageListPullJobToHub),
-		fromHub: typed(ImageListPullJobFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("ImagePullJob"),
-		spoke:   v1alpha1.GroupVersion.WithKind("ImagePullJob"),
-		toHub:   typed(ImagePullJobToHub),
-		fromHub: typed(ImagePullJobFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("NodeImage"),
-		spoke:   v1alpha1.GroupVersion.WithKind("NodeImage"),
-		differ:  []string{"images"},
-		toHub:   typed(NodeImageToHub),
-		fromHub: typed(NodeImageFromHub),
-	}, {
-		hub:     v1beta1.GroupVersion.WithKind("StatefulSet"),
-		spoke:   v1alpha1.GroupVersion.WithKind("StatefulSet"),
-		toHub:   typed(StatefulSetToHub),
-		fromHub: typed(StatefulSetFromHub),
-	}}
-}
+func apps(kind string) schema.GroupKind { return v1beta1.GroupVersion.WithKind(kind).GroupKind() }
 
 func typed[S, D any](convert func(*S, *D)) conversion {
 	return func(src map[string]any) (map[string]any, error) {
@@ -119,19 +78,24 @@ func typed[S, D any](convert func(*S, *D)) conversion {
 func Object(src *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	from := src.GroupVersionKind()
 	to := schema.FromAPIVersionAndKind(apiVersion, from.Kind)
-	for _, p := range pairs() {
-		switch {
-		case p.spoke == from && p.hub == to:
-			return p.convert(src, to, p.toHub)
-		case p.hub == from && p.spoke == to:
-			return p.convert(src, to, p.fromHub)
-		}
+	p, known := pairOf(from.GroupKind())
+	const hub, spoke = "v1beta1", "v1alpha1" // in both groups
+	switch {
+	case known && to.Group == from.Group && from.Version == spoke && to.Version == hub:
+		return p.convert(src, to, p.toHub)
+	case known && to.Group == from.Group && from.Version == hub && to.Version == spoke:
+		return p.convert(src, to, p.fromHub)
 	}
 	return nil, fmt.Errorf("there is no conversion from %s to %s", from, to)
 }
 
 // convert gives the conversion only what the versions spell differently, and puts the result in the place of it.
 func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind, convert conversion) (*unstructured.Unstructured, error) {
+	out := &unstructured.Unstructured{Object: maps.Clone(src.Object)}
+	out.SetGroupVersionKind(to)
+	if convert == nil {
+		return out, nil
+	}
 	labelled := []string{"labels", "annotations"}
 	spec, hasSpec := src.Object["spec"].(map[string]any)
 	status, hasStatus := src.Object["status"].(map[string]any)
@@ -144,8 +108,6 @@ func (p pair) convert(src *unstructured.Unstructured, to schema.GroupVersionKind
 	if err != nil {
 		return nil, fmt.Errorf("converting %s %s/%s to %s: %w", to.Kind, src.GetNamespace(), src.GetName(), to.GroupVersion(), err)
 	}
-	out := &unstructured.Unstructured{Object: maps.Clone(src.Object)}
-	out.SetGroupVersionKind(to)
 	out.Object["metadata"] = replace(metadata, converted["metadata"], labelled...)
 	if hasSpec {
 		out.Object["spec"] = replace(spec, converted["spec"], p.differ...)

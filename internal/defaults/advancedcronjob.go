@@ -3,7 +3,7 @@ package defaults
 import (
 	"cmp"
 
-	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
@@ -14,7 +14,8 @@ const (
 	failedJobsHistoryLimit     = 1
 )
 
-// AdvancedCronJob fills in the defaults of job. old is what it was, or nil for a new one.
+// AdvancedCronJob fills in the defaults of job. old is what it was, or nil for a new one. Only Pod templates that are new are filled in; the rest of a
+// job that is made gets its defaults then.
 func AdvancedCronJob(job, old *v1beta1.AdvancedCronJob, o Options) {
 	spec := &job.Spec
 	policy := v1beta1.AllowConcurrent
@@ -29,29 +30,18 @@ func AdvancedCronJob(job, old *v1beta1.AdvancedCronJob, o Options) {
 	if old != nil {
 		was = old.Spec.Template
 	}
-	jobTemplates{spec.Template.JobTemplate, spec.Template.BroadcastJobTemplate}.fill(jobTemplates{was.JobTemplate, was.BroadcastJobTemplate}, o)
-}
-
-// jobTemplates are the templates of jobs that run Pods; nil where there is none.
-type jobTemplates struct {
-	job       *batchv1.JobTemplateSpec
-	broadcast *v1beta1.BroadcastJobTemplateSpec
-}
-
-// fill fills in the defaults of Pod templates that are new. The rest of a job gets its own when it is made.
-func (t jobTemplates) fill(old jobTemplates, o Options) {
-	switch {
-	case t.job == nil:
-	case old.job == nil:
-		jobTemplate(&t.job.Spec.Template, nil, o)
-	default:
-		jobTemplate(&t.job.Spec.Template, &old.job.Spec.Template, o)
+	if now := spec.Template.JobTemplate; now != nil {
+		var before *corev1.PodTemplateSpec
+		if was.JobTemplate != nil {
+			before = &was.JobTemplate.Spec.Template
+		}
+		jobTemplate(&now.Spec.Template, before, o)
 	}
-	switch {
-	case t.broadcast == nil:
-	case old.broadcast == nil:
-		jobTemplate(&t.broadcast.Spec.Template, nil, o)
-	default:
-		jobTemplate(&t.broadcast.Spec.Template, &old.broadcast.Spec.Template, o)
+	if now := spec.Template.BroadcastJobTemplate; now != nil {
+		var before *corev1.PodTemplateSpec
+		if was.BroadcastJobTemplate != nil {
+			before = &was.BroadcastJobTemplate.Spec.Template
+		}
+		jobTemplate(&now.Spec.Template, before, o)
 	}
 }

@@ -1,14 +1,12 @@
 package defaults
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
@@ -21,39 +19,22 @@ func SidecarSet(set *v1beta1.SidecarSet) error {
 	for i := range spec.Volumes {
 		volume(&spec.Volumes[i])
 	}
-	patchPodMetadata(spec.PatchPodMetadata)
-	injection(&spec.InjectionStrategy)
-	sidecarUpdate(&spec.UpdateStrategy)
+	for i := range spec.PatchPodMetadata {
+		fillText(&spec.PatchPodMetadata[i].PatchPolicy, v1beta1.SidecarSetRetainPatchPolicy)
+	}
+	if revision := spec.InjectionStrategy.Revision; revision != nil {
+		fillText(&revision.Policy, v1beta1.AlwaysSidecarSetInjectRevisionPolicy)
+	}
+	strategy := &spec.UpdateStrategy
+	fillText(&strategy.Type, v1beta1.RollingUpdateSidecarSetStrategyType)
+	fill(&strategy.Partition, intstr.FromInt32(0))
+	fill(&strategy.MaxUnavailable, intstr.FromInt32(1))
 	return sidecar.Stamp(set)
 }
 
-// SidecarSetV1alpha1 does for the older version what SidecarSet does. It also copies the fields of the first releases to those that have taken
-// their place: where one of them was changed by this very request and its successor was not, or where the object is new and the successor is
-// not set. Old is what set replaces, nil for a new one.
-func SidecarSetV1alpha1(set, old *v1alpha1.SidecarSet) error {
-	firstSpelling(set, old)
-	spec := &set.Spec
-	fill(&spec.RevisionHistoryLimit, revisionHistoryLimit)
-	sidecars(spec.InitContainers, v1beta1.AfterAppContainerType)
-	sidecars(spec.Containers, v1beta1.BeforeAppContainerType)
-	for i := range spec.Volumes {
-		volume(&spec.Volumes[i])
-	}
-	patchPodMetadata(spec.PatchPodMetadata)
-	injection(&spec.InjectionStrategy)
-	sidecarUpdate(&spec.UpdateStrategy)
-	hashes, err := sidecar.HashesOf(&v1beta1.SidecarSetSpec{Containers: spec.Containers, InitContainers: spec.InitContainers})
-	if err != nil {
-		return err
-	}
-	if set.Annotations == nil {
-		set.Annotations = map[string]string{}
-	}
-	set.Annotations[keys.SidecarSetHash], set.Annotations[keys.SidecarSetHashWithoutImage] = hashes.Full, hashes.WithoutImage
-	return nil
-}
-
-func firstSpelling(set, old *v1alpha1.SidecarSet) {
+// SidecarSetFirstSpelling copies the fields of the first releases to those that have taken their place: where one of them was changed by this very
+// request and its successor was not, or where the object is new and the successor is not set. Old is what set replaces, nil for a new one.
+func SidecarSetFirstSpelling(set, old *v1alpha1.SidecarSet) {
 	limit, paused := FirstMaxUnavailable(set), set.Spec.Paused
 	now := &set.Spec.UpdateStrategy
 	if old == nil {
@@ -113,22 +94,4 @@ func keepGRPC(p, asWritten *corev1.Probe) {
 	if p != nil {
 		p.GRPC = asWritten.GRPC
 	}
-}
-
-func patchPodMetadata(patches []v1beta1.SidecarSetPatchPodMetadata) {
-	for i := range patches {
-		fillText(&patches[i].PatchPolicy, v1beta1.SidecarSetRetainPatchPolicy)
-	}
-}
-
-func injection(s *v1beta1.SidecarSetInjectionStrategy) {
-	if s.Revision != nil {
-		fillText(&s.Revision.Policy, v1beta1.AlwaysSidecarSetInjectRevisionPolicy)
-	}
-}
-
-func sidecarUpdate(s *v1beta1.SidecarSetUpdateStrategy) {
-	fillText(&s.Type, v1beta1.RollingUpdateSidecarSetStrategyType)
-	fill(&s.Partition, intstr.FromInt32(0))
-	fill(&s.MaxUnavailable, intstr.FromInt32(1))
 }

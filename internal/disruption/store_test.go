@@ -126,7 +126,7 @@ func budget(allowed int32) *v1beta1.PodUnavailableBudget {
 	one := intstr.FromInt32(allowed)
 	return &v1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
-		Spec:       v1beta1.PodUnavailableBudgetSpec{MaxUnavailable: &one},
+		Spec:       v1beta1.PodUnavailableBudgetSpec{PodUnavailableBudgetBaseSpec: v1beta1.PodUnavailableBudgetBaseSpec{MaxUnavailable: &one}},
 		Status: v1beta1.PodUnavailableBudgetStatus{
 			ObservedGeneration: 1, TotalReplicas: 20, DesiredAvailable: 20 - allowed, CurrentAvailable: 20, UnavailableAllowed: allowed,
 		},

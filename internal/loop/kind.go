@@ -54,8 +54,8 @@ type Kind[O plan.Object, S, T any] struct {
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
 	MinInterval func(S) time.Duration
-	// Meanwhile decides what can't wait until a pass is over that creates many objects: see Loop.Meanwhile.
-	Meanwhile func(S) plan.Plan
+	// WhileCreating decides what can't wait until a pass is over that creates many objects: see Loop.WhileCreating.
+	WhileCreating func(S) plan.Plan
 }
 
 // Controllers is a Kind of any owners.
@@ -95,22 +95,22 @@ func (k Kind[O, S, T]) EventSource() string {
 
 // New returns the reconcile of a kind over a cache and the API server itself.
 func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live observe.Reader) *Loop[O, S] {
-	statuses := apply.NewStatuses(r.Executor, r.Now)
+	statuses := apply.NewStatuses(r.Executor)
 	if k.StatusesPerSecond > 0 {
-		statuses = apply.NewCrowdedStatuses(r.Executor, r.Now, k.StatusesPerSecond)
+		statuses = apply.NewLimitedStatuses(r.Executor, k.StatusesPerSecond)
 	}
 	statuses.Exact = k.Exact
 	if k.Final != nil {
 		statuses.Final = func(owner plan.Object) bool { return k.Final(owner.(O)) }
 	}
 	l := &Loop[O, S]{
-		New: newObject[O], Cache: cached, Live: live, Plan: k.Plan, Remember: k.Remember, Meanwhile: k.Meanwhile, Apart: k.MinInterval, Now: r.Now,
+		New: newObject[O], Cache: cached, Live: live, Plan: k.Plan, Remember: k.Remember, WhileCreating: k.WhileCreating, MinInterval: k.MinInterval,
 		Executor: r.Executor, Statuses: statuses, forget: k.Forget,
 	}
 	reads := func(reader observe.Reader, owner types.UID) Reads {
 		return Reads{
-			Reader: reader, Live: r.Live, Tracked: r.Executor.Consistency.LookingLive(owner, live.Reader, r.Executor.Scheme),
-			Now: r.Now(), Taken: r.Executor.Taken(owner),
+			Reader: reader, Live: r.Live, Tracked: r.Executor.Tracked(owner, live.Reader),
+			Now: r.Now(), Taken: r.Executor.TakenNames(owner),
 		}
 	}
 	l.Observe = func(ctx context.Context, reader observe.Reader, owner O) (S, error) {

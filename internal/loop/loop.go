@@ -18,12 +18,12 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// shortly is when to look again although no event has come: for a cache that lags behind our own writes, and after a conflict, both of which
-// an event normally ends much sooner.
-const shortly = 200 * time.Millisecond
+// staleRecheck is when to reconcile again although no event has come: for a cache that lags behind our own writes, and after a conflict, both of
+// which an event normally ends much sooner.
+const staleRecheck = 200 * time.Millisecond
 
-// modestly is when to ask a budget again that has let no more Pods become unavailable.
-const modestly = time.Second
+// budgetRecheck is when to ask a budget again that has let no more Pods become unavailable.
+const budgetRecheck = time.Second
 
 // Loop reconciles owners of the kind O, about which everything that matters is in an S.
 type Loop[O plan.Object, S any] struct {
@@ -39,21 +39,20 @@ type Loop[O plan.Object, S any] struct {
 	Report func(S, plan.Plan, apply.Outcome) O
 	// Remember, if there is one, keeps in memory what no object tells, such as when a write last happened.
 	Remember func(S, apply.Outcome)
-	// Meanwhile, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Of that, only
+	// WhileCreating, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only
 	// writes are done that test themselves that they are due (plan.Action.While). It must be pure.
-	Meanwhile func(S) plan.Plan
-	// Glances, if there is one, says when to look for what Meanwhile decides, instead of a clock. It is given the function that looks, for calls between
+	WhileCreating func(S) plan.Plan
+	// BetweenCreates, if there is one, says when WhileCreating is asked, instead of a clock. It is given the function that does, for calls between
 	// the writes of a pass, and returns what is called when the pass is over. An executor that writes one thing at a time needs it.
-	Glances func(look func()) (over func())
-	// Apart, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile are
-	// answered by that one. A new spec does not wait. It goes with Now.
-	Apart func(S) time.Duration
-	Now   func() time.Time
+	BetweenCreates func(run func()) (done func())
+	// MinInterval, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile
+	// are answered by that one. A new spec does not wait.
+	MinInterval func(S) time.Duration
 
 	Executor *apply.Executor
 	Statuses *apply.Statuses
 
-	pace pace
+	next apply.PerOwner[nextPass]
 	// These are what a Kind says.
 	status  func(S, plan.Plan, apply.Outcome) any
 	deleted func(context.Context, types.NamespacedName) (plan.Object, plan.Plan, error)
@@ -69,14 +68,12 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if l.Apart != nil {
-		if wait := l.pace.wait(owner, l.Now()); wait > 0 {
-			return reconcile.Result{RequeueAfter: wait}, nil
-		}
+	if wait := l.untilNext(owner); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	reader, err := l.reader(ctx, owner)
 	if err != nil || reader == nil {
-		return reconcile.Result{RequeueAfter: shortly}, err
+		return reconcile.Result{RequeueAfter: staleRecheck}, err
 	}
 	if !reader.Indexed {
 		cached := owner.GetUID()
@@ -86,31 +83,29 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		if owner.GetUID() != cached {
 			// Another owner has the name by now, of which the cache will tell.
-			return reconcile.Result{RequeueAfter: shortly}, nil
+			return reconcile.Result{RequeueAfter: staleRecheck}, nil
 		}
 	}
 	seen, err := l.Observe(ctx, *reader, owner)
 	switch {
 	case errors.Is(err, observe.ErrOutdated):
-		return reconcile.Result{RequeueAfter: shortly}, nil
+		return reconcile.Result{RequeueAfter: staleRecheck}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
 	}
 	if !reader.Indexed {
-		l.Executor.Consistency.Looked(owner.GetUID())
+		l.Executor.NoteReadLive(owner.GetUID())
 	}
 	decided := l.Plan(seen)
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
-	l.Executor.Events.Held(owner, decided)
+	l.Executor.EmitHolds(owner, decided)
 	if l.Remember != nil {
 		l.Remember(seen, outcome)
 	}
 	wait, err := l.Statuses.Write(ctx, owner, l.report(owner, seen, decided, outcome))
-	if l.Apart != nil {
-		l.pace.note(owner, l.Now().Add(untilNext(l.Apart(seen), wait)))
-	}
+	l.delayNext(owner, seen, wait)
 	return result(decided, outcome, wait, err)
 }
 
@@ -141,27 +136,50 @@ func (l *Loop[O, S]) runDeleted(ctx context.Context, name types.NamespacedName) 
 	return l.Executor.Run(ctx, object, decided).Err()
 }
 
-// untilNext returns how long after a pass the next one begins at the earliest: when the status has its turn sooner, then. Owners whose turns follow
-// one another would otherwise write their statuses together, if only their passes are close.
-func untilNext(apart, statusWait time.Duration) time.Duration {
-	if statusWait > 0 {
-		return min(apart, statusWait)
+// nextPass is when the next pass over an owner may begin, as long as its spec is of the same generation.
+type nextPass struct {
+	generation int64
+	at         time.Time
+}
+
+// untilNext returns how long it is too early for a pass over an owner. It never is for a spec that no pass has seen.
+func (l *Loop[O, S]) untilNext(owner O) (wait time.Duration) {
+	if l.MinInterval == nil {
+		return 0
 	}
-	return apart
+	l.next.Do(owner.GetUID(), func(next *nextPass) {
+		if next.generation == owner.GetGeneration() {
+			wait = max(next.at.Sub(l.Executor.Now()), 0)
+		}
+	})
+	return wait
+}
+
+// delayNext has the next pass begin no earlier than the minimal interval after this one, or when the status has its turn if that is sooner. Owners
+// whose turns follow one another would otherwise write their statuses together, if only their passes are close.
+func (l *Loop[O, S]) delayNext(owner O, seen S, statusWait time.Duration) {
+	if l.MinInterval == nil {
+		return
+	}
+	interval := l.MinInterval(seen)
+	if statusWait > 0 {
+		interval = min(interval, statusWait)
+	}
+	l.next.Do(owner.GetUID(), func(next *nextPass) { *next = nextPass{owner.GetGeneration(), l.Executor.Now().Add(interval)} })
 }
 
 // reader says what to look at the owner with; nil means that it is too early.
 func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
-	sight, err := l.Executor.Consistency.Sight(ctx, owner)
+	fresh, err := l.Executor.Freshness(ctx, owner)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("asking how far the cache has come: %w", err)
-	case sight == apply.Wait:
+	case fresh == apply.Stale:
 		return nil, nil
-	case sight == apply.Live:
+	case fresh == apply.Unknown:
 		log.FromContext(ctx).Info("Looking live: the cache is late, or the outcome of a write is unknown")
 		live := l.Live
-		live.Reader = l.Executor.Consistency.LookingLive(owner.GetUID(), live.Reader, l.Executor.Scheme)
+		live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
 		return &live, nil
 	default:
 		return &l.Cache, nil
@@ -179,9 +197,9 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 	next := reconcile.Result{RequeueAfter: decided.Recheck}
 	switch {
 	case outcome.Conflict():
-		wait = shortly
-	case len(outcome.Waits()) > 0 && (wait == 0 || wait > modestly):
-		wait = modestly
+		wait = staleRecheck
+	case len(outcome.Waits()) > 0 && (wait == 0 || wait > budgetRecheck):
+		wait = budgetRecheck
 	}
 	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
 		next.RequeueAfter = wait
@@ -192,8 +210,7 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 // Forget drops what is kept in memory of an owner that is gone.
 func (l *Loop[O, S]) Forget(owner types.UID) {
 	l.Executor.Forget(owner)
-	l.Statuses.Forget(owner)
-	l.pace.forget(owner)
+	l.next.Forget(owner)
 	if l.forget != nil {
 		l.forget(owner)
 	}

@@ -56,11 +56,11 @@ func TestStatusesAreWrittenInTurn(t *testing.T) {
 	world := &counted{owners: map[string]*corev1.Pod{}, counts: map[string]int{}, now: began}
 	clock := func() time.Time { return world.now }
 	executor := &apply.Executor{Config: apply.Config{
-		Writer: world, Scheme: clientgoscheme.Scheme, Events: apply.NewEvents(record.NewFakeRecorder(10)), Parallel: 1,
-		Consistency: apply.NewConsistency(func(context.Context, schema.GroupVersionKind) (string, error) { return "2", nil }, clock),
+		Writer: world, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(10), Parallel: 1,
+		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "2", nil }, Now: clock,
 	}}
 	l := &Loop[*corev1.Pod, string]{
-		New: func() *corev1.Pod { return &corev1.Pod{} }, Cache: observe.Reader{Reader: world, Indexed: true}, Executor: executor, Now: clock,
+		New: func() *corev1.Pod { return &corev1.Pod{} }, Cache: observe.Reader{Reader: world, Indexed: true}, Executor: executor,
 		Observe: func(_ context.Context, _ observe.Reader, p *corev1.Pod) (string, error) { return p.Name, nil },
 		Plan:    func(string) plan.Plan { return plan.Plan{} },
 		Report: func(name string, _ plan.Plan, _ apply.Outcome) *corev1.Pod {
@@ -68,8 +68,8 @@ func TestStatusesAreWrittenInTurn(t *testing.T) {
 			after.Status.Message = fmt.Sprint(world.counts[name])
 			return after
 		},
-		Apart:    func(string) time.Duration { return time.Second },
-		Statuses: apply.NewCrowdedStatuses(executor, clock, rate),
+		MinInterval: func(string) time.Duration { return time.Second },
+		Statuses:    apply.NewLimitedStatuses(executor, rate),
 	}
 	looks := map[string]time.Time{}
 	for ; world.now.Before(began.Add(lasts)); world.now = world.now.Add(time.Millisecond) {

@@ -25,8 +25,8 @@ func addBudgetController(mgr ctrlmanager.Manager, live client.Client, s settings
 		return nil
 	}
 	options := podunavailablebudget.Options{Scales: s.scales}
-	if s.evictions != nil {
-		options.InForce = s.evictions.InForce
+	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) {
+		options.InForce = s.configurations.EvictionsSentIn
 	}
 	return podunavailablebudget.Add(mgr, podunavailablebudget.Config{
 		Executor: executors(mgr, live)(podunavailablebudget.EventSource),

@@ -37,7 +37,6 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		return err
 	}
 	executor := executors(mgr, live)
-	updater := updaters(mgr, live, s)
 	for _, c := range s.controllers() {
 		e := executor(c.kind.EventSource())
 		if c.guarded {
@@ -47,36 +46,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 			return err
 		}
 	}
-	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), statefulset.Add(mgr, statefulset.Config{
-		Executor: updater(statefulset.EventSource),
-		Live:     live,
-		Workers:  o.StatefulSetWorkers,
-		Now:      time.Now,
-		Options: statefulset.Options{
-			PreparingUpdateAsUpdate: gates.Enabled(features.PreparingUpdateAsUpdate),
-			ClaimRetention:          gates.Enabled(features.StatefulSetAutoDeletePVC),
-			ClaimResize:             gates.Enabled(features.StatefulSetAutoResizePVCGate),
-			StartOrdinal:            gates.Enabled(features.StatefulSetStartOrdinal),
-			PreDownload:             gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
-			InPlace:                 inPlaceOptions(gates),
-		},
-	}), daemonset.Add(mgr, daemonset.Config{
-		Executor: updater(daemonset.EventSource),
-		Live:     live,
-		Workers:  o.DaemonSetWorkers,
-		Now:      time.Now,
-		Options: daemonset.Options{
-			BindPods:    !o.AssignPodsByScheduler,
-			PreDownload: gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
-			InPlace:     inPlaceOptions(gates),
-		},
-	}), sidecarset.Add(mgr, sidecarset.Config{
-		Executor: updater(sidecarset.EventSource),
-		Live:     live,
-		Workers:  o.SidecarSetWorkers,
-		Now:      time.Now,
-		Options:  sidecarset.Options{Namespace: o.Webhook.PodNamespace},
-	}), launchpriority.Add(mgr, launchpriority.Config{
+	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), launchpriority.Add(mgr, launchpriority.Config{
 		Executor: executor(launchpriority.EventSource),
 		Live:     live,
 		Workers:  launchPriorityWorkers,
@@ -96,6 +66,9 @@ type controller struct {
 func (s settings) controllers() []controller {
 	all := []controller{
 		{kind: cloneset.Kind(s.cloneSet()), workers: s.CloneSetWorkers, guarded: true},
+		{kind: statefulset.Kind(s.statefulSet()), workers: s.StatefulSetWorkers, guarded: true},
+		{kind: daemonset.Kind(s.daemonSet()), workers: s.DaemonSetWorkers, guarded: true},
+		{kind: sidecarset.Kind(sidecarset.Options{Namespace: s.Webhook.PodNamespace}), workers: s.SidecarSetWorkers, guarded: true},
 	}
 	if daemon := s.gates.Enabled(features.KruiseDaemon); daemon && s.gates.Enabled(features.ImagePullJobGate) {
 		all = append(all, controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers})
@@ -112,6 +85,25 @@ func (s settings) cloneSet() cloneset.Options {
 		ExcludePreparingDelete:  s.ExcludePreparingDelete,
 		PreDownload:             s.gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
 		InPlace:                 inPlaceOptions(s.gates),
+	}
+}
+
+func (s settings) statefulSet() statefulset.Options {
+	return statefulset.Options{
+		PreparingUpdateAsUpdate: s.gates.Enabled(features.PreparingUpdateAsUpdate),
+		ClaimRetention:          s.gates.Enabled(features.StatefulSetAutoDeletePVC),
+		ClaimResize:             s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
+		StartOrdinal:            s.gates.Enabled(features.StatefulSetStartOrdinal),
+		PreDownload:             s.gates.Enabled(features.PreDownloadImageForInPlaceUpdate),
+		InPlace:                 inPlaceOptions(s.gates),
+	}
+}
+
+func (s settings) daemonSet() daemonset.Options {
+	return daemonset.Options{
+		BindPods:    !s.AssignPodsByScheduler,
+		PreDownload: s.gates.Enabled(features.PreDownloadImageForDaemonSetUpdate),
+		InPlace:     inPlaceOptions(s.gates),
 	}
 }
 
@@ -156,22 +148,12 @@ func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, 
 func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
 	return func(eventSource string) *apply.Executor {
 		return &apply.Executor{Config: apply.Config{
-			Writer:      apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-			Scheme:      mgr.GetScheme(),
-			Consistency: apply.NewConsistency(apply.SeenBy(mgr.GetCache()), time.Now),
-			Events:      apply.NewEvents(mgr.GetEventRecorderFor(eventSource)), //nolint:staticcheck // events of core/v1 are what users' tools read
-			Parallel:    parallelWrites,
+			Writer: apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
+			Scheme: mgr.GetScheme(),
+			Seen:   apply.SeenBy(mgr.GetCache()), Now: time.Now,
+			Events:   mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
+			Parallel: parallelWrites,
 		}}
-	}
-}
-
-// updaters returns how the executor of a controller is made that updates Pods, and asks the budgets before.
-func updaters(mgr ctrlmanager.Manager, live client.Client, s settings) func(eventSource string) *apply.Executor {
-	executor := executors(mgr, live)
-	return func(eventSource string) *apply.Executor {
-		e := executor(eventSource)
-		e.Guard = s.guardOf()
-		return e
 	}
 }
 

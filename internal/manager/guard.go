@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +16,6 @@ import (
 
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/guard"
-	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
@@ -25,9 +23,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
-
-// theirWebhooks is the name of the validating webhook configuration.
-const theirWebhooks = "kruise-validating-webhook-configuration"
 
 // ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that the API
 // server waits.
@@ -41,13 +36,8 @@ func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live cl
 	if s.scales, err = scales(mgr, live); err != nil {
 		return err
 	}
-	if s.judge, err = newJudge(ctx, mgr, live, *s); err != nil {
-		return err
-	}
-	if s.evictions, err = evictions(live, *s); err != nil || s.evictions == nil {
-		return err
-	}
-	return s.evictions.Add(mgr)
+	s.judge, err = newJudge(ctx, mgr, live, *s)
+	return err
 }
 
 // newJudge returns the one judge of this process, for its webhook and its controllers.
@@ -98,24 +88,6 @@ func guardOptions(mgr ctrlmanager.Manager, live client.Client, s settings) (guar
 	return guard.Options{
 		Judge: s.judge, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
 		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
-	}, nil
-}
-
-// evictions returns what keeps the webhook for evictions true to the budgets; nil where evictions are not judged.
-func evictions(live client.Client, s settings) (*scoping.Evictions, error) {
-	if !s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) {
-		return nil, nil
-	}
-	_, validating, err := configurations(s.Webhook.PodNamespace)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(validating.Webhooks, func(w admissionv1.ValidatingWebhook) bool { return w.Name == scoping.Guarded })
-	if i < 0 || validating.Name != theirWebhooks {
-		return nil, fmt.Errorf("%s %s, as it is shipped, has no webhook %s", validating.Kind, validating.Name, scoping.Guarded)
-	}
-	return &scoping.Evictions{
-		Client: live, Configuration: validating.Name, Shipped: validating.Webhooks[i], Settle: learned, Pause: 10 * time.Millisecond, Now: time.Now,
 	}, nil
 }
 

@@ -81,9 +81,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := examine(ctx, restConfig, s, needs); err != nil {
 		return err
 	}
-	certificates := &presented{}
+	serving := newServing(o.Webhook)
 	options := managerOptions(o, s)
-	options.WebhookServer = webhookServer(o.Webhook, certificates)
+	options.WebhookServer = webhookServer(o.Webhook, serving)
 	mgr, err := ctrlmanager.New(restConfig, options)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -98,11 +98,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	configured := settings{Options: o, gates: gates}
+	configured := settings{Options: o, gates: gates, served: map[string]bool{}}
+	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
+		return err
+	}
 	if err := configured.judging(ctx, mgr, live); err != nil {
 		return err
 	}
-	if err := addWebhooks(ctx, mgr, live, certificates, configured); err != nil {
+	if err := addWebhooks(ctx, mgr, live, configured); err != nil {
 		return err
 	}
 	if err := addControllers(mgr, live, configured); err != nil {
@@ -179,8 +182,8 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&appsv1.StatefulSet{}:                         {Transform: observe.SlimWorkload, Field: within},
 				&corev1.ReplicationController{}:               {Transform: observe.SlimWorkload, Field: within},
 				&batchv1.Job{}:                                {Transform: observe.SlimJob, Field: within},
-				&admissionv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", ourWebhooks)},
-				&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", theirWebhooks)},
+				&admissionv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", mutatingConfiguration)},
+				&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", validatingConfiguration)},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
+	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/features"
 )
 
@@ -31,7 +32,9 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		return pods.Chain{}, err
 	}
 	steps := []pods.Step{
-		awaited(mgr, live, catalog),
+		webhookconfig.Await(webhookconfig.AwaitOptions{
+			Configuration: mutatingConfiguration, Cached: mgr.GetCache(), Live: live, Known: catalog.Candidates,
+		}),
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
 			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),
@@ -49,4 +52,9 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		steps = append(steps, pods.Probes(questions))
 	}
 	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: steps}, nil
+}
+
+// asksProviders reports whether the providers of virtual nodes are told what PodProbeMarkers ask.
+func (s settings) asksProviders() bool {
+	return s.off(features.KruiseDaemon, features.PodProbeMarkerGate, features.EnablePodProbeMarkerOnServerless) == ""
 }

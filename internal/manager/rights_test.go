@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
-	"github.com/seed-69ecc383/kruise/internal/admission/scoping"
+	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 )
 
@@ -138,8 +138,8 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 	for _, hook := range validating.Webhooks {
 		selectors[hook.Name] = hook.NamespaceSelector
 	}
-	for _, name := range []string{scoping.LaunchOrder, scoping.Guarded} {
-		spare(selectors[name], "elsewhere") // once more
+	for _, name := range []string{webhookconfig.LaunchOrderWebhook, webhookconfig.BudgetWebhook} {
+		leaveOut(selectors[name], "elsewhere") // once more
 		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, selectors[name].MatchExpressions[1].Values); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -1,3 +1,11 @@
+// Package node is the daemon of one node: it does beside the kubelet what the Kubernetes API has no request for. It pulls images before Pods need them,
+// restarts containers, runs probes, and writes on Pods what their containers really run with.
+//
+// Promise: it watches of the cluster what concerns its node and no more, stores nothing on disk, and never creates, starts or removes a container. What
+// it has to do is in the API, what it has done in the container runtime, so that it may be killed at any point.
+//
+// Each worker is a package below this one with a function Scope, which says what it watches, and a function Add. To add a worker, add a line to workers,
+// and its kinds to the daemon's role and to the policies that restrict each daemon to its own node (config/daemon/rights.yaml and policy.yaml).
 package node
 
 import (
@@ -13,10 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,16 +35,17 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/worker"
 )
 
 // UserAgent is the name by which the API server's audit log knows the daemon.
 const UserAgent = "kruise-daemon/v1"
 
 const (
-	// shutdownTimeout is how long what is under way may take to end. A pull that does not end in time goes on when the daemon is back.
+	// shutdownTimeout is how long workers may take to end. A pull that does not end in time goes on when the daemon is back.
 	shutdownTimeout = 5 * time.Second
-	// patience is how long the daemon waits for the kinds that it watches: as long as it takes, for a restart would only ask again.
-	patience = 365 * 24 * time.Hour
+	// cacheSyncTimeout is endless in effect: the kinds that the daemon watches may be installed later, and a restart would not help.
+	cacheSyncTimeout = 365 * 24 * time.Hour
 )
 
 // Scheme returns the kinds that the daemon reads and writes.
@@ -49,16 +59,14 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// mapper names the resources of the kinds that the daemon deals with. It asks nobody: a daemon may be up before the kinds are installed, and waits
-// for them as for anything that it watches.
+// mapper returns the resources of the kinds that the daemon uses, without discovery: a daemon may start before the kinds are installed, and waits for them
+// as for anything that it watches.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Pod", "Secret"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	for _, kind := range []string{"NodeImage"} {
-		m.Add(v1beta1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
-	}
+	m.Add(v1beta1.GroupVersion.WithKind("NodeImage"), meta.RESTScopeRoot)
 	m.Add(v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), meta.RESTScopeNamespace)
 	m.Add(v1alpha1.GroupVersion.WithKind("NodePodProbe"), meta.RESTScopeRoot)
 	return m, nil
@@ -66,6 +74,8 @@ func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 
 // Run runs the daemon until the context ends.
 func Run(ctx context.Context, o Options) error {
+	ctx, stop := context.WithCancel(ctx) // also ends what workers run beside their reconciles when the manager fails
+	defer stop()
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -81,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	active := workers(gates)
+	active := workers(gates, o)
 	mgr, err := ctrlmanager.New(restConfig, managerOptions(o, s, active))
 	if err != nil {
 		return fmt.Errorf("making the daemon: %w", err)
@@ -96,11 +106,14 @@ func Run(ctx context.Context, o Options) error {
 			return fmt.Errorf("serving %s: %w", path, err)
 		}
 	}
-	recorders := newRecorders(clients, s, o.NodeName)
-	defer recorders.Shutdown()
-	k := kit{Options: o, Runtimes: runtimes, Recorders: recorders}
+	events := record.NewBroadcaster()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
+	defer events.Shutdown()
 	for _, w := range active {
-		if err := w.add(withRuntime{mgr, runtimes}, k); err != nil {
+		// The policy that restricts daemons to their nodes requires the host in events.
+		recorder := events.NewRecorder(s, corev1.EventSource{Component: w.component, Host: o.NodeName})
+		config := worker.Config{Node: o.NodeName, Runtimes: runtimes, Events: recorder, Now: time.Now}
+		if err := w.add(ctx, withRuntime{mgr, runtimes}, config); err != nil {
 			return fmt.Errorf("adding worker %s: %w", w.name, err)
 		}
 	}
@@ -127,17 +140,17 @@ func restConfig(o Options) (*rest.Config, error) {
 	return c, nil
 }
 
-func managerOptions(o Options, s *runtime.Scheme, active []worker) ctrlmanager.Options {
+func managerOptions(o Options, s *runtime.Scheme, active []entry) ctrlmanager.Options {
 	pprof := ""
 	if o.EnablePprof {
 		pprof = o.PprofAddr
 	}
-	// What no worker has asked for is not read at all, rather than that of the whole cluster.
-	scope := map[client.Object]cache.ByObject{}
+	// A kind that is in no scope can't be read: its informer would watch the whole cluster.
+	scope := worker.Scope{}
 	known := map[reflect.Type]bool{}
 	for _, w := range active {
 		for object, part := range w.scope(o.NodeName) {
-			if kind := reflect.TypeOf(object); !known[kind] { // workers that watch the same kind watch the same of it
+			if kind := reflect.TypeOf(object); !known[kind] { // workers that watch the same kind watch the same part of it
 				known[kind], scope[object] = true, part
 			}
 		}
@@ -150,11 +163,42 @@ func managerOptions(o Options, s *runtime.Scheme, active []worker) ctrlmanager.O
 		HealthProbeBindAddress:  "0",
 		PprofBindAddress:        pprof,
 		GracefulShutdownTimeout: &shutdown,
-		Controller:              config.Controller{CacheSyncTimeout: patience},
+		Controller:              config.Controller{CacheSyncTimeout: cacheSyncTimeout},
 		Cache: cache.Options{
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject:                    scope,
 			ReaderFailOnMissingInformer: true,
 		},
 	}
+}
+
+// readyTimeout is how long the checks of readiness may take.
+const readyTimeout = 2 * time.Second
+
+// health serves liveness and readiness. They differ on purpose: an API server that is slow, or a container runtime that restarts, must not have every
+// daemon of the cluster restarted.
+type health struct {
+	caches   cache.Cache
+	runtimes *cri.Set
+}
+
+func (h health) handlers() map[string]http.Handler {
+	return map[string]http.Handler{
+		"/healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }), // a client that has disconnected needs no answer
+		"/readyz":  http.HandlerFunc(h.ready),
+	}
+}
+
+func (h health) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if !h.caches.WaitForCacheSync(ctx) {
+		http.Error(w, "what concerns this node has not been read yet", http.StatusInternalServerError)
+		return
+	}
+	if err := h.runtimes.Check(ctx); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n")) // a client that has disconnected needs no answer
 }

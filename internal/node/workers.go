@@ -2,38 +2,56 @@ package node
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/node/credentials"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/facts"
-	"github.com/seed-69ecc383/kruise/internal/node/keyring"
-	"github.com/seed-69ecc383/kruise/internal/node/plugin"
 	"github.com/seed-69ecc383/kruise/internal/node/probe"
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
 	"github.com/seed-69ecc383/kruise/internal/node/restart"
+	"github.com/seed-69ecc383/kruise/internal/node/worker"
 )
 
-// worker is one thing that the daemon does.
-type worker struct {
-	// name is what logs and metrics call it.
-	name string
-	// gate turns it off; empty for one that every daemon has.
+// entry is one worker of the daemon.
+type entry struct {
+	// name is that in errors, component that in events.
+	name, component string
+	// gate turns the worker off; empty for one that every daemon has.
 	gate features.Gate
-	// scope says what of which kinds it watches: only what concerns the node. Workers that watch the same kind watch the same of it.
-	scope func(node string) map[client.Object]cache.ByObject
-	// add adds it to the process.
-	add func(ctrlmanager.Manager, kit) error
+	// scope returns what the worker watches.
+	scope func(node string) worker.Scope
+	// add adds the worker to the manager.
+	add func(context.Context, ctrlmanager.Manager, worker.Config) error
 }
 
-// withRuntime is a manager whose runnables start when a container runtime has been found: a daemon without one has nothing to say of its node.
+// workers returns the workers under the given gates.
+func workers(gates features.Set, o Options) []entry {
+	all := []entry{
+		{name: "pull", component: "kruise-daemon-imagepuller", scope: pull.Scope, add: addPull(o)},
+		{name: "facts", component: "kruise-daemon-containermeta", gate: features.DaemonWatchingPod, scope: facts.Scope, add: facts.Add},
+		{name: "restart", component: "kruise-daemon-crr", scope: restart.Scope, add: restart.Add},
+		{name: "probe", component: "kruise-daemon-podprobe", gate: features.PodProbeMarkerGate, scope: probe.Scope, add: probe.Add},
+	}
+	return slices.DeleteFunc(all, func(e entry) bool { return e.gate != "" && !gates.Enabled(e.gate) })
+}
+
+func addPull(o Options) func(context.Context, ctrlmanager.Manager, worker.Config) error {
+	return func(ctx context.Context, mgr ctrlmanager.Manager, c worker.Config) error {
+		plugins, err := credentials.LoadPlugins(credentials.PluginConfig{File: o.PluginConfigFile, Folder: o.PluginFolder, Now: time.Now})
+		if err != nil {
+			return err
+		}
+		finder := credentials.Finder{Secrets: mgr.GetAPIReader(), Plugins: plugins}
+		return pull.Add(ctx, mgr, pull.Config{Config: c, MaxPulls: o.MaxPulls, Credentials: finder.Find})
+	}
+}
+
+// withRuntime is a manager whose runnables start when a container runtime has been found: without one a daemon has nothing to report.
 type withRuntime struct {
 	ctrlmanager.Manager
 	runtimes *cri.Set
@@ -48,46 +66,4 @@ func (m withRuntime) Add(r ctrlmanager.Runnable) error {
 			return nil
 		}
 	}))
-}
-
-// kit is what workers are made of.
-type kit struct {
-	Options
-	Runtimes  *cri.Set
-	Recorders recorders
-}
-
-// workers returns what the daemon does under the given gates.
-func workers(gates features.Set) []worker {
-	all := []worker{
-		{name: "pull", scope: pull.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
-			programs, err := plugin.Load(plugin.Config{File: k.PluginConfigFile, Folder: k.PluginFolder, Now: time.Now})
-			if err != nil {
-				return err
-			}
-			return pull.Add(mgr, pull.Config{
-				Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-imagepuller"),
-				MaxPulls: k.MaxPulls, Credentials: credentials(keyring.Secrets{Reader: mgr.GetAPIReader()}, programs), Now: time.Now,
-			})
-		}},
-		{name: "facts", gate: features.DaemonWatchingPod, scope: facts.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
-			return facts.Add(mgr, facts.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-containermeta"), Now: time.Now})
-		}},
-	}
-	all = append(all, worker{name: "restart", scope: restart.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
-		return restart.Add(mgr, restart.Config{Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-crr"), Now: time.Now})
-	}})
-	all = append(all, worker{name: "probe", gate: features.PodProbeMarkerGate, scope: probe.Scope, add: func(mgr ctrlmanager.Manager, k kit) error {
-		return probe.Add(mgr, probe.Config{Node: k.NodeName, Runtimes: k.Runtimes, Events: k.Recorders.as("kruise-daemon-podprobe"), Now: time.Now})
-	}})
-	return slices.DeleteFunc(all, func(w worker) bool { return w.gate != "" && !gates.Enabled(w.gate) })
-}
-
-// credentials returns how the puller finds those for a repository: in the Secrets that are named, and then of the programs of the node.
-func credentials(in keyring.Secrets, of *plugin.Programs) func(context.Context, string, []v1beta1.ReferenceObject) ([]cri.Credentials, error) {
-	return func(ctx context.Context, repository string, secrets []v1beta1.ReferenceObject) ([]cri.Credentials, error) {
-		found, unread := in.Credentials(ctx, repository, secrets)
-		more, unasked := of.Credentials(ctx, repository)
-		return append(found, more...), errors.Join(unread, unasked)
-	}
 }

@@ -1,138 +1,209 @@
 package rollout
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
-	"github.com/seed-69ecc383/kruise/internal/rules/predownload"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
-// Event reasons of images that are pulled ahead. Wire: users' alerts and tools match them.
-const (
-	EventCreatedImagePullJob      = "CreatedImagePullJob"
-	EventFailedCreateImagePullJob = "FailedCreateImagePullJob"
-)
-
-// PreDownload is what the step needs that has images pulled before the Pods that need them are updated.
+// PreDownload is an update whose images are to be pulled before Pods are updated, so that an update in place costs a restart and no download.
+//
+// Its promise: images are pulled only where the update leaves time for it, only on nodes whose Pods have still to be updated, and once for each
+// rollout; and nothing about it ever delays the update itself.
 type PreDownload struct {
-	predownload.Rollout
-	Workload predownload.Workload
-	History  revision.History
-	// Done means that no Pod has to be updated any more.
-	Done bool
-	// Jobs are those that the workload controls.
-	Jobs []*v1beta1.ImagePullJob
-	// Taken are names that new objects can't have.
-	Taken []string
-}
-
-// InPlace is a workload whose Pods are updated in place, as far as pulling ahead goes.
-type InPlace struct {
-	predownload.Workload
-	History revision.History
-	// Annotations and Details are where the user tunes it.
-	Annotations map[string]string
-	Details     *v1beta1.InPlaceUpdateStrategy
-	// Pace is how fast Pods are updated, where this update can go in place.
-	Pace    predownload.Pace
-	Options inplace.Options
+	// Old are the revisions that Pods may still be at.
+	Old []*appsv1.ControllerRevision
+	// Pointless says why pulling ahead would gain nothing; empty where it would gain something. It is asked only when it matters.
+	Pointless func() string
 	// UpdatedReady is the number of updated Pods that are ready.
 	UpdatedReady int
-	Jobs         []*v1beta1.ImagePullJob
-	Taken        []string
+	Tuning       Tuning
+	// Done means that no Pod has to be updated any more.
+	Done bool
 }
 
-// Plan has the images pulled that the update from the current revision needs.
-func (i InPlace) Plan(b *plan.Builder) error {
-	update, current := i.History.Update, i.History.Current
-	pointless := func() string {
-		_, refusal := inplace.Diff(current, update, i.Options)
-		pace := i.Pace
-		pace.InPlace = pace.InPlace && refusal == nil
-		return pace.Pointless()
+// fewReplicas is the most Pods that are too few to pull ahead for.
+const fewReplicas = 3
+
+// Pace is how fast Pods are updated in place.
+type Pace struct {
+	// InPlace means that Pods are updated in place, and that this update can be.
+	InPlace                             bool
+	Replicas, Partition, MaxUnavailable int
+}
+
+// Pointless says why pulling ahead would gain nothing; empty where it would gain something.
+func (p Pace) Pointless() string {
+	switch {
+	case !p.InPlace:
+		return "Pods are not updated in place"
+	case p.Replicas <= fewReplicas:
+		return "there are few replicas"
+	case p.Partition == 0 && p.MaxUnavailable >= p.Replicas:
+		return "all Pods are updated at once"
+	default:
+		return ""
 	}
-	return PreDownload{
-		Rollout: predownload.Rollout{
-			Update: update, Old: []*appsv1.ControllerRevision{current}, Pointless: pointless, UpdatedReady: i.UpdatedReady,
-			Tuning: predownload.Annotated(i.Annotations, i.Pace.Replicas).Over(i.Details),
-		},
-		Workload: i.Workload,
-		History:  i.History,
-		Done:     current.Name == update.Name,
-		Jobs:     i.Jobs,
-		Taken:    i.Taken,
-	}.Plan(b)
 }
 
-// Plan has the images pulled once for each rollout, and takes the jobs away when it is over. What was decided is noted on the revision, and
-// forgotten when the revision is wanted no more, or by all Pods: a rollout back to it is a new one. A rollout that was too small for jobs gets
-// them when it grows.
+// Tuning is what users set.
+type Tuning struct {
+	Parallelism    *intstr.IntOrString
+	TimeoutSeconds *int32
+	// MinUpdatedReady is the number of updated Pods that must be ready before anything is pulled.
+	MinUpdatedReady int
+}
+
+// Annotated reads the tuning from the annotations of a workload, of which percentages are those of its replicas, rounded up. What can't be read
+// counts as not set.
+func Annotated(annotations map[string]string, replicas int) Tuning {
+	var t Tuning
+	if n, err := strconv.ParseUint(annotations[keys.ImagePreDownloadParallelism], 10, 31); err == nil {
+		value := intstr.FromInt32(int32(n))
+		t.Parallelism = &value
+	}
+	if n, err := strconv.ParseUint(annotations[keys.ImagePreDownloadTimeoutSeconds], 10, 31); err == nil {
+		value := int32(n)
+		t.TimeoutSeconds = &value
+	}
+	if text := annotations[keys.ImagePreDownloadMinUpdatedReadyPods]; text != "" {
+		value := intstr.Parse(text)
+		if n, err := budget.Scaled(&value, replicas, budget.Up); err == nil {
+			t.MinUpdatedReady = n
+		}
+	}
+	return t
+}
+
+// Over returns the tuning with what the fields of an update strategy set, which count more than annotations.
+func (t Tuning) Over(s *v1beta1.InPlaceUpdateStrategy) Tuning {
+	if s == nil {
+		return t
+	}
+	if s.ImagePreDownloadParallelism != nil {
+		t.Parallelism = s.ImagePreDownloadParallelism
+	}
+	if s.ImagePreDownloadTimeoutSeconds != nil {
+		t.TimeoutSeconds = s.ImagePreDownloadTimeoutSeconds
+	}
+	if s.ImagePreDownloadMinUpdatedReadyPods != nil {
+		t.MinUpdatedReady = int(*s.ImagePreDownloadMinUpdatedReadyPods)
+	}
+	return t
+}
+
+// PreDownloadInPlace has the images pulled that an update in place from the current revision needs.
+func (w *Workload) PreDownloadInPlace(pace Pace, details *v1beta1.InPlaceUpdateStrategy, updatedReady int32, b *plan.Builder) {
+	update, current := w.History.Update, w.History.Current
+	w.PreDownload(PreDownload{
+		Old: []*appsv1.ControllerRevision{current}, Done: current.Name == update.Name, UpdatedReady: int(updatedReady),
+		Tuning: Annotated(w.Object.GetAnnotations(), pace.Replicas).Over(details),
+		Pointless: func() string {
+			_, refusal := inplace.Diff(current, update, w.InPlace)
+			pace.InPlace = pace.InPlace && refusal == nil
+			return pace.Pointless()
+		},
+	}, b)
+}
+
+// PreDownload has the images pulled once for each rollout, and deletes the jobs when it is over. What was decided is noted on the revision, and
+// the note removed when the revision is not wanted any more, or all Pods are at it: a rollout back to it is a new one. A rollout that was too small
+// for jobs gets them when it grows.
 //
 // All of it comes after the writes that the update itself takes, and none of its failures is one of the update.
-func (p PreDownload) Plan(b *plan.Builder) error {
-	for _, job := range p.Jobs {
-		if job.DeletionTimestamp == nil && (p.Done || job.Labels[keys.RevisionHash] != revision.ShortHash(p.History.Update.Name)) {
+func (w *Workload) PreDownload(p PreDownload, b *plan.Builder) {
+	for _, job := range w.PullJobs {
+		if job.DeletionTimestamp == nil && (p.Done || job.Labels[keys.RevisionHash] != revision.ShortHash(w.History.Update.Name)) {
 			b.Last(plan.Action{
 				Verb: plan.Delete, Concern: plan.Tidy, Before: job, AnyVersion: true, Optional: true,
 				What: "pull no more", Why: "no Pod waits for the image any more",
 			})
 		}
 	}
-	for _, rev := range p.History.All {
-		if noted(rev) && (p.Done || rev.Name != p.History.Update.Name) {
-			b.Last(mark(rev, "", "the rollout is over"))
+	for _, rev := range w.History.All {
+		if hasNote(rev) && (p.Done || rev.Name != w.History.Update.Name) {
+			b.Last(note(rev, "", "the rollout is over"))
 		}
 	}
-	stored := p.History.Stored
-	if p.Done || !isWritten(p.History) || stored.Labels[keys.RevisionPreDownloadCreated] != "" {
-		return nil
+	stored := w.History.Stored
+	if p.Done || !isWritten(w.History) || stored.Labels[keys.RevisionPreDownloadCreated] != "" {
+		return
 	}
-	verdict, err := predownload.Decide(p.Rollout)
+	verdict, err := decide(w.History.Update, p)
 	switch {
 	case err != nil:
-		return err
-	case verdict.Wait:
-	case verdict.Ignore != "":
+		b.Hold(plan.Hold{Why: err.Error()})
+	case verdict.wait:
+	case verdict.ignore != "":
 		if stored.Labels[keys.RevisionPreDownloadIgnored] == "" {
-			b.Last(mark(stored, keys.RevisionPreDownloadIgnored, verdict.Ignore))
+			b.Last(note(stored, keys.RevisionPreDownloadIgnored, verdict.ignore))
 		}
 	default:
-		b.Last(append(p.create(verdict), mark(stored, keys.RevisionPreDownloadCreated, "its images are pulled"))...)
+		b.Last(append(w.createPullJobs(verdict, p.Tuning), note(stored, keys.RevisionPreDownloadCreated, "its images are pulled"))...)
 	}
-	return nil
 }
 
-// create returns the writes that make the jobs. A job whose name another object has is left out: somebody pulls something else by that name.
-func (p PreDownload) create(verdict predownload.Verdict) plan.Chain {
-	var chain plan.Chain
-	for _, job := range verdict.Jobs(p.Workload, p.Rollout) {
-		exists := slices.ContainsFunc(p.Jobs, func(j *v1beta1.ImagePullJob) bool { return j.Name == job.Name && j.DeletionTimestamp == nil })
-		if exists || slices.Contains(p.Taken, job.Name) {
-			continue
+// verdict is what to do about a rollout.
+type verdict struct {
+	// wait means that it is too early to decide.
+	wait bool
+	// ignore says why nothing is pulled; empty when it is.
+	ignore string
+	// containers are those whose images are pulled, and template the Pod template of the update.
+	containers []corev1.Container
+	template   *corev1.PodTemplateSpec
+}
+
+// decide evaluates a rollout. The error says which revision can't be read.
+func decide(update *appsv1.ControllerRevision, p PreDownload) (verdict, error) {
+	if len(p.Old) == 0 || p.UpdatedReady < p.Tuning.MinUpdatedReady {
+		return verdict{wait: true}, nil
+	}
+	if why := p.Pointless(); why != "" {
+		return verdict{ignore: why}, nil
+	}
+	template, err := revision.Template(update)
+	if err != nil {
+		return verdict{}, fmt.Errorf("reading revision %s: %w", update.Name, err)
+	}
+	v := verdict{template: template}
+	for _, rev := range p.Old {
+		old, err := revision.Template(rev)
+		if err != nil {
+			return verdict{}, fmt.Errorf("reading revision %s: %w", rev.Name, err)
 		}
-		chain = append(chain, plan.Action{
-			Verb: plan.Create, Concern: plan.Tidy, After: job, Optional: true,
-			What: "pull " + job.Spec.Image, Why: "Pods will be updated to it",
-			Event: EventCreatedImagePullJob, EventMessage: "created ImagePullJob " + job.Name + " for image " + job.Spec.Image,
-			FailedEvent: EventFailedCreateImagePullJob,
-		})
+		for _, c := range template.Spec.Containers {
+			has := slices.ContainsFunc(old.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Name && o.Image == c.Image })
+			known := slices.ContainsFunc(v.containers, func(o corev1.Container) bool { return o.Name == c.Name })
+			if !has && !known {
+				v.containers = append(v.containers, c)
+			}
+		}
 	}
-	return chain
+	if len(v.containers) == 0 {
+		v.ignore = "no image changes"
+	}
+	return v, nil
 }
 
-func noted(rev *appsv1.ControllerRevision) bool {
+func hasNote(rev *appsv1.ControllerRevision) bool {
 	return rev.Labels[keys.RevisionPreDownloadCreated] != "" || rev.Labels[keys.RevisionPreDownloadIgnored] != ""
 }
 
-// mark notes on a revision what was decided, or, without a label, nothing.
-func mark(rev *appsv1.ControllerRevision, label, why string) plan.Action {
+// note notes on a revision what was decided, or, without a label, nothing.
+func note(rev *appsv1.ControllerRevision, label, why string) plan.Action {
 	after := rev.DeepCopy()
 	after.Labels = maps.Clone(after.Labels)
 	delete(after.Labels, keys.RevisionPreDownloadCreated)

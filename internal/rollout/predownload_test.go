@@ -13,7 +13,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rules/predownload"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -46,28 +45,29 @@ func TestPreDownload(t *testing.T) {
 	unwritten := history(v2)
 	unwritten.Stored = nil
 	for name, tc := range map[string]struct {
-		in   PreDownload
+		in   Workload
+		done bool
 		why  string // why pulling would be pointless
 		want []string
 	}{
-		"an update begins":                       {in: PreDownload{History: history(v2)}, want: []string{"create " + name, "mark " + created}},
-		"its revision is not written yet":        {in: PreDownload{History: unwritten}},
-		"the job is there, the note is not":      {in: PreDownload{History: history(v2), Jobs: []*v1beta1.ImagePullJob{job}}, want: []string{"mark " + created}},
-		"somebody else has its name":             {in: PreDownload{History: history(v2), Taken: []string{name}}, want: []string{"mark " + created}},
-		"it is noted":                            {in: PreDownload{History: history(stored(t, "nginx:2", created)), Jobs: []*v1beta1.ImagePullJob{job}}},
-		"nothing would be gained":                {in: PreDownload{History: history(v2)}, why: "why", want: []string{"mark " + ignored}},
-		"that is noted":                          {in: PreDownload{History: history(stored(t, "nginx:2", ignored))}, why: "why"},
-		"there is something to be gained by now": {in: PreDownload{History: history(stored(t, "nginx:2", ignored))}, want: []string{"create " + name, "mark " + created}},
-		"another update was under way":           {in: PreDownload{History: history(stored(t, "nginx:2", created)), Jobs: []*v1beta1.ImagePullJob{job, older}}, want: []string{"delete older"}},
-		"the rollout is over":                    {in: PreDownload{History: history(stored(t, "nginx:2", created)), Jobs: []*v1beta1.ImagePullJob{job}, Done: true}, want: []string{"delete " + name, "mark nothing"}},
-		"it has been for long":                   {in: PreDownload{History: history(v2), Done: true}},
+		"an update begins":                       {in: Workload{History: history(v2)}, want: []string{"create " + name, "mark " + created}},
+		"its revision is not written yet":        {in: Workload{History: unwritten}},
+		"the job is there, the note is not":      {in: Workload{History: history(v2), PullJobs: []*v1beta1.ImagePullJob{job}}, want: []string{"mark " + created}},
+		"somebody else has its name":             {in: Workload{History: history(v2), Taken: []string{name}}, want: []string{"mark " + created}},
+		"it is noted":                            {in: Workload{History: history(stored(t, "nginx:2", created)), PullJobs: []*v1beta1.ImagePullJob{job}}},
+		"nothing would be gained":                {in: Workload{History: history(v2)}, why: "why", want: []string{"mark " + ignored}},
+		"that is noted":                          {in: Workload{History: history(stored(t, "nginx:2", ignored))}, why: "why"},
+		"there is something to be gained by now": {in: Workload{History: history(stored(t, "nginx:2", ignored))}, want: []string{"create " + name, "mark " + created}},
+		"another update was under way":           {in: Workload{History: history(stored(t, "nginx:2", created)), PullJobs: []*v1beta1.ImagePullJob{job, older}}, want: []string{"delete older"}},
+		"the rollout is over":                    {in: Workload{History: history(stored(t, "nginx:2", created)), PullJobs: []*v1beta1.ImagePullJob{job}}, done: true, want: []string{"delete " + name, "mark nothing"}},
+		"it has been for long":                   {in: Workload{History: history(v2)}, done: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Rollout = predownload.Rollout{Update: tc.in.History.Update, Old: []*appsv1.ControllerRevision{v1}, Pointless: func() string { return tc.why }}
-			tc.in.Workload = predownload.Workload{Namespace: "ns", Selector: &metav1.LabelSelector{}}
+			tc.in.Object, tc.in.Selector = &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}, &metav1.LabelSelector{}
 			b := plan.For("")
-			if err := tc.in.Plan(b); err != nil {
-				t.Fatal(err)
+			tc.in.PreDownload(PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: func() string { return tc.why }, Done: tc.done}, b)
+			if holds := b.Plan().Holds; len(holds) > 0 {
+				t.Fatal(holds)
 			}
 			var got []string
 			for _, a := range b.Plan().Actions() {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
-// IsSettled reports whether there is plainly nothing in flight on the Pod, as on nearly every Pod of a large fleet.
-func (w Workload) IsSettled(p *corev1.Pod) bool {
+// isSettled reports whether there is plainly nothing in flight on the Pod, as on nearly every Pod of a large workload.
+func (w *Workload) isSettled(p *corev1.Pod) bool {
 	_, hashed := p.Labels[keys.PodTemplateHash]
 	state := pod.State(p)
 	return (state == pub.LifecycleStateNormal || state == pub.LifecycleStatePreparingDelete) && (hashed || !w.TemplateHash) &&
@@ -25,9 +25,12 @@ func (w Workload) IsSettled(p *corev1.Pod) bool {
 }
 
 // Settle finishes what is in flight on the Pod: a grace period, the next batch of containers, readiness, the lifecycle state, a missing
-// label. atTarget says that no update wants to move the Pod: one that still waits for its hook then goes back into service. It reports whether
-// it planned a write.
-func (w Workload) Settle(p *corev1.Pod, atTarget bool, b *plan.Builder) bool {
+// label. atTarget says that no update wants to move the Pod: one that still waits for its hook then goes back into service.
+func (w *Workload) Settle(m *Member, atTarget bool, b *plan.Builder) {
+	p := m.Pod
+	if w.isSettled(p) {
+		return
+	}
 	after := p.DeepCopy()
 	did := w.advance(p, after, b)
 	if state, moves := lifecycle.Next(after, lifecycle.Facts{
@@ -49,11 +52,11 @@ func (w Workload) Settle(p *corev1.Pod, atTarget bool, b *plan.Builder) bool {
 	while := firstReadiness(p, after, w.Now)
 	chain := PodWrites(plan.Settle, p, after)
 	if len(chain) == 0 {
-		return false
+		return
 	}
 	chain[0].What, chain[0].Why, chain[0].While = did.text, "in flight", while
 	b.Do(chain...)
-	return true
+	m.Settled = true
 }
 
 // firstReadiness returns what the write is conditional on that lets a new Pod become ready; empty if it is another write. The kubelet writes to the
@@ -84,7 +87,7 @@ func (p *progress) add(format string, args ...any) {
 }
 
 // advance takes an in-place update one step further, or turns a Pod ready on which none is under way.
-func (w Workload) advance(before, after *corev1.Pod, b *plan.Builder) progress {
+func (w *Workload) advance(before, after *corev1.Pod, b *plan.Builder) progress {
 	var did progress
 	step := inplace.Advance(after, w.InPlace, w.Now)
 	if step.Problem != nil {

@@ -2,13 +2,10 @@ package rollout
 
 import (
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
@@ -17,110 +14,112 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// Update is an update of one Pod in place.
-type Update struct {
-	Pod *corev1.Pod
-	// Target is the revision to bring it to, and Change the way there.
-	Target *appsv1.ControllerRevision
-	Change inplace.Change
-	// GraceSeconds is how long the Pod is out of service before its containers change.
+// Updater updates Pods in place to one revision. Each of their revisions is compared with it once.
+type Updater struct {
+	*Workload
+	// GraceSeconds is how long a Pod is out of service before its containers change.
 	GraceSeconds int32
-	Why          string
+	target       *appsv1.ControllerRevision
+	options      inplace.Options
+	changes      map[string]change
 }
 
-// UpdateInPlace begins an update in place, or has the Pod wait: for its inPlaceUpdate hook, or for an update of its sidecars, so that both do not
+// change is the way from one revision to the target in place, or, where refusal is not empty, why there is none.
+type change struct {
+	inplace.Change
+	refusal string
+}
+
+// UpdaterTo returns the updater to a revision; the options say which changes can go in place.
+func (w *Workload) UpdaterTo(target *appsv1.ControllerRevision, options inplace.Options) *Updater {
+	return &Updater{Workload: w, target: target, options: options, changes: map[string]change{}}
+}
+
+// Refusal says why the Pod can't be updated in place; empty if it can.
+func (u *Updater) Refusal(p *corev1.Pod) string { return u.changeOf(p).refusal }
+
+func (u *Updater) changeOf(p *corev1.Pod) change {
+	from := u.History.Of(p)
+	if from == nil {
+		return change{refusal: "its revision " + p.Labels[appsv1.ControllerRevisionHashLabelKey] + " is not stored any more"}
+	}
+	c, known := u.changes[from.Name]
+	if !known {
+		var refusal *inplace.Refusal
+		if c.Change, refusal = inplace.Diff(from, u.target, u.options); refusal != nil {
+			c.refusal = refusal.Error()
+		}
+		u.changes[from.Name] = c
+	}
+	return c
+}
+
+// HoldRefused tells of a Pod that is to be updated in place only, and can't be.
+func (u *Updater) HoldRefused(p *corev1.Pod, refusal string, b *plan.Builder) {
+	b.Hold(plan.Hold{
+		Name: p.Name, Why: fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", p.Name, u.target.Name, refusal),
+		Event: EventFailedUpdatePodInPlace, Failure: plan.Rollout,
+	})
+}
+
+// Update begins an update in place, or has the Pod wait: for its inPlaceUpdate hook, or for an update of its sidecars, so that both do not
 // restart containers at once.
-func (w Workload) UpdateInPlace(u Update, b *plan.Builder) {
-	if why, wait := sidecar.Unfinished(u.Pod, w.Now); why != "" {
-		b.Hold(plan.Hold{Name: u.Pod.Name, Why: why})
+func (u *Updater) Update(p *corev1.Pod, why string, b *plan.Builder) {
+	u.update(p, u.changeOf(p).Change, why, b)
+}
+
+func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Builder) {
+	if unfinished, wait := sidecar.Unfinished(p, u.Now); unfinished != "" {
+		b.Hold(plan.Hold{Name: p.Name, Why: unfinished})
 		b.Recheck(wait, "an update of sidecars is waited for no longer")
 		return
 	}
-	state, mayStart := lifecycle.BeforeUpdate(u.Pod, w.Lifecycle)
-	begun := u.Pod.DeepCopy()
+	state, mayStart := lifecycle.BeforeUpdate(p, u.Lifecycle)
+	begun := p.DeepCopy()
 	if !mayStart {
-		if state == pod.State(u.Pod) {
-			b.Hold(plan.Hold{Name: u.Pod.Name, Why: "its inPlaceUpdate hook holds it"})
+		if state == pod.State(p) {
+			b.Hold(plan.Hold{Name: p.Name, Why: "its inPlaceUpdate hook holds it"})
 			return
 		}
-		lifecycle.Enter(begun, state, w.Lifecycle, w.Now)
-		chain := PodWrites(plan.Rollout, u.Pod, begun)
-		chain[0].What, chain[0].Why = "waits for its inPlaceUpdate hook", u.Why
+		lifecycle.Enter(begun, state, u.Lifecycle, u.Now)
+		chain := PodWrites(plan.Rollout, p, begun)
+		chain[0].What, chain[0].Why = "waits for its inPlaceUpdate hook", why
 		b.Do(chain...)
 		return
 	}
-	if u.Change.TouchesContainers() && !w.Bare || w.Lifecycle != nil && w.Lifecycle.InPlaceUpdate != nil {
-		lifecycle.Enter(begun, state, w.Lifecycle, w.Now)
+	if c.TouchesContainers() && !u.Bare || u.Lifecycle != nil && u.Lifecycle.InPlaceUpdate != nil {
+		lifecycle.Enter(begun, state, u.Lifecycle, u.Now)
 	}
 	grace := u.GraceSeconds
-	if !u.Change.TouchesContainers() {
+	if !c.TouchesContainers() {
 		// A change that restarts nothing need not wait.
 		grace = 0
 	}
-	name := u.Target.Name
-	if w.Bare {
+	name := u.target.Name
+	if u.Bare {
 		name = revision.ShortHash(name)
 	}
-	inplace.Begin(begun, u.Change, inplace.Target{
-		Revision: name, Labels: w.RevisionLabels(u.Target), GraceSeconds: grace, Now: w.Now,
+	inplace.Begin(begun, c, inplace.Target{
+		Revision: name, Labels: u.RevisionLabels(u.target), GraceSeconds: grace, Now: u.Now,
 	})
 	advanced := begun.DeepCopy()
-	step := inplace.Advance(advanced, w.InPlace, w.Now)
+	step := inplace.Advance(advanced, u.InPlace, u.Now)
 	if step.Wait > 0 {
-		b.Recheck(step.Wait, fmt.Sprintf("the grace period of %s is over", u.Pod.Name))
+		b.Recheck(step.Wait, fmt.Sprintf("the grace period of %s is over", p.Name))
 	}
-	chain := PodWrites(plan.Rollout, u.Pod, begun, advanced)
+	chain := PodWrites(plan.Rollout, p, begun, advanced)
 	if len(chain) == 0 {
 		return
 	}
-	chain[0].What, chain[0].Why = "in place: "+u.Change.String(), u.Why
+	chain[0].What, chain[0].Why = "in place: "+c.String(), why
 	for i := range chain {
 		chain[i].FailedEvent = EventFailedUpdatePodInPlace
 	}
 	last := &chain[len(chain)-1]
 	last.Event = EventSuccessfulUpdatePodInPlace
-	last.EventMessage = fmt.Sprintf("successfully update pod %s in-place(revision %s)", u.Pod.Name, u.Target.Name)
-	if w.Bare {
-		last.EventMessage = fmt.Sprintf("successfully update pod %s in-place", u.Pod.Name)
+	last.EventMessage = fmt.Sprintf("successfully update pod %s in-place(revision %s)", p.Name, u.target.Name)
+	if u.Bare {
+		last.EventMessage = fmt.Sprintf("successfully update pod %s in-place", p.Name)
 	}
 	b.Do(chain...)
-}
-
-// PrepareDelete returns nil when no preDelete hook holds the Pod, an empty chain when it waits for the hook already, and else the writes that
-// have it wait.
-func (w Workload) PrepareDelete(p *corev1.Pod, concern plan.Concern) plan.Chain {
-	if w.Lifecycle == nil || !lifecycle.Hooked(p, w.Lifecycle.PreDelete) {
-		return nil
-	}
-	if pod.State(p) == pub.LifecycleStatePreparingDelete {
-		return plan.Chain{}
-	}
-	after := p.DeepCopy()
-	lifecycle.Enter(after, pub.LifecycleStatePreparingDelete, w.Lifecycle, w.Now)
-	chain := PodWrites(concern, p, after)
-	chain[0].What = "waits for its preDelete hook"
-	return chain
-}
-
-// Start makes a new Pod one that the other steps can move: with the labels of its revision, its first lifecycle state and the readiness gates
-// by which it is taken out of service.
-func (w Workload) Start(p *corev1.Pod, rev *appsv1.ControllerRevision) {
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
-	maps.Copy(p.Labels, w.RevisionLabels(rev))
-	lifecycle.Enter(p, pub.LifecycleStatePreparingNormal, w.Lifecycle, w.Now)
-	pod.AddReadinessGates(p, pub.InPlaceUpdateReady, pub.KruisePodReady)
-}
-
-// RevisionLabels are the labels by which a Pod says which revision it is at.
-func (w Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]string {
-	labels := map[string]string{appsv1.ControllerRevisionHashLabelKey: rev.Name}
-	if w.TemplateHash {
-		labels[keys.PodTemplateHash] = revision.ShortHash(rev.Name)
-	}
-	if w.ShortHash {
-		labels[appsv1.ControllerRevisionHashLabelKey] = revision.ShortHash(rev.Name)
-	}
-	return labels
 }

@@ -39,7 +39,7 @@ func moreCPU() inplace.Change {
 func begin(p *corev1.Pod, c inplace.Change) plan.Chain {
 	b := plan.For("")
 	w := Workload{InPlace: inplace.Options{VerticalScaling: true}, Now: now()}
-	w.UpdateInPlace(Update{Pod: p, Target: build.Revision("web-new", 2, "{}"), Change: c}, b)
+	w.UpdaterTo(build.Revision("web-new", 2, "{}"), w.InPlace).update(p, c, "", b)
 	return b.Plan().Stages[0][0]
 }
 
@@ -107,7 +107,8 @@ func TestAResizeIsWaitedForWhereverItsWritesBreakOff(t *testing.T) {
 				p = action.After.(*corev1.Pod)
 			}
 			b := plan.For("")
-			Workload{InPlace: inplace.Options{VerticalScaling: true}, Now: now()}.Settle(p, true, b)
+			w := Workload{InPlace: inplace.Options{VerticalScaling: true}, Now: now()}
+			w.Settle(&Member{Pod: p}, true, b)
 			chain = nil
 			if stages := b.Plan().Stages; len(stages) > 0 {
 				chain = stages[0][0]

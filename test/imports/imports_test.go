@@ -23,9 +23,9 @@ type room struct {
 	pure bool
 }
 
-// kubernetes are the libraries of types, without clients.
+// kubernetes are the libraries of types and pointers, without clients.
 func kubernetes(more ...string) []string {
-	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/..."}, more...)
+	return append([]string{"k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/utils/ptr"}, more...)
 }
 
 func rooms() []room {
@@ -34,23 +34,21 @@ func rooms() []room {
 		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision", "internal/rules/launch"}, others: kubernetes("github.com/distribution/reference", "k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/order"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
-		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget", "internal/rules/overlap"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/scope"}, ours: []string{"api/...", "internal/rules/sidecar"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
 		{packages: []string{"internal/rules/cron"}, others: kubernetes("github.com/robfig/cron/v3"), pure: true},
 		{packages: []string{"internal/rules/nodefit"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/component-helpers/resource", "k8s.io/component-helpers/scheduling/corev1/nodeaffinity", "github.com/go-logr/logr"), pure: true},
-		{packages: []string{"internal/rules/imageref"}, others: kubernetes("github.com/distribution/reference"), pure: true},
-		{packages: []string{"internal/rules/pull"}, ours: []string{"api/...", "internal/rules/imageref"}, others: kubernetes("k8s.io/utils/dump"), pure: true},
-		{packages: []string{"internal/rules/predownload"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/revision"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/pull"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/utils/dump", "github.com/distribution/reference"), pure: true},
 		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/convert", "internal/defaults"}, ours: []string{"api/...", "internal/rules/..."},
 			others: kubernetes("k8s.io/apiextensions-apiserver/...", "github.com/distribution/reference")},
 		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/apply"}, ours: []string{"api/...", "internal/plan"}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
-			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
+			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/loop"}, ours: []string{"internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 // CloneSet keeps a number of alike Pods running and rolls new templates out over them in stages.
@@ -33,7 +34,7 @@ type CloneSet struct {
 	Spec CloneSetSpec `json:"spec,omitempty"`
 	// status is what was last seen.
 	// +optional
-	Status CloneSetStatus `json:"status,omitempty"`
+	Status v1beta1.CloneSetStatus `json:"status,omitempty"`
 }
 
 // CloneSetList is a list of CloneSets.
@@ -183,102 +184,4 @@ type InPlaceUpdateStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
-}
-
-// CloneSetStatus is what was last seen of a CloneSet.
-type CloneSetStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// replicas is the number of Pods there are, surge included, without those that are finished or being deleted.
-	Replicas int32 `json:"replicas"`
-
-	// readyReplicas is the number of Pods that are running and ready.
-	ReadyReplicas int32 `json:"readyReplicas"`
-
-	// availableReplicas is the number of Pods that have been ready for minReadySeconds and are in no lifecycle hook.
-	AvailableReplicas int32 `json:"availableReplicas"`
-
-	// updatedReplicas is the number of Pods of the update revision.
-	UpdatedReplicas int32 `json:"updatedReplicas"`
-
-	// updatedReadyReplicas is the number of Pods of the update revision that are running and ready.
-	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
-
-	// updatedAvailableReplicas is the number of Pods of the update revision that are available.
-	// +optional
-	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
-
-	// expectedUpdatedReplicas is the number of Pods that the update revision is wanted on: replicas less partition.
-	// +optional
-	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas,omitempty"`
-
-	// updateRevision is the name of the revision of the present template.
-	// +optional
-	UpdateRevision string `json:"updateRevision,omitempty"`
-
-	// currentRevision is the name of the last revision that all Pods were at.
-	// +optional
-	CurrentRevision string `json:"currentRevision,omitempty"`
-
-	// collisionCount goes into the hash of a revision, so that a taken name can be avoided.
-	// +optional
-	CollisionCount *int32 `json:"collisionCount,omitempty"`
-
-	// labelSelector is the selector as text, for the scale subresource.
-	// +optional
-	LabelSelector string `json:"labelSelector,omitempty"`
-
-	// conditions tell how scaling, updating and progress stand.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []CloneSetCondition `json:"conditions,omitempty"`
-}
-
-// CloneSetConditionType names a condition of a CloneSet.
-type CloneSetConditionType string
-
-const (
-	// CloneSetConditionFailedScale is True while Pods or claims could not be created or deleted.
-	CloneSetConditionFailedScale CloneSetConditionType = "FailedScale"
-	// CloneSetConditionFailedUpdate is True while Pods could not be updated.
-	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
-	// CloneSetConditionProgressing tells whether a rollout makes progress; it is there only with progressDeadlineSeconds.
-	CloneSetConditionProgressing CloneSetConditionType = "Progressing"
-)
-
-// Reasons of the condition Progressing.
-const (
-	// CloneSetAvailable means that all Pods are updated and available.
-	CloneSetAvailable = "CloneSetAvailable"
-	// CloneSetPaused means that the update is paused.
-	CloneSetPaused = "CloneSetPaused"
-	// CloneSetProgressPartitionAvailable means that as many Pods as the partition allows are updated and available.
-	CloneSetProgressPartitionAvailable = "ProgressPartitionAvailable"
-	// CloneSetProgressDeadlineExceeded means that there was no progress for progressDeadlineSeconds.
-	CloneSetProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// CloneSetProgressUpdated means that the rollout goes on.
-	CloneSetProgressUpdated = "CloneSetUpdated"
-)
-
-// CloneSetCondition is one aspect of a CloneSet's state.
-type CloneSetCondition struct {
-	// type of the condition.
-	Type CloneSetConditionType `json:"type"`
-	// status of the condition: True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
-	// lastUpdateTime is when the condition, or the progress that it tells of, last changed.
-	// +optional
-	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty"`
-	// lastTransitionTime is when the status of the condition last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// reason is one word for programs to read.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// message is a sentence for people to read.
-	// +optional
-	Message string `json:"message,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 // DaemonSet keeps one Pod on every node that fits its template and rolls new templates out over the nodes in stages.
@@ -76,35 +77,14 @@ type DaemonSetSpec struct {
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// DaemonSetUpdateStrategyType says who starts the update of a Pod.
-// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
-type DaemonSetUpdateStrategyType string
-
-const (
-	// RollingUpdateDaemonSetStrategyType updates Pods by itself, in stages.
-	RollingUpdateDaemonSetStrategyType DaemonSetUpdateStrategyType = "RollingUpdate"
-	// OnDeleteDaemonSetStrategyType leaves Pods alone: one that the user deletes comes back at the update revision.
-	OnDeleteDaemonSetStrategyType DaemonSetUpdateStrategyType = "OnDelete"
-)
-
-// RollingUpdateType says how the Pod of one node is updated.
-// +kubebuilder:validation:Enum=Standard;Surging;InPlaceIfPossible
-type RollingUpdateType string
-
-const (
-	// StandardRollingUpdateType replaces the Pod: the old one goes first, or with maxSurge the new one comes first.
-	StandardRollingUpdateType RollingUpdateType = "Standard"
-	// DeprecatedSurgingRollingUpdateType is Standard with a maxSurge of 1 unless it says otherwise, as which it is stored.
-	DeprecatedSurgingRollingUpdateType RollingUpdateType = "Surging"
-	// InPlaceRollingUpdateType changes the Pod in place where the API server allows that change, else it replaces it.
-	InPlaceRollingUpdateType RollingUpdateType = "InPlaceIfPossible"
-)
+// DeprecatedSurgingRollingUpdateType is Standard with a maxSurge of 1 unless it says otherwise, as which it is stored.
+const DeprecatedSurgingRollingUpdateType v1beta1.RollingUpdateType = "Surging"
 
 // DaemonSetUpdateStrategy says how a new template is rolled out.
 type DaemonSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional
-	Type DaemonSetUpdateStrategyType `json:"type,omitempty"`
+	Type v1beta1.DaemonSetUpdateStrategyType `json:"type,omitempty"`
 	// rollingUpdate sets the stages. It has no effect with OnDelete.
 	// +optional
 	RollingUpdate *RollingUpdateDaemonSet `json:"rollingUpdate,omitempty"`
@@ -118,7 +98,8 @@ type RollingUpdateDaemonSet struct {
 	// rollingUpdateType says how the Pod of one node is updated: Standard or InPlaceIfPossible. Defaults to Standard. Surging stands
 	// for Standard with a maxSurge of 1.
 	// +optional
-	Type RollingUpdateType `json:"rollingUpdateType,omitempty"`
+	// +kubebuilder:validation:Enum=Standard;Surging;InPlaceIfPossible
+	Type v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
 	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should run
 	// a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.
 	// +optional
@@ -143,16 +124,7 @@ type RollingUpdateDaemonSet struct {
 	Paused *bool `json:"paused,omitempty"`
 	// inPlaceUpdateStrategy sets the details of an in-place update.
 	// +optional
-	InPlaceUpdateStrategy *DaemonSetInPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
-}
-
-// DaemonSetInPlaceUpdateStrategy sets the details of an in-place update.
-type DaemonSetInPlaceUpdateStrategy struct {
-	// gracePeriodSeconds is the time between turning a Pod NotReady and changing it, in seconds, so that load balancers can take it out first.
-	// Defaults to 0.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+	InPlaceUpdateStrategy *v1beta1.DaemonSetInPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
 // DaemonSetStatus is what was last seen of a DaemonSet.

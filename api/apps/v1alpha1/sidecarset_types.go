@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -44,53 +43,13 @@ type SidecarSetList struct {
 }
 
 // SidecarSetSpec is the wanted state of a SidecarSet.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is not valid for sidecarset.",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="must not be empty: leave it out to select all namespaces",fieldPath=".namespaceSelector"
-// +kubebuilder:validation:XValidation:rule="has(self.containers) && size(self.containers) > 0 || has(self.initContainers) && size(self.initContainers) > 0",message="containers or initContainers must have an item",fieldPath=".containers",reason="FieldValueRequired"
 type SidecarSetSpec struct {
-	// selector selects by label the Pods that get the sidecars and are updated later. It must not be empty. Pods that exist when it starts to
-	// select them get no sidecars; Pods that it stops selecting keep theirs.
-	Selector *metav1.LabelSelector `json:"selector"`
+	v1beta1.SidecarSetBaseSpec `json:",inline"`
+
 	// namespace is the only namespace whose Pods are selected. Together with namespaceSelector both must select. Defaults to none: Pods of all
 	// namespaces are selected.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// namespaceSelector selects namespaces by their labels; it must not be empty. Unset, the Pods of all namespaces are selected.
-	// +optional
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// initContainers are added to the Pods' init containers, when a Pod is created. Those with restartPolicy Always run beside the Pods'
-	// containers for the whole of a Pod's life.
-	// +optional
-	// +listType=atomic
-	InitContainers []v1beta1.SidecarContainer `json:"initContainers,omitempty"`
-	// containers are the sidecars. None can be added once the SidecarSet exists.
-	// +optional
-	// +listType=atomic
-	Containers []v1beta1.SidecarContainer `json:"containers,omitempty"`
-	// volumes are those that the sidecars mount. Where a Pod has a volume of the same name, the Pod's own is mounted.
-	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Volumes []corev1.Volume `json:"volumes,omitempty"`
-	// imagePullSecrets are added to those of the Pods. The Secrets must exist in the namespaces of the Pods.
-	// +optional
-	// +listType=atomic
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	// patchPodMetadata are annotations to write into the Pods. The administrator of the cluster says which ones are allowed.
-	// +optional
-	// +listType=atomic
-	PatchPodMetadata []v1beta1.SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
-	// injectionStrategy says what new Pods get.
-	// +optional
-	InjectionStrategy v1beta1.SidecarSetInjectionStrategy `json:"injectionStrategy,omitempty"`
-	// updateStrategy says how new images reach the sidecars of existing Pods.
-	// +optional
-	UpdateStrategy v1beta1.SidecarSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// revisionHistoryLimit is the number of revisions kept, those in use among them; values below 1 count as 1. A revision that a Pod uses is
-	// kept beyond it. Defaults to 10.
-	// +optional
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// strategy is the first spelling of updateStrategy. Deprecated: use updateStrategy.maxUnavailable. A value that is written here is copied
 	// there, unless that field is written too.
 	// +optional

@@ -37,8 +37,8 @@ type AdvancedCronJobList struct {
 	Items           []AdvancedCronJob `json:"items"`
 }
 
-// AdvancedCronJobSpec says when jobs are made, and of what.
-type AdvancedCronJobSpec struct {
+// AdvancedCronJobBaseSpec says when jobs are made.
+type AdvancedCronJobBaseSpec struct {
 	// schedule is when jobs are made: the five fields of cron (minute, hour, day of month, month, day of week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually and "@every 90m". "TZ=Asia/Tokyo " or "CRON_TZ=Asia/Tokyo " in front names a time zone.
 	// A new schedule holds at once, from the last slot that was used: slots of the new schedule since then count as missed.
@@ -71,12 +71,18 @@ type AdvancedCronJobSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
+}
+
+// AdvancedCronJobSpec says when jobs are made, and of what.
+type AdvancedCronJobSpec struct {
+	AdvancedCronJobBaseSpec `json:",inline"`
+
 	// template is what jobs are made of. Exactly one of its fields is set.
 	Template CronJobTemplate `json:"template"`
 }
 
-// CronJobTemplate is what jobs are made of. Exactly one of its fields is set.
-type CronJobTemplate struct {
+// CronJobBaseTemplate is what jobs that run Pods are made of.
+type CronJobBaseTemplate struct {
 	// jobTemplate makes Jobs of Kubernetes. It can't be changed.
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -88,6 +94,12 @@ type CronJobTemplate struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	BroadcastJobTemplate *BroadcastJobTemplateSpec `json:"broadcastJobTemplate,omitempty"`
+}
+
+// CronJobTemplate is what jobs are made of. Exactly one of its fields is set.
+type CronJobTemplate struct {
+	CronJobBaseTemplate `json:",inline"`
+
 	// imageListPullJobTemplate makes ImageListPullJobs. Its completion policy must be Always without ttlSecondsAfterFinished: the history limits
 	// decide how long jobs are kept. It can be changed, for the jobs to come.
 	// +optional

@@ -100,7 +100,6 @@ const (
 )
 
 // RollingUpdateType says how the Pod of one node is updated.
-// +kubebuilder:validation:Enum=Standard;InPlaceIfPossible
 type RollingUpdateType string
 
 const (
@@ -127,6 +126,7 @@ type DaemonSetUpdateStrategy struct {
 type RollingUpdateDaemonSet struct {
 	// rollingUpdateType says how the Pod of one node is updated: Standard or InPlaceIfPossible. Defaults to Standard.
 	// +optional
+	// +kubebuilder:validation:Enum=Standard;InPlaceIfPossible
 	Type RollingUpdateType `json:"rollingUpdateType,omitempty"`
 	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should run
 	// a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.

@@ -44,12 +44,12 @@ type SidecarSetList struct {
 	Items           []SidecarSet `json:"items"`
 }
 
-// SidecarSetSpec is the wanted state of a SidecarSet.
+// SidecarSetBaseSpec is what both versions say in spec.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is not valid for sidecarset.",fieldPath=".selector"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || has(self.namespaceSelector.matchLabels) && size(self.namespaceSelector.matchLabels) > 0 || has(self.namespaceSelector.matchExpressions) && size(self.namespaceSelector.matchExpressions) > 0",message="must not be empty: leave it out to select all namespaces",fieldPath=".namespaceSelector"
 // +kubebuilder:validation:XValidation:rule="has(self.containers) && size(self.containers) > 0 || has(self.initContainers) && size(self.initContainers) > 0",message="containers or initContainers must have an item",fieldPath=".containers",reason="FieldValueRequired"
-type SidecarSetSpec struct {
+type SidecarSetBaseSpec struct {
 	// selector selects by label the Pods that get the sidecars and are updated later. It must not be empty. Pods that exist when it starts to
 	// select them get no sidecars; Pods that it stops selecting keep theirs.
 	Selector *metav1.LabelSelector `json:"selector"`
@@ -88,6 +88,12 @@ type SidecarSetSpec struct {
 	// kept beyond it. Defaults to 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+}
+
+// SidecarSetSpec is the wanted state of a SidecarSet.
+type SidecarSetSpec struct {
+	SidecarSetBaseSpec `json:",inline"`
+
 	// customVersion names the present revision, so that injectionStrategy can ask for it by that name later. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

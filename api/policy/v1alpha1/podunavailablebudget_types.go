@@ -2,7 +2,8 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
 
 // PodUnavailableBudget keeps so many Pods of an application available, whoever wants to delete, evict, update in place, resize or mark them as
@@ -24,7 +25,7 @@ type PodUnavailableBudget struct {
 	Spec PodUnavailableBudgetSpec `json:"spec,omitempty"`
 	// status is what was last seen, and the ledger of what was permitted since.
 	// +optional
-	Status PodUnavailableBudgetStatus `json:"status,omitempty"`
+	Status v1beta1.PodUnavailableBudgetStatus `json:"status,omitempty"`
 }
 
 // PodUnavailableBudgetList is a list of PodUnavailableBudgets.
@@ -39,83 +40,6 @@ type PodUnavailableBudgetList struct {
 // PodUnavailableBudgetSpec says which Pods are guarded, and how many of them are to stay available. What this version has no field for is said by
 // annotations of the budget: kruise.io/pub-protect-operations lists, with commas, what the budget guards against, pub.kruise.io/protect-total-replicas
 // is the number of Pods that there should be, and pub.kruise.io/ignored-pod-selector, as JSON, a selector of Pods that are not guarded.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.selector) != has(self.targetRef)",message="exactly one of selector and targetRef is needed"
-// +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) != has(self.minAvailable)",message="exactly one of maxUnavailable and minAvailable is needed"
-// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="is immutable: create another budget to guard other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",message="is immutable: create another budget to guard another workload",fieldPath=".targetRef",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="!has(self.selector) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="must not be empty",fieldPath=".selector"
 type PodUnavailableBudgetSpec struct {
-	// selector selects the guarded Pods by their labels, in the namespace of the budget: right for an application of several workloads. It can't
-	// be changed. Exactly one of selector and targetRef is needed.
-	// +optional
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// targetRef is the workload whose Pods are guarded: any kind with a scale subresource, in the namespace of the budget. It can't be changed.
-	// +optional
-	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// maxUnavailable is the most Pods that may be unavailable: a number, or a percentage of status.totalReplicas, rounded up. Exactly one of
-	// maxUnavailable and minAvailable is needed.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// minAvailable is the fewest Pods that are to stay available: a number, or a percentage of status.totalReplicas, rounded up.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
-	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// capToMaxUnavailable keeps status.unavailableAllowed at or below maxUnavailable also while there are more Pods than status.totalReplicas, as
-	// during a surge. It says nothing beside minAvailable. Defaults to false: Pods over the number may all go.
-	// +optional
-	CapToMaxUnavailable bool `json:"capToMaxUnavailable,omitempty"`
+	v1beta1.PodUnavailableBudgetBaseSpec `json:",inline"`
 }
-
-// TargetReference names a workload in the namespace of the budget.
-type TargetReference struct {
-	// apiVersion is the group and version of the workload, such as apps/v1. Budgets compare only the group.
-	// +kubebuilder:validation:MinLength=1
-	APIVersion string `json:"apiVersion"`
-	// kind is the kind of the workload, such as Deployment.
-	// +kubebuilder:validation:MinLength=1
-	Kind string `json:"kind"`
-	// name is the name of the workload.
-	// +kubebuilder:validation:MinLength=1
-	Name string `json:"name"`
-}
-
-// PodUnavailableBudgetStatus is what was last seen of the Pods, and the ledger of what was permitted since. A permission writes the ledger at once, so
-// that no two permissions count on the same Pod.
-type PodUnavailableBudgetStatus struct {
-	// observedGeneration is the generation of the budget that the numbers are of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration"`
-	// disruptedPods are the Pods whose deletion or eviction was permitted and has not been seen yet, with the time of the permission. An entry
-	// leaves with its Pod, or after 20 seconds.
-	// +optional
-	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// unavailablePods are the Pods whose update was permitted and may not be seen yet, with the time of the permission. An entry leaves with its
-	// Pod, or after 10 seconds; then the state of the Pod counts.
-	// +optional
-	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
-	// unavailableAllowed is the number of Pods that may be made unavailable now: currentAvailable less desiredAvailable, at least 0.
-	UnavailableAllowed int32 `json:"unavailableAllowed"`
-	// currentAvailable is the number of Pods that are available and not in the ledger.
-	CurrentAvailable int32 `json:"currentAvailable"`
-	// desiredAvailable is the number of Pods that are to stay available.
-	DesiredAvailable int32 `json:"desiredAvailable"`
-	// totalReplicas is the number of Pods that there should be, by the replicas of the workloads.
-	TotalReplicas int32 `json:"totalReplicas"`
-	// conditions are what else is to be known: TotalReplicasUnknown is there while a workload does not say how many Pods it should have and
-	// those that are there are counted, SurplusPods while there are more Pods than totalReplicas.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// Types of conditions of a PodUnavailableBudget.
-const (
-	// ConditionTotalReplicasUnknown is there, and True, while a workload does not say how many Pods it should have and those that are there are
-	// counted.
-	ConditionTotalReplicasUnknown = "TotalReplicasUnknown"
-	// ConditionSurplusPods is there, and True, while there are more Pods than status.totalReplicas, so that more may go than maxUnavailable says.
-	ConditionSurplusPods = "SurplusPods"
-)

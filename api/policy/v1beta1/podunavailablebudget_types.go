@@ -37,15 +37,14 @@ type PodUnavailableBudgetList struct {
 	Items           []PodUnavailableBudget `json:"items"`
 }
 
-// PodUnavailableBudgetSpec says which Pods are guarded, and how many of them are to stay available.
+// PodUnavailableBudgetBaseSpec is what both versions say in spec.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.selector) != has(self.targetRef)",message="exactly one of selector and targetRef is needed"
 // +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) != has(self.minAvailable)",message="exactly one of maxUnavailable and minAvailable is needed"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="is immutable: create another budget to guard other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",message="is immutable: create another budget to guard another workload",fieldPath=".targetRef",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!has(self.selector) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="must not be empty",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="!has(self.ignoredPodSelector) || has(self.ignoredPodSelector.matchLabels) && size(self.ignoredPodSelector.matchLabels) > 0 || has(self.ignoredPodSelector.matchExpressions) && size(self.ignoredPodSelector.matchExpressions) > 0",message="must not be empty: leave it out to ignore no Pods",fieldPath=".ignoredPodSelector"
-type PodUnavailableBudgetSpec struct {
+type PodUnavailableBudgetBaseSpec struct {
 	// selector selects the guarded Pods by their labels, in the namespace of the budget: right for an application of several workloads. It can't
 	// be changed. Exactly one of selector and targetRef is needed.
 	// +optional
@@ -62,6 +61,18 @@ type PodUnavailableBudgetSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+	// capToMaxUnavailable keeps status.unavailableAllowed at or below maxUnavailable also while there are more Pods than status.totalReplicas, as
+	// during a surge. It says nothing beside minAvailable. Defaults to false: Pods over the number may all go.
+	// +optional
+	CapToMaxUnavailable bool `json:"capToMaxUnavailable,omitempty"`
+}
+
+// PodUnavailableBudgetSpec says which Pods are guarded, and how many of them are to stay available.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ignoredPodSelector) || has(self.ignoredPodSelector.matchLabels) && size(self.ignoredPodSelector.matchLabels) > 0 || has(self.ignoredPodSelector.matchExpressions) && size(self.ignoredPodSelector.matchExpressions) > 0",message="must not be empty: leave it out to ignore no Pods",fieldPath=".ignoredPodSelector"
+type PodUnavailableBudgetSpec struct {
+	PodUnavailableBudgetBaseSpec `json:",inline"`
+
 	// protectOperations are what the budget guards against. Defaults to DELETE, UPDATE and EVICT.
 	// +optional
 	ProtectOperations []PubOperation `json:"protectOperations,omitempty"`
@@ -74,10 +85,6 @@ type PodUnavailableBudgetSpec struct {
 	// Defaults to none.
 	// +optional
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
-	// capToMaxUnavailable keeps status.unavailableAllowed at or below maxUnavailable also while there are more Pods than status.totalReplicas, as
-	// during a surge. It says nothing beside minAvailable. Defaults to false: Pods over the number may all go.
-	// +optional
-	CapToMaxUnavailable bool `json:"capToMaxUnavailable,omitempty"`
 }
 
 // TargetReference names a workload in the namespace of the budget.

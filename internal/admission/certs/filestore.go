@@ -2,8 +2,6 @@ package certs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,74 +10,56 @@ import (
 	"syscall"
 )
 
-// FileStore keeps the certificates in a folder of this machine, for managers that run as processes outside the cluster. Several may share it.
+// FileStore keeps the CA in a folder of this machine, for managers that run as processes outside the cluster. Several may share it.
 type FileStore struct {
 	Dir string
 }
 
-func fileNames() []string {
-	return []string{keyCACert, keyCAKey, keyCert, keyKey, keyTLSCert, keyTLSKey}
-}
-
-// Load implements Store.
+// Load implements Store. The version is the CA itself.
 func (s FileStore) Load(context.Context) (map[string][]byte, string, error) {
 	unlock, err := s.lock()
 	if err != nil {
 		return nil, "", err
 	}
 	defer unlock()
-	return s.read()
+	data, err := s.read()
+	return data, string(data[keyCACert]), err
 }
 
-// Save implements Store.
+// Save implements Store. A crash in the middle leaves a CA and a key that don't belong together, which the next manager replaces.
 func (s FileStore) Save(_ context.Context, data map[string][]byte, version string) error {
 	unlock, err := s.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	_, now, err := s.read()
+	stored, err := s.read()
 	if err != nil {
 		return err
 	}
-	if now != version {
-		return errChanged
+	if string(stored[keyCACert]) != version {
+		return ErrConflict
 	}
-	for _, name := range fileNames() {
-		if err := s.write(name, data[name]); err != nil {
-			return fmt.Errorf("writing certificates: %w", err)
+	for name, content := range data {
+		if err := os.WriteFile(filepath.Join(s.Dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("writing the CA: %w", err)
 		}
 	}
 	return nil
 }
 
-func (s FileStore) read() (map[string][]byte, string, error) {
+func (s FileStore) read() (map[string][]byte, error) {
 	data := map[string][]byte{}
-	sum := sha256.New()
-	for _, name := range fileNames() {
+	for _, name := range []string{keyCACert, keyCAKey, keyTLSCert, keyTLSKey} {
 		content, err := os.ReadFile(filepath.Join(s.Dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return nil, "", fmt.Errorf("reading certificates: %w", err)
+			return nil, fmt.Errorf("reading certificates: %w", err)
 		}
 		data[name] = content
-		fmt.Fprintf(sum, "%s %d ", name, len(content))
-		sum.Write(content)
 	}
-	if len(data) == 0 {
-		return nil, "", nil
-	}
-	return data, hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// write replaces a file in one step, so that a crash leaves either the old or the new one.
-func (s FileStore) write(name string, content []byte) error {
-	path := filepath.Join(s.Dir, name)
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return data, nil
 }
 
 // lock waits until no other process reads or writes the folder.
@@ -94,5 +74,5 @@ func (s FileStore) lock() (unlock func(), err error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", file.Name(), err), file.Close())
 	}
-	return func() { _ = file.Close() }, nil // closing lets the lock go; nothing was written to the file
+	return func() { _ = file.Close() }, nil // closing releases the lock; nothing was written to the file
 }

@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errChanged is returned by a Save on top of a version that is no longer the stored one: another manager was first.
-var errChanged = errors.New("another manager has stored certificates in the meantime")
+// ErrConflict is returned by a Save on top of a version that is no longer the stored one: another manager was first.
+var ErrConflict = errors.New("another manager has stored a CA in the meantime")
 
-// A Store keeps the certificates of all managers of a cluster.
+// A Store keeps the CA of all managers of a cluster.
 type Store interface {
 	// Load returns what is stored and its version; nothing and "" if there is nothing yet.
 	Load(ctx context.Context) (data map[string][]byte, version string, err error)
-	// Save replaces that version, and returns errChanged if it is not the stored one.
+	// Save replaces that version, and returns ErrConflict if it is not the stored one.
 	Save(ctx context.Context, data map[string][]byte, version string) error
 }
 
-// SecretStore keeps the certificates in a Secret.
+// SecretStore keeps the CA in a Secret.
 type SecretStore struct {
 	// Client must read without a cache.
 	Client client.Client
@@ -42,7 +42,7 @@ func (s SecretStore) Load(ctx context.Context) (map[string][]byte, string, error
 	return secret.Data, secret.ResourceVersion, nil
 }
 
-// Save implements Store. Of an existing Secret it changes the data alone, so that labels and further keys stay.
+// Save implements Store. Labels and further keys of an existing Secret stay.
 func (s SecretStore) Save(ctx context.Context, data map[string][]byte, version string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Name.Namespace, Name: s.Name.Name}}
 	if version == "" {
@@ -58,7 +58,7 @@ func (s SecretStore) Save(ctx context.Context, data map[string][]byte, version s
 
 func (s SecretStore) saved(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return errChanged
+		return ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("writing Secret %s: %w", s.Name, err)

@@ -9,9 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/randfill"
@@ -75,7 +77,7 @@ func TestDefaultsAreTheSameInBothVersions(t *testing.T) {
 		)
 		var older v1alpha1.CloneSet
 		fill.Fill(&older)
-		older.DeletionTimestamp, older.Status = nil, v1alpha1.CloneSetStatus{}
+		older.DeletionTimestamp, older.Status = nil, v1beta1.CloneSetStatus{}
 
 		var want, got v1beta1.CloneSet
 		convert.CloneSetToHub(&older, &want)
@@ -136,5 +138,30 @@ func TestAnImageListInTheOlderVersion(t *testing.T) {
 	}
 	if got := create(t, AdvancedCronJob(defaults.Options{}), "AdvancedCronJob", older); got.Spec.ConcurrencyPolicy != "Replace" {
 		t.Errorf("the policy is %q, want Replace", got.Spec.ConcurrencyPolicy)
+	}
+}
+
+// TestSidecarSetsOfTheOlderVersion have the same hash as in the hub version, or each write in the other version would make all Pods outdated. What the
+// first releases spell otherwise comes to what has taken its place.
+func TestSidecarSetsOfTheOlderVersion(t *testing.T) {
+	no, limit := false, intstr.FromInt32(2)
+	older := v1alpha1.SidecarSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SidecarSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: "log"},
+		Spec:       v1alpha1.SidecarSetSpec{Namespace: "ns", Paused: &no},
+	}
+	older.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:1"}}}
+	older.Spec.Strategy = &v1alpha1.SidecarSetDeprecatedStrategy{RollingUpdate: &v1alpha1.SidecarSetDeprecatedRollingUpdate{MaxUnavailable: &limit}}
+
+	var want, got v1beta1.SidecarSet
+	convert.SidecarSetToHub(&older, &want)
+	want.Spec.UpdateStrategy.MaxUnavailable = &limit
+	if err := defaults.SidecarSet(&want); err != nil {
+		t.Fatal(err)
+	}
+	defaulted := create(t, SidecarSet(), "SidecarSet", older)
+	convert.SidecarSetToHub(&defaulted, &got)
+	if diff := cmp.Diff(normal(t, want), normal(t, got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

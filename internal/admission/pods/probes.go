@@ -37,7 +37,7 @@ func Probes(known Questions) Step {
 		if err != nil || len(markers) == 0 {
 			return err
 		}
-		_, err = probe.NewMarkers(markers).Instruct(&p, s.Edit)
+		_, err = probe.NewMarkers(markers).Annotate(&p, s.Edit)
 		return err
 	}}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
+	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
 // ImageOptions is what the validation of NodeImages and of the jobs that write them heeds.
@@ -130,7 +130,7 @@ func validateImage(image string, at *field.Path) field.ErrorList {
 	if image == "" {
 		return field.ErrorList{field.Required(at, "image can not be empty")}
 	}
-	if _, err := imageref.Parse(image); err != nil {
+	if _, err := pull.ParseReference(image); err != nil {
 		return field.ErrorList{field.Invalid(at, image, err.Error())}
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
-	"github.com/seed-69ecc383/kruise/internal/rules/overlap"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // PodUnavailableBudgetOptions is what the validation of PodUnavailableBudgets needs.
@@ -218,7 +218,7 @@ func (o PodUnavailableBudgetOptions) beside(ctx context.Context, namespace strin
 				"PodUnavailableBudget %s guards %s: a new Pod that both would guard belongs to the one with a targetRef", other.Name, wayOf(otherNamed)))
 		case named && mine == theirs:
 			errs = append(errs, field.Forbidden(spec.Child("targetRef"), fmt.Sprintf("PodUnavailableBudget %s guards this workload already", other.Name)))
-		case !named && overlap.SameKeys(now.Spec.Selector, other.Spec.Selector) && overlap.MayMeet(now.Spec.Selector, other.Spec.Selector):
+		case !named && pod.SelectSameKeys(now.Spec.Selector, other.Spec.Selector) && pod.SelectorsOverlap(now.Spec.Selector, other.Spec.Selector):
 			errs = append(errs, field.Forbidden(spec.Child("selector"), fmt.Sprintf("PodUnavailableBudget %s may select the same Pods", other.Name)))
 		}
 	}

@@ -36,8 +36,8 @@ const (
 	keptFailed     = 1
 )
 
-// Plan decides the next step. It reads only the survey and changes nothing.
-func Plan(v Survey) plan.Plan {
+// Plan decides the next step. It reads only the state and changes nothing.
+func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	if v.kind == nil || v.Cron.DeletionTimestamp != nil {
 		// The garbage collector takes the jobs along.
@@ -54,7 +54,7 @@ func Plan(v Survey) plan.Plan {
 	return b.Plan()
 }
 
-func (v *Survey) summary() string {
+func (v *State) summary() string {
 	out := fmt.Sprintf("AdvancedCronJob %s/%s   schedule %q, jobs %d, active %d", v.Cron.Namespace, v.Cron.Name, v.Cron.Spec.Schedule, len(v.children), len(v.active()))
 	if !v.last.IsZero() {
 		out += ", last slot " + v.last.UTC().Format(time.RFC3339)
@@ -63,7 +63,7 @@ func (v *Survey) summary() string {
 }
 
 // tidy deletes the oldest finished jobs beyond those that are to be kept.
-func (v *Survey) tidy(b *plan.Builder) {
+func (v *State) tidy(b *plan.Builder) {
 	spec := &v.Cron.Spec
 	for _, history := range []struct {
 		succeeded bool
@@ -108,7 +108,7 @@ func remove(c *child, why string) plan.Action {
 }
 
 // decide returns the slot to make a job for now, zero for none, and says why not and until when.
-func (v *Survey) decide(b *plan.Builder) time.Time {
+func (v *State) decide(b *plan.Builder) time.Time {
 	switch {
 	case errors.Is(v.problem, cron.ErrTimeZone):
 		b.Hold(plan.Hold{Why: v.problem.Error(), Event: eventUnknownZone})
@@ -147,7 +147,7 @@ func (v *Survey) decide(b *plan.Builder) time.Time {
 }
 
 // completions tells of the jobs that have finished since the last look, with a write of the status that takes them off the active ones.
-func (v *Survey) completions() []plan.Action {
+func (v *State) completions() []plan.Action {
 	var out []plan.Action
 	before, after := v.Cron, v.Cron.DeepCopy()
 	after.Status = v.status()
@@ -171,7 +171,7 @@ func (v *Survey) completions() []plan.Action {
 }
 
 // run makes the job of a slot: first it is written down, then the earlier jobs go that it replaces, then it is made.
-func (v *Survey) run(slot time.Time) []plan.Action {
+func (v *State) run(slot time.Time) []plan.Action {
 	name := nameFor(v.Cron, slot)
 	after := v.Cron.DeepCopy()
 	after.Status = v.status()

@@ -155,7 +155,7 @@ func TestPlan(t *testing.T) {
 			for _, name := range tc.active {
 				v.Cron.Status.Active = append(v.Cron.Status.Active, corev1.ObjectReference{Name: name})
 			}
-			p := Plan(Take(v))
+			p := Plan(Classify(v))
 			if diff := cmp.Diff(tc.want, does(p)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
@@ -179,7 +179,7 @@ func TestTheStatusComesFirst(t *testing.T) {
 	v.Cron.Spec.Schedule = "*/10 * * * *"
 	v.Cron.Spec.Template.JobTemplate = &batchv1.JobTemplateSpec{}
 	v.Cron.CreationTimestamp = metav1.NewTime(at(t, "2026-01-01T10:01:00Z"))
-	stages := Plan(Take(v)).Stages
+	stages := Plan(Classify(v)).Stages
 	if len(stages) != 1 || len(stages[0]) != 1 || len(stages[0][0]) != 2 {
 		t.Fatalf("want one chain of two writes, got %v", stages)
 	}

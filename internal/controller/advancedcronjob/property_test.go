@@ -23,11 +23,11 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one AdvancedCronJob.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}, &v1beta1.ImageListPullJob{}}
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok {
@@ -54,10 +54,10 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 // TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
 	for name, tc := range map[string]struct {
-		mistake func(*Survey)
+		mistake func(*State)
 		want    string
 	}{
-		"it believes only the jobs that are there": {func(v *Survey) {
+		"it believes only the jobs that are there": {func(v *State) {
 			v.last, v.pending = time.Time{}, false
 			for _, c := range v.children {
 				if c.slot.After(v.last) {
@@ -65,24 +65,24 @@ func TestMistakesShow(t *testing.T) {
 				}
 			}
 		}, invariant.RuleSlotOnce},
-		"it forgets that jobs are under way": {func(v *Survey) {
+		"it forgets that jobs are under way": {func(v *State) {
 			for _, c := range v.children {
 				c.finished = true
 			}
 		}, invariant.RuleForbid},
-		"it forgets the deadline": {func(v *Survey) {
+		"it forgets the deadline": {func(v *State) {
 			v.Cron = v.Cron.DeepCopy()
 			v.Cron.Spec.StartingDeadlineSeconds = nil
 		}, invariant.RuleDeadline},
-		"it does not know that it is paused": {func(v *Survey) {
+		"it does not know that it is paused": {func(v *State) {
 			v.Cron = v.Cron.DeepCopy()
 			v.Cron.Spec.Paused = nil
 		}, invariant.RuleCronPaused},
-		"its clock is slow": {func(v *Survey) { v.Now = v.Now.Add(-5 * time.Minute) }, invariant.RuleLatest},
+		"its clock is slow": {func(v *State) { v.Now = v.Now.Add(-5 * time.Minute) }, invariant.RuleLatest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			suite(func(v Survey) plan.Plan {
+			suite(func(v State) plan.Plan {
 				tc.mistake(&v)
 				return Plan(v)
 			}).Break(t, tc.want)

@@ -12,7 +12,7 @@ import (
 )
 
 // Status judges what was seen. A status that the plan itself writes is left to the plan.
-func Status(v Survey, p plan.Plan, _ apply.Outcome) v1beta1.AdvancedCronJobStatus {
+func Status(v State, p plan.Plan, _ apply.Outcome) v1beta1.AdvancedCronJobStatus {
 	for _, a := range p.Actions() {
 		if a.Verb == plan.UpdateStatus {
 			return *v.Cron.Status.DeepCopy()
@@ -21,8 +21,8 @@ func Status(v Survey, p plan.Plan, _ apply.Outcome) v1beta1.AdvancedCronJobStatu
 	return v.status()
 }
 
-// status returns the status that the survey comes to. The last slot never goes back, whatever becomes of its job: else it would be made up for again.
-func (v *Survey) status() v1beta1.AdvancedCronJobStatus {
+// status returns the status that the state comes to. The last slot never goes back, whatever becomes of its job: else it would be made up for again.
+func (v *State) status() v1beta1.AdvancedCronJobStatus {
 	s := *v.Cron.Status.DeepCopy()
 	if v.kind == nil || v.Cron.DeletionTimestamp != nil {
 		return s
@@ -45,7 +45,7 @@ func (v *Survey) status() v1beta1.AdvancedCronJobStatus {
 }
 
 // reference refers to a job by name.
-func (v *Survey) reference(name string) corev1.ObjectReference {
+func (v *State) reference(name string) corev1.ObjectReference {
 	version, kind := v.kind.gvk.ToAPIVersionAndKind()
 	return corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: v.Cron.Namespace, Name: name}
 }

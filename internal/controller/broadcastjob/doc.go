@@ -4,9 +4,6 @@
 // the controller; never are more Pods created than parallelism allows to be under way; once a job has finished nothing of it runs on, and its
 // status stays as it is.
 //
-// One pass looks once (observe.go), sorts what it saw node by node (survey.go), judges how far the job has come (judge.go), decides (plan.go), and
-// reports (status.go). Only observing reads and only package apply writes.
-//
 //	running ──┬── every node done ────────────────── completed ──┐
 //	   ▲      ├── a Pod failed (FailFast), deadline ─ failed ────┼── what still runs is deleted ── ttl ── gone
 //	   ▼      │

@@ -22,11 +22,11 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one BroadcastJob and nodes that come and go.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1beta1.BroadcastJob{}, &corev1.Pod{}, &corev1.Node{}}
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
@@ -46,38 +46,38 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 // TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
 	for name, tc := range map[string]struct {
-		mistake func(*Survey)
+		mistake func(*State)
 		want    string
 	}{
-		"it forgets parallelism": {func(v *Survey) { v.limit = 100 }, invariant.RuleJobParallelism},
-		"it forgets what has ended, and the names of that": {func(v *Survey) {
-			for _, p := range v.places {
+		"it forgets parallelism": {func(v *State) { v.limit = 100 }, invariant.RuleJobParallelism},
+		"it forgets what has ended, and the names of that": {func(v *State) {
+			for _, p := range v.targets {
 				p.members = slices.DeleteFunc(p.members, func(m *member) bool { return m.class == succeeded || m.class == failed })
 			}
 		}, invariant.RuleOnce},
-		"it deletes what has ended": {func(v *Survey) {
+		"it deletes what has ended": {func(v *State) {
 			for _, m := range v.members {
 				if m.class == succeeded {
 					m.unfit = "mistake"
 				}
 			}
 		}, invariant.RuleEnded},
-		"it forgets the taints": {func(v *Survey) {
+		"it forgets the taints": {func(v *State) {
 			for _, node := range v.Nodes {
-				if !slices.ContainsFunc(v.places, func(p *place) bool { return p.name == node.Name }) {
-					v.places = append(v.places, &place{name: node.Name, node: node, fits: true})
+				if !slices.ContainsFunc(v.targets, func(p *target) bool { return p.name == node.Name }) {
+					v.targets = append(v.targets, &target{name: node.Name, node: node, fits: true})
 				}
 			}
 		}, invariant.RuleNode},
-		"it goes on with a job that is over": {func(v *Survey) {
+		"it goes on with a job that is over": {func(v *State) {
 			v.Job = v.Job.DeepCopy()
 			v.Job.Status = v1beta1.BroadcastJobStatus{}
-			*v = Take(v.Snapshot)
+			*v = Classify(v.Snapshot)
 		}, invariant.RuleOver},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			suite(func(v Survey) plan.Plan {
+			suite(func(v State) plan.Plan {
 				tc.mistake(&v)
 				return Plan(v)
 			}).Break(t, tc.want)

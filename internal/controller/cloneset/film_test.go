@@ -178,7 +178,7 @@ func (s *studio) handOver() bool {
 }
 
 // shoot plans, and takes a frame where something has changed: the columns of kubectl get, the Pods by image, and the plan.
-func (s *studio) shoot(v Survey) plan.Plan {
+func (s *studio) shoot(v State) plan.Plan {
 	p := Plan(v)
 	status := Status(v, plan.Plan{}, apply.Outcome{})
 	var frame strings.Builder

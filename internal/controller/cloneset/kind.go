@@ -1,41 +1,45 @@
 package cloneset
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
 // kind is that of the owner in references and events.
 func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
-// Kind is the controller of CloneSets.
-func Kind(o Options) loop.Kind[*v1beta1.CloneSet, Survey, v1beta1.CloneSetStatus] {
-	return loop.Kind[*v1beta1.CloneSet, Survey, v1beta1.CloneSetStatus]{
-		Name:      "cloneset",
-		Owns:      []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
-		Read:      o.read,
-		Plan:      Plan,
-		Meanwhile: Meanwhile,
-		Status:    Status,
-		Final:     saysComplete,
-	}
+// Options are the choices made for the whole controller at start-up.
+type Options struct {
+	// ShortHash labels Pods with the hash of their revision alone, instead of its full name (gate CloneSetShortHash).
+	ShortHash bool
+	// PartitionRollback lets a raised partition take updated Pods back to the current revision (gate CloneSetPartitionRollback).
+	PartitionRollback bool
+	// PreparingUpdateAsUpdate counts a Pod that waits to be updated in place as updated when Pods are added (gate PreparingUpdateAsUpdate).
+	PreparingUpdateAsUpdate bool
+	// RecreateOnClaimChange recreates Pods whose claim templates have changed (gate RecreatePodWhenChangeVCTInCloneSetGate).
+	RecreateOnClaimChange bool
+	// ExcludePreparingDelete leaves Pods held by a preDelete hook out of the number of replicas, for all CloneSets.
+	ExcludePreparingDelete bool
+	// PreDownload has images pulled before Pods are updated (gate PreDownloadImageForInPlaceUpdate).
+	PreDownload bool
+	// InPlace says which changes can go in place.
+	InPlace inplace.Options
 }
 
-func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.CloneSet) (Survey, error) {
-	s, err := Observe(ctx, r.Reader, set, r.Now)
-	if err == nil && o.PreDownload {
-		s.PullJobs, err = r.ImagePullJobs(ctx, set.Namespace, set.UID)
+// Kind is the controller of CloneSets.
+func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus] {
+	return loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]{
+		Name:          "cloneset",
+		Owns:          []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}},
+		Read:          o.read,
+		Plan:          Plan,
+		WhileCreating: WhileCreating,
+		Status:        Status,
+		Final:         saysComplete,
 	}
-	if err != nil {
-		return Survey{}, err
-	}
-	s.Options, s.Taken = o, r.Taken
-	v := Take(s)
-	return v, confirm(ctx, r.Reader, r.Live, v)
 }

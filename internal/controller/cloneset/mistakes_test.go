@@ -18,8 +18,8 @@ import (
 )
 
 // misread returns a Plan of a survey with something wrong in it.
-func misread(wrong func(*Survey)) func(Survey) plan.Plan {
-	return func(v Survey) plan.Plan {
+func misread(wrong func(*State)) func(State) plan.Plan {
+	return func(v State) plan.Plan {
 		if v.problem == nil {
 			wrong(&v)
 		}
@@ -31,37 +31,33 @@ func misread(wrong func(*Survey)) func(Survey) plan.Plan {
 // proves nothing.
 func TestMistakesAreCaught(t *testing.T) {
 	cases := map[string]struct {
-		planned func(Survey) plan.Plan
+		planned func(State) plan.Plan
 		mistake promises.Mistake
 		want    string
 	}{
 		"one more Pod unavailable than allowed": {
-			planned: misread(func(v *Survey) { v.limits.MaxUnavailable++ }), want: invariant.RuleUnavailable,
+			planned: misread(func(v *State) { v.limits.MaxUnavailable++ }), want: invariant.RuleUnavailable,
 		},
 		"one more Pod than allowed": {
-			planned: misread(func(v *Survey) { v.limits.Replicas++ }), want: invariant.RuleTotal,
+			planned: misread(func(v *State) { v.limits.Replicas++ }), want: invariant.RuleTotal,
 		},
 		"one more Pod updated than the partition leaves": {
-			planned: misread(func(v *Survey) { v.limits.Partition = max(v.limits.Partition-1, 0) }), want: invariant.RulePartition,
+			planned: misread(func(v *State) { v.limits.Partition = max(v.limits.Partition-1, 0) }), want: invariant.RulePartition,
 		},
 		"a pause overlooked": {
-			planned: misread(func(v *Survey) { v.strategy.Paused = false }), want: invariant.RulePaused,
+			planned: misread(func(v *State) { v.workload.Paused = false }), want: invariant.RulePaused,
 		},
 		"a grace period overlooked": {
-			planned: misread(func(v *Survey) { v.strategy.InPlaceUpdateStrategy = nil }), want: invariant.RuleGrace,
+			planned: misread(func(v *State) { v.strategy.InPlaceUpdateStrategy = nil }), want: invariant.RuleGrace,
 		},
 		"hooks overlooked": {
-			planned: misread(func(v *Survey) {
-				set := v.Set.DeepCopy()
-				set.Spec.Lifecycle = nil
-				v.Set = set
-			}), want: invariant.RuleHook,
+			planned: misread(func(v *State) { v.workload.Lifecycle = nil }), want: invariant.RuleHook,
 		},
 		"InPlaceOnly overlooked": {
-			planned: misread(func(v *Survey) { v.strategy.PodUpdatePolicy = v1beta1.RecreateCloneSetPodUpdatePolicyType }), want: invariant.RuleInPlaceOnly,
+			planned: misread(func(v *State) { v.strategy.PodUpdatePolicy = v1beta1.RecreateCloneSetPodUpdatePolicyType }), want: invariant.RuleInPlaceOnly,
 		},
 		"claims deleted that are in use": {
-			planned: func(v Survey) plan.Plan {
+			planned: func(v State) plan.Plan {
 				p := Plan(v)
 				for _, c := range v.Claims {
 					p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Delete, Concern: plan.Tidy, Before: c}}})
@@ -70,13 +66,13 @@ func TestMistakesAreCaught(t *testing.T) {
 			}, want: invariant.RuleClaims,
 		},
 		"an update believed to be over as soon as it is written": {
-			planned: func(v Survey) plan.Plan {
+			planned: func(v State) plan.Plan {
 				p := Plan(v)
-				for _, m := range v.fleet.members {
-					if m.state == pub.LifecycleStateUpdating && !inplace.Pending(m.pod) {
-						after := m.pod.DeepCopy()
+				for _, m := range v.members {
+					if m.State == pub.LifecycleStateUpdating && !inplace.Pending(m.Pod) {
+						after := m.Pod.DeepCopy()
 						after.Labels[keys.LifecycleState] = string(pub.LifecycleStateNormal)
-						p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Settle, Before: m.pod, After: after}}})
+						p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Settle, Before: m.Pod, After: after}}})
 					}
 				}
 				return p
@@ -86,7 +82,7 @@ func TestMistakesAreCaught(t *testing.T) {
 			mistake: promises.Mistake{TrustsCache: true, Unconditional: true}, want: invariant.RuleUnavailable,
 		},
 		"names of new Pods that differ each time": {
-			planned: func() func(Survey) plan.Plan {
+			planned: func() func(State) plan.Plan {
 				r := rand.New(rand.NewSource(1))
 				return promises.Misplan(Plan, func(a *plan.Action) {
 					if p, ok := a.After.(*corev1.Pod); ok && a.Verb == plan.Create {
@@ -97,7 +93,7 @@ func TestMistakesAreCaught(t *testing.T) {
 			}(), mistake: promises.Mistake{TrustsCache: true}, want: invariant.RuleTotal,
 		},
 		"a time that nobody is woken at": {
-			planned: func(v Survey) plan.Plan {
+			planned: func(v State) plan.Plan {
 				p := Plan(v)
 				p.Recheck = 0
 				return p
@@ -107,20 +103,20 @@ func TestMistakesAreCaught(t *testing.T) {
 			mistake: promises.Mistake{IsDeaf: func(e simulate.Event) bool { return e.Key.Kind.Kind == "Pod" }}, want: "at rest",
 		},
 		"a write for nothing": {
-			planned: func(v Survey) plan.Plan {
+			planned: func(v State) plan.Plan {
 				p := Plan(v)
-				for _, m := range v.fleet.members {
-					after := m.pod.DeepCopy()
+				for _, m := range v.members {
+					after := m.Pod.DeepCopy()
 					after.Labels["seen"] = v.Now.Format("150405")
-					p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Tidy, Before: m.pod, After: after}}})
+					p.Stages = append(p.Stages, plan.Stage{{{Verb: plan.Update, Concern: plan.Tidy, Before: m.Pod, After: after}}})
 				}
 				return p
 			}, want: "a restart makes the controller write",
 		},
 		"an object of the cache changed": {
-			planned: misread(func(v *Survey) {
-				for _, m := range v.fleet.members {
-					m.pod.Labels["planned"] = v.Now.Format(time.RFC3339)
+			planned: misread(func(v *State) {
+				for _, m := range v.members {
+					m.Pod.Labels["planned"] = v.Now.Format(time.RFC3339)
 				}
 			}), want: "planning changes what was read",
 		},

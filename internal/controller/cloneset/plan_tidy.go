@@ -15,18 +15,18 @@ import (
 )
 
 // tidy keeps the records: who owns what, which names and revisions are still of use.
-func tidy(v *Survey, b *plan.Builder) {
-	releaseStrays(v, b)
-	trimPodsToDelete(v, b)
-	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, append(v.fleet.pods(), v.fleet.leaving...), b)
+func (v *State) tidy(b *plan.Builder) {
+	v.releaseStrays(b)
+	v.trimPodsToDelete(b)
+	rollout.TrimHistory(v.workload.History, v.Set.Spec.RevisionHistoryLimit, append(v.pods(), v.leaving...), b)
 	if !v.Set.Spec.ScaleStrategy.EnablePVCReuse {
-		tidyClaims(v, b)
+		v.tidyClaims(b)
 	}
 }
 
 // releaseStrays lets go of Pods whose labels were changed such that the selector does not match them any more. A Pod takes its claims along,
 // which is written first: nothing would know afterwards whose they are.
-func releaseStrays(v *Survey, b *plan.Builder) {
+func (v *State) releaseStrays(b *plan.Builder) {
 	for _, p := range v.release {
 		var chain plan.Chain
 		for _, c := range claim.Of(claim.InstanceID(p, v.Set.Name), v.Claims) {
@@ -34,15 +34,15 @@ func releaseStrays(v *Survey, b *plan.Builder) {
 				chain = append(chain, v.handOver(c, p, "the Pod is let go"))
 			}
 		}
-		b.Do(append(chain, rollout.Release(p, ownerReference(v.Set), "its labels do not match the selector any more"))...)
+		b.Do(append(chain, v.workload.Release(p, "its labels do not match the selector any more"))...)
 	}
 }
 
 // trimPodsToDelete takes names off the list whose Pods are gone.
-func trimPodsToDelete(v *Survey, b *plan.Builder) {
+func (v *State) trimPodsToDelete(b *plan.Builder) {
 	names := v.Set.Spec.ScaleStrategy.PodsToDelete
 	kept := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return !slices.ContainsFunc(v.fleet.members, func(m *member) bool { return m.pod.Name == name })
+		return !slices.ContainsFunc(v.members, func(m *rollout.Member) bool { return m.Pod.Name == name })
 	})
 	if len(kept) == len(names) {
 		return
@@ -56,8 +56,8 @@ func trimPodsToDelete(v *Survey, b *plan.Builder) {
 }
 
 // tidyClaims sees to the claims of Pods that do not count any more, where claims are not taken over: each goes with its Pod.
-func tidyClaims(v *Survey, b *plan.Builder) {
-	orphans := claim.Orphans(v.Claims, append(v.fleet.pods(), v.release...), v.fleet.leaving, v.Set.Name)
+func (v *State) tidyClaims(b *plan.Builder) {
+	orphans := claim.Orphans(v.Claims, append(v.pods(), v.release...), v.leaving, v.Set.Name)
 	for _, c := range orphans.Delete {
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Scale, Before: c, FailedEvent: eventFailedDelete,
@@ -70,7 +70,7 @@ func tidyClaims(v *Survey, b *plan.Builder) {
 }
 
 // handOver returns the write that makes a claim the Pod's own, with which it is then deleted.
-func (v *Survey) handOver(c *corev1.PersistentVolumeClaim, p *corev1.Pod, why string) plan.Action {
+func (v *State) handOver(c *corev1.PersistentVolumeClaim, p *corev1.Pod, why string) plan.Action {
 	after := c.DeepCopy()
 	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Set.UID })
 	if !isOwnedBy(after, p.UID) {

@@ -2,9 +2,9 @@ package cloneset
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -15,16 +15,16 @@ import (
 )
 
 // update moves Pods to the revision they are wanted at, in order, within maxUnavailable.
-func update(v *Survey, b *plan.Builder) {
+func (v *State) update(b *plan.Builder) {
 	moves := v.moves(isUpdated)
-	target, number := v.history.Update, moves.Update
+	target, number := v.workload.History.Update, moves.Update
 	if number < 0 {
-		target, number = v.history.Current, -number
+		target, number = v.workload.History.Current, -number
 	}
 	if number == 0 {
 		return
 	}
-	if why := (rollout.Rest{OnDelete: v.onDelete(), Paused: v.strategy.Paused}).Why(); why != "" {
+	if why := v.workload.WhyNotUpdating(); why != "" {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, number, target.Name)})
 		return
 	}
@@ -34,68 +34,60 @@ func update(v *Survey, b *plan.Builder) {
 		return
 	}
 	chosen := v.choose(candidates, target, number, moves.UpdateLimit)
-	why := fmt.Sprintf("%s is wanted on %d Pods, %d have it", target.Name, v.limits.Expected(), v.fleet.counts(isUpdated).New.Total)
-	step := updateStep{Survey: v, target: target, why: why, ways: v.waysTo(target)}
+	why := fmt.Sprintf("%s is wanted on %d Pods, %d have it", target.Name, v.limits.Expected(), v.counts(isUpdated).New.Total)
+	step := v.stepTo(target)
+	step.why = why
 	for _, m := range candidates[:chosen] {
-		step.update(m, b)
+		step.take(m, b)
 	}
 	if wanted := min(number, len(candidates)); chosen < wanted {
 		b.Hold(plan.Hold{
-			Name: candidates[chosen].pod.Name,
+			Name: candidates[chosen].Pod.Name,
 			Why:  fmt.Sprintf("%d Pods wait: maxUnavailable %d is used up", wanted-chosen, v.limits.MaxUnavailable),
 		})
 	}
 }
 
 // candidates returns the Pods that could be brought to the target, the first to update first.
-func (v *Survey) candidates(target *appsv1.ControllerRevision) ([]*member, error) {
-	forward := target.Name == v.history.Update.Name
-	byPod := map[*corev1.Pod]*member{}
-	var pods []*corev1.Pod
-	for _, m := range v.fleet.members {
-		if m.updated != forward && m.isReplaceable() {
-			byPod[m.pod] = m
-			pods = append(pods, m.pod)
-		}
-	}
-	sorted, err := order.Sort(pods, v.fleet.pods(), order.Strategy{
+func (v *State) candidates(target *appsv1.ControllerRevision) ([]*rollout.Member, error) {
+	forward := target.Name == v.workload.History.Update.Name
+	candidates := slices.DeleteFunc(slices.Clone(v.members), func(m *rollout.Member) bool {
+		return m.Updated == forward || !m.IsFree() || m.Specified
+	})
+	sorted, err := order.Sort(podsOf(candidates), v.pods(), order.Strategy{
 		Priority: v.strategy.PriorityStrategy,
 		Scatter:  v.strategy.ScatterStrategy,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ordering the update: %w", err)
 	}
-	members := make([]*member, 0, len(sorted))
-	for _, p := range sorted {
-		members = append(members, byPod[p])
-	}
-	return members, nil
+	return inOrder(candidates, sorted), nil
 }
 
 // choose returns how many of the first candidates can be updated now.
-func (v *Survey) choose(candidates []*member, target *appsv1.ControllerRevision, number, limit int) int {
-	forward := target.Name == v.history.Update.Name
+func (v *State) choose(candidates []*rollout.Member, target *appsv1.ControllerRevision, number, limit int) int {
+	forward := target.Name == v.workload.History.Update.Name
 	c := budget.Candidates{}
-	for _, m := range v.fleet.members {
-		if !m.available {
+	for _, m := range v.members {
+		if !m.Available {
 			c.Unavailable++
-			if m.updated == forward {
+			if m.Updated == forward {
 				c.UnavailableAtTarget++
 			}
 		}
 	}
 	for _, m := range candidates {
-		c.Available = append(c.Available, m.available)
+		c.Available = append(c.Available, m.Available)
 	}
 	return max(budget.Take(c, number, limit), startedOf(candidates, number))
 }
 
 // startedOf returns how many of the first candidates have left service for the update already. Their place is paid for, also where
 // maxUnavailable is 0 and they could leave thanks to a Pod that has gone since.
-func startedOf(candidates []*member, number int) int {
+func startedOf(candidates []*rollout.Member, number int) int {
 	started := 0
 	for _, m := range candidates[:min(number, len(candidates))] {
-		if m.state != pub.LifecycleStatePreparingUpdate {
+		if m.State != pub.LifecycleStatePreparingUpdate {
 			break
 		}
 		started++
@@ -103,52 +95,46 @@ func startedOf(candidates []*member, number int) int {
 	return started
 }
 
-// updateStep updates one Pod after another to the same target.
-type updateStep struct {
-	*Survey
+// step updates one Pod after another to the same target, in place where that is wanted and can be done.
+type step struct {
+	*State
+	updater *rollout.Updater
 	target  *appsv1.ControllerRevision
 	why     string
-	ways    *rollout.Ways
 	refused bool
 }
 
-func (v *Survey) waysTo(target *appsv1.ControllerRevision) *rollout.Ways {
+func (v *State) stepTo(target *appsv1.ControllerRevision) *step {
 	options := v.Options.InPlace
 	options.IgnoreClaims = v.inPlaceOnly() || !v.Options.RecreateOnClaimChange
-	return rollout.WaysTo(target, v.history, options)
+	s := &step{State: v, target: target, updater: v.workload.UpdaterTo(target, options)}
+	if details := v.strategy.InPlaceUpdateStrategy; details != nil {
+		s.updater.GraceSeconds = details.GracePeriodSeconds
+	}
+	return s
 }
 
-func (s *updateStep) update(m *member, b *plan.Builder) {
+func (s *step) take(m *rollout.Member, b *plan.Builder) {
 	if !s.inPlace() {
 		s.recreate(m, "recreate", b)
 		return
 	}
-	way := s.ways.From(m.pod)
-	switch {
-	case way.Refusal == "":
-		s.workload().UpdateInPlace(rollout.Update{
-			Pod: m.pod, Target: s.target, Change: way.Change, GraceSeconds: s.graceSeconds(), Why: s.why,
-		}, b)
+	switch refusal := s.updater.Refusal(m.Pod); {
+	case refusal == "":
+		s.updater.Update(m.Pod, s.why, b)
 	case !s.inPlaceOnly():
-		s.recreate(m, "recreate: "+way.Refusal, b)
+		s.recreate(m, "recreate: "+refusal, b)
 	case !s.refused:
 		s.refused = true
-		b.Hold(rollout.Refused(m.pod, s.target, way.Refusal))
+		s.updater.HoldRefused(m.Pod, refusal, b)
 	}
-}
-
-func (s *updateStep) graceSeconds() int32 {
-	if s.strategy.InPlaceUpdateStrategy == nil {
-		return 0
-	}
-	return s.strategy.InPlaceUpdateStrategy.GracePeriodSeconds
 }
 
 // recreate deletes the Pod, whose place is then filled at the target revision. A Pod that its preDelete hook holds is marked for deletion and
 // waits.
-func (s *updateStep) recreate(m *member, what string, b *plan.Builder) {
-	event := fmt.Sprintf("successfully delete pod %s for update(revision %s)", m.pod.Name, s.target.Name)
-	if chain := s.workload().PrepareDelete(m.pod, plan.Rollout); chain != nil {
+func (s *step) recreate(m *rollout.Member, what string, b *plan.Builder) {
+	event := fmt.Sprintf("successfully delete pod %s for update(revision %s)", m.Pod.Name, s.target.Name)
+	if chain := s.workload.PrepareDelete(m.Pod, plan.Rollout); chain != nil {
 		for _, version := range chain {
 			version.After.GetLabels()[keys.SpecifiedDelete] = "true"
 		}
@@ -158,7 +144,7 @@ func (s *updateStep) recreate(m *member, what string, b *plan.Builder) {
 		b.Do(chain...)
 		return
 	}
-	b.Do(deletion(s.Survey, m, plan.Action{
+	b.Do(s.deletion(m, plan.Action{
 		Concern: plan.Rollout, What: what, Why: s.why,
 		Event: eventSuccessfulUpdatePodReCreate, EventMessage: event, FailedEvent: eventFailedUpdatePodReCreate,
 	})...)

@@ -21,7 +21,7 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one CloneSet.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
 		options := s.options()
@@ -41,11 +41,11 @@ func watched() []client.Object {
 	return []client.Object{&v1beta1.CloneSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}}
 }
 
-func pure(planned func(Survey) plan.Plan) promises.Planner[Snapshot, Survey] {
-	return promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+func pure(planned func(State) plan.Plan) promises.Planner[Snapshot, State] {
+	return promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 }
 
-func start(c promises.Connection, options Options, planned func(Survey) plan.Plan) simulate.Process {
+func start(c promises.Connection, options Options, planned func(State) plan.Plan) simulate.Process {
 	k, runtime := Kind(options), c.Runtime()
 	k.Plan, runtime.Live = planned, c.Glance
 	return promises.Start(k, runtime, c)

@@ -20,8 +20,8 @@ import (
 // Wire: it is in the message of a Pod condition.
 const userAgent = "ContainerRecreateRequest"
 
-// Plan decides the next step. It reads only the survey and changes nothing.
-func Plan(v Survey) plan.Plan {
+// Plan decides the next step. It reads only the snapshot and changes nothing.
+func Plan(v Snapshot) plan.Plan {
 	r := v.Request
 	b := plan.For(fmt.Sprintf("ContainerRecreateRequest %s/%s   Pod %s, %s", r.Namespace, r.Name, r.Spec.PodName, phase(r)))
 	switch {
@@ -44,11 +44,11 @@ func phase(r *v1beta1.ContainerRecreateRequest) string {
 }
 
 // goOn looks after a request that has not ended.
-func (v Survey) goOn(b *plan.Builder) {
+func (v Snapshot) goOn(b *plan.Builder) {
 	message, wait := recreate.Overdue(v.Request, v.Pod, v.Now)
 	if message != "" {
 		after := v.Request.DeepCopy()
-		recreate.GiveUp(&after.Status, message, v.Now)
+		recreate.Fail(&after.Status, message, v.Now)
 		b.Do(v.status(after, "end", message))
 		return
 	}
@@ -66,7 +66,7 @@ func (v Survey) goOn(b *plan.Builder) {
 }
 
 // takeOutOfService keeps the Pod out of service and says since when. The finalizer comes first: the mark must not stay when the request is deleted.
-func (v Survey) takeOutOfService() plan.Chain {
+func (v Snapshot) takeOutOfService() plan.Chain {
 	var chain plan.Chain
 	before := v.Request
 	if pod.HasReadinessGate(v.Pod, pub.KruisePodReady) {
@@ -88,16 +88,16 @@ func (v Survey) takeOutOfService() plan.Chain {
 	return append(chain, plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: before, After: after})
 }
 
-func (v Survey) mark() lifecycle.Mark {
+func (v Snapshot) mark() lifecycle.Mark {
 	return lifecycle.Mark{UserAgent: userAgent, Key: v.Request.Namespace + "/" + v.Request.Name}
 }
 
-func (v Survey) status(after *v1beta1.ContainerRecreateRequest, what, why string) plan.Action {
+func (v Snapshot) status(after *v1beta1.ContainerRecreateRequest, what, why string) plan.Action {
 	return plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Request, After: after, What: what, Why: why}
 }
 
 // release returns the Pod to service and removes from the request what marks it as active.
-func (v Survey) release(b *plan.Builder, why string) {
+func (v Snapshot) release(b *plan.Builder, why string) {
 	var chain plan.Chain
 	ours := v.Pod != nil && string(v.Pod.UID) == v.Request.Labels[keys.RecreatePodUID]
 	if ours && lifecycle.IsHeld(v.Pod, v.mark()) {
@@ -115,13 +115,13 @@ func (v Survey) release(b *plan.Builder, why string) {
 	b.Do(chain...)
 }
 
-func (v Survey) isActive() bool {
+func (v Snapshot) isActive() bool {
 	_, active := v.Request.Labels[keys.RecreateActive]
 	return active
 }
 
 // expire deletes a completed request after its TTL. One that is still to be released waits for the pass after that.
-func (v Survey) expire(b *plan.Builder) {
+func (v Snapshot) expire(b *plan.Builder) {
 	if !v.isActive() && !controllerutil.ContainsFinalizer(v.Request, keys.RecreateUnreadyAcquired) {
 		b.Expire(v.Request, plan.TTL{Seconds: v.Request.Spec.TTLSecondsAfterFinished, Finished: v.Request.Status.CompletionTime, Now: v.Now})
 	}

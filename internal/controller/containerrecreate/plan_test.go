@@ -19,7 +19,7 @@ import (
 func now() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }
 
 // underWay returns a request that its daemon works at, and its Pod, which has the gate.
-func underWay() Survey {
+func underWay() Snapshot {
 	r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "r", UID: "r", CreationTimestamp: metav1.NewTime(now().Add(-10 * time.Second)),
 		Labels: map[string]string{keys.RecreatePodUID: "p", keys.RecreateActive: "true"},
@@ -28,46 +28,46 @@ func underWay() Survey {
 	r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReady}}
-	return Survey{Request: r, Pod: p, Now: now()}
+	return Snapshot{Request: r, Pod: p, Now: now()}
 }
 
-func (v Survey) after(change func(*Survey)) Survey { change(&v); return v }
+func (v Snapshot) after(change func(*Snapshot)) Snapshot { change(&v); return v }
 
 func TestPlan(t *testing.T) {
 	seconds := func(n int64) *int64 { return &n }
 	ttl := int32(5)
-	held := func(v *Survey) {
+	held := func(v *Snapshot) {
 		v.Request.Finalizers = []string{keys.RecreateUnreadyAcquired}
 		lifecycle.Hold(v.Pod, v.mark(), now())
 	}
-	ended := func(v *Survey) { recreate.Complete(&v.Request.Status, now().Add(-time.Second)) }
-	grace := func(v *Survey) {
+	ended := func(v *Snapshot) { recreate.Complete(&v.Request.Status, now().Add(-time.Second)) }
+	grace := func(v *Snapshot) {
 		v.Request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: seconds(5)}
 	}
 	cases := map[string]struct {
-		change []func(*Survey)
+		change []func(*Snapshot)
 		want   []string // kind of write, and name
 		wait   time.Duration
 	}{
 		"nothing to do":                       {nil, nil, 0},
-		"the new container is passed on":      {[]func(*Survey){recreated}, []string{"update status r"}, 0},
-		"the Pod is taken out of service":     {[]func(*Survey){grace}, []string{"update r", "update status p", "update status r"}, 0},
-		"it goes on after half of that":       {[]func(*Survey){grace, held}, []string{"update status r"}, 0},
-		"a Pod without the gate is left":      {[]func(*Survey){grace, func(v *Survey) { v.Pod.Spec.ReadinessGates = nil }}, []string{"update status r"}, 0},
-		"the grace has begun":                 {[]func(*Survey){grace, held, begun}, nil, 0},
-		"the Pod is gone":                     {[]func(*Survey){func(v *Survey) { v.Pod = nil }}, []string{"update status r"}, 0},
-		"the deadline is near":                {[]func(*Survey){func(v *Survey) { v.Request.Spec.ActiveDeadlineSeconds = seconds(12) }}, nil, 2 * time.Second},
-		"it has ended":                        {[]func(*Survey){ended}, []string{"update r"}, 0},
-		"it has ended, and held its Pod":      {[]func(*Survey){held, ended}, []string{"update status p", "update r"}, 0},
-		"it has ended, and its Pod too":       {[]func(*Survey){held, ended, func(v *Survey) { v.Pod = nil }}, []string{"update r"}, 0},
-		"it has ended, and is closed":         {[]func(*Survey){ended, closed}, nil, 0},
-		"it has ended, and is kept for a bit": {[]func(*Survey){ended, closed, func(v *Survey) { v.Request.Spec.TTLSecondsAfterFinished = &ttl }}, nil, 4 * time.Second},
-		"it has been kept for long enough": {[]func(*Survey){ended, closed, func(v *Survey) {
+		"the new container is passed on":      {[]func(*Snapshot){recreated}, []string{"update status r"}, 0},
+		"the Pod is taken out of service":     {[]func(*Snapshot){grace}, []string{"update r", "update status p", "update status r"}, 0},
+		"it goes on after half of that":       {[]func(*Snapshot){grace, held}, []string{"update status r"}, 0},
+		"a Pod without the gate is left":      {[]func(*Snapshot){grace, func(v *Snapshot) { v.Pod.Spec.ReadinessGates = nil }}, []string{"update status r"}, 0},
+		"the grace has begun":                 {[]func(*Snapshot){grace, held, begun}, nil, 0},
+		"the Pod is gone":                     {[]func(*Snapshot){func(v *Snapshot) { v.Pod = nil }}, []string{"update status r"}, 0},
+		"the deadline is near":                {[]func(*Snapshot){func(v *Snapshot) { v.Request.Spec.ActiveDeadlineSeconds = seconds(12) }}, nil, 2 * time.Second},
+		"it has ended":                        {[]func(*Snapshot){ended}, []string{"update r"}, 0},
+		"it has ended, and held its Pod":      {[]func(*Snapshot){held, ended}, []string{"update status p", "update r"}, 0},
+		"it has ended, and its Pod too":       {[]func(*Snapshot){held, ended, func(v *Snapshot) { v.Pod = nil }}, []string{"update r"}, 0},
+		"it has ended, and is closed":         {[]func(*Snapshot){ended, closed}, nil, 0},
+		"it has ended, and is kept for a bit": {[]func(*Snapshot){ended, closed, func(v *Snapshot) { v.Request.Spec.TTLSecondsAfterFinished = &ttl }}, nil, 4 * time.Second},
+		"it has been kept for long enough": {[]func(*Snapshot){ended, closed, func(v *Snapshot) {
 			v.Request.Spec.TTLSecondsAfterFinished, v.Now = &ttl, now().Add(time.Minute)
 		}}, []string{"delete r"}, 0},
-		"it is deleted while it holds its Pod":   {[]func(*Survey){held, deleted}, []string{"update status p", "update r"}, 0},
-		"it is deleted by somebody else's leave": {[]func(*Survey){deleted}, nil, 0},
-		"another Pod has the Pod's name":         {[]func(*Survey){held, func(v *Survey) { v.Pod.UID = "other" }, ended}, []string{"update r"}, 0},
+		"it is deleted while it holds its Pod":   {[]func(*Snapshot){held, deleted}, []string{"update status p", "update r"}, 0},
+		"it is deleted by somebody else's leave": {[]func(*Snapshot){deleted}, nil, 0},
+		"another Pod has the Pod's name":         {[]func(*Snapshot){held, func(v *Snapshot) { v.Pod.UID = "other" }, ended}, []string{"update r"}, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,17 +91,17 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func recreated(v *Survey) {
+func recreated(v *Snapshot) {
 	v.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "a", ContainerID: "c://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 	}}
 }
 
-func begun(v *Survey) { recreate.BeginGrace(&v.Request.Status, now()) }
+func begun(v *Snapshot) { recreate.BeginGrace(&v.Request.Status, now()) }
 
-func closed(v *Survey) { delete(v.Request.Labels, keys.RecreateActive) }
+func closed(v *Snapshot) { delete(v.Request.Labels, keys.RecreateActive) }
 
-func deleted(v *Survey) { v.Request.DeletionTimestamp = &metav1.Time{Time: now()} }
+func deleted(v *Snapshot) { v.Request.DeletionTimestamp = &metav1.Time{Time: now()} }
 
 func TestPlanIsPrinted(t *testing.T) {
 	v := underWay()

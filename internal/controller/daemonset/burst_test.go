@@ -30,13 +30,13 @@ func TestBurstLimitsOnePass(t *testing.T) {
 				s.Pods = nil
 			}
 			got := 0
-			for _, a := range Plan(Take(s)).Actions() {
-				if a.Verb == tc.verb && a.Object().GetName() != Take(s).history.Update.Name {
+			for _, a := range Plan(Classify(s)).Actions() {
+				if a.Verb == tc.verb && a.Object().GetName() != Classify(s).workload.History.Update.Name {
 					got++
 				}
 			}
 			if got != tc.want {
-				t.Errorf("one pass plans %d, want %d:\n%s", got, tc.want, Plan(Take(s)))
+				t.Errorf("one pass plans %d, want %d:\n%s", got, tc.want, Plan(Classify(s)))
 			}
 		})
 	}

@@ -5,7 +5,13 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // A Pod that has ended is deleted at once, the next one on its node a second after that, and each further one after twice the time of the one
@@ -70,6 +76,16 @@ func (m *memory) deleted(owner types.UID, generation int64, node string, now tim
 	maps.DeleteFunc(r.nodes, func(_ string, f Failure) bool { return now.Sub(f.Last) > 2*lastDelay })
 	f := r.nodes[node]
 	r.nodes[node] = Failure{Count: f.Count + 1, Last: now}
+}
+
+// note remembers which nodes' Pods a pass has deleted because they had ended.
+func (m *memory) note(v State, done apply.Outcome) {
+	for _, result := range done.Results {
+		p, isPod := result.Action.Before.(*corev1.Pod)
+		if isPod && result.Action.Verb == plan.Delete && result.Err == nil && pod.IsFinished(p) {
+			m.deleted(v.Set.UID, v.Set.Generation, nodefit.NodeOf(p), v.Now)
+		}
+	}
 }
 
 // forget drops what is known of a DaemonSet that is gone.

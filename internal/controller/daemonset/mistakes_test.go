@@ -11,37 +11,36 @@ import (
 // TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
 	for name, tc := range map[string]struct {
-		mistake func(*Survey)
+		mistake func(*State)
 		want    string
 	}{
-		"it forgets the budget": {func(v *Survey) {
+		"it forgets the budget": {func(v *State) {
 			v.limits.MaxUnavailable = 100
 		}, invariant.RuleUnavailable},
-		"it forgets how much it may surge": {func(v *Survey) {
+		"it forgets how much it may surge": {func(v *State) {
 			if v.surges() {
 				v.limits.MaxSurge = 100
 			}
 		}, invariant.RuleSurge},
-		"it forgets the partition": {func(v *Survey) {
+		"it forgets the partition": {func(v *State) {
 			v.limits.Partition = 0
-			for _, n := range nodeupdate.Kept(v.nodes(), v.limits) {
-				v.kept[n.Name] = true
+			for _, n := range nodeupdate.Reach(v.nodes(), v.limits) {
+				v.inReach[n.Name] = true
 			}
 		}, invariant.RuleReach},
-		"it forgets the taints": {func(v *Survey) {
-			for _, p := range v.places {
+		"it forgets the taints": {func(v *State) {
+			for _, p := range v.nodeStates {
 				if p.node != nil {
 					p.verdict.Run = true
 				}
 			}
 		}, invariant.RuleNode},
-		"it forgets the hooks": {func(v *Survey) {
-			v.Set = v.Set.DeepCopy()
-			v.Set.Spec.Lifecycle = nil
+		"it forgets the hooks": {func(v *State) {
+			v.workload.Lifecycle = nil
 		}, invariant.RuleHook},
-		"it does not wait for the old Pod to be gone": {func(v *Survey) {
-			for _, p := range v.places {
-				if len(p.members) > 0 && p.members[0].leaving {
+		"it does not wait for the old Pod to be gone": {func(v *State) {
+			for _, p := range v.nodeStates {
+				if len(p.members) > 0 && p.members[0].Leaving {
 					p.members = p.members[1:]
 				}
 			}
@@ -49,7 +48,7 @@ func TestMistakesShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			suite(func(v Survey) plan.Plan {
+			suite(func(v State) plan.Plan {
 				tc.mistake(&v)
 				return Plan(v)
 			}).Break(t, tc.want)

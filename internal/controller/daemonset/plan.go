@@ -3,14 +3,12 @@ package daemonset
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
-	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -30,13 +28,13 @@ const predecessorLook = time.Second
 // errSelectsAll is the problem of a DaemonSet that would own every Pod of its namespace.
 var errSelectsAll = errors.New("This daemon set is selecting all pods. A non-empty selector is required.") //nolint:staticcheck // Wire: the message of an event
 
-// Plan decides the next step. It reads only the survey and changes nothing but the survey's own notes.
+// Plan decides the next step. It reads only the state and changes nothing but its notes of this pass.
 //
 // What is in flight is settled first, Pod by Pod, so that one odd node delays no other. Then every node is looked after: it gets its Pod, and what
 // it has too much goes. Both go on while the update is paused. The update comes last; it counts every node that lacks an available Pod for
 // whatever reason.
-func Plan(v Survey) plan.Plan {
-	b := plan.For(summary(&v))
+func Plan(v State) plan.Plan {
+	b := plan.For(v.summary())
 	switch {
 	case v.Set.DeletionTimestamp != nil:
 		// The garbage collector takes the Pods and revisions along.
@@ -55,28 +53,27 @@ func Plan(v Survey) plan.Plan {
 		b.Recheck(predecessorLook, "the DaemonSet of Kubernetes may be gone")
 		return b.Plan()
 	}
-	rollout.WriteHistory(v.history, b)
-	if adopt(&v, b) {
-		// Nobody knows yet which nodes they are on: the next pass does.
+	rollout.WriteHistory(v.workload.History, b)
+	if len(v.Orphans) > 0 {
+		// They are adopted first. Nobody knows yet which nodes they are on: the next pass does.
+		for _, p := range v.Orphans {
+			b.First(v.workload.Adopt(p))
+		}
 		return b.Plan()
 	}
-	s := &step{Survey: &v, b: b, pods: v.newPods(), creates: v.burst, deletes: v.burst, changes: v.burst}
+	s := &step{State: &v, b: b, pods: v.newPods(), creates: v.burst, deletes: v.burst, changes: v.burst}
 	s.settle()
 	s.manage()
 	s.update()
-	s.release()
-	if err := v.preDownload(b); err != nil {
-		b.Hold(plan.Hold{Why: err.Error()})
-	}
-	s.tellOfBurst()
-	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
-	v.awaited.Recheck(v.Set.Spec.MinReadySeconds, b)
+	s.preDownload()
+	s.tidy()
+	v.workload.Recheck(0, b)
 	return b.Plan()
 }
 
 // step is a plan in the making.
 type step struct {
-	*Survey
+	*State
 	b    *plan.Builder
 	pods *pods
 	// creates, deletes and changes are how many more Pods may be created, deleted, and updated in place in this pass; late is how many writes
@@ -86,70 +83,89 @@ type step struct {
 }
 
 // summary describes the DaemonSet and its limits in a line.
-func summary(v *Survey) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "DaemonSet %s/%s", v.Set.Namespace, v.Set.Name)
+func (v *State) summary() string {
 	if v.problem != nil || v.Set.DeletionTimestamp != nil {
-		return out.String()
+		return v.workload.Summary()
 	}
-	fmt.Fprintf(&out, "   nodes %d, pods %d", v.desired, len(v.Pods))
+	parts := []string{fmt.Sprintf("nodes %d", v.desired), fmt.Sprintf("pods %d", len(v.Pods))}
 	switch {
-	case v.onDelete():
-		out.WriteString(", updates on delete")
-		return out.String()
+	case v.workload.OnDelete:
+		return v.workload.Summary(append(parts, "updates on delete")...)
 	case v.inPlace():
-		out.WriteString(", in place if possible")
+		parts = append(parts, "in place if possible")
 	}
-	if v.paused() {
-		out.WriteString(", paused")
-	}
-	limit := func(name string, value *intstr.IntOrString, number int) {
-		fmt.Fprintf(&out, ", %s %s", name, budget.Words(number, value))
+	if v.workload.Paused {
+		parts = append(parts, "paused")
 	}
 	if v.limits.Partition > 0 {
-		limit("partition", v.strategy.Partition, v.limits.Partition)
+		parts = append(parts, rollout.Limit("partition", v.limits.Partition, v.strategy.Partition))
 	}
 	if v.canary != nil {
-		fmt.Fprintf(&out, ", nodes with %s", v.canary)
+		parts = append(parts, fmt.Sprintf("nodes with %s", v.canary))
 	}
 	if v.surges() {
-		limit("maxSurge", v.strategy.MaxSurge, v.limits.MaxSurge)
+		parts = append(parts, rollout.Limit("maxSurge", v.limits.MaxSurge, v.strategy.MaxSurge))
 	} else {
-		limit("maxUnavailable", v.strategy.MaxUnavailable, v.limits.MaxUnavailable)
+		parts = append(parts, rollout.Limit("maxUnavailable", v.limits.MaxUnavailable, v.strategy.MaxUnavailable))
 	}
-	return out.String()
-}
-
-// adopt takes Pods over that nobody controls, such as those that a DaemonSet of Kubernetes has left behind, and reports whether there are any.
-func adopt(v *Survey, b *plan.Builder) bool {
-	for _, p := range v.Orphans {
-		b.First(rollout.Adopt(p, ownerReference(v.Set)))
-	}
-	return len(v.Orphans) > 0
-}
-
-// release lets go of Pods whose labels were changed such that the selector does not match them any more.
-func (s *step) release() {
-	for _, p := range s.Survey.release {
-		s.b.Do(rollout.Release(p, ownerReference(s.Set), "its labels do not match the selector any more"))
-	}
+	return v.workload.Summary(parts...)
 }
 
 // settle finishes what is in flight on each Pod: grace periods, the next batch of containers, readiness, hooks.
 func (s *step) settle() {
-	workload := s.workload()
-	for _, p := range s.places {
+	for _, p := range s.nodeStates {
 		for _, m := range p.members {
-			if m.runs() && !workload.IsSettled(m.pod) {
-				m.settled = workload.Settle(m.pod, m.updated || !s.kept[p.name], s.b)
+			if m.Runs() {
+				s.workload.Settle(m, m.Updated || !s.inReach[p.name], s.b)
 			}
 		}
 	}
 }
 
-// tellOfBurst says that not all that is due fits into this pass. The writes of this pass bring about the next one.
-func (s *step) tellOfBurst() {
+// tidy releases Pods whose labels the selector does not match any more, says that not all that is due fits into this pass, and deletes revisions
+// that are of no use. The writes of this pass bring about the next one.
+func (s *step) tidy() {
+	for _, p := range s.release {
+		s.b.Do(s.workload.Release(p, "its labels do not match the selector any more"))
+	}
 	if s.late > 0 {
 		s.b.Hold(plan.Hold{Why: fmt.Sprintf("%d more writes follow: burstReplicas is %d", s.late, s.burst)})
 	}
+	rollout.TrimHistory(s.workload.History, s.Set.Spec.RevisionHistoryLimit, s.memberPods(), s.b)
+}
+
+// preDownload has the images of an update pulled before the Pods are updated, in place or not: the nodes stay the same. All older revisions count
+// as what Pods may be at.
+func (s *step) preDownload() {
+	if !s.Options.PreDownload {
+		return
+	}
+	ready, done := 0, true
+	for _, p := range s.nodeStates {
+		if !p.verdict.Run {
+			continue
+		}
+		updated := len(p.members) > 0 && p.members[0].Updated
+		done = done && updated
+		if updated && p.members[0].Ready {
+			ready++
+		}
+	}
+	var old []*appsv1.ControllerRevision
+	for _, rev := range s.workload.History.All {
+		if !s.workload.History.MeansUpdate(rev) {
+			old = append(old, rev)
+		}
+	}
+	s.workload.PreDownload(rollout.PreDownload{
+		Old: old, Pointless: s.pointless, UpdatedReady: ready, Tuning: rollout.Annotated(s.Set.Annotations, s.desired), Done: done || len(old) == 0,
+	}, s.b)
+}
+
+// pointless says why pulling images ahead would gain nothing; empty where it would gain something.
+func (v *State) pointless() string {
+	if !v.workload.OnDelete && v.limits.Partition == 0 && v.limits.MaxUnavailable >= v.desired {
+		return "all nodes are updated at once"
+	}
+	return ""
 }

@@ -50,7 +50,7 @@ func fleet(tb testing.TB, nodes int, strategy string) Snapshot {
 			ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprintf("agent-%d", i), Namespace: "default", UID: types.UID(fmt.Sprint("pod-", i)), ResourceVersion: "1",
 				Labels:          map[string]string{"app": "agent", appsv1.ControllerRevisionHashLabelKey: revision.ShortHash(old.Name)},
-				OwnerReferences: []metav1.OwnerReference{ownerReference(set)},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, kind())},
 			},
 			Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
@@ -187,7 +187,7 @@ func TestPlans(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&s)
 			}
-			got := Plan(Take(s)).String()
+			got := Plan(Classify(s)).String()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%s", diff, got)
 			}
@@ -213,7 +213,7 @@ func TestRecordedDaemonSetIsAtRest(t *testing.T) {
 	for _, p := range s.Pods {
 		s.Nodes = append(s.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodefit.NodeOf(p)}})
 	}
-	v := Take(s)
+	v := Classify(s)
 	p := Plan(v)
 	if !p.Empty() || len(p.Holds) > 0 {
 		t.Errorf("planned:\n%s", p)
@@ -250,7 +250,7 @@ func TestBackOff(t *testing.T) {
 func BenchmarkPass(b *testing.B) {
 	s := fleet(b, 5000, "{maxUnavailable: 10%}")
 	for b.Loop() {
-		v := Take(s)
+		v := Classify(s)
 		p := Plan(v)
 		Status(v, p, apply.Outcome{})
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// update takes the next step of the rollout on the nodes that it may touch. Nodes that should not run a Pod are none of its business, but for those
+// update takes the next step of the rollout on the nodes that it may touch. It leaves out nodes that should not run a Pod, but for those
 // that surge leaves behind.
 func (s *step) update() {
 	nodes := s.nodes()
-	if why := (rollout.Rest{OnDelete: s.onDelete(), Paused: s.paused()}).Why(); why != "" {
+	if why := s.workload.WhyNotUpdating(); why != "" {
 		old := 0
 		for _, n := range nodes {
 			if n.Old != nodeupdate.Absent {
@@ -23,53 +23,56 @@ func (s *step) update() {
 			}
 		}
 		if old > 0 {
-			s.b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d nodes are not at %s", why, old, s.history.Update.Name)})
+			s.b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d nodes are not at %s", why, old, s.workload.History.Update.Name)})
 		}
 		return
 	}
 	if s.surges() {
 		s.surge(nodes)
-		s.sunset()
+		s.deleteUnreplaced()
 		return
 	}
 	next := nodeupdate.Replace(nodes, s.limits)
-	ways := rollout.WaysTo(s.history.Update, s.history, s.Options.InPlace)
+	updater := s.workload.UpdaterTo(s.workload.History.Update, s.Options.InPlace)
+	if details := s.strategy.InPlaceUpdateStrategy; details != nil {
+		updater.GraceSeconds = details.GracePeriodSeconds
+	}
 	for _, name := range next.Take {
-		s.replace(s.byName[name].old(), ways)
+		s.replace(s.byName[name].old(), updater)
 	}
 	if waiting := len(next.Wait); waiting > 0 {
 		s.b.Hold(plan.Hold{Name: next.Wait[0], Why: fmt.Sprintf("%d nodes wait: maxUnavailable %d is used up, %d have no available Pod", waiting, s.limits.MaxUnavailable, next.Used)})
 	}
 }
 
-// surge creates new Pods beside old ones; tending the pairs later on takes the old ones away.
+// surge creates new Pods beside old ones; managePair deletes the old ones later on.
 func (s *step) surge(nodes []nodeupdate.Node) {
 	next := nodeupdate.Surge(nodes, s.limits)
 	for _, name := range next.Take {
 		p := s.byName[name]
-		s.createOn(p, s.history.Update, plan.Rollout, fmt.Sprintf("it takes the place of %s", p.old().pod.Name))
+		s.createOn(p, s.workload.History.Update, plan.Rollout, fmt.Sprintf("it takes the place of %s", p.old().Pod.Name))
 	}
 	if waiting := len(next.Wait); waiting > 0 {
 		s.b.Hold(plan.Hold{Name: next.Wait[0], Why: fmt.Sprintf("%d nodes wait: maxSurge %d is used up", waiting, s.limits.MaxSurge)})
 	}
 }
 
-// sunset takes old Pods away from nodes that may keep a Pod and should get no new one: there is none whose coming it could wait for. One that is
+// deleteUnreplaced takes old Pods away from nodes that may keep a Pod and should get no new one: there is none whose coming it could wait for. One that is
 // available goes only while more nodes than are wanted have an available Pod.
-func (s *step) sunset() {
+func (s *step) deleteUnreplaced() {
 	available := 0
-	for _, p := range s.places {
-		if p.node != nil && slices.ContainsFunc(p.members, func(m *member) bool { return m.runs() && m.available }) {
+	for _, p := range s.nodeStates {
+		if p.node != nil && slices.ContainsFunc(p.members, func(m *rollout.Member) bool { return m.Runs() && m.Available }) {
 			available++
 		}
 	}
-	for _, p := range s.places {
+	for _, p := range s.nodeStates {
 		m := p.old()
-		if m == nil || !s.sunsets(p) {
+		if m == nil || !s.isUnreplaced(p) {
 			continue
 		}
 		switch {
-		case !m.available:
+		case !m.Available:
 		case available > s.desired:
 			available--
 		default:
@@ -79,46 +82,36 @@ func (s *step) sunset() {
 	}
 }
 
-// sunsets reports whether a surge takes the old Pod of the node away without a new one: the node does not fit any more, and neither the node
+// isUnreplaced reports whether a surge takes the old Pod of the node away without a new one: the node does not fit any more, and neither the node
 // selector leaves it out nor the partition all nodes.
-func (s *step) sunsets(p *place) bool {
+func (s *step) isUnreplaced(p *nodeState) bool {
 	keepsAll := s.limits.Partition > 0 && s.limits.Partition >= s.desired
 	return p.node != nil && !p.verdict.Run && (p.selected || s.canary == nil) && !keepsAll
 }
 
 // replace brings the node of an old Pod to the update revision: in place where that is wanted and can be done, else the Pod goes, and a new one
 // comes.
-func (s *step) replace(m *member, ways *rollout.Ways) {
-	if m == nil || m.settled {
+func (s *step) replace(m *rollout.Member, updater *rollout.Updater) {
+	if m == nil || m.Settled {
 		return
 	}
-	why := fmt.Sprintf("its node is to be at %s", s.history.Update.Name)
+	why := fmt.Sprintf("its node is to be at %s", s.workload.History.Update.Name)
 	if s.inPlace() {
-		way := ways.From(m.pod)
-		if !pod.HasReadinessGate(m.pod, pub.InPlaceUpdateReady) {
-			way.Refusal = "it was created without the readiness gate of in-place updates"
+		refusal := updater.Refusal(m.Pod)
+		if !pod.HasReadinessGate(m.Pod, pub.InPlaceUpdateReady) {
+			refusal = "it was created without the readiness gate of in-place updates"
 		}
-		if way.Refusal == "" {
-			s.changeInPlace(m, way, why)
+		switch {
+		case refusal == "" && s.changes == 0:
+			s.late++
+			return
+		case refusal == "":
+			s.changes--
+			m.Settled = true
+			updater.Update(m.Pod, why, s.b)
 			return
 		}
-		why += ", and can't get there in place: " + way.Refusal
+		why += ", and can't get there in place: " + refusal
 	}
 	s.remove(m, plan.Rollout, why)
-}
-
-func (s *step) changeInPlace(m *member, way rollout.Way, why string) {
-	if s.changes == 0 {
-		s.late++
-		return
-	}
-	s.changes--
-	m.settled = true
-	grace := int32(0)
-	if details := s.strategy.InPlaceUpdateStrategy; details != nil {
-		grace = details.GracePeriodSeconds
-	}
-	s.workload().UpdateInPlace(rollout.Update{
-		Pod: m.pod, Target: s.history.Update, Change: way.Change, GraceSeconds: grace, Why: why,
-	}, s.b)
 }

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -22,7 +21,7 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one DaemonSet and nodes that come and go.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
 		return promises.Scenario{
@@ -41,20 +40,11 @@ func watched() []client.Object {
 	return []client.Object{&v1beta1.DaemonSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.Node{}}
 }
 
-func starter(w *promises.World, options Options, planned func(Survey) plan.Plan) func(promises.Connection) simulate.Process {
-	planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+func starter(w *promises.World, options Options, planned func(State) plan.Plan) func(promises.Connection) simulate.Process {
+	planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 	return func(c promises.Connection) simulate.Process {
-		l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-		l.Plan = planner.In(w)
-		return process(l, Sets{Reader: c.Cached})
+		k := Kind(options)
+		k.Plan = planner.In(w)
+		return promises.Start(k, c.Runtime(), c)
 	}
-}
-
-func process(l *Loop, sets Sets) simulate.Process {
-	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-		promises.On(loop.OwnerEvents[*v1beta1.DaemonSet](l.Forget)),
-		promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
-		promises.On(loop.AffectedEvents(sets.OfOrphan)),
-		promises.On(loop.AffectedEvents(sets.OfNode)),
-	}}
 }

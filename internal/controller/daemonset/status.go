@@ -1,11 +1,7 @@
 package daemonset
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
@@ -14,8 +10,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
-// Status judges what was seen, and tells of what failed. What was just asked for shows in the next survey.
-func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
+// Status tells what was seen, and what failed. What was just asked for shows in the next pass.
+func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
 	s := *v.Set.Status.DeepCopy()
 	if v.Set.DeletionTimestamp != nil {
 		return s
@@ -23,26 +19,29 @@ func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
 	if !v.Predecessor {
 		s.ObservedGeneration = v.Set.Generation
 	}
+	fail := func(t appsv1.DaemonSetConditionType, message string) {
+		conditionsOf(&s).Set(v.workload.Failure(string(t), message))
+	}
 	if v.problem != nil {
-		v.setCondition(&s, v1beta1.DaemonSetConditionFailedUpdate, v.problem.Error())
+		fail(v1beta1.DaemonSetConditionFailedUpdate, v.problem.Error())
 		return s
 	}
 	v.count(&s)
-	s.UpdateRevision = revision.ShortHash(v.history.Update.Name)
+	s.UpdateRevision = revision.ShortHash(v.workload.History.Update.Name)
 	s.CollisionCount = v.Set.Status.CollisionCount
-	if count := rollout.CollisionCount(v.history, done); *count > 0 {
+	if count := rollout.CollisionCount(v.workload.History, done); *count > 0 {
 		s.CollisionCount = count
 	}
-	v.setCondition(&s, v1beta1.DaemonSetConditionFailedScale, rollout.Failures(plan.Scale, p, done))
-	v.setCondition(&s, v1beta1.DaemonSetConditionFailedUpdate, rollout.Failures(plan.Rollout, p, done))
+	fail(v1beta1.DaemonSetConditionFailedScale, rollout.Failures(plan.Scale, p, done))
+	fail(v1beta1.DaemonSetConditionFailedUpdate, rollout.Failures(plan.Rollout, p, done))
 	return s
 }
 
 // count writes the numbers of nodes into a status. The first Pod of a node speaks for it.
-func (v *Survey) count(s *v1beta1.DaemonSetStatus) {
+func (v *State) count(s *v1beta1.DaemonSetStatus) {
 	s.DesiredNumberScheduled = int32(v.desired)
 	s.CurrentNumberScheduled, s.NumberMisscheduled, s.NumberReady, s.NumberAvailable, s.UpdatedNumberScheduled = 0, 0, 0, 0, 0
-	for _, p := range v.places {
+	for _, p := range v.nodeStates {
 		switch {
 		case len(p.members) == 0 || p.node == nil:
 			continue
@@ -53,7 +52,7 @@ func (v *Survey) count(s *v1beta1.DaemonSetStatus) {
 		s.CurrentNumberScheduled++
 		first := p.members[0]
 		for number, holds := range map[*int32]bool{
-			&s.NumberReady: first.ready, &s.NumberAvailable: first.available, &s.UpdatedNumberScheduled: first.updated,
+			&s.NumberReady: first.Ready, &s.NumberAvailable: first.Available, &s.UpdatedNumberScheduled: first.Updated,
 		} {
 			if holds {
 				*number++
@@ -63,29 +62,22 @@ func (v *Survey) count(s *v1beta1.DaemonSetStatus) {
 	s.NumberUnavailable = s.DesiredNumberScheduled - s.NumberAvailable
 }
 
-// setCondition tells of a failure: True with a message, False once it is over, and absent when there never was one.
-func (v *Survey) setCondition(s *v1beta1.DaemonSetStatus, kind appsv1.DaemonSetConditionType, message string) {
-	want := appsv1.DaemonSetCondition{
-		Type: kind, Status: corev1.ConditionFalse, Reason: "Succeeded", LastTransitionTime: metav1.NewTime(v.Now),
-	}
-	if message != "" {
-		want.Status, want.Reason, want.Message = corev1.ConditionTrue, "Failed", message
-	}
-	i := slices.IndexFunc(s.Conditions, func(c appsv1.DaemonSetCondition) bool { return c.Type == kind })
-	switch {
-	case i < 0 && message == "":
-	case i < 0:
-		s.Conditions = append(s.Conditions, want)
-	default:
-		if s.Conditions[i].Status == want.Status {
-			want.LastTransitionTime = s.Conditions[i].LastTransitionTime
-		}
-		s.Conditions[i] = want
+func conditionsOf(s *v1beta1.DaemonSetStatus) rollout.Conditions[appsv1.DaemonSetCondition] {
+	return rollout.Conditions[appsv1.DaemonSetCondition]{
+		List: &s.Conditions,
+		From: func(c appsv1.DaemonSetCondition) rollout.Condition {
+			return rollout.Condition{Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransition: c.LastTransitionTime}
+		},
+		To: func(c rollout.Condition) appsv1.DaemonSetCondition {
+			return appsv1.DaemonSetCondition{
+				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition,
+			}
+		},
 	}
 }
 
 // saysComplete reports whether the status of a DaemonSet says that all Pods are there, available, and as new as is wanted.
-func saysComplete(o plan.Object) bool {
-	s := o.(*v1beta1.DaemonSet).Status
+func saysComplete(set *v1beta1.DaemonSet) bool {
+	s := set.Status
 	return s.CurrentNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled && s.UpdatedNumberScheduled == s.DesiredNumberScheduled
 }

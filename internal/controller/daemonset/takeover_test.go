@@ -101,14 +101,14 @@ func TestTakeoverCreatesNoPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) { takeover(atOnce, Plan).Hold(t) })
 	}
 	t.Run("it does not wait for the other one", func(t *testing.T) {
-		takeover(true, func(v Survey) plan.Plan {
+		takeover(true, func(v State) plan.Plan {
 			v.Predecessor = false
 			return Plan(v)
 		}).Break(t, ruleBeside)
 	})
 }
 
-func takeover(atOnce bool, planned func(Survey) plan.Plan) promises.Suite {
+func takeover(atOnce bool, planned func(State) plan.Plan) promises.Suite {
 	s := suite(planned)
 	s.Populate = func(w *promises.World) promises.Scenario {
 		h := newHeir(w.Cluster)

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Plan decides the next step. It reads only the survey and changes nothing.
-func Plan(v Survey) plan.Plan {
+// Plan decides the next step. It reads only the state and changes nothing.
+func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	switch {
 	case v.Job.DeletionTimestamp != nil:
@@ -36,7 +36,7 @@ func Plan(v Survey) plan.Plan {
 	return b.Plan()
 }
 
-func (v *Survey) summary() string {
+func (v *State) summary() string {
 	out := fmt.Sprintf("EphemeralJob %s/%s", v.Job.Namespace, v.Job.Name)
 	if v.Job.DeletionTimestamp != nil || isOver(v.Job) || v.problem != nil {
 		return out
@@ -46,7 +46,7 @@ func (v *Survey) summary() string {
 }
 
 // release removes the finalizer of older installations: nothing has to be cleaned up.
-func (v *Survey) release(b *plan.Builder) {
+func (v *State) release(b *plan.Builder) {
 	if after := v.Job.DeepCopy(); controllerutil.RemoveFinalizer(after, keys.EphemeralContainersCleanup) {
 		b.Do(plan.Action{
 			Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
@@ -56,7 +56,7 @@ func (v *Survey) release(b *plan.Builder) {
 }
 
 // announce writes the status of a job that is over: its event comes once, and after the fact.
-func (v *Survey) announce(b *plan.Builder) {
+func (v *State) announce(b *plan.Builder) {
 	after := v.Job.DeepCopy()
 	after.Status = v.status("")
 	b.Do(plan.Action{
@@ -66,7 +66,7 @@ func (v *Survey) announce(b *plan.Builder) {
 }
 
 // add gives the containers to as many Pods as parallelism has room for.
-func (v *Survey) add(b *plan.Builder) {
+func (v *State) add(b *plan.Builder) {
 	if len(v.unfit) > 0 {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%s can't take the containers: %s", pods(len(v.unfit)), v.leftOut()), Event: eventLeftOut})
 	}
@@ -99,7 +99,7 @@ func (v *Survey) add(b *plan.Builder) {
 	}
 }
 
-func (v *Survey) into(t target) plan.Action {
+func (v *State) into(t target) plan.Action {
 	var names []string
 	for _, c := range v.Job.Spec.Template.EphemeralContainers {
 		names = append(names, c.Name)

@@ -242,7 +242,7 @@ func TestPlan(t *testing.T) {
 			if tc.change != nil {
 				tc.change(job)
 			}
-			v := Take(Snapshot{Job: job, Pods: fleet(t, tc.pods), Now: start().Add(time.Minute)})
+			v := Classify(Snapshot{Job: job, Pods: fleet(t, tc.pods), Now: start().Add(time.Minute)})
 			p := Plan(v)
 			if diff := cmp.Diff(tc.plan, brief(p.String())); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
@@ -299,7 +299,7 @@ func TestAJobThatIsOver(t *testing.T) {
 		"and nothing at all without an old finalizer of ours": {released, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Take(Snapshot{Job: tc.job, Now: start().Add(time.Minute), Pods: fleet(t, "failed new")})
+			v := Classify(Snapshot{Job: tc.job, Now: start().Add(time.Minute), Pods: fleet(t, "failed new")})
 			p := Plan(v)
 			if diff := cmp.Diff(tc.plan, brief(p.String())); diff != "" || p.Recheck != tc.wait {
 				t.Errorf("recheck in %s, plan (-want +got):\n%s", p.Recheck, diff)
@@ -309,7 +309,7 @@ func TestAJobThatIsOver(t *testing.T) {
 			}
 		})
 	}
-	v := Take(Snapshot{Job: deleted, Now: start()})
+	v := Classify(Snapshot{Job: deleted, Now: start()})
 	if diff := cmp.Diff([]string{"other"}, Plan(v).Actions()[0].After.GetFinalizers()); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
@@ -321,7 +321,7 @@ func TestRefusals(t *testing.T) {
 		job.Spec.Replicas, job.Spec.Parallelism = ptr[int32](1), ptr[int32](1)
 	})
 	now := start().Add(time.Minute)
-	v := Take(Snapshot{Job: job, Pods: fleet(t, "new new"), Now: now})
+	v := Classify(Snapshot{Job: job, Pods: fleet(t, "new new"), Now: now})
 	first := Plan(v).Actions()[0]
 	no := fmt.Errorf("adding containers to a: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("a policy says no")))
 	status := Status(v, Plan(v), apply.Outcome{Results: []apply.Result{{Action: first, Err: no}}})
@@ -332,7 +332,7 @@ func TestRefusals(t *testing.T) {
 
 	job.Status = status
 	refused := map[types.UID]time.Time{"uid-0": now.Add(10 * time.Second)}
-	v = Take(Snapshot{Job: job, Pods: fleet(t, "new new"), Now: now, Refused: refused})
+	v = Classify(Snapshot{Job: job, Pods: fleet(t, "new new"), Now: now, Refused: refused})
 	if diff := cmp.Diff("update b add shell", brief(Plan(v).String())); diff != "" {
 		t.Errorf("with another Pod (-want +got):\n%s", diff)
 	}
@@ -340,7 +340,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("its status (-want +got):\n%s", diff)
 	}
 
-	v = Take(Snapshot{Job: job, Pods: fleet(t, "new"), Now: now, Refused: refused})
+	v = Classify(Snapshot{Job: job, Pods: fleet(t, "new"), Now: now, Refused: refused})
 	if diff := cmp.Diff("hold a it was not let have the containers; recheck in 10s", brief(Plan(v).String())); diff != "" {
 		t.Errorf("with no other Pod (-want +got):\n%s", diff)
 	}
@@ -349,7 +349,7 @@ func TestRefusals(t *testing.T) {
 	}
 
 	timeout := apply.Outcome{Results: []apply.Result{{Action: first, Err: apierrors.NewTimeoutError("slow", 1)}}}
-	v = Take(Snapshot{Job: jobWith(), Pods: fleet(t, "new"), Now: now})
+	v = Classify(Snapshot{Job: jobWith(), Pods: fleet(t, "new"), Now: now})
 	if s := Status(v, Plan(v), timeout); len(s.Conditions) != 1 {
 		t.Errorf("a write that may have happened is no refusal: %+v", s.Conditions)
 	}
@@ -357,7 +357,7 @@ func TestRefusals(t *testing.T) {
 
 // seen returns the status that a snapshot comes to.
 func seen(s Snapshot) v1alpha1.EphemeralJobStatus {
-	v := Take(s)
+	v := Classify(s)
 	return v.status("")
 }
 

@@ -24,11 +24,11 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one EphemeralJob and Pods that come, change and go.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1alpha1.EphemeralJob{}, &corev1.Pod{}}
 	return promises.Suite{Scheme: promises.Scheme(v1alpha1.AddToScheme), Watched: watched, Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
-		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
 				if err := AddIndex(context.Background(), c.Cached.Reader.(client.FieldIndexer)); err != nil {
@@ -50,12 +50,12 @@ func suite(planned func(Survey) plan.Plan) promises.Suite {
 // TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
 	for name, tc := range map[string]struct {
-		mistake func(*Survey)
+		mistake func(*State)
 		want    string
 	}{
-		"it forgets what runs":     {func(v *Survey) { v.busy = 0 }, invariant.RuleEphemeralParallelism},
-		"it counts only what runs": {func(v *Survey) { v.busy = v.running }, invariant.RuleEphemeralParallelism},
-		"it forgets what it has done": {func(v *Survey) {
+		"it forgets what runs":     {func(v *State) { v.busy = 0 }, invariant.RuleEphemeralParallelism},
+		"it counts only what runs": {func(v *State) { v.busy = v.running }, invariant.RuleEphemeralParallelism},
+		"it forgets what it has done": {func(v *State) {
 			for i := range v.targets {
 				v.targets[i].State = ephemeral.Absent
 			}
@@ -68,25 +68,25 @@ func TestMistakesShow(t *testing.T) {
 				v.Job.Spec.Template.EphemeralContainers = append(v.Job.Spec.Template.EphemeralContainers, *c)
 			}
 		}, invariant.RuleAddedOnce},
-		"it forgets replicas": {func(v *Survey) {
+		"it forgets replicas": {func(v *State) {
 			v.Job = v.Job.DeepCopy()
 			v.Job.Spec.Replicas = nil
-			*v = Take(v.Snapshot)
+			*v = Classify(v.Snapshot)
 		}, invariant.RuleEphemeralReplicas},
-		"it forgets the selector": {func(v *Survey) {
+		"it forgets the selector": {func(v *State) {
 			v.Pods = slices.Clone(v.Pods)
 			for i, p := range v.Pods {
 				v.Pods[i] = p.DeepCopy()
 				v.Pods[i].DeletionTimestamp = nil
 				v.Pods[i].Status.Phase = corev1.PodRunning
 			}
-			*v = Take(v.Snapshot)
+			*v = Classify(v.Snapshot)
 		}, invariant.RuleEphemeralTarget},
-		"it forgets the pause": {func(v *Survey) {
+		"it forgets the pause": {func(v *State) {
 			v.Job = v.Job.DeepCopy()
 			v.Job.Spec.Paused = false
 		}, invariant.RuleEphemeralPaused},
-		"it judges a job that is over once more": {func(v *Survey) {
+		"it judges a job that is over once more": {func(v *State) {
 			if isOver(v.Job) {
 				v.Job = v.Job.DeepCopy()
 				v.Job.Status = v1alpha1.EphemeralJobStatus{}
@@ -97,7 +97,7 @@ func TestMistakesShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			suite(func(v Survey) plan.Plan {
+			suite(func(v State) plan.Plan {
 				tc.mistake(&v)
 				return Plan(v)
 			}).Break(t, tc.want)

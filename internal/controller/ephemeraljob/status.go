@@ -10,9 +10,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 )
 
-// Status judges what was seen, and what was refused just now; what was just added shows in the next survey. The status of a job that has come to its end
+// Status judges what was seen, and what was refused just now; what was just added shows in the next state. The status of a job that has come to its end
 // in this pass is left to the plan.
-func Status(v Survey, _ plan.Plan, done apply.Outcome) v1alpha1.EphemeralJobStatus {
+func Status(v State, _ plan.Plan, done apply.Outcome) v1alpha1.EphemeralJobStatus {
 	if v.verdict.isOver() {
 		return *v.Job.Status.DeepCopy()
 	}
@@ -21,7 +21,7 @@ func Status(v Survey, _ plan.Plan, done apply.Outcome) v1alpha1.EphemeralJobStat
 
 // refusal returns why containers were not let into a Pod, in this pass or, as long as that Pod is left alone for it, in one before; empty when all were
 // that were tried.
-func (v *Survey) refusal(done apply.Outcome) string {
+func (v *State) refusal(done apply.Outcome) string {
 	for _, r := range done.Results {
 		if r.Action.Verb == plan.AddContainers && apply.IsRefused(r.Err) {
 			return r.Err.Error()
@@ -38,8 +38,8 @@ func (v *Survey) refusal(done apply.Outcome) string {
 	return ""
 }
 
-// status returns the status that the survey comes to. That of a job that is over stays as it was.
-func (v *Survey) status(refusal string) v1alpha1.EphemeralJobStatus {
+// status returns the status that the state comes to. That of a job that is over stays as it was.
+func (v *State) status(refusal string) v1alpha1.EphemeralJobStatus {
 	s := *v.Job.Status.DeepCopy()
 	if v.Job.DeletionTimestamp != nil || isOver(v.Job) {
 		return s

@@ -15,11 +15,11 @@ import (
 // eventPullImageFailed is the reason of events about nodes that did not pull. Wire: users' alerts match it.
 const eventPullImageFailed = "PullImageFailed"
 
-// Plan decides the next step. It reads only the survey and changes nothing.
+// Plan decides the next step. It reads only the state and changes nothing.
 //
 // Secrets are copied first, as the daemons of nodes look for them as soon as they are asked. Then nodes are asked, as many as may pull at the same
 // time, and those that are not Ready besides: they can't pull, and if they do not come back in time they have failed, but they delay no other.
-func Plan(v Survey) plan.Plan {
+func Plan(v State) plan.Plan {
 	b := plan.For(summary(&v))
 	switch {
 	case v.Job.DeletionTimestamp != nil:
@@ -48,7 +48,7 @@ func Plan(v Survey) plan.Plan {
 }
 
 // summary describes the job in a line.
-func summary(v *Survey) string {
+func summary(v *State) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "ImagePullJob %s/%s   %s", v.Job.Namespace, v.Job.Name, v.Job.Spec.Image)
 	switch {
@@ -63,7 +63,7 @@ func summary(v *Survey) string {
 }
 
 // release removes the finalizer of older installations, and reports whether there was one. Nothing has to happen before a job may go.
-func (v *Survey) release(b *plan.Builder) bool {
+func (v *State) release(b *plan.Builder) bool {
 	after := v.Job.DeepCopy()
 	if !controllerutil.RemoveFinalizer(after, keys.ImagePullJobFinalizer) {
 		return false
@@ -74,7 +74,7 @@ func (v *Survey) release(b *plan.Builder) bool {
 	return true
 }
 
-func (v *Survey) copySecrets(b *plan.Builder) {
+func (v *State) copySecrets(b *plan.Builder) {
 	for _, c := range v.copies {
 		if c.before == nil {
 			b.First(plan.Action{
@@ -91,7 +91,7 @@ func (v *Survey) copySecrets(b *plan.Builder) {
 }
 
 // askNodes asks as many nodes as there are places, and takes the job off what it does not want any more.
-func (v *Survey) askNodes(b *plan.Builder) {
+func (v *State) askNodes(b *plan.Builder) {
 	free, waiting := v.parallelism, 0
 	for _, n := range v.nodes {
 		if n.pulls() {
@@ -99,7 +99,7 @@ func (v *Survey) askNodes(b *plan.Builder) {
 		}
 	}
 	for _, n := range v.nodes {
-		asks := n.State == pull.Unasked && !n.Full && v.parallelism > 0
+		asks := n.State == pull.NotRequested && !n.Full && v.parallelism > 0
 		switch {
 		case asks && !n.ready:
 			v.ask(n, b)
@@ -128,8 +128,8 @@ func (v *Survey) askNodes(b *plan.Builder) {
 	}
 }
 
-func (v *Survey) ask(n *node, b *plan.Builder) {
-	after, err := v.want.Ask(n.image)
+func (v *State) ask(n *node, b *plan.Builder) {
+	after, err := v.want.Request(n.image)
 	if err != nil {
 		b.Hold(plan.Hold{Name: n.name, Why: err.Error()})
 		return
@@ -144,17 +144,17 @@ func (v *Survey) ask(n *node, b *plan.Builder) {
 	})
 }
 
-func (v *Survey) drop(n *node, b *plan.Builder) {
+func (v *State) drop(n *node, b *plan.Builder) {
 	b.Do(plan.Action{
-		Verb: plan.Update, Concern: plan.Tidy, Before: n.image, After: v.want.Drop(n.image),
+		Verb: plan.Update, Concern: plan.Tidy, Before: n.image, After: v.want.Disown(n.image),
 		What: "pull another image no more", Why: "the job was changed",
 	})
 }
 
 // tellOfSilence has events tell of nodes that were given up without a word of theirs: of all others their daemons do.
-func (v *Survey) tellOfSilence(b *plan.Builder) {
+func (v *State) tellOfSilence(b *plan.Builder) {
 	for _, n := range v.nodes {
-		silent := n.Status != nil && (n.Status.Message == pull.MessageSilent || n.Status.Message == pull.MessageDeadline)
+		silent := n.Status != nil && (n.Status.Message == pull.MessageNoResponse || n.Status.Message == pull.MessageDeadline)
 		if n.State == pull.Failed && silent {
 			b.Hold(plan.Hold{Name: n.name, Why: fmt.Sprintf("node %s: %s", n.name, n.Status.Message), Event: eventPullImageFailed})
 		}
@@ -162,15 +162,15 @@ func (v *Survey) tellOfSilence(b *plan.Builder) {
 }
 
 // recheck asks for the next look that no event brings about.
-func (v *Survey) recheck(b *plan.Builder) {
+func (v *State) recheck(b *plan.Builder) {
 	if left, limited := v.untilDeadline(); limited {
 		b.Recheck(left, fmt.Sprintf("activeDeadlineSeconds is %d", *v.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
 	}
 	unfinished := false
 	for _, n := range v.nodes {
-		unfinished = unfinished || n.State == pull.Pulling || n.State == pull.Unasked
-		if !n.Again.IsZero() {
-			b.Recheck(n.Again.Sub(v.Now), "a node pulls again, as the job never completes")
+		unfinished = unfinished || n.State == pull.Pulling || n.State == pull.NotRequested
+		if !n.RepeatAt.IsZero() {
+			b.Recheck(n.RepeatAt.Sub(v.Now), "a node pulls again, as the job never completes")
 		}
 	}
 	if unfinished && len(v.unread) > 0 {

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -62,7 +61,7 @@ func cluster(change func(*v1beta1.ImagePullJob), nodes ...string) Snapshot {
 }
 
 func answered(job *v1beta1.ImagePullJob, n *v1beta1.NodeImage, phase v1beta1.ImagePullPhase) *v1beta1.NodeImage {
-	n, err := pull.Want{Image: imageref.Reference{Repository: "nginx", Tag: "1"}, Job: job, Now: now.Add(-time.Minute)}.Ask(n)
+	n, err := pull.Want{Image: pull.Reference{Repository: "nginx", Tag: "1"}, Job: job, Now: now.Add(-time.Minute)}.Request(n)
 	if err != nil {
 		panic(err)
 	}
@@ -115,7 +114,7 @@ func TestPlan(t *testing.T) {
 		"a job that never completes":              {in: cluster(func(j *v1beta1.ImagePullJob) { j.Spec.CompletionPolicy.Type = v1beta1.NeverComplete }, "a succeeded"), message: "job is running, progress 100.0%", counts: [4]int32{1, 0, 1, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Take(tc.in)
+			v := Classify(tc.in)
 			var asks []string
 			for _, a := range Plan(v).Actions() {
 				if strings.HasPrefix(a.What, "pull nginx:1") {
@@ -130,7 +129,7 @@ func TestPlan(t *testing.T) {
 			if s.Message != tc.message || (s.CompletionTime != nil) != tc.over || counts != tc.counts || int(s.Failed) != len(s.FailedNodes) {
 				t.Errorf("status is %+v, want %v, %q, over %t", s, tc.counts, tc.message, tc.over)
 			}
-			if diff := cmp.Diff(Plan(v).String(), Plan(Take(tc.in)).String()); diff != "" {
+			if diff := cmp.Diff(Plan(v).String(), Plan(Classify(tc.in)).String()); diff != "" {
 				t.Errorf("planned twice (-first +second):\n%s", diff)
 			}
 		})
@@ -145,7 +144,7 @@ func TestNodesWithoutAServingDaemonTakeNoPlace(t *testing.T) {
 		return p
 	}
 	s.Daemons = []*corev1.Pod{daemon("a", corev1.ConditionFalse), daemon("c", corev1.ConditionTrue)}
-	v := Take(s)
+	v := Classify(s)
 	if n := len(Plan(v).Actions()); n != 3 {
 		t.Errorf("%d nodes are asked, want the two without a daemon and the one with\n%s", n, Plan(v))
 	}
@@ -174,7 +173,7 @@ func TestEndOfAJob(t *testing.T) {
 		"it goes first where the time is up as well": {ended(ptr(int32(60)), keys.ImagePullJobFinalizer, "other"), []plan.Verb{plan.Update}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Plan(Take(tc.in))
+			p := Plan(Classify(tc.in))
 			var does []plan.Verb
 			for _, a := range p.Actions() {
 				does = append(does, a.Verb)
@@ -196,7 +195,7 @@ func TestSecretsComeFirst(t *testing.T) {
 	s := cluster(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"reg", "gone"} }, "a")
 	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reg"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"a": []byte("b")}}
 	s.Sources = []Source{{Name: "reg", Secret: source}, {Name: "gone", Missing: true}}
-	v := Take(s)
+	v := Classify(s)
 	p := Plan(v)
 	if len(p.Stages) != 2 || p.Stages[0][0][0].What != "copy Secret" || p.Stages[1][0][0].What != "pull nginx:1" {
 		t.Fatalf("plan:\n%s", p)
@@ -210,12 +209,12 @@ func TestSecretsComeFirst(t *testing.T) {
 		t.Errorf("message is %q", message)
 	}
 	s.Copies = []*corev1.Secret{made}
-	if p := Plan(Take(s)); len(p.Actions()) != 1 || p.Actions()[0].What != "pull nginx:1" {
+	if p := Plan(Classify(s)); len(p.Actions()) != 1 || p.Actions()[0].What != "pull nginx:1" {
 		t.Errorf("once it is there:\n%s", p)
 	}
 	s.Job = s.Job.DeepCopy()
 	s.Job.Name = "other"
-	if text := Plan(Take(s)).String(); !strings.Contains(text, "note the job at the copy of a Secret") {
+	if text := Plan(Classify(s)).String(); !strings.Contains(text, "note the job at the copy of a Secret") {
 		t.Errorf("of another job:\n%s", text)
 	}
 }
@@ -226,7 +225,7 @@ func TestOtherSecretsAreNotCopied(t *testing.T) {
 		s := cluster(func(j *v1beta1.ImagePullJob) { j.Namespace, j.Spec.PullSecrets = namespace, []string{"db"} }, "a")
 		source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("b")}}
 		s.Sources = []Source{{Name: "db", Secret: source}}
-		v := Take(s)
+		v := Classify(s)
 		p := Plan(v)
 		if len(p.Stages) != 1 || p.Stages[0][0][0].What != "pull nginx:1" || len(v.want.Secrets) > 0 {
 			t.Errorf("plan:\n%s", p)
@@ -283,7 +282,7 @@ func TestNodesOfPodsGoInTheOrderOfTheUpdate(t *testing.T) {
 			}, "a", "b", "c", "d", "e", "f")
 			s.Pods, s.Workload = tc.pods, tc.workload
 			var asks []string
-			for _, a := range Plan(Take(s)).Actions() {
+			for _, a := range Plan(Classify(s)).Actions() {
 				asks = append(asks, a.Object().GetName())
 			}
 			if got := strings.Join(asks, " "); got != tc.want {

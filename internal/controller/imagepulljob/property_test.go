@@ -28,8 +28,8 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // TestMistakesShow makes mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
-	plans := func(mistake func(*Survey)) promises.Suite {
-		return suite(func(v Survey) plan.Plan {
+	plans := func(mistake func(*State)) promises.Suite {
+		return suite(func(v State) plan.Plan {
 			if v.problem == nil && v.Job.Status.CompletionTime == nil {
 				mistake(&v)
 			}
@@ -44,11 +44,11 @@ func TestMistakesShow(t *testing.T) {
 		suite promises.Suite
 		want  string
 	}{
-		"it forgets the parallelism": {plans(func(v *Survey) { v.parallelism++ }), invariant.RuleParallelism},
-		"it asks those that have answered once more": {plans(func(v *Survey) {
+		"it forgets the parallelism": {plans(func(v *State) { v.parallelism++ }), invariant.RuleParallelism},
+		"it asks those that have answered once more": {plans(func(v *State) {
 			for _, n := range v.nodes {
 				if n.State == pull.Failed {
-					n.State = pull.Unasked
+					n.State = pull.NotRequested
 				}
 			}
 		}), invariant.RuleAskedOnce},
@@ -60,13 +60,13 @@ func TestMistakesShow(t *testing.T) {
 }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one job and nodes that come, go and answer.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{
 		Scheme:  promises.Scheme(),
 		Watched: []client.Object{&v1beta1.ImagePullJob{}, &v1beta1.NodeImage{}, &corev1.Node{}, &corev1.Pod{}, &corev1.Secret{}},
 		Populate: func(w *promises.World) promises.Scenario {
 			s := newScenario(w)
-			planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+			planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
 					l := NewLoop(Config{

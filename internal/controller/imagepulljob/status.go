@@ -17,8 +17,8 @@ const (
 	messageNoProgress = "job is running, no progress"
 )
 
-// Status judges what was seen. What was just asked for shows in the next survey.
-func Status(v Survey) v1beta1.ImagePullJobStatus {
+// Status judges what was seen. What was just asked for shows in the next state.
+func Status(v State) v1beta1.ImagePullJobStatus {
 	s := *v.Job.Status.DeepCopy()
 	if v.Job.DeletionTimestamp != nil || s.CompletionTime != nil {
 		return s
@@ -54,7 +54,7 @@ func progress(c counts, desired int) string {
 }
 
 // remarks say what a user could do something about.
-func (v *Survey) remarks() string {
+func (v *State) remarks() string {
 	var full, dark []string
 	for _, n := range v.nodes {
 		switch {

@@ -68,7 +68,7 @@ func TestUpkeep(t *testing.T) {
 		}
 	}
 	here := node(corev1.ConditionTrue, time.Hour, map[string]string{"a": "b"})
-	running := map[types.UID]pull.Owner{"job": pull.Running}
+	running := map[types.UID]pull.OwnerState{"job": pull.Running}
 	fake := asked(0)
 	fake.Labels[keys.FakeNodeImage] = "true"
 	for name, tc := range map[string]struct {
@@ -77,13 +77,13 @@ func TestUpkeep(t *testing.T) {
 		recheck time.Duration
 		event   string
 	}{
-		"nothing to do":                  {Snapshot{Image: asked(0), Node: here, Owners: running}, "", pull.Silence, ""},
+		"nothing to do":                  {Snapshot{Image: asked(0), Node: here, Owners: running}, "", pull.ResponseTimeout, ""},
 		"the node is gone":               {Snapshot{Image: asked(0), Owners: running}, "delete the NodeImage", 0, ""},
-		"a NodeImage for tests":          {Snapshot{Image: fake, Owners: running}, "", pull.Silence, ""},
-		"the labels differ":              {Snapshot{Image: asked(0), Node: node(corev1.ConditionTrue, time.Hour, map[string]string{"a": "c"}), Owners: running}, "tidy up", pull.Silence, ""},
-		"the job is gone":                {Snapshot{Image: asked(0), Node: here}, "tidy up", pull.Silence, ""},
-		"the node has been silent":       {Snapshot{Image: asked(pull.Silence), Node: here, Owners: running}, "fail pulls", 0, "nginx:1: node has not responded for a long time"},
-		"it is about to have been":       {Snapshot{Image: asked(pull.Silence - time.Millisecond), Node: here, Owners: running}, "", 3 * time.Second, ""},
+		"a NodeImage for tests":          {Snapshot{Image: fake, Owners: running}, "", pull.ResponseTimeout, ""},
+		"the labels differ":              {Snapshot{Image: asked(0), Node: node(corev1.ConditionTrue, time.Hour, map[string]string{"a": "c"}), Owners: running}, "tidy up", pull.ResponseTimeout, ""},
+		"the job is gone":                {Snapshot{Image: asked(0), Node: here}, "tidy up", pull.ResponseTimeout, ""},
+		"the node has been silent":       {Snapshot{Image: asked(pull.ResponseTimeout), Node: here, Owners: running}, "fail pulls", 0, "nginx:1: node has not responded for a long time"},
+		"it is about to have been":       {Snapshot{Image: asked(pull.ResponseTimeout - time.Millisecond), Node: here, Owners: running}, "", 3 * time.Second, ""},
 		"on its way out nothing is done": {Snapshot{Image: &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now}}}}, "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

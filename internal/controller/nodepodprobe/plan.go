@@ -17,8 +17,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
-// Survey is all that one pass looks at.
-type Survey struct {
+// Snapshot is all that one pass looks at.
+type Snapshot struct {
 	Node *corev1.Node
 	// Probes is the NodePodProbe of the node; nil if there is none.
 	Probes *v1alpha1.NodePodProbe
@@ -30,18 +30,18 @@ type Survey struct {
 }
 
 // Observe makes every read of a pass.
-func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Survey, error) {
-	v := Survey{Node: node, Probes: &v1alpha1.NodePodProbe{}}
+func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Snapshot, error) {
+	v := Snapshot{Node: node, Probes: &v1alpha1.NodePodProbe{}}
 	err := r.Get(ctx, client.ObjectKeyFromObject(node), v.Probes)
 	if apierrors.IsNotFound(err) {
 		v.Probes, err = nil, nil
 	}
 	if err != nil {
-		return Survey{}, fmt.Errorf("reading NodePodProbe %s: %w", node.Name, err)
+		return Snapshot{}, fmt.Errorf("reading NodePodProbe %s: %w", node.Name, err)
 	}
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, client.MatchingFields{ByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return Survey{}, fmt.Errorf("listing Pods: %w", err)
+		return Snapshot{}, fmt.Errorf("listing Pods: %w", err)
 	}
 	seen := map[string]bool{}
 	for i := range pods.Items {
@@ -53,7 +53,7 @@ func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Survey, 
 		seen[p.Namespace] = true
 		var markers v1alpha1.PodProbeMarkerList
 		if err := r.List(ctx, &markers, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return Survey{}, fmt.Errorf("listing PodProbeMarkers: %w", err)
+			return Snapshot{}, fmt.Errorf("listing PodProbeMarkers: %w", err)
 		}
 		for j := range markers.Items {
 			v.Markers = append(v.Markers, &markers.Items[j])
@@ -62,8 +62,8 @@ func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Survey, 
 	return v, nil
 }
 
-// Plan decides the next step. It reads only the survey and changes nothing.
-func Plan(v Survey) plan.Plan {
+// Plan decides the next step. It reads only the snapshot and changes nothing.
+func Plan(v Snapshot) plan.Plan {
 	b := plan.For(fmt.Sprintf("Node %s   pods %d, markers %d", v.Node.Name, len(v.Pods), len(v.Markers)))
 	markers := probe.NewMarkers(v.Markers)
 	switch {
@@ -90,24 +90,24 @@ func Plan(v Survey) plan.Plan {
 	return b.Plan()
 }
 
-func (v Survey) isVirtual() bool { return v.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual }
+func (v Snapshot) isVirtual() bool { return v.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual }
 
 // mark returns a Pod with the answers of its containers on it and, on a virtual node, with what the node's provider is to ask; the Pod itself when
 // it has all that. Mostly admission has told the provider already, but no Pod waits for a manager because of it.
-func (v Survey) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) {
+func (v Snapshot) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) {
 	if !v.isVirtual() {
 		if v.Probes == nil || !probe.IsProbed(p) {
 			return p, nil
 		}
-		questions, _ := markers.Of(p)
-		return probe.Mark(p, questions, probe.ResultsOf(p, &v.Probes.Status)), nil
+		probes, _ := markers.ProbesOf(p)
+		return probe.Mark(p, probes, probe.ResultsOf(p, &v.Probes.Status)), nil
 	}
 	if !v.Options.Virtual || !pod.IsActive(p) {
 		return p, nil
 	}
-	questions, _ := markers.Of(p)
-	after := probe.Mark(p, questions, probe.FromConditions(p, questions))
-	_, err := markers.Instruct(after, func() *corev1.Pod {
+	probes, _ := markers.ProbesOf(p)
+	after := probe.Mark(p, probes, probe.FromConditions(p, probes))
+	_, err := markers.Annotate(after, func() *corev1.Pod {
 		if after == p {
 			after = p.DeepCopy()
 		}
@@ -117,8 +117,8 @@ func (v Survey) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) 
 }
 
 // ask has the node's daemon ask what the markers want.
-func (v Survey) ask(b *plan.Builder, markers probe.Markers) {
-	wanted := v1alpha1.NodePodProbeSpec{PodProbes: markers.Wanted(v.Pods)}
+func (v Snapshot) ask(b *plan.Builder, markers probe.Markers) {
+	wanted := v1alpha1.NodePodProbeSpec{PodProbes: markers.PodProbes(v.Pods)}
 	switch {
 	case v.Probes == nil:
 		created := &v1alpha1.NodePodProbe{Spec: wanted}

@@ -14,7 +14,7 @@ import (
 )
 
 // asked returns a node with a Pod that a marker asks whether it is idle, all written and answered.
-func asked() Survey {
+func asked() Snapshot {
 	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
 	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}}
 	m.Spec.Probes = []v1alpha1.PodContainerProbe{{
@@ -24,11 +24,11 @@ func asked() Survey {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{"app": "p", "idle": "true"}}}
 	p.Spec.NodeName, p.Spec.Containers = "n", []corev1.Container{{Name: "main"}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: "idle", Status: corev1.ConditionTrue, Message: "yes"}}
-	v := Survey{
+	v := Snapshot{
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
 		Pods: []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
 	}
-	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).Wanted(v.Pods)
+	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).PodProbes(v.Pods)
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	v.Probes.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{Name: "p", Namespace: "ns", UID: "p", ProbeStates: []v1alpha1.ContainerProbeState{
 		{Name: "m#a", State: v1alpha1.ProbeSucceeded, Message: "yes", LastProbeTime: at, LastTransitionTime: at},
@@ -37,38 +37,38 @@ func asked() Survey {
 }
 
 func TestPlan(t *testing.T) {
-	virtual := func(v *Survey) { v.Node.Labels = map[string]string{keys.NodeType: keys.NodeTypeVirtual} }
-	instructed := func(v *Survey) {
+	virtual := func(v *Snapshot) { v.Node.Labels = map[string]string{keys.NodeType: keys.NodeTypeVirtual} }
+	instructed := func(v *Snapshot) {
 		p := v.Pods[0].DeepCopy()
-		if _, err := probe.NewMarkers(v.Markers).Instruct(p, func() *corev1.Pod { return p }); err != nil {
+		if _, err := probe.NewMarkers(v.Markers).Annotate(p, func() *corev1.Pod { return p }); err != nil {
 			t.Fatal(err)
 		}
 		v.Pods[0] = p
 	}
-	serverless := func(v *Survey) {
+	serverless := func(v *Snapshot) {
 		virtual(v)
 		instructed(v)
 		v.Options.Virtual, v.Probes = true, nil
 	}
-	unmarked := func(v *Survey) { delete(v.Pods[0].Labels, "idle") }
+	unmarked := func(v *Snapshot) { delete(v.Pods[0].Labels, "idle") }
 	cases := map[string]struct {
-		change []func(*Survey)
+		change []func(*Snapshot)
 		want   []string
 	}{
 		"all is as it should be":                              {nil, nil},
-		"a node without probes":                               {[]func(*Survey){func(v *Survey) { v.Probes = nil }}, []string{"create n"}},
-		"the questions were changed by hand":                  {[]func(*Survey){func(v *Survey) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
-		"the marker is gone":                                  {[]func(*Survey){func(v *Survey) { v.Markers = nil }}, []string{"update n"}},
-		"the Pod does not show the answer":                    {[]func(*Survey){unmarked}, []string{"update status p"}},
-		"another Pod has answered":                            {[]func(*Survey){unmarked, func(v *Survey) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil},
-		"the node goes":                                       {[]func(*Survey){func(v *Survey) { v.Node.DeletionTimestamp = &metav1.Time{} }}, []string{"delete n"}},
-		"a virtual node":                                      {[]func(*Survey){virtual, unmarked}, []string{"delete n"}},
-		"a virtual node whose provider has answered":          {[]func(*Survey){serverless, unmarked}, []string{"update status p"}},
-		"a virtual node whose provider knows not what to ask": {[]func(*Survey){serverless, func(v *Survey) { v.Pods[0].Annotations = nil }}, []string{"update status p"}},
-		"a virtual node whose provider knows":                 {[]func(*Survey){serverless}, nil},
-		"a virtual node whose provider is to ask no more":     {[]func(*Survey){serverless, func(v *Survey) { v.Markers = nil }}, []string{"update status p"}},
-		"a Pod on a virtual node that has ended":              {[]func(*Survey){serverless, unmarked, func(v *Survey) { v.Pods[0].Status.Phase = corev1.PodSucceeded }}, nil},
-		"a Pod that was made for a virtual node":              {[]func(*Survey){instructed}, nil},
+		"a node without probes":                               {[]func(*Snapshot){func(v *Snapshot) { v.Probes = nil }}, []string{"create n"}},
+		"the probes were changed by hand":                     {[]func(*Snapshot){func(v *Snapshot) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
+		"the marker is gone":                                  {[]func(*Snapshot){func(v *Snapshot) { v.Markers = nil }}, []string{"update n"}},
+		"the Pod does not show the answer":                    {[]func(*Snapshot){unmarked}, []string{"update status p"}},
+		"another Pod has answered":                            {[]func(*Snapshot){unmarked, func(v *Snapshot) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil},
+		"the node goes":                                       {[]func(*Snapshot){func(v *Snapshot) { v.Node.DeletionTimestamp = &metav1.Time{} }}, []string{"delete n"}},
+		"a virtual node":                                      {[]func(*Snapshot){virtual, unmarked}, []string{"delete n"}},
+		"a virtual node whose provider has answered":          {[]func(*Snapshot){serverless, unmarked}, []string{"update status p"}},
+		"a virtual node whose provider knows not what to ask": {[]func(*Snapshot){serverless, func(v *Snapshot) { v.Pods[0].Annotations = nil }}, []string{"update status p"}},
+		"a virtual node whose provider knows":                 {[]func(*Snapshot){serverless}, nil},
+		"a virtual node whose provider is to ask no more":     {[]func(*Snapshot){serverless, func(v *Snapshot) { v.Markers = nil }}, []string{"update status p"}},
+		"a Pod on a virtual node that has ended":              {[]func(*Snapshot){serverless, unmarked, func(v *Snapshot) { v.Pods[0].Status.Phase = corev1.PodSucceeded }}, nil},
+		"a Pod that was made for a virtual node":              {[]func(*Snapshot){instructed}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

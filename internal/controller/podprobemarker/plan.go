@@ -15,11 +15,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
-// eventClash tells of a probe that is not asked because another marker writes the same condition.
-const eventClash = "ConditionTaken"
+// eventConflict tells of a probe that is not asked because another marker writes the same condition.
+const eventConflict = "ConditionTaken"
 
-// Survey is all that one pass looks at.
-type Survey struct {
+// Snapshot is all that one pass looks at.
+type Snapshot struct {
 	Marker *v1alpha1.PodProbeMarker
 	// Pods are those that the marker selects and that can be asked.
 	Pods []*corev1.Pod
@@ -30,12 +30,12 @@ type Survey struct {
 }
 
 // Observe makes every read of a pass.
-func Observe(ctx context.Context, r observe.Reader, m *v1alpha1.PodProbeMarker) (Survey, error) {
-	v := Survey{Marker: m}
+func Observe(ctx context.Context, r observe.Reader, m *v1alpha1.PodProbeMarker) (Snapshot, error) {
+	v := Snapshot{Marker: m}
 	if m.DeletionTimestamp != nil {
 		var nodes v1alpha1.NodePodProbeList
 		if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-			return Survey{}, fmt.Errorf("listing NodePodProbes: %w", err)
+			return Snapshot{}, fmt.Errorf("listing NodePodProbes: %w", err)
 		}
 		for i := range nodes.Items {
 			if on(&nodes.Items[i])[client.ObjectKeyFromObject(m)] {
@@ -50,7 +50,7 @@ func Observe(ctx context.Context, r observe.Reader, m *v1alpha1.PodProbeMarker) 
 	}
 	var pods corev1.PodList
 	if err := r.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
-		return Survey{}, fmt.Errorf("listing Pods: %w", err)
+		return Snapshot{}, fmt.Errorf("listing Pods: %w", err)
 	}
 	for i := range pods.Items {
 		if probe.IsProbed(&pods.Items[i]) {
@@ -59,7 +59,7 @@ func Observe(ctx context.Context, r observe.Reader, m *v1alpha1.PodProbeMarker) 
 	}
 	var markers v1alpha1.PodProbeMarkerList
 	if err := r.List(ctx, &markers, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return Survey{}, fmt.Errorf("listing PodProbeMarkers: %w", err)
+		return Snapshot{}, fmt.Errorf("listing PodProbeMarkers: %w", err)
 	}
 	for i := range markers.Items {
 		v.Beside = append(v.Beside, &markers.Items[i])
@@ -67,8 +67,8 @@ func Observe(ctx context.Context, r observe.Reader, m *v1alpha1.PodProbeMarker) 
 	return v, nil
 }
 
-// Plan decides the next step. It reads only the survey and changes nothing.
-func Plan(v Survey) plan.Plan {
+// Plan decides the next step. It reads only the snapshot and changes nothing.
+func Plan(v Snapshot) plan.Plan {
 	m := v.Marker
 	b := plan.For(fmt.Sprintf("PodProbeMarker %s/%s   pods %d", m.Namespace, m.Name, len(v.Pods)))
 	held := slices.Contains(m.Finalizers, keys.ProbeCleanup)
@@ -84,29 +84,29 @@ func Plan(v Survey) plan.Plan {
 		after.Finalizers = append(after.Finalizers, keys.ProbeCleanup)
 		b.Do(plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: m, After: after, What: "hold", Why: "its probes have to be taken off the nodes first when it is deleted"})
 	}
-	v.tellOfClashes(b)
+	v.reportConflicts(b)
 	return b.Plan()
 }
 
-// tellOfClashes names, once for each, the probes that are not asked because an older marker writes their condition.
-func (v Survey) tellOfClashes(b *plan.Builder) {
+// reportConflicts names, once for each, the probes that are not asked because an older marker writes their condition.
+func (v Snapshot) reportConflicts(b *plan.Builder) {
 	all := probe.NewMarkers(v.Beside)
 	told := map[string]bool{}
 	for _, p := range v.Pods {
-		_, clashes := all.Of(p)
-		for _, c := range clashes {
-			if c.Marker.Name != v.Marker.Name || told[c.Probe.Name] {
+		_, conflicts := all.ProbesOf(p)
+		for _, c := range conflicts {
+			if c.Marker.Name != v.Marker.Name || told[c.Spec.Name] {
 				continue
 			}
-			told[c.Probe.Name] = true
-			b.Hold(plan.Hold{Event: eventClash, Why: fmt.Sprintf(
-				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s", c.Probe.Name, c.With.Name, c.Probe.PodConditionType)})
+			told[c.Spec.Name] = true
+			b.Hold(plan.Hold{Event: eventConflict, Why: fmt.Sprintf(
+				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s", c.Spec.Name, c.With.Name, c.Spec.PodConditionType)})
 		}
 	}
 }
 
 // Status counts what was seen.
-func Status(v Survey) v1alpha1.PodProbeMarkerStatus {
+func Status(v Snapshot) v1alpha1.PodProbeMarkerStatus {
 	if v.Marker.DeletionTimestamp != nil {
 		return v.Marker.Status
 	}

@@ -25,25 +25,25 @@ func marker(name string, age time.Duration) *v1alpha1.PodProbeMarker {
 func TestPlan(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "p"}}}
 	p.Spec.Containers = []corev1.Container{{Name: "main"}}
-	deleted := func(v *Survey) { v.Marker.DeletionTimestamp = &metav1.Time{} }
+	deleted := func(v *Snapshot) { v.Marker.DeletionTimestamp = &metav1.Time{} }
 	const clash = "probe a is not run on Pods that PodProbeMarker old selects as well: both write condition idle"
 	cases := map[string]struct {
-		change []func(*Survey)
+		change []func(*Snapshot)
 		writes int
 		holds  []string
 	}{
 		"all is as it should be":           {nil, 0, nil},
-		"a new one is held":                {[]func(*Survey){func(v *Survey) { v.Marker.Finalizers = nil }}, 1, nil},
-		"deleted, and still asked for":     {[]func(*Survey){deleted, func(v *Survey) { v.Asking = 2 }}, 0, []string{"2 nodes still ask for it"}},
-		"deleted, and asked for no more":   {[]func(*Survey){deleted}, 1, nil},
-		"deleted, and held by others only": {[]func(*Survey){deleted, func(v *Survey) { v.Marker.Finalizers = []string{"other"} }}, 0, nil},
-		"an older one has the condition":   {[]func(*Survey){func(v *Survey) { v.Beside = append(v.Beside, marker("old", time.Hour)) }}, 0, []string{clash}},
-		"a younger one wants it, too":      {[]func(*Survey){func(v *Survey) { v.Beside = append(v.Beside, marker("young", 0)) }}, 0, nil},
+		"a new one is held":                {[]func(*Snapshot){func(v *Snapshot) { v.Marker.Finalizers = nil }}, 1, nil},
+		"deleted, and still asked for":     {[]func(*Snapshot){deleted, func(v *Snapshot) { v.Asking = 2 }}, 0, []string{"2 nodes still ask for it"}},
+		"deleted, and asked for no more":   {[]func(*Snapshot){deleted}, 1, nil},
+		"deleted, and held by others only": {[]func(*Snapshot){deleted, func(v *Snapshot) { v.Marker.Finalizers = []string{"other"} }}, 0, nil},
+		"an older one has the condition":   {[]func(*Snapshot){func(v *Snapshot) { v.Beside = append(v.Beside, marker("old", time.Hour)) }}, 0, []string{clash}},
+		"a younger one wants it, too":      {[]func(*Snapshot){func(v *Snapshot) { v.Beside = append(v.Beside, marker("young", 0)) }}, 0, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := marker("m", time.Minute)
-			v := Survey{Marker: m, Beside: []*v1alpha1.PodProbeMarker{m}, Pods: []*corev1.Pod{p, p.DeepCopy()}}
+			v := Snapshot{Marker: m, Beside: []*v1alpha1.PodProbeMarker{m}, Pods: []*corev1.Pod{p, p.DeepCopy()}}
 			for _, change := range tc.change {
 				change(&v)
 			}
@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 func TestStatusCounts(t *testing.T) {
 	m := marker("m", 0)
 	want := v1alpha1.PodProbeMarkerStatus{ObservedGeneration: 3, MatchedPods: 2}
-	if diff := cmp.Diff(want, Status(Survey{Marker: m, Pods: make([]*corev1.Pod, 2)})); diff != "" {
+	if diff := cmp.Diff(want, Status(Snapshot{Marker: m, Pods: make([]*corev1.Pod, 2)})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

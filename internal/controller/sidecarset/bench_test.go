@@ -20,7 +20,7 @@ func BenchmarkPass(b *testing.B) {
 	s := snapshotOf(b, pods, func(pod int) bool { return pod%2 == 1 })
 	b.ResetTimer()
 	for range b.N {
-		v := Take(s)
+		v := Classify(s)
 		if v.problem != nil || len(Plan(v).Stages) == 0 || len(v.matched) != pods {
 			b.Fatalf("%d Pods are matched: %v", len(v.matched), v.problem)
 		}

@@ -17,38 +17,38 @@ import (
 // TestMistakesShow has the planner make mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
 	for name, tc := range map[string]struct {
-		mistake func(*Survey)
+		mistake func(*State)
 		want    string
 	}{
-		"it forgets the budget": {func(v *Survey) {
+		"it forgets the budget": {func(v *State) {
 			v.decision.Update = append(v.decision.Update, v.decision.OverBudget...)
 		}, invariant.RuleUnavailable},
-		"it forgets the partition": {func(v *Survey) {
+		"it forgets the partition": {func(v *State) {
 			v.decision.Update = append(v.decision.Update, v.decision.Kept...)
 		}, invariant.RuleOldSidecars},
-		"it forgets the pause": {func(v *Survey) {
+		"it forgets the pause": {func(v *State) {
 			v.Set = v.Set.DeepCopy()
 			v.Set.Spec.UpdateStrategy.Paused = false
 		}, invariant.RuleResting},
-		"it forgets which Pods are selected": {func(v *Survey) {
+		"it forgets which Pods are selected": {func(v *State) {
 			for i := range v.matched {
 				if s := &v.matched[i]; !s.Selected && !s.Updated && s.Upgradable {
 					v.decision.Update = append(v.decision.Update, s)
 				}
 			}
 		}, invariant.RuleResting},
-		"it leaves hot upgrades unfinished": {func(v *Survey) {
+		"it leaves hot upgrades unfinished": {func(v *State) {
 			for i := range v.matched {
 				v.matched[i].Resets = nil
 			}
 		}, "is not in service"},
-		"it forgets to say what can't be updated": {func(v *Survey) {
+		"it forgets to say what can't be updated": {func(v *State) {
 			v.decision.NotUpgradable = nil
 		}, "can't be updated, and says"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			suite(func(v Survey) plan.Plan {
+			suite(func(v State) plan.Plan {
 				v.matched = append([]sidecar.Standing{}, v.matched...)
 				tc.mistake(&v)
 				return Plan(v)
@@ -59,7 +59,7 @@ func TestMistakesShow(t *testing.T) {
 
 // TestMistakesInWritesShow has the planner decide right and write something else.
 func TestMistakesInWritesShow(t *testing.T) {
-	write := func(wrong func(*corev1.Pod)) func(Survey) plan.Plan {
+	write := func(wrong func(*corev1.Pod)) func(State) plan.Plan {
 		return promises.Misplan(Plan, func(a *plan.Action) {
 			if p, isPod := a.After.(*corev1.Pod); isPod && a.Concern == plan.Rollout {
 				wrong(p)
@@ -67,7 +67,7 @@ func TestMistakesInWritesShow(t *testing.T) {
 		})
 	}
 	for name, tc := range map[string]struct {
-		planned func(Survey) plan.Plan
+		planned func(State) plan.Plan
 		want    string
 	}{
 		"the Pod's own container gets an image, too": {write(func(p *corev1.Pod) {
@@ -95,7 +95,7 @@ func TestMistakesInWritesShow(t *testing.T) {
 				c.Image = "app:v0"
 			}
 		}), "container native"},
-		"it writes although nothing is new": {func(v Survey) plan.Plan {
+		"it writes although nothing is new": {func(v State) plan.Plan {
 			p := Plan(v)
 			if len(v.matched) > 0 && p.Empty() {
 				before := v.matched[0].Pod

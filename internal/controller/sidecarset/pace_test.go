@@ -21,7 +21,7 @@ func TestPassesThatOnlyCountAreASecondApart(t *testing.T) {
 		want      time.Duration
 	}{
 		"all Pods are up to date": {isUpdated: all, want: time.Second},
-		"Pods are to be updated":  {isUpdated: none, want: pods * restPerPod},
+		"Pods are to be updated":  {isUpdated: none, want: pods * intervalPerPod},
 		"the update is paused": {
 			isUpdated: none, change: func(_ *testing.T, s *Snapshot) { s.Set.Spec.UpdateStrategy.Paused = true }, want: time.Second,
 		},
@@ -48,10 +48,10 @@ func TestPassesThatOnlyCountAreASecondApart(t *testing.T) {
 				}
 				target.Upgrade(s.Pods[3], s.Now)
 			},
-			want: pods * restPerPod,
+			want: pods * intervalPerPod,
 		},
 		"the revision is not stored": {
-			isUpdated: all, change: func(_ *testing.T, s *Snapshot) { s.Revisions = nil }, want: pods * restPerPod,
+			isUpdated: all, change: func(_ *testing.T, s *Snapshot) { s.Revisions = nil }, want: pods * intervalPerPod,
 		},
 	}
 	for name, tc := range cases {
@@ -66,11 +66,11 @@ func TestPassesThatOnlyCountAreASecondApart(t *testing.T) {
 			if tc.change != nil {
 				tc.change(t, &s)
 			}
-			v := Take(s)
+			v := Classify(s)
 			if v.problem != nil {
 				t.Fatal(v.problem)
 			}
-			if got := apart(v); got != tc.want {
+			if got := minInterval(v); got != tc.want {
 				t.Errorf("the next pass begins %s after this one, want %s", got, tc.want)
 			}
 		})

@@ -17,12 +17,12 @@ const (
 	eventResetFailed   = "ResetContainerFailed"
 )
 
-// Plan decides the next step. It reads only the survey and changes nothing.
+// Plan decides the next step. It reads only the state and changes nothing.
 //
 // A hot upgrade that has begun in a Pod is finished whatever the strategy says by now. Then Pods are updated as far as the budget goes; at last
 // records are kept.
-func Plan(v Survey) plan.Plan {
-	b := plan.For(summary(&v))
+func Plan(v State) plan.Plan {
+	b := plan.For(v.summary())
 	switch {
 	case v.Set.DeletionTimestamp != nil:
 		// Pods keep their sidecars, and the garbage collector takes the revisions along.
@@ -31,21 +31,21 @@ func Plan(v Survey) plan.Plan {
 		return b.Stop(v.problem)
 	}
 	rollout.WriteHistory(v.history, b)
-	p := planner{Survey: &v, Builder: b, written: map[*corev1.Pod]bool{}}
+	p := planner{State: &v, Builder: b, written: map[*corev1.Pod]bool{}}
 	p.reset()
-	if v.isMoving() {
+	if v.mayUpdate() {
 		p.update()
 		p.refuse()
 		p.hold()
 	}
 	p.note()
-	trim(&v, b)
+	v.trimHistory(b)
 	return b.Plan()
 }
 
 // planner plans one pass.
 type planner struct {
-	*Survey
+	*State
 	*plan.Builder
 	// written are the Pods that this pass writes to already.
 	written map[*corev1.Pod]bool
@@ -148,7 +148,7 @@ func (p *planner) hold() {
 }
 
 // summary describes the SidecarSet and its limits in a line.
-func summary(v *Survey) string {
+func (v *State) summary() string {
 	out := fmt.Sprintf("SidecarSet %s", v.Set.Name)
 	if v.problem != nil {
 		return out

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
@@ -24,24 +23,22 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with a SidecarSet or two and Pods of many owners.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w)
 		if w.Rig.Faults.Crash > 0 {
 			w.Rig.Faults.Refused = 0.05 // as by a budget of the Pods' owners
 		}
-		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				l := NewLoop(Config{Options: Options{Namespace: "kruise-system"}, Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
+				k := Kind(Options{Namespace: "kruise-system"})
+				k.Plan = planner.In(w)
 				if w.Seed%2 == 0 {
 					// As if there were a thousand Pods.
-					l.Apart = func(Survey) time.Duration { return 200 * time.Millisecond }
+					k.MinInterval = func(State) time.Duration { return 200 * time.Millisecond }
 				}
-				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-					promises.On(loop.OwnerEvents[*v1beta1.SidecarSet](l.Forget)), promises.On(PodEvents()),
-				}}
+				return promises.Start(k, c.Runtime(), c)
 			},
 			Act: s.act, Relent: s.relent, Check: invariant.CheckSidecarSet,
 			Converged: func() []string {

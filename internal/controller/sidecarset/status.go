@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Status judges what was seen. What was just asked for shows in the next survey.
-func Status(v Survey, _ plan.Plan, done apply.Outcome) v1beta1.SidecarSetStatus {
+// Status tells what was seen. What was just asked for shows in the next pass.
+func Status(v State, _ plan.Plan, done apply.Outcome) v1beta1.SidecarSetStatus {
 	s := *v.Set.Status.DeepCopy()
 	if v.Set.DeletionTimestamp != nil {
 		return s
@@ -41,9 +41,8 @@ func Status(v Survey, _ plan.Plan, done apply.Outcome) v1beta1.SidecarSetStatus 
 }
 
 // isOver reports whether a SidecarSet's status says that its present spec has been brought to all Pods that it is to be brought to.
-func isOver(object plan.Object) bool {
-	set, ok := object.(*v1beta1.SidecarSet)
-	if !ok || set.Status.ObservedGeneration != set.Generation {
+func isOver(set *v1beta1.SidecarSet) bool {
+	if set.Status.ObservedGeneration != set.Generation {
 		return false
 	}
 	c := meta.FindStatusCondition(set.Status.Conditions, v1beta1.SidecarSetConditionProgressing)
@@ -66,7 +65,7 @@ func number(is bool) int32 {
 }
 
 // progressing says whether Pods are being updated, and else why not. The first reason that holds counts.
-func progressing(v *Survey, s *v1beta1.SidecarSetStatus) metav1.Condition {
+func progressing(v *State, s *v1beta1.SidecarSetStatus) metav1.Condition {
 	d := &v.decision
 	no := func(reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -96,7 +95,7 @@ func progressing(v *Survey, s *v1beta1.SidecarSetStatus) metav1.Condition {
 }
 
 // broken tells of an updated Pod that does not get ready by itself; nothing where there is none.
-func broken(v *Survey) string {
+func broken(v *State) string {
 	for i := range v.matched {
 		if s := &v.matched[i]; s.Updated && !s.IsServing() {
 			if why := pod.Broken(s.Pod); why != "" {

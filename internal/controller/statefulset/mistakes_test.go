@@ -13,8 +13,8 @@ import (
 )
 
 // misread returns a Plan of a survey with something wrong in it.
-func misread(wrong func(*Survey)) func(Survey) plan.Plan {
-	return func(v Survey) plan.Plan {
+func misread(wrong func(*State)) func(State) plan.Plan {
+	return func(v State) plan.Plan {
 		if v.problem == nil {
 			wrong(&v)
 		}
@@ -24,15 +24,15 @@ func misread(wrong func(*Survey)) func(Survey) plan.Plan {
 
 // mistakes are bugs, each with what must come to light.
 func mistakes() map[string]struct {
-	planned func(Survey) plan.Plan
+	planned func(State) plan.Plan
 	breaks  string
 } {
 	return map[string]struct {
-		planned func(Survey) plan.Plan
+		planned func(State) plan.Plan
 		breaks  string
 	}{
-		"one more Pod than maxUnavailable is updated": {misread(func(v *Survey) { v.limits.maxUnavailable++ }), invariant.RuleUnavailable},
-		"a slot without a Pod does not count": {misread(func(v *Survey) {
+		"one more Pod than maxUnavailable is updated": {misread(func(v *State) { v.limits.maxUnavailable++ }), invariant.RuleUnavailable},
+		"a slot without a Pod does not count": {misread(func(v *State) {
 			for _, s := range v.slots {
 				if s.down && s.member == nil {
 					s.down = false
@@ -40,27 +40,24 @@ func mistakes() map[string]struct {
 				}
 			}
 		}), invariant.RuleUnavailable},
-		"one Pod of the partition is updated": {misread(func(v *Survey) {
+		"one Pod of the partition is updated": {misread(func(v *State) {
 			order := v.order()
 			order.Partition = max(order.Partition-1, 0)
 			v.reach, v.problem = ordinal.Reach(v.asSlots(updatedOf), order)
 		}), invariant.RulePartition},
-		"an ordered set is created in parallel": {misread(func(v *Survey) {
+		"an ordered set is created in parallel": {misread(func(v *State) {
 			v.Set = v.Set.DeepCopy()
 			v.Set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 		}), invariant.RuleOrder},
-		"a pause is overlooked": {misread(func(v *Survey) { v.strategy.Paused = false }), invariant.RulePaused},
-		"a preDelete hook is overlooked": {misread(func(v *Survey) {
-			v.Set = v.Set.DeepCopy()
-			v.Set.Spec.Lifecycle = nil
-		}), invariant.RuleHook},
-		"an ordinal too many is filled": {misread(func(v *Survey) {
+		"a pause is overlooked":          {misread(func(v *State) { v.workload.Paused = false }), invariant.RulePaused},
+		"a preDelete hook is overlooked": {misread(func(v *State) { v.workload.Lifecycle = nil }), invariant.RuleHook},
+		"an ordinal too many is filled": {misread(func(v *State) {
 			if n := len(v.slots); n > 0 {
 				last := v.slots[n-1].ordinal + 1
 				v.slots = append(v.slots, &slot{position: n, ordinal: last, name: ordinal.PodName(v.Set.Name, last)})
 			}
 		}), invariant.RuleOrdinal},
-		"claims are deleted along with their Pods": {func(v Survey) plan.Plan {
+		"claims are deleted along with their Pods": {func(v State) plan.Plan {
 			p := Plan(v)
 			for i, stage := range p.Stages {
 				for _, chain := range stage {
@@ -75,9 +72,9 @@ func mistakes() map[string]struct {
 			}
 			return p
 		}, invariant.RuleKeep},
-		"what is broken is never replaced": {misread(func(v *Survey) {
+		"what is broken is never replaced": {misread(func(v *State) {
 			for _, s := range v.slots {
-				if s.member != nil && !s.member.ready {
+				if s.member != nil && !s.member.Ready {
 					s.inReach = false
 				}
 			}

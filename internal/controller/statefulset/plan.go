@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -24,9 +23,12 @@ const (
 	eventConflictingController = "ConflictingController"
 )
 
-// Plan decides the next step. It reads only the survey and changes nothing but the survey's own notes.
-func Plan(v Survey) plan.Plan {
-	b := plan.For(summary(&v))
+// Plan decides the next step. It reads only the state and changes nothing but its notes of this pass.
+//
+// What is in flight is settled first. Then slots are filled and surplus Pods deleted, and at last Pods are updated; every phase counts what the ones
+// before have made unavailable, so that together they stay within maxUnavailable.
+func Plan(v State) plan.Plan {
+	b := plan.For(v.summary())
 	switch {
 	case v.Set.DeletionTimestamp != nil:
 		// The garbage collector takes Pods and revisions along, and the claims that are to go.
@@ -34,128 +36,126 @@ func Plan(v Survey) plan.Plan {
 	case v.problem != nil:
 		return b.Stop(v.problem)
 	}
-	rollout.WriteHistory(v.history, b)
-	adopt(&v, b)
-	settle(&v, b)
-	// Every phase counts what the ones before have made unavailable, so that together they stay within maxUnavailable.
-	complete := walk(&v, b)
-	complete = scaleIn(&v, complete, b)
-	keepClaims(&v, b)
-	deleteSpecified(&v, complete, b)
-	update(&v, complete, b)
-	release(&v, b)
-	if err := preDownload(&v, b); err != nil {
-		b.Hold(plan.Hold{Why: err.Error()})
-	}
-	rollout.TrimHistory(v.history, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
-	v.awaited.Recheck(v.limits.minReadySeconds, b)
-	if _, wait := v.progressOf(); wait > 0 {
-		b.Recheck(wait, fmt.Sprintf("progressDeadlineSeconds %d are over", *v.Set.Spec.ProgressDeadlineSeconds))
-	}
+	rollout.WriteHistory(v.workload.History, b)
+	v.adoptOrphans(b)
+	v.settle(b)
+	complete := v.scale(b)
+	v.deleteSpecified(complete, b)
+	v.update(complete, b)
+	v.preDownload(b)
+	v.tidy(b)
+	_, deadline := v.progressing()
+	v.workload.Recheck(deadline, b)
 	return b.Plan()
 }
 
-// summary describes the StatefulSet and its limits in a line.
-func summary(v *Survey) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "StatefulSet %s/%s   replicas %d", v.Set.Namespace, v.Set.Name, v.replicas())
-	if v.problem != nil {
-		return out.String()
+// preDownload has the images of an update pulled before the Pods are updated in place.
+func (v *State) preDownload(b *plan.Builder) {
+	if v.Options.PreDownload {
+		v.workload.PreDownloadInPlace(rollout.Pace{
+			InPlace: v.inPlace(), Replicas: int(v.replicas()), Partition: v.limits.partition, MaxUnavailable: v.limits.maxUnavailable,
+		}, v.strategy.InPlaceUpdateStrategy, v.podCounts().UpdatedReady, b)
 	}
-	fmt.Fprintf(&out, ", pods %d", len(v.members()))
-	if v.parallel() {
-		out.WriteString(", parallel")
-	} else {
-		out.WriteString(", ordered")
-	}
-	if v.onDelete() {
-		out.WriteString(", updates on delete")
-	} else {
-		fmt.Fprintf(&out, ", partition %d, maxUnavailable %d", v.limits.partition, v.limits.maxUnavailable)
-	}
-	if v.strategy.Paused {
-		out.WriteString(", paused")
-	}
-	if n := v.limits.scaleMaxUnavailable; n != budget.Unlimited {
-		fmt.Fprintf(&out, ", scaleStrategy.maxUnavailable %d", n)
-	}
-	return out.String()
 }
 
-// adopt takes Pods over that nobody controls, such as those that a StatefulSet of Kubernetes has left behind. What becomes of them is for the next
+// tidy releases Pods whose labels or whose name do not fit any more, and deletes revisions that are of no use.
+func (v *State) tidy(b *plan.Builder) {
+	for _, p := range v.release {
+		b.Do(v.workload.Release(p, "its labels or its name do not match any more"))
+	}
+	rollout.TrimHistory(v.workload.History, v.Set.Spec.RevisionHistoryLimit, v.pods(), b)
+}
+
+// summary describes the StatefulSet and its limits in a line.
+func (v *State) summary() string {
+	parts := []string{fmt.Sprintf("replicas %d", v.replicas())}
+	if v.problem != nil {
+		return v.workload.Summary(parts...)
+	}
+	order := "ordered"
+	if v.parallel() {
+		order = "parallel"
+	}
+	parts = append(parts, fmt.Sprintf("pods %d", len(v.members())), order)
+	if v.workload.OnDelete {
+		parts = append(parts, "updates on delete")
+	} else {
+		parts = append(parts, fmt.Sprintf("partition %d", v.limits.partition), fmt.Sprintf("maxUnavailable %d", v.limits.maxUnavailable))
+	}
+	if v.workload.Paused {
+		parts = append(parts, "paused")
+	}
+	if n := v.limits.scaleMaxUnavailable; n != budget.Unlimited {
+		parts = append(parts, fmt.Sprintf("scaleStrategy.maxUnavailable %d", n))
+	}
+	return v.workload.Summary(parts...)
+}
+
+// adoptOrphans adopts Pods without a controller, such as those that a StatefulSet of Kubernetes has left behind. What becomes of them is for the next
 // pass, which sees them whole.
-func adopt(v *Survey, b *plan.Builder) {
+func (v *State) adoptOrphans(b *plan.Builder) {
 	for _, p := range v.adopt {
-		action := rollout.Adopt(p, ownerReference(v.Set))
+		action := v.workload.Adopt(p)
 		action.FailedEvent = eventFailedUpdate
 		b.Do(action)
 	}
 }
 
-// release lets go of Pods whose labels or whose name do not fit any more.
-func release(v *Survey, b *plan.Builder) {
-	for _, p := range v.release {
-		b.Do(rollout.Release(p, ownerReference(v.Set), "its labels or its name do not match any more"))
-	}
-}
-
 // settle finishes what is in flight on each Pod: grace periods, the next batch of containers, readiness, hooks, deletions that waited for one.
-func settle(v *Survey, b *plan.Builder) {
-	workload := v.workload()
+func (v *State) settle(b *plan.Builder) {
 	for _, s := range v.slots {
 		m := s.member
 		switch {
-		case m == nil || m.leaving:
-		case m.state == pub.LifecycleStatePreparingDelete:
+		case m == nil || m.Leaving:
+		case m.IsHeld():
 			v.settleDeletion(m, v.isUnwanted(s), b)
-		case !workload.IsSettled(m.pod):
-			m.settled = workload.Settle(m.pod, v.onDelete() || !s.inReach || !m.isOutdated(), b)
+		default:
+			v.workload.Settle(&m.Member, v.workload.OnDelete || !s.inReach || !m.isOutdated(), b)
 		}
 		v.repair(m, b)
 	}
 	for _, m := range v.surplus {
 		switch {
-		case m.leaving:
-		case m.state == pub.LifecycleStatePreparingDelete:
+		case m.Leaving:
+		case m.IsHeld():
 			v.settleDeletion(m, true, b)
-		case !workload.IsSettled(m.pod):
-			m.settled = workload.Settle(m.pod, true, b)
+		default:
+			v.workload.Settle(&m.Member, true, b)
 		}
 	}
 }
 
 // isUnwanted reports whether the Pod of a slot is to be replaced.
-func (v *Survey) isUnwanted(s *slot) bool {
+func (v *State) isUnwanted(s *slot) bool {
 	m := s.member
-	return m.specified || m.ended || (s.inReach && m.isOutdated() && !v.onDelete())
+	return m.Specified || m.Ended || (s.inReach && m.isOutdated() && !v.workload.OnDelete)
 }
 
 // settleDeletion deletes a Pod whose preDelete hook has let go, or takes one back into service that is wanted again.
-func (v *Survey) settleDeletion(m *member, unwanted bool, b *plan.Builder) {
+func (v *State) settleDeletion(m *member, unwanted bool, b *plan.Builder) {
 	if !unwanted {
-		b.Do(v.workload().ComeBack(m.pod, pub.LifecycleStateNormal)...)
-		m.settled = true
+		v.workload.CancelDeletion(&m.Member, pub.LifecycleStateNormal, b)
 		return
 	}
 	v.delete(m, deletion{concern: plan.Scale, what: "delete", why: "its preDelete hook let go"}, b)
 }
 
 // repair writes the label by which Services find a single Pod, where somebody took it off.
-func (v *Survey) repair(m *member, b *plan.Builder) {
-	if m == nil || m.leaving || m.settled || m.pod.Labels[labelPodName] == m.pod.Name {
+func (v *State) repair(m *member, b *plan.Builder) {
+	if m == nil || m.Leaving || m.Settled || m.Pod.Labels[labelPodName] == m.Pod.Name {
 		return
 	}
-	after := m.pod.DeepCopy()
+	after := m.Pod.DeepCopy()
 	if after.Labels == nil {
 		after.Labels = map[string]string{}
 	}
-	after.Labels[labelPodName] = m.pod.Name
+	after.Labels[labelPodName] = m.Pod.Name
 	after.Labels[labelPodIndex] = fmt.Sprint(m.ordinal)
 	b.Do(plan.Action{
-		Verb: plan.Update, Concern: plan.Settle, Before: m.pod, After: after, FailedEvent: eventFailedUpdate,
+		Verb: plan.Update, Concern: plan.Settle, Before: m.Pod, After: after, FailedEvent: eventFailedUpdate,
 		What: "label " + labelPodName, Why: "it is missing or wrong",
 	})
-	m.settled = true
+	m.Settled = true
 }
 
 // deletion says why a Pod is deleted.
@@ -168,18 +168,17 @@ type deletion struct {
 
 // delete deletes a Pod, after its claims have been told what to go along with, or, while its preDelete hook holds it, has it wait in
 // PreparingDelete.
-func (v *Survey) delete(m *member, d deletion, b *plan.Builder) {
-	if waits, told := v.workload().AwaitHook(m.pod, d.concern, d.why, b); waits {
-		m.settled = m.settled || told
+func (v *State) delete(m *member, d deletion, b *plan.Builder) {
+	if v.workload.AwaitHook(&m.Member, d.concern, d.why, b) {
 		return
 	}
 	event := d.event
 	if event == "" {
 		event = eventSuccessfulDelete
 	}
-	m.settled = true
+	m.Settled = true
 	b.Do(append(v.claimsBefore(m), plan.Action{
-		Verb: plan.Delete, Concern: d.concern, Before: m.pod, What: d.what, Why: d.why,
-		Event: event, EventMessage: fmt.Sprintf("delete Pod %s in StatefulSet %s successful", m.pod.Name, v.Set.Name), FailedEvent: eventFailedDelete,
+		Verb: plan.Delete, Concern: d.concern, Before: m.Pod, What: d.what, Why: d.why,
+		Event: event, EventMessage: fmt.Sprintf("delete Pod %s in StatefulSet %s successful", m.Pod.Name, v.Set.Name), FailedEvent: eventFailedDelete,
 	})...)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // retention says when claims are deleted.
-func (v *Survey) retention() claim.Retention {
+func (v *State) retention() claim.Retention {
 	policy := v.Set.Spec.PersistentVolumeClaimRetentionPolicy
 	if policy == nil || !v.Options.ClaimRetention {
 		return claim.Retention{}
@@ -26,17 +26,17 @@ func (v *Survey) retention() claim.Retention {
 	}
 }
 
-func (v *Survey) newClaim(template *corev1.PersistentVolumeClaim, n int32) *corev1.PersistentVolumeClaim {
-	c := claim.ForNumber(claim.Owner{
+func (v *State) newClaim(template *corev1.PersistentVolumeClaim, n int32) *corev1.PersistentVolumeClaim {
+	c := claim.New(claim.Owner{
 		Name: v.Set.Name, Namespace: v.Set.Namespace, SelectorMatchLabels: v.Set.Spec.Selector.MatchLabels,
 	}, strconv.Itoa(int(n)), template)
-	if v.retention().Keeper(true) == claim.TheWorkload {
-		c.OwnerReferences = []metav1.OwnerReference{ownerReference(v.Set)}
+	if v.retention().DeletedWith(true) == claim.DeletedWithWorkload {
+		c.OwnerReferences = []metav1.OwnerReference{v.workload.Owner()}
 	}
 	return c
 }
 
-func (v *Survey) createClaim(c *corev1.PersistentVolumeClaim, podName string) plan.Action {
+func (v *State) createClaim(c *corev1.PersistentVolumeClaim, podName string) plan.Action {
 	return plan.Action{
 		Verb: plan.Create, Concern: plan.Scale, After: c,
 		Event:        eventSuccessfulCreate,
@@ -46,7 +46,7 @@ func (v *Survey) createClaim(c *corev1.PersistentVolumeClaim, podName string) pl
 }
 
 // claimsOf returns the claims that there are of the Pod with an ordinal, by their templates' places; nil where there is none.
-func (v *Survey) claimsOf(n int32) []*corev1.PersistentVolumeClaim {
+func (v *State) claimsOf(n int32) []*corev1.PersistentVolumeClaim {
 	templates := v.Set.Spec.VolumeClaimTemplates
 	out := make([]*corev1.PersistentVolumeClaim, len(templates))
 	for i := range templates {
@@ -56,22 +56,22 @@ func (v *Survey) claimsOf(n int32) []*corev1.PersistentVolumeClaim {
 }
 
 // keepClaims tells every claim of a Pod that is there to stay what it goes along with when that is deleted. The garbage collector does the rest.
-func keepClaims(v *Survey, b *plan.Builder) {
+func (v *State) keepClaims(b *plan.Builder) {
 	if !v.Options.ClaimRetention {
 		return
 	}
 	keep := func(m *member, wanted bool) {
-		if m == nil || m.leaving {
+		if m == nil || m.Leaving {
 			return
 		}
 		for _, c := range v.claimsOf(m.ordinal) {
 			if c == nil || c.DeletionTimestamp != nil {
 				continue
 			}
-			if action := v.keepClaim(c, m.pod, wanted); action != nil {
+			if action := v.keepClaim(c, m.Pod, wanted); action != nil {
 				b.Do(*action)
 			}
-			if _, _, foreign := v.kept(c, m.pod, wanted); foreign && v.retention() != (claim.Retention{}) {
+			if _, _, foreign := v.kept(c, m.Pod, wanted); foreign && v.retention() != (claim.Retention{}) {
 				b.Hold(plan.Hold{Name: c.Name, Why: fmt.Sprintf("claim %s has another controller, and so is kept whatever happens", c.Name), Event: eventConflictingController})
 			}
 		}
@@ -80,21 +80,21 @@ func keepClaims(v *Survey, b *plan.Builder) {
 		keep(s.member, true)
 	}
 	for _, m := range v.surplus {
-		if !m.settled {
+		if !m.Settled {
 			keep(m, false)
 		}
 	}
 }
 
 // claimsBefore returns the writes that the deletion of a Pod has to wait for.
-func (v *Survey) claimsBefore(m *member) plan.Chain {
+func (v *State) claimsBefore(m *member) plan.Chain {
 	var chain plan.Chain
 	if !v.Options.ClaimRetention || !m.surplus {
 		return nil
 	}
 	for _, c := range v.claimsOf(m.ordinal) {
 		if c != nil && c.DeletionTimestamp == nil {
-			if action := v.keepClaim(c, m.pod, false); action != nil {
+			if action := v.keepClaim(c, m.Pod, false); action != nil {
 				chain = append(chain, *action)
 			}
 		}
@@ -103,10 +103,10 @@ func (v *Survey) claimsBefore(m *member) plan.Chain {
 }
 
 // owners are the two that a claim may have by our doing. There is no Pod where p is nil.
-func (v *Survey) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.References {
+func (v *State) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.References {
 	yes := true
 	_, n, _ := ordinal.Split(c.Name)
-	by := claim.References{Workload: ownerReference(v.Set), Pod: metav1.OwnerReference{
+	by := claim.References{Workload: v.workload.Owner(), Pod: metav1.OwnerReference{
 		APIVersion: "v1", Kind: "Pod", Name: ordinal.PodName(v.Set.Name, n), Controller: &yes, BlockOwnerDeletion: &yes,
 	}}
 	if p != nil {
@@ -115,23 +115,23 @@ func (v *Survey) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.Re
 	return by
 }
 
-// isDoomed reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
+// isGarbage reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
 // kept still.
-func (v *Survey) isDoomed(c *corev1.PersistentVolumeClaim) bool {
+func (v *State) isGarbage(c *corev1.PersistentVolumeClaim) bool {
 	by := v.owners(c, nil)
 	if !v.retention().WithPod && v.Options.ClaimRetention {
 		by.Pod = metav1.OwnerReference{}
 	}
-	return claim.IsDoomed(c.OwnerReferences, by)
+	return claim.IsGarbage(c.OwnerReferences, by)
 }
 
-func (v *Survey) kept(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
-	return claim.Kept(c.OwnerReferences, v.retention().Keeper(wanted), v.owners(c, p))
+func (v *State) kept(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
+	return claim.OwnersFor(c.OwnerReferences, v.retention().DeletedWith(wanted), v.owners(c, p))
 }
 
 // keepClaim returns the write that has a claim go along with what its Pod's place asks for, or nil where it does already. There is no Pod where p
 // is nil.
-func (v *Survey) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) *plan.Action {
+func (v *State) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) *plan.Action {
 	if !v.Options.ClaimRetention {
 		return nil
 	}
@@ -142,10 +142,10 @@ func (v *Survey) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wante
 	after := c.DeepCopy()
 	after.OwnerReferences = references
 	what := "claim is kept"
-	switch v.retention().Keeper(wanted) {
-	case claim.TheWorkload:
+	switch v.retention().DeletedWith(wanted) {
+	case claim.DeletedWithWorkload:
 		what = "claim goes with the StatefulSet"
-	case claim.ThePod:
+	case claim.DeletedWithPod:
 		what = "claim goes with its Pod"
 	}
 	return &plan.Action{
@@ -160,7 +160,7 @@ func resizes(set *v1beta1.StatefulSet, o Options) bool {
 }
 
 // waitsForClaims reports whether a claim of the slot is still growing.
-func (v *Survey) waitsForClaims(s *slot) bool {
+func (v *State) waitsForClaims(s *slot) bool {
 	if !resizes(v.Set, v.Options) || s.member == nil {
 		return false
 	}
@@ -174,7 +174,7 @@ func (v *Survey) waitsForClaims(s *slot) bool {
 }
 
 // needsResize reports whether a claim of the slot is smaller than its template.
-func (v *Survey) needsResize(s *slot) bool {
+func (v *State) needsResize(s *slot) bool {
 	if !resizes(v.Set, v.Options) {
 		return false
 	}
@@ -196,7 +196,7 @@ const (
 )
 
 // resize has the slot's claims grow, and says how far they are.
-func (v *Survey) resize(s *slot, b *plan.Builder) growth {
+func (v *State) resize(s *slot, b *plan.Builder) growth {
 	if !resizes(v.Set, v.Options) {
 		return grown
 	}
@@ -220,14 +220,14 @@ func (v *Survey) resize(s *slot, b *plan.Builder) growth {
 	return out
 }
 
-func (v *Survey) whyStuck(c, template *corev1.PersistentVolumeClaim) (why, event string) {
+func (v *State) whyStuck(c, template *corev1.PersistentVolumeClaim) (why, event string) {
 	if !claim.HasShape(c, template) {
 		return "more than its size differs", eventFailedUpdatePVC
 	}
 	return v.FixedClasses[classOf(c)], eventFailedResize
 }
 
-func (v *Survey) grow(c, template *corev1.PersistentVolumeClaim) plan.Action {
+func (v *State) grow(c, template *corev1.PersistentVolumeClaim) plan.Action {
 	after := c.DeepCopy()
 	template.Spec.Resources.DeepCopyInto(&after.Spec.Resources)
 	if after.Annotations == nil {

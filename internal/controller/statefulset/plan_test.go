@@ -68,7 +68,7 @@ func (s situation) snapshot(t *testing.T) Snapshot {
 
 func revisionOf(t *testing.T, set *v1beta1.StatefulSet, number int64) *appsv1.ControllerRevision {
 	t.Helper()
-	rev, err := revision.New(revision.Owner{Name: set.Name, Namespace: set.Namespace, Reference: ownerReference(set)}, &set.Spec.Template, 0)
+	rev, err := revision.New(revision.Owner{Name: set.Name, Namespace: set.Namespace, Reference: *metav1.NewControllerRef(set, kind())}, &set.Spec.Template, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func podOf(set *v1beta1.StatefulSet, words, old, update string) *corev1.Pod {
 		p = b.NotReady().Obj()
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
 	}
-	p.OwnerReferences = []metav1.OwnerReference{ownerReference(set)}
+	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, kind())}
 	return p
 }
 
@@ -108,7 +108,7 @@ func podOf(set *v1beta1.StatefulSet, words, old, update string) *corev1.Pod {
 func steps(t *testing.T, s Snapshot) []string {
 	t.Helper()
 	var out []string
-	for _, a := range Plan(Take(s)).Actions() {
+	for _, a := range Plan(Classify(s)).Actions() {
 		line := fmt.Sprintf("%s %s", a.Verb, a.Object().GetName())
 		if p, ok := a.After.(*corev1.Pod); ok && a.Verb == "create" {
 			line += map[string]string{"nginx:1": " old", "nginx:2": " new"}[p.Spec.Containers[0].Image]
@@ -175,7 +175,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, steps(t, tc.snapshot(t))); diff != "" {
-				t.Errorf("(-want +got):\n%s\n%s", diff, Plan(Take(tc.snapshot(t))))
+				t.Errorf("(-want +got):\n%s\n%s", diff, Plan(Classify(tc.snapshot(t))))
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestPlanSaysWhatItWaitsFor(t *testing.T) {
 	want := `StatefulSet default/web   replicas 3, pods 3, parallel, partition 0, maxUnavailable 1
   hold   web-1   up to 2 Pods wait: maxUnavailable 1 is used up
 `
-	if diff := cmp.Diff(want, Plan(Take(s.snapshot(t))).String()); diff != "" {
+	if diff := cmp.Diff(want, Plan(Classify(s.snapshot(t))).String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -194,7 +194,7 @@ func TestPlanSaysWhatItWaitsFor(t *testing.T) {
 func TestStatusOfACanary(t *testing.T) {
 	s := situation{set: all(parallel, size(3), partition(2)), pods: []string{"0 old", "1 old leaving", "2 new starting"}}
 	snapshot := s.snapshot(t)
-	v := Take(snapshot)
+	v := Classify(snapshot)
 	got := Status(v, Plan(v), apply.Outcome{})
 	zero := int32(0)
 	want := v1beta1.StatefulSetStatus{
@@ -210,7 +210,7 @@ func TestStatusOfACanary(t *testing.T) {
 func TestCanaryThatIsScaledToNothingStaysACanary(t *testing.T) {
 	s := situation{set: all(parallel, size(0), partition(2))}
 	snapshot := s.snapshot(t)
-	v := Take(snapshot)
+	v := Classify(snapshot)
 	if got := Status(v, Plan(v), apply.Outcome{}).CurrentRevision; got != snapshot.Revisions[0].Name {
 		t.Errorf("the current revision is %s, want the old one, %s", got, snapshot.Revisions[0].Name)
 	}
@@ -239,12 +239,12 @@ func TestProgress(t *testing.T) {
 			s.Set.Status.Conditions = []v1beta1.StatefulSetCondition{{
 				Type: v1beta1.StatefulSetConditionProgressing, Status: corev1.ConditionTrue, Reason: "StatefulSetUpdated", LastUpdateTime: &since,
 			}}
-			v := Take(s)
+			v := Classify(s)
 			p := Plan(v)
 			status := Status(v, p, apply.Outcome{})
-			c := conditionOf(&status, v1beta1.StatefulSetConditionProgressing)
+			c := conditionsOf(&status).Get(string(v1beta1.StatefulSetConditionProgressing))
 			got := fmt.Sprintf("%s %s", c.Status, c.Reason)
-			if _, wait := v.progressOf(); wait > 0 {
+			if _, wait := v.progressing(); wait > 0 {
 				got += fmt.Sprintf(", looks again in %s", wait)
 				if p.Recheck == 0 || p.Recheck > wait {
 					t.Errorf("the plan looks again in %s", p.Recheck)

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -22,17 +21,17 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with one StatefulSet.
-func suite(planned func(Survey) plan.Plan) promises.Suite {
+func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		w.Rig.Kubelet.IsBad = func(image string) bool { return image == badImage }
 		s := newScenario(w)
 		options := s.options()
-		planner := promises.Planner[Snapshot, Survey]{Plan: planned, Take: Take, Snapshot: func(v Survey) Snapshot { return v.Snapshot }}
+		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				l := NewLoop(Config{Options: options, Executor: c.Executor, Live: c.Glance, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
-				return process(l)
+				k, runtime := Kind(options), c.Runtime()
+				k.Plan, runtime.Live = planner.In(w), c.Glance
+				return promises.Start(k, runtime, c)
 			},
 			Act: s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.StatefulSetConverged(w.Cluster, heeded(s.set(), options)) },
@@ -46,15 +45,6 @@ func check(history []simulate.Change) []invariant.Violation {
 
 func watched() []client.Object {
 	return []client.Object{&v1beta1.StatefulSet{}, &appsv1.ControllerRevision{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}}
-}
-
-func process(l *loop.Loop[*v1beta1.StatefulSet, Survey]) simulate.Process {
-	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-		promises.On(loop.OwnerEvents[*v1beta1.StatefulSet](l.Forget)),
-		promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
-		promises.On(loop.NamedEvents[*corev1.Pod](setsOfPod)),
-		promises.On(loop.NamedEvents[*corev1.PersistentVolumeClaim](setsOfClaim)),
-	}}
 }
 
 // heeded is a StatefulSet without what the manager's options have it ignore.

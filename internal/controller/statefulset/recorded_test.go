@@ -66,7 +66,7 @@ func TestTakingOverFromTheOriginalChangesNothing(t *testing.T) {
 			if len(s.Pods) != 3 || len(s.Revisions) == 0 {
 				t.Fatalf("read %d Pods and %d revisions", len(s.Pods), len(s.Revisions))
 			}
-			v := Take(s)
+			v := Classify(s)
 			p := Plan(v)
 			if !p.Empty() || len(p.Holds) > 0 {
 				t.Errorf("the plan is\n%s", p)
@@ -82,7 +82,7 @@ func TestTakingOverFromTheOriginalChangesNothing(t *testing.T) {
 func TestTakingOverInTheMiddleOfAnUpdateFinishesIt(t *testing.T) {
 	s := recorded(t, "updated")
 	s.Pods = recorded(t, "midway").Pods
-	for _, action := range Plan(Take(s)).Actions() {
+	for _, action := range Plan(Classify(s)).Actions() {
 		if action.Verb == "delete" || action.Verb == "create" {
 			t.Errorf("it is to %s %s", action.Verb, action.Object().GetName())
 		}

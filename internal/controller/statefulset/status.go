@@ -1,11 +1,10 @@
 package statefulset
 
 import (
-	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
@@ -14,19 +13,16 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 )
 
-// Reasons of the conditions.
-const (
-	reasonFailed               = "Failed"
-	reasonSucceeded            = "Succeeded"
-	reasonClaimTemplatesChange = "VolumeClaimTemplatesChanged"
-)
+// reasonClaimTemplatesChange is the reason of FailedUpdatePod for a Pod that no update gives the volumes of the claim templates.
+const reasonClaimTemplatesChange = "VolumeClaimTemplatesChanged"
 
-// Status judges what was seen, and tells of what failed. What was just asked for shows in the next survey.
-func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.StatefulSetStatus {
+// Status tells what was seen, and what failed. What was just asked for shows in the next pass.
+func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.StatefulSetStatus {
 	s := *v.Set.Status.DeepCopy()
 	s.ObservedGeneration = v.Set.Generation
+	conditions := conditionsOf(&s)
 	if v.problem != nil {
-		setCondition(&s, v.failure(v1beta1.StatefulSetConditionFailedUpdatePod, v.problem.Error()))
+		conditions.Set(v.workload.Failure(string(v1beta1.StatefulSetConditionFailedUpdatePod), v.problem.Error()))
 		return s
 	}
 	s.LabelSelector = v.selector.String()
@@ -34,42 +30,38 @@ func Status(v Survey, p plan.Plan, done apply.Outcome) v1beta1.StatefulSetStatus
 	if v.Set.DeletionTimestamp != nil {
 		return s
 	}
-	s.CollisionCount = rollout.CollisionCount(v.history, done)
+	s.CollisionCount = rollout.CollisionCount(v.workload.History, done)
 	s.VolumeClaims = v.claimStatus()
-	setCondition(&s, v.failure(v1beta1.StatefulSetConditionFailedCreatePod, rollout.Failures(plan.Scale, p, done)))
-	setCondition(&s, v.failedUpdate(rollout.Failures(plan.Rollout, p, done)))
-	progressing, _ := v.progressOf()
-	setCondition(&s, progressing)
+	conditions.Set(v.workload.Failure(string(v1beta1.StatefulSetConditionFailedCreatePod), rollout.Failures(plan.Scale, p, done)))
+	conditions.Set(v.failedUpdate(rollout.Failures(plan.Rollout, p, done)))
+	progressing, _ := v.progressing()
+	conditions.Set(progressing)
 	return s
 }
 
-// count writes the numbers and the revisions into a status.
-func (v *Survey) count(s *v1beta1.StatefulSetStatus) {
-	s.Replicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0
-	s.CurrentReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas, s.UpdatedAvailableReplicas = 0, 0, 0, 0
+// podCounts counts the Pods that the API server has completed, those that are being deleted included.
+func (v *State) podCounts() rollout.Counts {
+	c := rollout.Counts{Revision: v.workload.History.Update.Name}
 	for _, m := range v.members() {
-		if m.pod.Status.Phase == "" {
-			continue
+		if m.Pod.Status.Phase != "" {
+			c.Add(&m.Member)
 		}
-		tally := func(holds bool, all, updated *int32) {
-			if holds {
-				*all++
-				if m.updated {
-					*updated++
-				}
-			}
-		}
-		s.Replicas++
-		tally(m.ready, &s.ReadyReplicas, &s.UpdatedReadyReplicas)
-		tally(m.available, &s.AvailableReplicas, &s.UpdatedAvailableReplicas)
-		if !m.leaving && m.updated {
-			s.UpdatedReplicas++
-		}
-		if !m.leaving && v.history.IsCurrent(m.pod) {
+	}
+	return c
+}
+
+// count writes the numbers and the revisions into a status.
+func (v *State) count(s *v1beta1.StatefulSetStatus) {
+	c := v.podCounts()
+	s.Replicas, s.ReadyReplicas, s.AvailableReplicas = c.Replicas, c.Ready, c.Available
+	s.UpdatedReplicas, s.UpdatedReadyReplicas, s.UpdatedAvailableReplicas = c.Updated, c.UpdatedReady, c.UpdatedAvailable
+	s.CurrentReplicas = 0
+	for _, m := range v.members() {
+		if m.Pod.Status.Phase != "" && !m.Leaving && v.workload.History.IsCurrent(m.Pod) {
 			s.CurrentReplicas++
 		}
 	}
-	s.UpdateRevision, s.CurrentRevision = v.history.Update.Name, v.history.Current.Name
+	s.UpdateRevision, s.CurrentRevision = c.Revision, v.workload.History.Current.Name
 	if v.isComplete(s) {
 		s.CurrentRevision, s.CurrentReplicas = s.UpdateRevision, s.UpdatedReplicas
 	}
@@ -77,16 +69,16 @@ func (v *Survey) count(s *v1beta1.StatefulSetStatus) {
 
 // isComplete reports whether all Pods have left the current revision. A StatefulSet that is scaled to nothing in the middle of a canary has not done
 // so: its Pods come back at the revisions that they had.
-func (v *Survey) isComplete(s *v1beta1.StatefulSetStatus) bool {
+func (v *State) isComplete(s *v1beta1.StatefulSetStatus) bool {
 	replicas := v.replicas()
-	if v.onDelete() || replicas == 0 && v.limits.partition > 0 {
+	if v.workload.OnDelete || replicas == 0 && v.limits.partition > 0 {
 		return false
 	}
 	return s.Replicas == replicas && s.UpdatedReplicas == replicas && s.UpdatedReadyReplicas == replicas
 }
 
 // claimStatus tells how far the claims have grown.
-func (v *Survey) claimStatus() []v1beta1.VolumeClaimStatus {
+func (v *State) claimStatus() []v1beta1.VolumeClaimStatus {
 	var out []v1beta1.VolumeClaimStatus
 	for i := range v.Set.Spec.VolumeClaimTemplates {
 		template := &v.Set.Spec.VolumeClaimTemplates[i]
@@ -108,9 +100,9 @@ func (v *Survey) claimStatus() []v1beta1.VolumeClaimStatus {
 
 // failedUpdate is the condition FailedUpdatePod. Pods whose volumes are not those of the claim templates, and that no update will recreate, are named
 // as well.
-func (v *Survey) failedUpdate(message string) v1beta1.StatefulSetCondition {
-	c := v.failure(v1beta1.StatefulSetConditionFailedUpdatePod, message)
-	if !v.onDelete() && !v.inPlaceOnly() {
+func (v *State) failedUpdate(message string) rollout.Condition {
+	c := v.workload.Failure(string(v1beta1.StatefulSetConditionFailedUpdatePod), message)
+	if !v.workload.OnDelete && !v.inPlaceOnly() {
 		return c
 	}
 	for _, s := range v.slots {
@@ -123,45 +115,58 @@ func (v *Survey) failedUpdate(message string) v1beta1.StatefulSetCondition {
 	return c
 }
 
-// failure is a condition that is True with a message, False once it is over, and absent when it never was.
-func (v *Survey) failure(t v1beta1.StatefulSetConditionType, message string) v1beta1.StatefulSetCondition {
-	c := v1beta1.StatefulSetCondition{Type: t, Status: corev1.ConditionFalse, Reason: reasonSucceeded, LastTransitionTime: metav1.NewTime(v.Now)}
-	if message != "" {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reasonFailed, message
+// progressing returns the condition Progressing, and the time until it could change by time alone. A Pod less is progress as well: surplus ones go one
+// after the other.
+func (v *State) progressing() (rollout.Condition, time.Duration) {
+	var now v1beta1.StatefulSetStatus
+	v.count(&now)
+	expected := max(v.replicas()-int32(v.limits.partition), 0)
+	if v.workload.OnDelete {
+		expected = 0
 	}
-	return c
+	was := v.Set.Status
+	return v.workload.Progressing(rollout.Progress{
+		Complete: now.Replicas == v.replicas() && now.UpdatedReplicas == now.Replicas && now.UpdatedAvailableReplicas == now.Replicas,
+		Reached:  expected < v.replicas() && expected <= now.UpdatedAvailableReplicas && now.AvailableReplicas >= v.replicas(),
+		Moved:    countsIn(now).Beyond(countsIn(was)) || now.Replicas < was.Replicas && was.Replicas > v.replicas(),
+	}, conditionsOf(&was).Get(string(v1beta1.StatefulSetConditionProgressing)))
 }
 
-func conditionOf(s *v1beta1.StatefulSetStatus, t v1beta1.StatefulSetConditionType) *v1beta1.StatefulSetCondition {
-	for i := range s.Conditions {
-		if s.Conditions[i].Type == t {
-			return &s.Conditions[i]
-		}
+func countsIn(s v1beta1.StatefulSetStatus) rollout.Counts {
+	return rollout.Counts{
+		Revision: s.UpdateRevision, Updated: s.UpdatedReplicas, Ready: s.ReadyReplicas,
+		UpdatedReady: s.UpdatedReadyReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas,
 	}
-	return nil
 }
 
-// setCondition puts a condition into the status; one without a status value is removed. One that is not True is left out where it never was, and the
-// transition time changes with the status alone.
-func setCondition(s *v1beta1.StatefulSetStatus, want v1beta1.StatefulSetCondition) {
-	old := conditionOf(s, want.Type)
-	switch {
-	case want.Status == "":
-		s.Conditions = slices.DeleteFunc(s.Conditions, func(c v1beta1.StatefulSetCondition) bool { return c.Type == want.Type })
-	case old == nil && want.Status != corev1.ConditionTrue:
-	case old == nil:
-		s.Conditions = append(s.Conditions, want)
-	default:
-		if old.Status == want.Status {
-			want.LastTransitionTime = old.LastTransitionTime
-		}
-		*old = want
+// conditionsOf returns the conditions of a status. Only Progressing says when it last said something new.
+func conditionsOf(s *v1beta1.StatefulSetStatus) rollout.Conditions[v1beta1.StatefulSetCondition] {
+	return rollout.Conditions[v1beta1.StatefulSetCondition]{
+		List: &s.Conditions,
+		From: func(c v1beta1.StatefulSetCondition) rollout.Condition {
+			out := rollout.Condition{
+				Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+				LastUpdate: c.LastTransitionTime, LastTransition: c.LastTransitionTime,
+			}
+			if c.LastUpdateTime != nil {
+				out.LastUpdate = *c.LastUpdateTime
+			}
+			return out
+		},
+		To: func(c rollout.Condition) v1beta1.StatefulSetCondition {
+			out := v1beta1.StatefulSetCondition{
+				Type: v1beta1.StatefulSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition,
+			}
+			if out.Type == v1beta1.StatefulSetConditionProgressing {
+				out.LastUpdateTime = &c.LastUpdate
+			}
+			return out
+		},
 	}
 }
 
 // saysComplete reports whether the status of a StatefulSet says that all Pods are there, available, and as new as is wanted.
-func saysComplete(o plan.Object) bool {
-	set := o.(*v1beta1.StatefulSet)
+func saysComplete(set *v1beta1.StatefulSet) bool {
 	s := set.Status
 	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas == s.Replicas
 }

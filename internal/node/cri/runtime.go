@@ -1,3 +1,7 @@
+// Package cri sends the container runtime of a node the few requests that the daemon needs, in version 1 of the Container Runtime Interface. The daemon
+// reads, pulls images, runs commands and stops containers; the rest, above all creating, starting and removing containers, is left to the kubelet.
+//
+// A runtime that is away is no error of the request: IsAway tells the two apart. Connections are restored by themselves.
 package cri
 
 import (
@@ -18,7 +22,7 @@ import (
 )
 
 const (
-	// callTimeout is how long the runtime may think about a question that takes it no work.
+	// callTimeout is the timeout of requests that only read.
 	callTimeout = 10 * time.Second
 	// stopSlack is what the runtime may take to stop a container beyond the container's own time.
 	stopSlack = 20 * time.Second
@@ -205,7 +209,7 @@ func (r *Runtime) Started(ctx context.Context, id string) (*Started, error) {
 	return &Started{Hash: hash, Environment: environment(answer.Info["info"])}, nil
 }
 
-// environment reads the environment out of what containerd and CRI-O say of a container beyond the interface; nil when it is not there.
+// environment returns the environment in the verbose status of containerd and CRI-O; nil when it is not there.
 func environment(info string) map[string]string {
 	var verbose struct {
 		RuntimeSpec struct {
@@ -223,4 +227,53 @@ func environment(info string) map[string]string {
 		out[name] = value // the last one counts, as for the process
 	}
 	return out
+}
+
+// Credentials are those for a registry. Empty ones are not used.
+type Credentials struct {
+	Username, Password string
+	// Auth is user:password in base 64; IdentityToken and RegistryToken are what some registries give instead.
+	Auth, IdentityToken, RegistryToken string
+}
+
+// Pull is one image to pull.
+type Pull struct {
+	// Image is the full reference, by tag or by digest.
+	Image string
+	// Credentials are those for the registry; nil pulls anonymously.
+	Credentials *Credentials
+	// Labels and Annotations are those of the sandbox that the runtime is told to pull for.
+	Labels, Annotations map[string]string
+}
+
+// ImageID returns what the runtime calls an image; empty when the node does not have it.
+func (r *Runtime) ImageID(ctx context.Context, image string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: imageSpec(image)})
+	if err != nil {
+		return "", fmt.Errorf("asking for image %s: %w", image, err)
+	}
+	return answer.Image.GetId(), nil
+}
+
+// PullImage pulls an image, and returns when it is on the node. The end of the context ends the pull.
+func (r *Runtime) PullImage(ctx context.Context, p Pull) error {
+	request := &runtimeapi.PullImageRequest{
+		Image:         imageSpec(p.Image),
+		SandboxConfig: &runtimeapi.PodSandboxConfig{Labels: p.Labels, Annotations: p.Annotations},
+	}
+	if c := p.Credentials; c != nil {
+		request.Auth = &runtimeapi.AuthConfig{
+			Username: c.Username, Password: c.Password, Auth: c.Auth, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+		}
+	}
+	if _, err := r.images.PullImage(ctx, request); err != nil {
+		return fmt.Errorf("pulling %s: %w", p.Image, err)
+	}
+	return nil
+}
+
+func imageSpec(image string) *runtimeapi.ImageSpec {
+	return &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: image}
 }

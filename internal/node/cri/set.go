@@ -13,10 +13,10 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// SocketFolder is where the node's folder of sockets is seen: a folder and no file, because a runtime that restarts makes its socket anew.
+// SocketFolder is the mounted folder of the node's sockets: a folder and no file, because a runtime that restarts creates a new socket.
 const SocketFolder = "/hostvarrun"
 
-// searchInterval is how long the daemon waits before it looks for a runtime again.
+// searchInterval is how often the daemon looks for a runtime.
 const searchInterval = 10 * time.Second
 
 // ErrNone says that no runtime has been found yet.
@@ -53,21 +53,20 @@ type Set struct {
 // NewSet returns the set of the runtimes at some sockets. It is empty before Start finds them.
 func NewSet(sockets []string) *Set { return &Set{sockets: sockets, found: make(chan struct{})} }
 
-// Found returns what is closed when a runtime has been found.
+// Found returns a channel that is closed when a runtime has been found.
 func (s *Set) Found() <-chan struct{} { return s.found }
 
 // Start looks for runtimes until it has found one, and closes the connections when the context ends.
 func (s *Set) Start(ctx context.Context) error {
 	defer s.close()
 	log := logr.FromContextOrDiscard(ctx)
-	for told := false; ; {
+	for logged := false; ; logged = true {
 		err := s.search(ctx)
 		if err == nil {
 			break
 		}
-		if !told {
+		if !logged {
 			log.Info("No container runtime answers, looking again every 10 s", "sockets", strings.Join(s.sockets, " "), "problem", err.Error())
-			told = true
 		}
 		select {
 		case <-ctx.Done():
@@ -98,7 +97,7 @@ func (s *Set) search(ctx context.Context) error {
 			continue
 		}
 		if known[r.Name] {
-			_ = r.Close() // nothing was asked of it
+			_ = r.Close() // no request was sent
 			continue
 		}
 		known[r.Name] = true

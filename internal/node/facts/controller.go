@@ -1,3 +1,10 @@
+// Package facts writes on every Pod of a workload of Kruise what its containers really run with: from which spec the kubelet started each, and with which
+// labels and annotations in its environment. Updates in place wait for it.
+//
+// A container takes labels and annotations into its environment when it starts. While a Pod is being updated in place, a container that runs with others
+// than the Pod has now is stopped, and the kubelet restarts it. At any other time it is left alone: a label that is changed by hand restarts nothing.
+//
+// What a container was started with never changes, so the runtime is asked once for each, and an idle node costs no request and no write.
 package facts
 
 import (
@@ -5,199 +12,198 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
-	"github.com/seed-69ecc383/kruise/internal/node/retry"
-	"github.com/seed-69ecc383/kruise/internal/node/work"
+	"github.com/seed-69ecc383/kruise/internal/node/worker"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
 const (
-	workers = 5
-	// awayWait is when a runtime that is away is asked again.
-	awayWait = 5 * time.Second
-	// maxTries is how often a container is asked what it runs with before that is given up, and retryWait the pause between: a runtime that is busy
-	// for a moment has nothing to do with it.
-	maxTries  = 5
-	retryWait = 3 * time.Second
-	// A daemon that comes to a full node tells of its Pods slowly: nobody waits for all of them.
-	tellsPerSecond, tellsAtOnce = 5, 20
+	concurrency = 5
+	// awayInterval is how often a runtime that is away is asked again.
+	awayInterval = 5 * time.Second
+	// maxTries is how often the runtime is asked for the facts of a container, and retryInterval the pause between: it may be busy for a moment.
+	maxTries      = 5
+	retryInterval = 3 * time.Second
+	// A daemon that starts on a full node writes on its Pods slowly: no update waits for all of them.
+	writesPerSecond, writeBurst = 5, 20
 )
 
-// Config is what the worker is made of.
-type Config struct {
-	Runtimes *cri.Set
-	Events   record.EventRecorder
-	Now      func() time.Time
-}
-
 // Scope returns what the worker watches: the Pods of its node.
-func Scope(node string) map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.nodeName", node)},
+func Scope(node string) worker.Scope { return worker.PodsOf(node) }
+
+// Add adds the worker. Containers are stopped until the context ends.
+func Add(ctx context.Context, mgr ctrlmanager.Manager, c worker.Config) error {
+	r := &reconciler{
+		Config: c, client: mgr.GetClient(), limiter: rate.NewLimiter(writesPerSecond, writeBurst), restarts: newRestarts(ctx, c),
+		memory: map[types.NamespacedName]map[string]*record{},
 	}
+	return ctrl.NewControllerManagedBy(mgr).Named("facts").For(&corev1.Pod{}).WithOptions(worker.Options(concurrency)).Complete(r)
 }
 
-// Add adds the worker.
-func Add(mgr ctrlmanager.Manager, c Config) error {
-	life, err := work.Life(mgr) // a container may take longer to stop than a look at its Pod
-	if err != nil {
-		return err
-	}
-	w := &worker{
-		Config: c, client: mgr.GetClient(), limiter: rate.NewLimiter(tellsPerSecond, tellsAtOnce),
-		memory: newMemory(), restarts: newRestarts(life, c),
-	}
-	return ctrl.NewControllerManagedBy(mgr).Named("facts").For(&corev1.Pod{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retry.Limiter()}).Complete(w)
-}
-
-type worker struct {
-	Config
+type reconciler struct {
+	worker.Config
 	client   client.Client
 	limiter  *rate.Limiter
-	memory   *memory
 	restarts *restarts
+
+	mu sync.Mutex
+	// memory holds a record for each container by its ID. Those of a Pod are used by one reconcile at a time; the lock is that of the outer map.
+	memory map[types.NamespacedName]map[string]*record
 }
 
-// Reconcile tells the facts of one Pod, and restarts those of its containers that have to.
-func (w *worker) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+// record is what is known of one container.
+type record struct {
+	// fact is nil before it is known.
+	fact *Fact
+	// failed counts failed tries.
+	failed int
+}
+
+// records returns those of a Pod's containers, and forgets those of containers that the Pod does not have any more.
+func (r *reconciler) records(pod types.NamespacedName, all []container) map[string]*record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]*record{}
+	for _, c := range all {
+		id := c.status.ContainerID
+		if out[id] = r.memory[pod][id]; out[id] == nil {
+			out[id] = &record{}
+		}
+	}
+	r.memory[pod] = out
+	return out
+}
+
+func (r *reconciler) forget(pod types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memory, pod)
+}
+
+// Reconcile writes the facts of one Pod, and restarts those of its containers that have to be.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	p := &corev1.Pod{}
-	err := w.client.Get(ctx, request.NamespacedName, p)
+	err := r.client.Get(ctx, request.NamespacedName, p)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("reading Pod %s: %w", request, err)
 	}
 	if err != nil || p.DeletionTimestamp != nil || !IsTold(p) {
-		w.memory.forget(request.NamespacedName)
-		w.restarts.forget(request.NamespacedName)
+		r.forget(request.NamespacedName)
+		r.restarts.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	known, err := w.ask(ctx, p)
+	known, err := r.facts(ctx, p)
 	if cri.IsAway(err) {
-		return ctrl.Result{RequeueAfter: awayWait}, nil
+		return ctrl.Result{RequeueAfter: awayInterval}, nil
 	}
 	if err != nil {
 		log.FromContext(ctx).Info("What a container runs with is not known, asking again", "problem", err.Error())
-		return ctrl.Result{RequeueAfter: retryWait}, nil
+		return ctrl.Result{RequeueAfter: retryInterval}, nil
 	}
-	wait, err := w.tell(ctx, p, known)
+	wait, err := r.write(ctx, p, known)
 	if err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	return ctrl.Result{RequeueAfter: w.restarts.bring(ctx, p, ToRestart(p, known))}, nil
+	return ctrl.Result{RequeueAfter: r.restarts.stop(ctx, p, ToRestart(p, known))}, nil
 }
 
-// ask returns the facts of the Pod's containers, and asks the runtime for those that are not known.
-func (w *worker) ask(ctx context.Context, p *corev1.Pod) (map[string]Fact, error) {
+// facts returns the facts of the Pod's containers, and asks the runtime for those that are not known.
+func (r *reconciler) facts(ctx context.Context, p *corev1.Pod) (map[string]Fact, error) {
 	all := containers(p)
-	ids := make([]string, len(all))
-	for i := range all {
-		ids[i] = all[i].status.ContainerID
-	}
-	name := client.ObjectKeyFromObject(p)
-	known := w.memory.recall(name, ids)
+	records := r.records(client.ObjectKeyFromObject(p), all)
+	known := map[string]Fact{}
 	var failed []error
 	for _, c := range all {
 		id := c.status.ContainerID
-		if _, ok := known[id]; ok {
-			continue
+		if records[id].fact == nil {
+			failed = append(failed, r.askFor(ctx, p, c, records[id]))
 		}
-		fact, err := w.askFor(ctx, p, c)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		if fact != nil {
-			known[id] = *fact
-			w.memory.keep(name, id, *fact)
+		if records[id].fact != nil {
+			known[id] = *records[id].fact
 		}
 	}
 	return known, errors.Join(failed...)
 }
 
-// askFor returns the fact of one container; nil when the runtime knows it no longer, or what it says could not be read too often.
-func (w *worker) askFor(ctx context.Context, p *corev1.Pod, c container) (*Fact, error) {
-	runtime, id, err := w.Runtimes.Of(c.status.ContainerID)
+// askFor asks the runtime for the fact of one container, and sets it in the record. It stays unknown when the runtime does not have the container any more.
+func (r *reconciler) askFor(ctx context.Context, p *corev1.Pod, c container, to *record) error {
+	runtime, id, err := r.Runtimes.Of(c.status.ContainerID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	started, err := runtime.Started(ctx, id)
 	if cri.IsAway(err) {
-		return nil, err
+		return err
 	}
-	missing := err == nil && started != nil && started.Environment == nil && takesMetadata(p, c)
-	if err != nil || missing {
-		if missing {
-			err = fmt.Errorf("container runtime %s does not tell the environment of container %s", runtime.Name, id)
+	if err == nil && started != nil && started.Environment == nil && takesMetadata(p, c) {
+		err = fmt.Errorf("container runtime %s does not tell the environment of container %s", runtime.Name, id)
+	}
+	if err != nil {
+		if to.failed++; to.failed < maxTries {
+			return err
 		}
-		if w.memory.fail(client.ObjectKeyFromObject(p), c.status.ContainerID) < maxTries {
-			return nil, err
-		}
-		w.Events.Eventf(p, corev1.EventTypeWarning, "FailedContainerMeta", "What container %s runs with can't be told: %v", c.spec.Name, err)
+		r.Events.Eventf(p, corev1.EventTypeWarning, "FailedContainerMeta", "What container %s runs with can't be told: %v", c.spec.Name, err)
 		if started == nil {
-			return &Fact{}, nil
+			to.fact = &Fact{}
+			return nil
 		}
 	}
 	if started == nil {
-		return nil, nil
+		return nil
 	}
-	fact := &Fact{Hash: started.Hash}
+	to.fact = &Fact{Hash: started.Hash}
 	if started.Environment != nil {
-		fact.Environment = map[string]string{}
+		to.fact.Environment = map[string]string{}
 		for _, asked := range inplace.Environment(p, c.spec) { // no more is kept: the rest may be secret
 			if value, ok := started.Environment[asked.Name]; ok {
-				fact.Environment[asked.Name] = value
+				to.fact.Environment[asked.Name] = value
 			}
 		}
 	}
-	return fact, nil
+	return nil
 }
 
-// tell writes the facts on the Pod if it does not have them; it returns how long that has to wait.
-func (w *worker) tell(ctx context.Context, p *corev1.Pod, known map[string]Fact) (wait time.Duration, err error) {
+// write writes the facts on the Pod if it does not have them, and returns how long that has to wait.
+func (r *reconciler) write(ctx context.Context, p *corev1.Pod, known map[string]Fact) (wait time.Duration, err error) {
 	set := Describe(p, known)
 	if len(set.Containers) == 0 {
 		return 0, nil
 	}
-	told, err := json.Marshal(set)
+	text, err := json.Marshal(set)
 	if err != nil {
 		return 0, fmt.Errorf("encoding the facts of Pod %s: %w", p.Name, err)
 	}
-	if p.Annotations[keys.RuntimeContainersMeta] == string(told) {
+	if p.Annotations[keys.RuntimeContainersMeta] == string(text) {
 		return 0, nil
 	}
-	if reservation := w.limiter.Reserve(); reservation.Delay() > 0 {
-		wait := reservation.Delay()
-		reservation.Cancel()
+	if wait := worker.Delay(r.limiter); wait > 0 {
 		return wait, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.UID, "annotations": map[string]string{keys.RuntimeContainersMeta: string(told)},
+		"uid": p.UID, "annotations": map[string]string{keys.RuntimeContainersMeta: string(text)},
 	}})
 	if err != nil {
 		return 0, fmt.Errorf("encoding the facts of Pod %s: %w", p.Name, err)
 	}
-	err = w.client.Status().Patch(ctx, p.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	err = r.client.Status().Patch(ctx, p.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another Pod of that name
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("telling the facts of Pod %s: %w", p.Name, err)
+		return 0, fmt.Errorf("writing the facts of Pod %s: %w", p.Name, err)
 	}
 	log.FromContext(ctx).V(1).Info("Told what containers run with", "containers", len(set.Containers))
 	return 0, nil

@@ -18,11 +18,11 @@ import (
 type Fact struct {
 	// Hash is what the kubelet has put on the container.
 	Hash uint64
-	// Environment is what the process was given; nil when nobody has asked, or the runtime does not tell.
+	// Environment is the part of its environment that comes from labels and annotations; nil when the runtime does not tell.
 	Environment map[string]string
 }
 
-// IsTold reports whether the facts of a Pod are told: it is of a workload of Kruise, or has sidecars of Kruise.
+// IsTold reports whether facts are written on a Pod: it is of a workload of Kruise, or has sidecars of Kruise.
 func IsTold(p *corev1.Pod) bool {
 	if _, has := p.Annotations[keys.SidecarSetHash]; has {
 		return true
@@ -41,7 +41,7 @@ type container struct {
 	status *corev1.ContainerStatus
 }
 
-// containers returns those that have been started, in the order of the spec: also those that run beside the others from the beginning on.
+// containers returns those that have been started, in the order of the spec, with restartable init containers at the end.
 func containers(p *corev1.Pod) []container {
 	var out []container
 	add := func(specs []corev1.Container, statuses []corev1.ContainerStatus) {
@@ -64,8 +64,8 @@ func containers(p *corev1.Pod) []container {
 // takesMetadata reports whether labels or annotations are in the environment of a container.
 func takesMetadata(p *corev1.Pod, c container) bool { return len(inplace.Environment(p, c.spec)) > 0 }
 
-// Describe returns what is told of a Pod, given the facts by container ID. A container of which nothing is known is left out, and so is the hash of
-// an environment that the runtime does not tell.
+// Describe returns what is written on a Pod, given the facts by container ID. A container without a fact is left out, and so is the hash of an
+// environment that the runtime does not tell.
 func Describe(p *corev1.Pod, known map[string]Fact) pub.RuntimeContainerMetaSet {
 	set := pub.RuntimeContainerMetaSet{Containers: []pub.RuntimeContainerMeta{}}
 	for _, c := range containers(p) {
@@ -93,8 +93,8 @@ func running(p *corev1.Pod, c container, fact Fact) []corev1.EnvVar {
 	return env
 }
 
-// ToRestart returns the containers that have to start anew, because the Pod is being updated in place and they run with other labels and
-// annotations than it has now. One that the kubelet is about to replace, because its image has changed too, is not among them.
+// ToRestart returns the IDs of the containers to restart, because the Pod is being updated in place and they run with other labels and annotations than
+// it has now. A container that the kubelet is about to restart, because its image has changed too, is not among them.
 func ToRestart(p *corev1.Pod, known map[string]Fact) []string {
 	if ready := pod.Condition(p, pub.InPlaceUpdateReady); ready == nil || ready.Status != corev1.ConditionFalse || p.DeletionTimestamp != nil {
 		return nil

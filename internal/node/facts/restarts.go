@@ -2,157 +2,151 @@ package facts
 
 import (
 	"context"
+	"maps"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
-	"github.com/seed-69ecc383/kruise/internal/node/prestop"
+	"github.com/seed-69ecc383/kruise/internal/node/lifecycle"
+	"github.com/seed-69ecc383/kruise/internal/node/worker"
 )
 
 const (
-	// parallelStops is the number of containers that are stopped at the same time.
-	parallelStops = 10
-	// A container that runs with the old environment again, or would not stop, is stopped again after a pause that doubles.
-	firstPause, longestPause = 3 * time.Second, 10 * time.Minute
+	// maxParallelStops is the number of containers that are stopped at the same time.
+	maxParallelStops = 10
+	// A container that runs with the old environment again, or could not be stopped, is stopped again after a pause that doubles.
+	firstBackoff, maxBackoff = 3 * time.Second, 10 * time.Minute
 )
 
-// restarts stops containers that have to start anew, each once; the kubelet starts them.
+// restarts stops containers that have to be restarted, each once; the kubelet starts them.
 type restarts struct {
-	Config
-	life  context.Context
+	worker.Config
+	ctx   context.Context // ends hooks
 	slots *semaphore.Weighted
 
-	mu   sync.Mutex
-	pods map[types.NamespacedName]map[string]*pause
+	mu sync.Mutex
+	// pods has the restarts by the name of the container, because its ID changes.
+	pods map[types.NamespacedName]map[string]*restart
 }
 
-// pause is what a container of a Pod has to wait for, by name, because the one that is started next has another ID.
-type pause struct {
-	// stopping says that it is being stopped, unwanted that nobody asks for it any more: it is dropped then once it has been.
+// restart is the restart of one container.
+type restart struct {
+	// stopping says that the container is being stopped, unwanted that it need not be restarted any more: the restart is forgotten once it has been.
 	stopping, unwanted bool
-	length             time.Duration
-	until              time.Time
+	backoff            wait.Backoff
+	// notBefore is when the container may be stopped again.
+	notBefore time.Time
 }
 
-func newRestarts(life context.Context, c Config) *restarts {
-	return &restarts{Config: c, life: life, slots: semaphore.NewWeighted(parallelStops), pods: map[types.NamespacedName]map[string]*pause{}}
+func newRestarts(ctx context.Context, c worker.Config) *restarts {
+	return &restarts{Config: c, ctx: ctx, slots: semaphore.NewWeighted(maxParallelStops), pods: map[types.NamespacedName]map[string]*restart{}}
 }
 
+// forget forgets the restarts of a Pod, except of containers that are being stopped: they must not be stopped a second time at the same time.
 func (r *restarts) forget(pod types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(pod)
+	for _, known := range r.pods[pod] {
+		known.unwanted = true
+	}
+	r.prune(pod)
 }
 
-// drop forgets what is known of a Pod, but for what is being stopped: it must not be stopped beside itself when it is asked for again. The caller
-// has the lock.
-func (r *restarts) drop(pod types.NamespacedName) {
-	for name, known := range r.pods[pod] {
-		known.unwanted = true
-		if !known.stopping {
-			delete(r.pods[pod], name)
-		}
-	}
+// prune removes the restarts of a Pod that are neither wanted nor stopping. The caller holds the lock.
+func (r *restarts) prune(pod types.NamespacedName) {
+	maps.DeleteFunc(r.pods[pod], func(_ string, known *restart) bool { return known.unwanted && !known.stopping })
 	if len(r.pods[pod]) == 0 {
 		delete(r.pods, pod)
 	}
 }
 
-// bring stops those containers of a Pod that have to start anew and are not being stopped yet. It returns when to look again; 0 when nothing has to
-// be restarted.
-func (r *restarts) bring(ctx context.Context, p *corev1.Pod, ids []string) time.Duration {
+// stop stops those containers of a Pod that have to be restarted and are not being stopped yet. It returns when to reconcile again; 0 when no container
+// has to be restarted.
+func (r *restarts) stop(ctx context.Context, p *corev1.Pod, ids []string) time.Duration {
 	key := client.ObjectKeyFromObject(p)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if len(ids) == 0 {
-		r.drop(key)
+		r.forget(key)
 		return 0
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.pods[key] == nil {
-		r.pods[key] = map[string]*pause{}
+		r.pods[key] = map[string]*restart{}
 	}
-	again := longestPause
-	now := r.Now()
+	again, now := maxBackoff, r.Now()
 	for _, c := range containers(p) {
-		for _, id := range ids {
-			if c.status.ContainerID != id {
-				continue
-			}
-			known := r.pods[key][c.spec.Name]
-			if known == nil {
-				known = &pause{}
-				r.pods[key][c.spec.Name] = known
-			}
-			known.unwanted = false
-			if !known.stopping && !now.Before(known.until) {
-				log.FromContext(ctx).Info("Stopping a container, for it runs with labels or annotations that have changed", "container", c.spec.Name)
-				r.Events.Eventf(prestop.About(p, c.spec.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s to start it with the labels and annotations of the update", c.spec.Name)
-				r.stop(known, p, c)
-			}
-			again = min(again, max(firstPause, known.until.Sub(now)))
+		if !slices.Contains(ids, c.status.ContainerID) {
+			continue
 		}
+		known := r.pods[key][c.spec.Name]
+		if known == nil {
+			known = &restart{backoff: wait.Backoff{Duration: firstBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt32}}
+			r.pods[key][c.spec.Name] = known
+		}
+		known.unwanted = false
+		if !known.stopping && !now.Before(known.notBefore) {
+			log.FromContext(ctx).Info("Stopping a container, for it runs with labels or annotations that have changed", "container", c.spec.Name)
+			r.Events.Eventf(lifecycle.ContainerRef(p, c.spec.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s to start it with the labels and annotations of the update", c.spec.Name)
+			known.stopping = true
+			go r.stopOne(known, p, c)
+		}
+		again = min(again, max(firstBackoff, known.notBefore.Sub(now)))
 	}
 	return again
 }
 
-// stop runs the hook of a container and stops it, and does not wait until it has ended. The caller has the lock.
-func (r *restarts) stop(known *pause, p *corev1.Pod, c container) {
-	known.stopping = true
-	go func() {
-		err := r.slots.Acquire(r.life, 1)
-		if err == nil {
-			if r.isWanted(known) {
-				err = r.end(p, c)
-			}
-			r.slots.Release(1)
+// stopOne runs the hook of a container and stops it.
+func (r *restarts) stopOne(known *restart, p *corev1.Pod, c container) {
+	err := r.slots.Acquire(r.ctx, 1)
+	if err == nil {
+		if r.isWanted(known) {
+			err = r.stopContainer(p, c)
 		}
-		if r.life.Err() == nil && err != nil {
-			log.Log.WithName("facts").Error(err, "A container could not be stopped", "pod", client.ObjectKeyFromObject(p), "containerID", c.status.ContainerID)
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		known.stopping = false
-		known.length = min(max(firstPause, 2*known.length), longestPause)
-		known.until = r.Now().Add(known.length)
-		if key := client.ObjectKeyFromObject(p); known.unwanted {
-			delete(r.pods[key], c.spec.Name)
-			if len(r.pods[key]) == 0 {
-				delete(r.pods, key)
-			}
-		}
-	}()
+		r.slots.Release(1)
+	}
+	if r.ctx.Err() == nil && err != nil {
+		log.Log.WithName("facts").Error(err, "A container could not be stopped", "pod", client.ObjectKeyFromObject(p), "containerID", c.status.ContainerID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known.stopping = false
+	known.notBefore = r.Now().Add(known.backoff.Step())
+	r.prune(client.ObjectKeyFromObject(p))
 }
 
-// isWanted reports whether a container still has to be stopped: others may have been stopped first, and the update been taken back meanwhile.
-func (r *restarts) isWanted(known *pause) bool {
+// isWanted reports whether a container still has to be restarted: while it waited for others to be stopped, the update may have been reverted.
+func (r *restarts) isWanted(known *restart) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !known.unwanted
 }
 
-// end runs the hook of a container, if it has one, and stops the container. A hook that fails does not keep it from being stopped; one that could
-// not be asked for, because the runtime is away, does.
-func (r *restarts) end(p *corev1.Pod, c container) error {
+// stopContainer runs the hook of a container, if it has one, and stops the container. A hook that fails does not keep it from being stopped, unless the
+// hook did not run because the runtime is away.
+func (r *restarts) stopContainer(p *corev1.Pod, c container) error {
 	runtime, id, err := r.Runtimes.Of(c.status.ContainerID)
 	if err != nil {
 		return err
 	}
-	grace, used := prestop.Grace(p), time.Duration(0)
-	if asked := c.spec.Lifecycle; asked != nil && asked.PreStop != nil && grace > 0 {
-		begun := r.Now()
-		err := prestop.Hook{
-			Runtime: runtime, ID: id, Container: c.spec.Name, Pod: p, Asked: asked.PreStop, Ports: c.spec.Ports, Grace: grace, Events: r.Events,
-		}.Run(r.life)
-		if r.life.Err() != nil || cri.IsAway(err) {
-			return err // the next life of the daemon, or the next try, begins anew
+	grace, used := lifecycle.Grace(p), time.Duration(0)
+	if handlers := c.spec.Lifecycle; handlers != nil && handlers.PreStop != nil && grace > 0 {
+		started := r.Now()
+		err := lifecycle.Hook{
+			Runtime: runtime, ID: id, Container: c.spec.Name, Pod: p, Handler: handlers.PreStop, Ports: c.spec.Ports, Grace: grace, Events: r.Events,
+		}.Run(r.ctx)
+		if r.ctx.Err() != nil || cri.IsAway(err) {
+			return err // the next daemon, or the next try, starts from the beginning
 		}
-		used = r.Now().Sub(begun)
+		used = r.Now().Sub(started)
 	}
-	return runtime.StopContainer(r.life, id, prestop.Rest(grace, used))
+	return runtime.StopContainer(r.ctx, id, lifecycle.GraceLeft(grace, used))
 }

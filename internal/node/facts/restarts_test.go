@@ -12,13 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/types"
+	clientrecord "k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/worker"
 	"github.com/seed-69ecc383/kruise/test/kit/fakecri"
 )
 
@@ -50,7 +52,7 @@ func newStopping(t *testing.T) *stopping {
 	running.Go(func() { _ = set.Start(ctx) }) // it never fails
 	t.Cleanup(func() { cancel(); running.Wait() })
 	<-set.Found()
-	s.restarts = newRestarts(ctx, Config{Runtimes: set, Events: record.NewFakeRecorder(99), Now: time.Now})
+	s.restarts = newRestarts(ctx, worker.Config{Runtimes: set, Events: clientrecord.NewFakeRecorder(99), Now: time.Now})
 	return s
 }
 
@@ -90,13 +92,13 @@ func TestHooksRunBeforeRestarts(t *testing.T) {
 	}
 	p := testPod(hooked)
 	ids := []string{"containerd://m"}
-	s.bring(t.Context(), p, ids)
+	s.stop(t.Context(), p, ids)
 	<-running
-	s.bring(t.Context(), p, ids)
-	s.bring(t.Context(), p, nil) // the update is taken back
+	s.stop(t.Context(), p, ids)
+	s.stop(t.Context(), p, nil) // the update is taken back
 	s.forget(client.ObjectKeyFromObject(p))
-	s.bring(t.Context(), p, ids) // and made again
-	s.bring(t.Context(), p, nil)
+	s.stop(t.Context(), p, ids) // and made again
+	s.stop(t.Context(), p, nil)
 	close(end)
 	if seconds := <-stopped; seconds != 7 {
 		t.Errorf("the container had %d s to end, want the 7 of its Pod", seconds)
@@ -120,13 +122,13 @@ func TestHooksRunBeforeRestarts(t *testing.T) {
 // TestWhatIsTakenBackInTimeIsNotStopped: containers wait for each other to be stopped, and an update may be taken back meanwhile.
 func TestWhatIsTakenBackInTimeIsNotStopped(t *testing.T) {
 	s := newStopping(t)
-	if err := s.slots.Acquire(t.Context(), parallelStops); err != nil {
+	if err := s.slots.Acquire(t.Context(), maxParallelStops); err != nil {
 		t.Fatal(err)
 	}
 	p, key := testPod(hooked), client.ObjectKeyFromObject(testPod())
-	s.bring(t.Context(), p, []string{"containerd://m"})
-	s.bring(t.Context(), p, nil) // it is taken back
-	s.slots.Release(parallelStops)
+	s.stop(t.Context(), p, []string{"containerd://m"})
+	s.stop(t.Context(), p, nil) // it is taken back
+	s.slots.Release(maxParallelStops)
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		s.restarts.mu.Lock()
 		left := len(s.pods[key])
@@ -155,12 +157,11 @@ func TestOnlyMetadataIsRemembered(t *testing.T) {
 			SecretKeyRef: &corev1.SecretKeySelector{Key: "password"},
 		}})
 	})
-	w := &worker{Config: s.Config, memory: newMemory(), restarts: s.restarts}
-	fact, err := w.askFor(t.Context(), p, containers(p)[0])
-	if err != nil {
+	w, known := &reconciler{Config: s.Config, restarts: s.restarts}, &record{}
+	if err := w.askFor(t.Context(), p, containers(p)[0], known); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"TIER": "gold"}, fact.Environment); diff != "" {
+	if diff := cmp.Diff(map[string]string{"TIER": "gold"}, known.fact.Environment); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -186,7 +187,7 @@ func TestHooksThatFailAndThatTakeLong(t *testing.T) {
 				stopped <- seconds
 				return nil
 			}
-			s.bring(t.Context(), testPod(hooked), []string{"containerd://m"})
+			s.stop(t.Context(), testPod(hooked), []string{"containerd://m"})
 			if got := <-stopped; got != tc.want {
 				t.Errorf("the container had %d s to end, want %d", got, tc.want)
 			}
@@ -200,15 +201,15 @@ func TestContainersOfWhichTheRuntimeDoesNotTell(t *testing.T) {
 	p := testPod(func(p *corev1.Pod) {
 		p.Namespace, p.Spec.Containers, p.Status.ContainerStatuses = "ns", p.Spec.Containers[:1], p.Status.ContainerStatuses[1:]
 	})
-	events := record.NewFakeRecorder(9)
-	w := &worker{
-		Config: Config{Runtimes: s.Runtimes, Events: events, Now: time.Now}, limiter: rate.NewLimiter(1, 9), memory: newMemory(), restarts: s.restarts,
+	events := clientrecord.NewFakeRecorder(9)
+	w := &reconciler{
+		Config: worker.Config{Runtimes: s.Runtimes, Events: events, Now: time.Now}, limiter: rate.NewLimiter(1, 9), memory: map[types.NamespacedName]map[string]*record{}, restarts: s.restarts,
 		client: fake.NewClientBuilder().WithObjects(p).WithStatusSubresource(p).Build(),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}
 	for try := 1; try < maxTries; try++ {
 		result, err := w.Reconcile(t.Context(), request)
-		if err != nil || result.RequeueAfter != retryWait {
+		if err != nil || result.RequeueAfter != retryInterval {
 			t.Fatalf("try %d: %+v, %v", try, result, err)
 		}
 	}
@@ -216,11 +217,10 @@ func TestContainersOfWhichTheRuntimeDoesNotTell(t *testing.T) {
 		t.Errorf("it is given up too early: %s", <-events.Events)
 	}
 	result, err := w.Reconcile(t.Context(), request)
-	if err != nil || result.RequeueAfter == retryWait || len(events.Events) != 1 {
+	if err != nil || result.RequeueAfter == retryInterval || len(events.Events) != 1 {
 		t.Errorf("the last try: %+v, %v, %d events", result, err, len(events.Events))
 	}
-	w.memory.recall(request.NamespacedName, nil)
-	if left := w.memory.failed[request.NamespacedName]; len(left) > 0 {
+	if left := w.records(request.NamespacedName, nil); len(left) > 0 || len(w.memory[request.NamespacedName]) > 0 {
 		t.Errorf("a container that is gone is remembered: %v", left)
 	}
 }

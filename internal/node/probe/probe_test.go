@@ -56,11 +56,13 @@ func command(period int32) v1alpha1.ContainerProbe {
 	return p
 }
 
-// asking returns tasks over a runtime that are asked nothing of their own: a test puts the questions.
-func asking(t *testing.T, c *container) (*tasks, asked) {
+// withRuntime returns a probe of a runtime that does not run by itself: a test runs it.
+func withRuntime(t *testing.T, c *container) (*probes, podProbe) {
 	t.Helper()
-	a := asked{key{"uid", "m#a"}, "10.0.0.1", command(1)}
-	return newTasks(t.Context(), func() (runtime, error) { return c, nil }, func() {}, time.Now), a
+	p := podProbe{key{"uid", "m#a"}, "10.0.0.1", command(1)}
+	s := newProbes(t.Context(), func() (runtime, error) { return c, nil }, func() {}, time.Now)
+	s.byKey[p.key] = &run{podProbe: p, cancel: func() {}}
+	return s, p
 }
 
 func TestAnswersOfCommands(t *testing.T) {
@@ -78,10 +80,10 @@ func TestAnswersOfCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &container{id: "1", out: tc.out, err: tc.err}
-			tasks, a := asking(t, c)
-			tasks.ask(t.Context(), a, &turn{})
+			probes, a := withRuntime(t, c)
+			probes.runOnce(t.Context(), a, &rules.Counter{})
 			got := ""
-			if state, known := tasks.results()[a.key]; known {
+			if state, known := probes.results()[a.key]; known {
 				got = string(state.State) + " " + state.Message
 			}
 			if got != tc.want {
@@ -93,12 +95,12 @@ func TestAnswersOfCommands(t *testing.T) {
 
 func TestContainersThatRestart(t *testing.T) {
 	c := &container{id: "1", out: cri.Output{Stdout: []byte("fine")}}
-	tasks, a := asking(t, c)
-	one := &turn{}
+	probes, a := withRuntime(t, c)
+	counter := &rules.Counter{}
 	says := func(want string) {
 		t.Helper()
-		tasks.ask(t.Context(), a, one)
-		state := tasks.results()[a.key]
+		probes.runOnce(t.Context(), a, counter)
+		state := probes.results()[a.key]
 		if got := string(state.State) + " " + state.Message; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -119,10 +121,11 @@ func TestContainersThatRestart(t *testing.T) {
 func TestUnchangedResultsAreToldRarely(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	told := 0
-	tasks := newTasks(t.Context(), nil, func() { told++ }, func() time.Time { return now })
+	probes := newProbes(t.Context(), nil, func() { told++ }, func() time.Time { return now })
 	k := key{"uid", "m#a"}
+	probes.byKey[k] = &run{podProbe: podProbe{key: k}}
 	for second := range 1300 {
-		tasks.publish(t.Context(), k, rules.Answer{State: v1alpha1.ProbeSucceeded, Message: "fine"})
+		probes.publish(t.Context(), k, rules.Outcome{State: v1alpha1.ProbeSucceeded, Message: "fine"})
 		now = now.Add(time.Second)
 		if second == 0 && told != 1 {
 			t.Error("the first result is not told")
@@ -131,7 +134,7 @@ func TestUnchangedResultsAreToldRarely(t *testing.T) {
 	if told != 3 {
 		t.Errorf("it was told %d times in 1300 s, want 3", told)
 	}
-	first := tasks.results()[k].LastTransitionTime
+	first := probes.results()[k].LastTransitionTime
 	if want := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC); !first.Time.Equal(want) {
 		t.Errorf("the transition is at %s, want %s", first, want)
 	}
@@ -155,30 +158,30 @@ func TestReportFollowsTheQuestions(t *testing.T) {
 
 func TestQuestionsThatChange(t *testing.T) {
 	c := &container{id: "1", out: cri.Output{Stdout: []byte("fine")}}
-	tasks, a := asking(t, c)
+	probes, a := withRuntime(t, c)
 	spec := func(probe v1alpha1.ContainerProbe) *v1alpha1.NodePodProbe {
 		n := &v1alpha1.NodePodProbe{}
 		n.Spec.PodProbes = []v1alpha1.PodProbe{{Name: "p", UID: a.pod, IP: a.ip, Probes: []v1alpha1.ContainerProbe{probe}}}
 		return n
 	}
 	slow := command(3600)
-	tasks.follow(spec(slow))
-	tasks.publish(t.Context(), a.key, rules.Answer{State: v1alpha1.ProbeSucceeded, Message: "fine"})
-	state := func() v1alpha1.ProbeState { return tasks.results()[a.key].State }
+	probes.follow(spec(slow))
+	probes.publish(t.Context(), a.key, rules.Outcome{State: v1alpha1.ProbeSucceeded, Message: "fine"})
+	state := func() v1alpha1.ProbeState { return probes.results()[a.key].State }
 	faster := *slow.DeepCopy()
 	faster.Probe.PeriodSeconds = 3000
-	tasks.follow(spec(faster))
+	probes.follow(spec(faster))
 	if state() != v1alpha1.ProbeSucceeded {
 		t.Errorf("another pace makes the result %s", state())
 	}
 	other := *faster.DeepCopy()
 	other.Probe.Exec.Command = []string{"another"}
-	tasks.follow(spec(other))
+	probes.follow(spec(other))
 	if state() != v1alpha1.ProbeUnknown {
 		t.Errorf("another question leaves the result %s", state())
 	}
-	tasks.follow(&v1alpha1.NodePodProbe{})
-	if got := tasks.results(); len(got) > 0 {
+	probes.follow(&v1alpha1.NodePodProbe{})
+	if got := probes.results(); len(got) > 0 {
 		t.Errorf("what is not asked any more has results: %v", got)
 	}
 }

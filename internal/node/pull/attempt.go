@@ -5,93 +5,87 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
-// Wire: pullingBy is the annotation by which runtimes and their tools tell our pulls from the kubelet's.
+// Wire: runtimes and their tools tell our pulls from the kubelet's by the annotation pullingBy.
 const pullingBy, pullingByUs = "apps.kruise.io/pulling-image-by", "kruise-daemon"
 
-const (
-	firstPause   = time.Second
-	longestPause = 30 * time.Second
-	awayPause    = 2 * time.Second
-)
+// awayInterval is how often a runtime that is away is tried again.
+const awayInterval = 2 * time.Second
 
-// deadlineMessage is the text that jobs know for a round that its time has run out for.
-const deadlineMessage = "pulling exceeds the activeDeadlineSeconds"
-
-// images is the container runtime, as far as images go.
+// images is the part of the container runtime that pulls need.
 type images interface {
 	ImageID(ctx context.Context, image string) (string, error)
 	PullImage(ctx context.Context, p cri.Pull) error
 }
 
-// puller pulls the image of one round after the other.
+// puller pulls images.
 type puller struct {
-	// runtime returns the runtime that images are for.
+	// runtime returns the runtime to pull with.
 	runtime func() (images, error)
-	// credentials returns those that may open the registry of a task's image, in the order in which they are tried.
+	// credentials returns those for the registry of a task's image, in the order in which they are tried.
 	credentials func(context.Context, Task) ([]cri.Credentials, error)
 	now         func() time.Time
-	// pause waits, and returns early when the context ends.
-	pause func(context.Context, time.Duration)
+	// sleep waits, and returns early when the context ends.
+	sleep func(context.Context, time.Duration)
 }
 
-// round is what a pull needs to know and to tell while it is under way.
+// round is what a pull reads and reports while it runs.
 type round struct {
-	// task returns the newest task: Secrets may come while the pull is under way.
+	// task returns the newest task: Secrets may be added while the pull runs.
 	task func() Task
-	// tell is told why the last attempt failed.
-	tell func(message string)
-	// deadline is when the round is given up; zero when never.
+	// failed is called with the error of each attempt but the last one.
+	failed func(message string)
+	// deadline is when the round fails; zero for never.
 	deadline time.Time
 }
 
-// run pulls until the image is there, and returns its ID, or until the round is given up. The error means nothing when the context has ended.
+// run pulls until the image is on the node, and returns its ID, or until the round fails. The error means nothing when the context has ended.
 func (p puller) run(ctx context.Context, r round) (id string, err error) {
-	for failed, blinked := 0, false; ; {
-		id, err := p.limited(ctx, r)
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Cap: 30 * time.Second, Steps: math.MaxInt32} // 1, 2, 4 s and so on
+	for failed, excused := 0, false; ; {
+		id, err := p.attempt(ctx, r)
 		if err == nil || ctx.Err() != nil {
 			return id, err
 		}
-		pause := awayPause
+		pause := awayInterval
 		switch {
 		case cri.IsAway(err):
-			// A runtime that is restarted, or has not come up yet, says nothing of the image.
-		case errors.Is(err, errBehind) && !blinked:
-			blinked = true // it may have been away for no more than a moment
+			// A runtime that restarts, or has not started yet, says nothing about the image.
+		case errors.Is(err, errDependency) && !excused:
+			excused = true // the runtime may have been away for no more than a moment
 		default:
 			failed++
-			pause = pauseAfter(failed)
+			pause = backoff.Step()
 		}
 		if over(r.deadline, p.now()) {
-			return "", fmt.Errorf("%s: %w", deadlineMessage, err)
+			return "", fmt.Errorf("%s: %w", rules.MessageDeadline, err)
 		}
 		if failed > r.task().Retries() {
 			return "", err
 		}
-		r.tell(err.Error())
-		p.pause(ctx, p.until(r.deadline, pause))
+		r.failed(err.Error())
+		p.sleep(ctx, p.until(r.deadline, pause))
 		if over(r.deadline, p.now()) {
-			return "", fmt.Errorf("%s: %w", deadlineMessage, err)
+			return "", fmt.Errorf("%s: %w", rules.MessageDeadline, err)
 		}
 	}
 }
 
-// errBehind is the error of a pull that was refused as if the runtime were away, by one that is there: something that it pulls with, such as a
-// snapshotter or the registry itself, may be away for ever.
-var errBehind = errors.New("the container runtime answers, and what it pulls with does not")
+// errDependency is the error of a pull that failed as if the runtime were away, by one that answers: something that it pulls with, such as a snapshotter
+// or the registry itself, may be away for ever.
+var errDependency = errors.New("the container runtime answers, and what it pulls with does not")
 
-// pauseAfter returns how long to wait after a number of failed attempts, of which there is one at least: 1, 2, 4 s and so on.
-func pauseAfter(failed int) time.Duration {
-	return min(firstPause<<min(failed-1, 10), longestPause)
-}
-
-// limited makes one attempt within its time.
-func (p puller) limited(ctx context.Context, r round) (id string, err error) {
+// attempt makes one attempt within its time.
+func (p puller) attempt(ctx context.Context, r round) (id string, err error) {
 	task := r.task()
 	limit := p.until(r.deadline, task.Timeout())
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the attempt was ended after %s", limit.Round(time.Second)))
@@ -103,7 +97,7 @@ func (p puller) limited(ctx context.Context, r round) (id string, err error) {
 	return id, err
 }
 
-// until returns the given time, or less if the deadline comes earlier.
+// until returns the given time, or the time until the deadline if that is less.
 func (p puller) until(deadline time.Time, most time.Duration) time.Duration {
 	if deadline.IsZero() {
 		return most
@@ -113,7 +107,7 @@ func (p puller) until(deadline time.Time, most time.Duration) time.Duration {
 
 func over(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
-// once makes sure that the image is there.
+// once makes sure that the image is on the node.
 func (p puller) once(ctx context.Context, task Task) (id string, err error) {
 	runtime, err := p.runtime()
 	if err != nil {
@@ -132,7 +126,7 @@ func (p puller) once(ctx context.Context, task Task) (id string, err error) {
 		if _, away := runtime.ImageID(ctx, image); away != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: %s", errBehind, err.Error()) // not wrapped: it is not away
+		return "", fmt.Errorf("%w: %s", errDependency, err.Error()) // not wrapped: it is not away
 	}
 	id, err = runtime.ImageID(ctx, image)
 	if err == nil && id == "" {
@@ -141,7 +135,7 @@ func (p puller) once(ctx context.Context, task Task) (id string, err error) {
 	return id, err
 }
 
-// pull asks the registry with each of the credentials until one opens it, or anonymously if there are none.
+// pull pulls with one of the credentials after the other until one succeeds, or anonymously if there are none.
 func (p puller) pull(ctx context.Context, runtime images, task Task) error {
 	request := cri.Pull{Image: task.Image(), Annotations: map[string]string{}}
 	if task.Sandbox != nil {
@@ -164,7 +158,7 @@ func (p puller) pull(ctx context.Context, runtime images, task Task) error {
 			return nil
 		}
 		if cri.IsAway(err) {
-			return err // whatever was said before: nobody is there to be asked
+			return err // whatever the earlier errors were
 		}
 		failed = append(failed, err)
 		if ctx.Err() != nil {

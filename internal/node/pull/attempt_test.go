@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
 // registry is a runtime whose pulls take time and go as they are told; the last answer stays. One that tells a pull that it is away is so for the next
@@ -89,8 +90,8 @@ func TestRun(t *testing.T) {
 		"a runtime that is away costs no attempt":                              {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, answers: []error{away, away, nil}, id: "sha256:1", began: []int{0, 2, 4}, used: []string{"", "", ""}, told: 2},
 		"one that answers, and whose pulls are refused as if it did not, does": {task: v1beta1.ImageTagSpec{PullPolicy: limits(1, 60)}, here: true, answers: []error{away}, want: "connection refused", began: []int{0, 2, 3}, used: []string{"", "", ""}, told: 2},
 		"credentials that are refused do not hide that it is away":             {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one, two}, answers: []error{status.Error(codes.Unknown, "401"), away, nil}, id: "sha256:1", began: []int{0, 0, 2}, used: []string{"one", "two", "one"}, told: 1},
-		"the deadline ends attempts and pauses":                                {task: v1beta1.ImageTagSpec{PullPolicy: limits(9, 60)}, deadline: 120 * time.Second, takes: time.Hour, answers: []error{unknown}, want: deadlineMessage, began: []int{0, 61}, used: []string{"", ""}, told: 1},
-		"the deadline comes in a pause":                                        {deadline: 2 * time.Second, answers: []error{unknown}, want: deadlineMessage + ": manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 2},
+		"the deadline ends attempts and pauses":                                {task: v1beta1.ImageTagSpec{PullPolicy: limits(9, 60)}, deadline: 120 * time.Second, takes: time.Hour, answers: []error{unknown}, want: rules.MessageDeadline, began: []int{0, 61}, used: []string{"", ""}, told: 1},
+		"the deadline comes in a pause":                                        {deadline: 2 * time.Second, answers: []error{unknown}, want: rules.MessageDeadline + ": manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 2},
 		"credentials are tried one after the other":                            {credentials: []cri.Credentials{one, two}, answers: []error{refused, nil}, id: "sha256:1", began: []int{0, 0}, used: []string{"one", "two"}},
 		"with credentials, none is asked anonymously":                          {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one}, answers: []error{refused}, want: "401 Unauthorized", began: []int{0}, used: []string{"one"}},
 		"Secrets that can't be read are told in the end":                       {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, unread: errors.New("reading Secret a/b: forbidden"), answers: []error{refused}, want: "401 Unauthorized\nreading Secret a/b: forbidden", began: []int{0}, used: []string{""}},
@@ -107,11 +108,11 @@ func TestRun(t *testing.T) {
 				runtime:     func() (images, error) { return r, nil },
 				credentials: func(context.Context, Task) ([]cri.Credentials, error) { return tc.credentials, tc.unread },
 				now:         func() time.Time { return r.now },
-				pause:       func(_ context.Context, d time.Duration) { r.now = r.now.Add(d) },
+				sleep:       func(_ context.Context, d time.Duration) { r.now = r.now.Add(d) },
 			}
 			one := round{
-				task: func() Task { return Task{Round: Round{Repository: "nginx", Tag: "1"}, Spec: tc.task} },
-				tell: func(string) { told++ },
+				task:   func() Task { return Task{Round: Round{Repository: "nginx", Tag: "1"}, Spec: tc.task} },
+				failed: func(string) { told++ },
 			}
 			if tc.deadline > 0 {
 				one.deadline = r.now.Add(tc.deadline)
@@ -150,7 +151,7 @@ func TestPullRequest(t *testing.T) {
 		now:         time.Now,
 	}
 	task := Task{Round: Round{Repository: "nginx", Tag: "1"}, Sandbox: sandbox}
-	if _, err := p.run(t.Context(), round{task: func() Task { return task }, tell: func(string) {}}); err != nil {
+	if _, err := p.run(t.Context(), round{task: func() Task { return task }, failed: func(string) {}}); err != nil {
 		t.Fatal(err)
 	}
 	want := []cri.Pull{{

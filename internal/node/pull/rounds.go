@@ -2,7 +2,6 @@ package pull
 
 import (
 	"context"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -13,38 +12,37 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// rounds are those that are under way, and those whose end has not been seen in the API yet.
+// rounds are those that have not ended, and those whose end is not in the cache yet.
 type rounds struct {
 	puller
-	// life ends every round.
-	life context.Context
-	// slots are as many as pulls may run at the same time; they are given out in the order in which they are asked for.
+	// ctx ends every round.
+	ctx context.Context
+	// slots limit how many pulls run at the same time, and are granted in the order of requests.
 	slots *semaphore.Weighted
-	// changed is called when there is something new to report.
+	// changed is called when a status has changed.
 	changed func()
 
 	mu      sync.Mutex
 	running map[Round]*running
 }
 
-// running is one round under way. Its fields are guarded by the lock of rounds.
+// running is one round. The lock of rounds guards its fields.
 type running struct {
 	task   Task
 	status v1beta1.ImageTagStatus
 	cancel context.CancelFunc
 }
 
-func newRounds(life context.Context, p puller, maxPulls int, changed func()) *rounds {
+func newRounds(ctx context.Context, p puller, maxPulls int, changed func()) *rounds {
 	slots := int64(math.MaxInt64)
 	if maxPulls > 0 {
 		slots = int64(maxPulls)
 	}
-	return &rounds{life: life, puller: p, slots: semaphore.NewWeighted(slots), changed: changed, running: map[Round]*running{}}
+	return &rounds{ctx: ctx, puller: p, slots: semaphore.NewWeighted(slots), changed: changed, running: map[Round]*running{}}
 }
 
-// follow begins the rounds that are due and not known yet, in their order, and ends those that are known and not due any more. It reports whether
-// any was begun.
-func (r *rounds) follow(due []Task) (begun bool) {
+// follow starts the rounds that are due, in their order, and ends those that are not due any more. It reports whether it has started any.
+func (r *rounds) follow(due []Task) (started bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wanted := map[Round]bool{}
@@ -54,8 +52,8 @@ func (r *rounds) follow(due []Task) (begun bool) {
 			known.task = task
 			continue
 		}
-		r.begin(task)
-		begun = true
+		r.start(task)
+		started = true
 	}
 	for round, known := range r.running {
 		if !wanted[round] {
@@ -63,12 +61,12 @@ func (r *rounds) follow(due []Task) (begun bool) {
 			delete(r.running, round)
 		}
 	}
-	return begun
+	return started
 }
 
-// begin starts a round. The caller has the lock.
-func (r *rounds) begin(task Task) {
-	ctx, cancel := context.WithCancel(r.life)
+// start starts a round. The caller holds the lock.
+func (r *rounds) start(task Task) {
+	ctx, cancel := context.WithCancel(r.ctx)
 	one := &running{task: task, cancel: cancel, status: v1beta1.ImageTagStatus{
 		Tag: task.Tag, Version: task.Version, Phase: v1beta1.ImagePhaseWaiting,
 	}}
@@ -76,10 +74,10 @@ func (r *rounds) begin(task Task) {
 		one.status.StartTime = &metav1.Time{Time: task.Began}
 	}
 	r.running[task.Round] = one
-	// A free slot is taken here, so that the order holds and a round that need not wait never says that it waits.
+	// A free slot is acquired here, so that the order holds and a round that need not wait never has the phase Waiting.
 	free := r.slots.TryAcquire(1)
 	if free {
-		r.start(one)
+		r.setPulling(one)
 	}
 	go func() {
 		defer cancel()
@@ -87,15 +85,15 @@ func (r *rounds) begin(task Task) {
 			if r.slots.Acquire(ctx, 1) != nil {
 				return // ended while it waited
 			}
-			r.edit(func() { r.start(one) })
+			r.edit(func() { r.setPulling(one) })
 		}
 		defer r.slots.Release(1)
 		r.pullRound(ctx, one)
 	}()
 }
 
-// start notes that a round pulls. The caller has the lock.
-func (r *rounds) start(one *running) {
+// setPulling gives a round the phase Pulling. The caller holds the lock.
+func (r *rounds) setPulling(one *running) {
 	one.status.Phase = v1beta1.ImagePhasePulling
 	if one.status.StartTime == nil {
 		one.status.StartTime = r.stamp()
@@ -110,7 +108,7 @@ func (r *rounds) pullRound(ctx context.Context, one *running) {
 			r.read(func() { t = one.task })
 			return t
 		},
-		tell:     func(message string) { r.edit(func() { one.status.Message = message }) },
+		failed:   func(message string) { r.edit(func() { one.status.Message = message }) },
 		deadline: deadline,
 	})
 	if ctx.Err() != nil {
@@ -127,27 +125,27 @@ func (r *rounds) pullRound(ctx context.Context, one *running) {
 	})
 }
 
-// stamp returns the time as the API keeps it, in whole seconds: with more, what was written would never be what was meant.
+// stamp returns the time in whole seconds, as the API stores it: otherwise the stored status would always differ.
 func (r *rounds) stamp() *metav1.Time { return &metav1.Time{Time: r.now().Truncate(time.Second)} }
 
-func (r *rounds) read(look func()) {
+func (r *rounds) read(fields func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	look()
+	fields()
 }
 
-// edit changes a round, and has it reported.
+// edit changes the fields of a round, and has them reported.
 func (r *rounds) edit(change func()) {
 	r.read(change)
 	r.changed()
 }
 
-// seen returns what is known of all rounds.
-func (r *rounds) seen() map[Round]v1beta1.ImageTagStatus {
+// statuses returns the status of each round.
+func (r *rounds) statuses() map[Round]v1beta1.ImageTagStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := map[Round]v1beta1.ImageTagStatus{}
-	for round, one := range maps.All(r.running) {
+	for round, one := range r.running {
 		out[round] = one.status
 	}
 	return out

@@ -63,7 +63,7 @@ func newGate(t *testing.T) (*gate, *rounds) {
 	return g, newRounds(t.Context(), puller{
 		runtime:     func() (images, error) { return g, nil },
 		credentials: func(context.Context, Task) ([]cri.Credentials, error) { return nil, nil },
-		now:         time.Now, pause: func(context.Context, time.Duration) {},
+		now:         time.Now, sleep: func(context.Context, time.Duration) {},
 	}, 0, func() {})
 }
 
@@ -103,9 +103,9 @@ func TestTagsOfOneRepositoryAtTheSameTime(t *testing.T) {
 	close(g.open)
 	until(t, "all have ended", func() bool {
 		r.follow(tags(sandbox, names...))
-		return !underWay(r.seen())
+		return !underWay(r.statuses())
 	})
-	for round, s := range r.seen() {
+	for round, s := range r.statuses() {
 		if s.Phase != v1beta1.ImagePhaseSucceeded || s.Progress != 100 {
 			t.Errorf("%s has come to %+v", round.Image(), s)
 		}
@@ -122,13 +122,13 @@ func TestATagThatIsTakenOffWhileItIsPulled(t *testing.T) {
 	until(t, "both are pulled", func() bool { return g.asked() == 2 })
 	r.follow(tags(nil, "b"))
 	until(t, "one is ended", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return g.ended == 1 })
-	for round := range r.seen() {
+	for round := range r.statuses() {
 		if round.Tag != "b" {
 			t.Errorf("there is still something to say of %s", round.Image())
 		}
 	}
 	close(g.open)
-	until(t, "the other has ended", func() bool { return !underWay(r.seen()) })
+	until(t, "the other has ended", func() bool { return !underWay(r.statuses()) })
 	if g.asked() != 2 {
 		t.Errorf("%d pulls were asked for, want 2", g.asked())
 	}

@@ -2,6 +2,7 @@ package restart
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
-	"github.com/seed-69ecc383/kruise/internal/node/prestop"
+	"github.com/seed-69ecc383/kruise/internal/node/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
@@ -25,33 +26,31 @@ const (
 	stop
 )
 
-// job is one stage of stopping one container of a Pod. Hooks and containers take their time, in which the next look must not begin another one.
+// job is one stage of stopping one container of a Pod. It runs beside the reconciles, none of which starts another job of the Pod meanwhile.
 type job struct {
 	stage stage
-	// containerID is the container, as runtime://id.
+	// containerID is of the form runtime://id.
 	containerID string
-	// ended says that the job has, with err. A hook had used so much of the grace by then.
-	ended bool
-	err   error
-	used  time.Duration
+	// ended says that the job has ended, with err after some time; stored that its result is in the status.
+	ended, stored bool
+	err           error
+	took          time.Duration
 }
 
-// jobs are those of all Pods, one for each.
+// jobs has the last job of each Pod. That of a hook is kept until the container is stopped, because the hook has used some of its grace.
 type jobs struct {
-	life  context.Context // jobs live as long as the process
+	ctx   context.Context // ends every job
 	ended func(pod types.NamespacedName)
 
 	mu    sync.Mutex
 	byPod map[types.NamespacedName]*job
-	// used is how much of its grace the hook of a container took, by the container's identity, until the container is stopped.
-	used map[string]time.Duration
 }
 
-func newJobs(life context.Context, ended func(types.NamespacedName)) *jobs {
-	return &jobs{life: life, ended: ended, byPod: map[types.NamespacedName]*job{}, used: map[string]time.Duration{}}
+func newJobs(ctx context.Context, ended func(types.NamespacedName)) *jobs {
+	return &jobs{ctx: ctx, ended: ended, byPod: map[types.NamespacedName]*job{}}
 }
 
-// busy reports whether a job of the Pod is under way.
+// busy reports whether a job of the Pod is running.
 func (j *jobs) busy(pod types.NamespacedName) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -59,30 +58,30 @@ func (j *jobs) busy(pod types.NamespacedName) bool {
 	return known != nil && !known.ended
 }
 
-// start begins a job; do carries it out.
+// start starts a job; do carries it out.
 func (j *jobs) start(pod types.NamespacedName, what job, do func(context.Context) error) {
 	j.mu.Lock()
 	j.byPod[pod] = &what
 	j.mu.Unlock()
 	go func() {
-		begun := time.Now()
-		err := do(j.life)
-		if j.life.Err() != nil {
-			return // the process ends: the next one goes on from what is stored
+		started := time.Now()
+		err := do(j.ctx)
+		if j.ctx.Err() != nil {
+			return // the process ends: the next one goes on from the stored status
 		}
 		j.mu.Lock()
-		what.ended, what.err, what.used = true, err, time.Since(begun)
+		what.ended, what.err, what.took = true, err, time.Since(started)
 		j.mu.Unlock()
 		j.ended(pod)
 	}()
 }
 
-// apply writes what the last job of a Pod came to into the status, and reports whether there was one. It may be done again until forget is called.
+// apply sets the result of the last job of a Pod in the status, and reports whether there was one. It can be repeated until setStored is called.
 func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateRequestStatus, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	known := j.byPod[pod]
-	if known == nil || !known.ended {
+	if known == nil || !known.ended || known.stored {
 		return false
 	}
 	for i := range s.ContainerRecreateStates {
@@ -92,11 +91,10 @@ func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateReque
 		}
 		switch {
 		case cri.IsAway(known.err):
-			// Nothing was asked of the container: it is tried again.
+			// The runtime has not received the request: it is tried again.
 		case known.stage == hook:
 			at := metav1.NewTime(now).Rfc3339Copy()
 			state.PreStopTime = &at
-			j.used[known.containerID] = known.used
 		case known.err != nil:
 			state.Phase, state.Message = v1beta1.ContainerRecreateRequestFailed, "kill container error: "+known.err.Error()
 		}
@@ -104,30 +102,34 @@ func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateReque
 	return true
 }
 
-// forget drops the last job of a Pod.
-func (j *jobs) forget(pod types.NamespacedName) {
+// setStored says that the result of the last job of a Pod is in the status.
+func (j *jobs) setStored(pod types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if known := j.byPod[pod]; known != nil && known.stage == stop {
-		delete(j.used, known.containerID)
+	if known := j.byPod[pod]; known != nil && known.stage == hook {
+		known.stored = true
+		return
 	}
 	delete(j.byPod, pod)
 }
 
-// drop forgets what is known of a Pod for which there are no requests any more, unless a job is under way.
+// drop forgets the last job of a Pod for which there are no requests any more, unless it is running.
 func (j *jobs) drop(pod types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if known := j.byPod[pod]; known != nil && known.ended {
-		delete(j.used, known.containerID)
 		delete(j.byPod, pod)
 	}
 }
 
-func (j *jobs) usedBy(containerID string) time.Duration {
+// hookTook returns how long the hook of a container took; 0 if it has none.
+func (j *jobs) hookTook(pod types.NamespacedName, containerID string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.used[containerID]
+	if known := j.byPod[pod]; known != nil && known.stage == hook && known.containerID == containerID {
+		return known.took
+	}
+	return 0
 }
 
 // target is a container to stop.
@@ -136,7 +138,7 @@ type target struct {
 	request *v1beta1.ContainerRecreateRequest
 	pod     *corev1.Pod
 	runtime *cri.Runtime
-	// resumed says that a daemon before this one, or a try before this one, has begun.
+	// resumed says that an earlier daemon, or an earlier try, has started to stop it.
 	resumed bool
 }
 
@@ -144,20 +146,16 @@ func (t target) grace() time.Duration {
 	if s := t.request.Spec.Strategy; s != nil && s.TerminationGracePeriodSeconds != nil {
 		return time.Duration(*s.TerminationGracePeriodSeconds) * time.Second
 	}
-	return prestop.Grace(t.pod)
+	return lifecycle.Grace(t.pod)
 }
 
 func (t target) container() v1beta1.ContainerRecreateRequestContainer {
-	for _, c := range t.request.Spec.Containers {
-		if c.Name == t.Name {
-			return c
-		}
-	}
-	return v1beta1.ContainerRecreateRequestContainer{Name: t.Name}
+	i := slices.IndexFunc(t.request.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool { return c.Name == t.Name })
+	return t.request.Spec.Containers[i] // the rules name containers of the request only
 }
 
-// begin runs the hook of a container, if it has one that has not run, or else stops it.
-func (w *worker) begin(ctx context.Context, t target) {
+// kill starts to run the hook of a container, if it has one that has not run, or else to stop it.
+func (w *reconciler) kill(ctx context.Context, t target) {
 	logger := log.FromContext(ctx).WithValues("request", t.request.Name, "container", t.Name, "containerID", t.ID)
 	_, id, err := cri.SplitID(t.ID)
 	if err != nil {
@@ -165,21 +163,21 @@ func (w *worker) begin(ctx context.Context, t target) {
 		return
 	}
 	if !t.resumed {
-		w.Events.Eventf(prestop.About(t.pod, t.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s by ContainerRecreateRequest %s", t.Name, t.request.Name)
+		w.Events.Eventf(lifecycle.ContainerRef(t.pod, t.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s by ContainerRecreateRequest %s", t.Name, t.request.Name)
 	}
 	key := client.ObjectKeyFromObject(t.pod)
 	grace := t.grace()
-	if asked := t.container(); asked.PreStop != nil && !t.SkipPreStop && grace > 0 {
+	if container := t.container(); container.PreStop != nil && !t.SkipPreStop && grace > 0 {
 		logger.Info("Running the hook of a container that is to be stopped", "limit", grace)
-		h := prestop.Hook{
-			Runtime: t.runtime, ID: id, Container: t.Name, Pod: t.pod, Asked: asked.PreStop, Ports: asked.Ports, Grace: grace, Events: w.Events,
+		h := lifecycle.Hook{
+			Runtime: t.runtime, ID: id, Container: t.Name, Pod: t.pod, Handler: container.PreStop, Ports: container.Ports, Grace: grace, Events: w.Events,
 		}
 		w.jobs.start(key, job{stage: hook, containerID: t.ID}, h.Run)
 		return
 	}
-	rest := prestop.Rest(grace, w.jobs.usedBy(t.ID))
-	logger.Info("Stopping a container", "grace", rest)
-	w.jobs.start(key, job{stage: stop, containerID: t.ID}, func(life context.Context) error {
-		return t.runtime.StopContainer(life, id, rest)
+	left := lifecycle.GraceLeft(grace, w.jobs.hookTook(key, t.ID))
+	logger.Info("Stopping a container", "grace", left)
+	w.jobs.start(key, job{stage: stop, containerID: t.ID}, func(ctx context.Context) error {
+		return t.runtime.StopContainer(ctx, id, left)
 	})
 }

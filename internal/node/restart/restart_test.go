@@ -63,7 +63,7 @@ func TestJobsAreAppliedUntilForgotten(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
-			j.forget(pod)
+			j.setStored(pod)
 			if j.apply(pod, &stale, now) {
 				t.Error("it is applied again")
 			}
@@ -88,7 +88,7 @@ func TestJobsOfPodsWithoutRequestsAreDropped(t *testing.T) {
 		{Name: "a", Phase: v1beta1.ContainerRecreateRequestRecreating, IsKilled: true, ContainerID: "c://1"},
 	}}, time.Now())
 	j.drop(pod)
-	if len(j.byPod) > 0 || len(j.used) > 0 {
-		t.Errorf("what nobody asks for is remembered: %v %v", j.byPod, j.used)
+	if len(j.byPod) > 0 {
+		t.Errorf("what nobody asks for is remembered: %v", j.byPod)
 	}
 }

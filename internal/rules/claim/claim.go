@@ -4,6 +4,7 @@ package claim
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -12,15 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // InstanceID returns the instance id of a workload's Pod: its label, or, where a user removed that, the end of its name. It is empty for a Pod
 // that has none, and such a Pod has no claims.
-func InstanceID(pod *corev1.Pod, workload string) string {
-	if id := pod.Labels[keys.InstanceID]; id != "" {
+func InstanceID(p *corev1.Pod, workload string) string {
+	if id := p.Labels[keys.InstanceID]; id != "" {
 		return id
 	}
-	if id, ok := strings.CutPrefix(pod.Name, workload+"-"); ok && !strings.Contains(id, "-") {
+	if id, ok := strings.CutPrefix(p.Name, workload+"-"); ok && !strings.Contains(id, "-") {
 		return id
 	}
 	return ""
@@ -70,7 +72,7 @@ func Name(template, workload, id string) string {
 func ForPod(owner Owner, id string, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
 	claims := make([]*corev1.PersistentVolumeClaim, 0, len(templates))
 	for i := range templates {
-		c := fromTemplate(owner, id, &templates[i])
+		c := New(owner, id, &templates[i])
 		c.OwnerReferences = []metav1.OwnerReference{owner.Reference}
 		c.Labels[keys.InstanceID] = id
 		claims = append(claims, c)
@@ -78,12 +80,8 @@ func ForPod(owner Owner, id string, templates []corev1.PersistentVolumeClaim) []
 	return claims
 }
 
-// ForNumber returns the claim that a template makes for the Pod with a number. Who owns it is for the retention policy to say.
-func ForNumber(owner Owner, number string, template *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	return fromTemplate(owner, number, template)
-}
-
-func fromTemplate(owner Owner, id string, template *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+// New returns the claim that a template makes for the Pod with this instance id or number. It has no owner yet.
+func New(owner Owner, id string, template *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c := template.DeepCopy()
 	c.ObjectMeta = metav1.ObjectMeta{
 		Name:        Name(c.Name, owner.Name, id),
@@ -101,17 +99,17 @@ func fromTemplate(owner Owner, id string, template *corev1.PersistentVolumeClaim
 
 // Mount changes the Pod such that each template's volume is the claim of this instance: a volume of that name is replaced, a missing one is
 // added, in the order of the templates.
-func Mount(pod *corev1.Pod, workload, id string, templates []corev1.PersistentVolumeClaim) {
+func Mount(p *corev1.Pod, workload, id string, templates []corev1.PersistentVolumeClaim) {
 	for i := range templates {
 		name := templates[i].Name
 		volume := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: Name(name, workload, id)},
 		}}
-		at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 		if at < 0 {
-			pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
+			p.Spec.Volumes = append(p.Spec.Volumes, volume)
 		} else {
-			pod.Spec.Volumes[at] = volume
+			p.Spec.Volumes[at] = volume
 		}
 	}
 }
@@ -161,4 +159,32 @@ func Orphans(claims []*corev1.PersistentVolumeClaim, active, leaving []*corev1.P
 func belongsTo(c *corev1.PersistentVolumeClaim, p *corev1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(c) == nil &&
 		slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == p.UID })
+}
+
+// idLength is the number of characters of an instance id.
+const idLength = 5
+
+// Generator makes instance ids. With the same seed and the same used ids it makes the same ones.
+type Generator struct {
+	random *rand.Rand
+	used   sets.Set[string]
+}
+
+// NewIDs returns a generator that makes none of the used ids, and none twice.
+func NewIDs(seed int64, used sets.Set[string]) *Generator {
+	return &Generator{random: rand.New(rand.NewPCG(uint64(seed), 0)), used: used.Clone()}
+}
+
+// Next returns the next id.
+func (g *Generator) Next() string {
+	for {
+		id := make([]byte, idLength)
+		for i := range id {
+			id[i] = pod.Alphabet[g.random.IntN(len(pod.Alphabet))]
+		}
+		if !g.used.Has(string(id)) {
+			g.used.Insert(string(id))
+			return string(id)
+		}
+	}
 }

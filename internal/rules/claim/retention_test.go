@@ -12,18 +12,18 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
-func TestKeeper(t *testing.T) {
+func TestDeletedWith(t *testing.T) {
 	for name, tc := range map[string]struct {
 		r               Retention
-		live, condemned Keeper
+		live, condemned DeletedWith
 	}{
-		"retain always":              {Retention{}, Nobody, Nobody},
-		"with the workload":          {Retention{WithWorkload: true}, TheWorkload, TheWorkload},
-		"with a Pod that is removed": {Retention{WithPod: true}, Nobody, ThePod},
-		"with whichever goes first":  {Retention{WithWorkload: true, WithPod: true}, TheWorkload, ThePod},
+		"retain always":              {Retention{}, DeletedWithNothing, DeletedWithNothing},
+		"with the workload":          {Retention{WithWorkload: true}, DeletedWithWorkload, DeletedWithWorkload},
+		"with a Pod that is removed": {Retention{WithPod: true}, DeletedWithNothing, DeletedWithPod},
+		"with whichever goes first":  {Retention{WithWorkload: true, WithPod: true}, DeletedWithWorkload, DeletedWithPod},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if live, condemned := tc.r.Keeper(true), tc.r.Keeper(false); live != tc.live || condemned != tc.condemned {
+			if live, condemned := tc.r.DeletedWith(true), tc.r.DeletedWith(false); live != tc.live || condemned != tc.condemned {
 				t.Errorf("live %v, condemned %v, want %v and %v", live, condemned, tc.live, tc.condemned)
 			}
 		})
@@ -45,27 +45,27 @@ func TestKept(t *testing.T) {
 	by := References{Workload: set, Pod: pod}
 	for name, tc := range map[string]struct {
 		have             []metav1.OwnerReference
-		keeper           Keeper
+		with             DeletedWith
 		want             []metav1.OwnerReference
 		changed, foreign bool
 	}{
-		"nothing to do":                         {keeper: Nobody},
-		"to the workload":                       {keeper: TheWorkload, want: []metav1.OwnerReference{set}, changed: true},
-		"to the workload already":               {have: []metav1.OwnerReference{set}, keeper: TheWorkload, want: []metav1.OwnerReference{set}},
-		"from the workload to the Pod":          {have: []metav1.OwnerReference{set}, keeper: ThePod, want: []metav1.OwnerReference{pod}, changed: true},
-		"from the Pod back":                     {have: []metav1.OwnerReference{pod}, keeper: TheWorkload, want: []metav1.OwnerReference{set}, changed: true},
-		"written in another version":            {have: []metav1.OwnerReference{older}, keeper: Nobody, changed: true},
-		"a former Pod of the name has no claim": {have: []metav1.OwnerReference{formerPod}, keeper: Nobody, changed: true},
-		"what others noted stays":               {have: []metav1.OwnerReference{note, set}, keeper: Nobody, want: []metav1.OwnerReference{note}, changed: true},
+		"nothing to do":                         {with: DeletedWithNothing},
+		"to the workload":                       {with: DeletedWithWorkload, want: []metav1.OwnerReference{set}, changed: true},
+		"to the workload already":               {have: []metav1.OwnerReference{set}, with: DeletedWithWorkload, want: []metav1.OwnerReference{set}},
+		"from the workload to the Pod":          {have: []metav1.OwnerReference{set}, with: DeletedWithPod, want: []metav1.OwnerReference{pod}, changed: true},
+		"from the Pod back":                     {have: []metav1.OwnerReference{pod}, with: DeletedWithWorkload, want: []metav1.OwnerReference{set}, changed: true},
+		"written in another version":            {have: []metav1.OwnerReference{older}, with: DeletedWithNothing, changed: true},
+		"a former Pod of the name has no claim": {have: []metav1.OwnerReference{formerPod}, with: DeletedWithNothing, changed: true},
+		"what others noted stays":               {have: []metav1.OwnerReference{note, set}, with: DeletedWithNothing, want: []metav1.OwnerReference{note}, changed: true},
 		"a former workload is left to the garbage collector": {
-			have: []metav1.OwnerReference{formerSet}, keeper: TheWorkload, want: []metav1.OwnerReference{formerSet},
+			have: []metav1.OwnerReference{formerSet}, with: DeletedWithWorkload, want: []metav1.OwnerReference{formerSet},
 		},
 		"another controller keeps it": {
-			have: []metav1.OwnerReference{other, pod}, keeper: TheWorkload, want: []metav1.OwnerReference{other}, changed: true, foreign: true,
+			have: []metav1.OwnerReference{other, pod}, with: DeletedWithWorkload, want: []metav1.OwnerReference{other}, changed: true, foreign: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, changed, foreign := Kept(tc.have, tc.keeper, by)
+			want, changed, foreign := OwnersFor(tc.have, tc.with, by)
 			if diff := cmp.Diff(tc.want, want); diff != "" && len(tc.want)+len(want) > 0 {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -76,7 +76,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-func TestIsDoomed(t *testing.T) {
+func TestIsGarbage(t *testing.T) {
 	by := References{Workload: reference("apps.kruise.io/v1beta1", "StatefulSet", "web", "web"), Pod: reference("v1", "Pod", "web-3", "")}
 	for name, tc := range map[string]struct {
 		have metav1.OwnerReference
@@ -90,18 +90,18 @@ func TestIsDoomed(t *testing.T) {
 		"that of another StatefulSet": {reference("apps.kruise.io/v1beta1", "StatefulSet", "shop", "shop"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := IsDoomed([]metav1.OwnerReference{tc.have}, by); got != tc.want {
+			if got := IsGarbage([]metav1.OwnerReference{tc.have}, by); got != tc.want {
 				t.Errorf("doomed is %v", got)
 			}
 		})
 	}
 }
 
-func TestForNumber(t *testing.T) {
+func TestNew(t *testing.T) {
 	template := build.ClaimTemplate("data", "1Gi")
 	template.Labels = map[string]string{"app": "template", "tier": "back"}
 	template.Annotations = map[string]string{"note": "kept"}
-	c := ForNumber(Owner{Name: "web", Namespace: "ns", SelectorMatchLabels: map[string]string{"app": "web"}}, "3", &template)
+	c := New(Owner{Name: "web", Namespace: "ns", SelectorMatchLabels: map[string]string{"app": "web"}}, "3", &template)
 	want := metav1.ObjectMeta{
 		Name: "data-web-3", Namespace: "ns",
 		Labels: map[string]string{"app": "web", "tier": "back"}, Annotations: map[string]string{"note": "kept"},

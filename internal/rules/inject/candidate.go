@@ -139,11 +139,11 @@ type Candidate struct {
 // NewCandidate reads a SidecarSet, once for each change of it.
 func NewCandidate(set *v1beta1.SidecarSet) *Candidate {
 	c := &Candidate{Set: set}
-	if c.selection, c.Problem = sidecar.Select(&set.Spec); c.Problem != nil {
+	if c.selection, c.Problem = sidecar.Select(set.Spec.Selector, set.Spec.NamespaceSelector); c.Problem != nil {
 		return c
 	}
 	if selector := set.Spec.UpdateStrategy.Selector; selector != nil {
-		if c.updated, c.Problem = sidecar.Select(&v1beta1.SidecarSetSpec{Selector: selector}); c.Problem != nil {
+		if c.updated, c.Problem = sidecar.Select(selector, nil); c.Problem != nil {
 			return c
 		}
 	}

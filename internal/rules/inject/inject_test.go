@@ -1,6 +1,8 @@
 package inject
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +29,13 @@ type fataler interface {
 
 func parse[T any](t fataler, text string) *T {
 	t.Helper()
-	out := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
+	raw, err := yaml.YAMLToJSONStrict([]byte(text)) // in one step the package takes fields of inner structs for those of embedded ones
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, decoder := new(T), json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(out); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -67,7 +67,7 @@ func TestMatchFindsAll(t *testing.T) {
 				selector.MatchExpressions = append(selector.MatchExpressions, r)
 			}
 			all = append(all, NewCandidate(&v1beta1.SidecarSet{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%02d", number)}, Spec: v1beta1.SidecarSetSpec{Selector: selector},
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%02d", number)}, Spec: v1beta1.SidecarSetSpec{SidecarSetBaseSpec: v1beta1.SidecarSetBaseSpec{Selector: selector}},
 			}))
 		}
 		of := rapid.MapOf(key, value).Draw(t, "labels")

@@ -9,8 +9,12 @@
 package nodefit
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -115,44 +119,10 @@ func (f Fit) tolerates(taint *corev1.Taint) bool {
 // Changed reports whether a node changed in what any template could ask of it: its labels, its taints, whether it is cordoned, and
 // how large it is. Heartbeats change none of these.
 func Changed(before, after *corev1.Node) bool {
-	return before.Spec.Unschedulable != after.Spec.Unschedulable || !sameLabels(before.Labels, after.Labels) ||
-		!sameTaints(before.Spec.Taints, after.Spec.Taints) || !sameResources(before.Status.Allocatable, after.Status.Allocatable)
-}
-
-func sameResources(a, b corev1.ResourceList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, quantity := range a {
-		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func sameLabels(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || other != value {
-			return false
-		}
-	}
-	return true
-}
-
-func sameTaints(a, b []corev1.Taint) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Key != b[i].Key || a[i].Value != b[i].Value || a[i].Effect != b[i].Effect {
-			return false
-		}
-	}
-	return true
+	sameTaint := func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }
+	return before.Spec.Unschedulable != after.Spec.Unschedulable || !maps.Equal(before.Labels, after.Labels) ||
+		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) ||
+		!maps.EqualFunc(before.Status.Allocatable, after.Status.Allocatable, func(a, b quantity.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
 // Tolerations returns the tolerations of the Pods of a template: its own, and those that let a daemon live through the troubles of its node.

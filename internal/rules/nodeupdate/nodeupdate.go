@@ -52,11 +52,11 @@ type Step struct {
 	Used int
 }
 
-// Kept returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have been updated
+// Reach returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have been updated
 // or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left out at the end.
 //
 // Of ten nodes n9 to n0 that are all old, partition 7 keeps n9, n8 and n7. Where a selector matches n8, n4 and n1, partition 8 keeps n8 and n4.
-func Kept(nodes []Node, l Limits) []Node {
+func Reach(nodes []Node, l Limits) []Node {
 	var updated, updating, old []Node
 	for _, n := range nodes {
 		switch {
@@ -68,8 +68,8 @@ func Kept(nodes []Node, l Limits) []Node {
 			old = append(old, n)
 		}
 	}
-	kept := append(append(updated, updating...), old...)
-	return kept[:min(len(kept), max(len(nodes)-l.Partition, 0))]
+	reach := append(append(updated, updating...), old...)
+	return reach[:min(len(reach), max(len(nodes)-l.Partition, 0))]
 }
 
 // Replace returns the nodes whose old Pod goes before a new one comes, be it deleted or changed in place.
@@ -89,7 +89,7 @@ func Replace(nodes []Node, l Limits) Step {
 	}
 	var step Step
 	var whole []Node
-	for _, n := range Kept(nodes, l) {
+	for _, n := range Reach(nodes, l) {
 		switch {
 		case !n.isOld():
 		case n.Old == NotReady:
@@ -121,14 +121,14 @@ func Surge(nodes []Node, l Limits) Step {
 			step.Used++
 		}
 	}
-	kept := Kept(nodes, l)
-	for _, n := range kept {
+	reach := Reach(nodes, l)
+	for _, n := range reach {
 		if n.isOld() && n.Old == NotReady {
 			step.Take = append(step.Take, n.Name)
 			step.Used++
 		}
 	}
-	for _, n := range kept {
+	for _, n := range reach {
 		switch {
 		case !n.isOld() || n.Old == NotReady:
 		case step.Used < l.MaxSurge:
@@ -160,4 +160,73 @@ func (n Node) serves() State {
 		return n.Old
 	}
 	return min(n.Old, n.New)
+}
+
+// Place is a node that should run a Pod, and whether it has one.
+type Place struct {
+	Name   string
+	HasPod bool
+}
+
+// Creation says which nodes without a Pod get one.
+type Creation struct {
+	// Update are nodes that get one at the update revision.
+	Update []string
+	// Old are nodes that lost theirs and get one at the older revision.
+	Old []string
+	// Wait are nodes that the partition keeps from getting their first one.
+	Wait []string
+}
+
+// Progress is how far a partitioned creation has come.
+type Progress struct {
+	// Updated is the number of nodes with a Pod at the update revision, and Partition that of the nodes to leave alone.
+	Updated, Partition int
+	// Known is the number of nodes that were last reported to have a Pod.
+	Known int
+}
+
+// Create returns which of the nodes, in the order of creation, get a Pod where first Pods are created by partition: as many as are missing from
+// the number of nodes less the partition. A node that lost its Pod gets it back whatever the partition says, and comes before one that never
+// had any: one that stands before a node that has a Pod, and as many more as are missing from the number last reported.
+//
+// Of ten nodes without Pods, partition 8 gives n0 and n1 their first one, and partition 5 then also n2, n3 and n4.
+func Create(places []Place, p Progress) Creation {
+	lost, never := missing(places, p.Known)
+	quota := max(len(places)-p.Updated-p.Partition, 0)
+	var out Creation
+	// Nodes are updated in the other direction: the last one to lose its Pod is the first that had a new one.
+	for i := len(lost) - 1; i >= 0; i-- {
+		if quota > 0 {
+			quota--
+			out.Update = append(out.Update, lost[i])
+		} else {
+			out.Old = append(out.Old, lost[i])
+		}
+	}
+	first := min(quota, len(never))
+	out.Update = append(out.Update, never[:first]...)
+	out.Wait = never[first:]
+	return out
+}
+
+// missing returns the nodes that lost their Pod, and those that never had one.
+func missing(places []Place, known int) (lost, never []string) {
+	last, have := -1, 0
+	for i, place := range places {
+		if place.HasPod {
+			last = i
+			have++
+		}
+	}
+	for i, place := range places {
+		switch {
+		case place.HasPod:
+		case i < last || len(lost) < known-have:
+			lost = append(lost, place.Name)
+		default:
+			never = append(never, place.Name)
+		}
+	}
+	return lost, never
 }

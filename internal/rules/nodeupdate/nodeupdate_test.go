@@ -47,7 +47,7 @@ func names(nodes []Node) string {
 	return strings.Join(out, " ")
 }
 
-func TestKept(t *testing.T) {
+func TestReach(t *testing.T) {
 	const ten = "n9 old, n8 old*, n7 old, n6 old, n5 old, n4 old*, n3 old, n2 old, n1 old*, n0 old"
 	for name, tc := range map[string]struct {
 		nodes  string
@@ -64,8 +64,8 @@ func TestKept(t *testing.T) {
 		"a node to clean up counts as done": {"n1 old, n0 old excess", Limits{Partition: 1}, "n0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := names(Kept(nodes(tc.nodes), tc.limits)); got != tc.want {
-				t.Errorf("Kept() = %q, want %q", got, tc.want)
+			if got := names(Reach(nodes(tc.nodes), tc.limits)); got != tc.want {
+				t.Errorf("Reach() = %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -176,17 +176,17 @@ func TestSteps(t *testing.T) {
 			Partition: rapid.IntRange(0, 13).Draw(t, "partition"), BySelector: rapid.Bool().Draw(t, "by selector"),
 			MaxUnavailable: rapid.IntRange(1, 12).Draw(t, "maxUnavailable"), MaxSurge: rapid.IntRange(1, 12).Draw(t, "maxSurge"),
 		}
-		kept := Kept(fleet, l)
-		if most := max(len(fleet)-l.Partition, 0); len(kept) > most {
-			t.Fatalf("%d nodes are kept, want %d at most", len(kept), most)
+		reach := Reach(fleet, l)
+		if most := max(len(fleet)-l.Partition, 0); len(reach) > most {
+			t.Fatalf("%d nodes are reach, want %d at most", len(reach), most)
 		}
 		replace, surge := Replace(fleet, l), Surge(fleet, l)
 		unavailable, notReady, pairs := 0, 0, 0
 		moved, restless, free := false, 0, 0
 		for _, n := range fleet {
 			taken := slices.Contains(replace.Take, n.Name)
-			if taken != slices.ContainsFunc(kept, func(k Node) bool { return k.Name == n.Name }) && taken {
-				t.Fatalf("%s is taken and not kept", n.Name)
+			if taken != slices.ContainsFunc(reach, func(k Node) bool { return k.Name == n.Name }) && taken {
+				t.Fatalf("%s is taken and not reach", n.Name)
 			}
 			if n.serves() < Available || taken {
 				unavailable++

@@ -78,7 +78,7 @@ func TestReachReportsASelectorThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestBornOld(t *testing.T) {
+func TestAtCurrent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		slots     []Slot
 		partition int
@@ -92,7 +92,7 @@ func TestBornOld(t *testing.T) {
 		"one old one and one new one are missing": {slots: slots("old", "new", "old", "none", "none"), partition: 3, unordered: true, want: []bool{false, false, false, true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := BornOld(tc.slots, Strategy{Partition: tc.partition, Unordered: tc.unordered})
+			got := AtCurrent(tc.slots, Strategy{Partition: tc.partition, Unordered: tc.unordered})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -130,8 +130,8 @@ func TestPartitionIsKept(t *testing.T) {
 			}
 		}
 		old := 0
-		for i, isBornOld := range BornOld(after, s) {
-			if isBornOld || after[i].Pod != nil && !after[i].Updated {
+		for i, isAtCurrent := range AtCurrent(after, s) {
+			if isAtCurrent || after[i].Pod != nil && !after[i].Updated {
 				old++
 			}
 		}

@@ -31,12 +31,15 @@ func New(template *corev1.PodTemplateSpec, owner metav1.Object, kind schema.Grou
 	return p
 }
 
-// What names of Pods are made of: as much of the owner's name as leaves room for the rest in a host name, a dash, and a few characters
-// without vowels, so that they spell no word.
+// Alphabet is what generated names are made of: it has no vowels, so that none spells a word, and no digits that look like letters.
+//
+// Wire: the hashes of revisions are made of it.
+const Alphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// What names of Pods are made of: as much of the owner's name as leaves room for the rest in a host name, a dash, and a few characters.
 const (
 	maxPrefix  = 57
 	suffixSize = 5
-	alphabet   = "bcdfghjklmnpqrstvwxz2456789"
 )
 
 // NewName returns a name for a Pod of an owner, and adds it to those in use. It is a hash of what the Pod is for, such as the owner's UID and the
@@ -55,8 +58,8 @@ func NewName(owner string, used sets.Set[string], purpose ...string) string {
 		sum := hash.Sum64()
 		suffix := make([]byte, suffixSize)
 		for i := range suffix {
-			suffix[i] = alphabet[sum%uint64(len(alphabet))]
-			sum /= uint64(len(alphabet))
+			suffix[i] = Alphabet[sum%uint64(len(Alphabet))]
+			sum /= uint64(len(Alphabet))
 		}
 		name := prefix + "-" + string(suffix)
 		if !used.Has(name) {

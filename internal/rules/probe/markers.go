@@ -1,3 +1,11 @@
+// Package probe decides which probes PodProbeMarkers run in which Pods, when the outcomes of a probe become its result, and what a result changes on the
+// Pod.
+//
+// Its promise: the probes of a node follow from the markers and the Pods alone, so that a probe ends once its marker or its Pod does; and a result that
+// is known is on the Pod, whatever was written before.
+//
+// Example: a marker "game" with a probe "idle" runs as game#idle. It succeeds, with a policy for success of the label idle=true and one for failure of the
+// annotation deletion-cost=10: the Pod gets the label, and loses the annotation.
 package probe
 
 import (
@@ -8,12 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Markers are PodProbeMarkers in the order in which they have their say: the older before the younger.
+// Markers are PodProbeMarkers by namespace, the older before the younger.
 type Markers struct {
 	byNamespace map[string][]marker
 }
@@ -23,7 +32,7 @@ type marker struct {
 	selector labels.Selector
 }
 
-// NewMarkers returns the markers that ask something: not those that are being deleted, nor those whose selector selects nothing or can't be read.
+// NewMarkers returns the markers that run probes: not those that are being deleted, nor those whose selector selects nothing or can't be read.
 func NewMarkers(all []*v1alpha1.PodProbeMarker) Markers {
 	out := Markers{byNamespace: map[string][]marker{}}
 	for _, m := range all {
@@ -48,56 +57,101 @@ func Selector(m *v1alpha1.PodProbeMarker) labels.Selector {
 	return selector
 }
 
-// IsProbed reports whether a Pod can be asked at all: it is active, on a node, and its init containers are done.
+// IsProbed reports whether probes run in a Pod: it is active, on a node, and its init containers have ended.
 func IsProbed(p *corev1.Pod) bool {
 	initialized := pod.Condition(p, corev1.PodInitialized)
 	return pod.IsActive(p) && pod.IsScheduled(p) && initialized != nil && initialized.Status == corev1.ConditionTrue
 }
 
-// Question is one probe of a marker, put to one Pod.
-type Question struct {
+// Probe is a probe of a marker in one Pod.
+type Probe struct {
 	Marker *v1alpha1.PodProbeMarker
-	Probe  *v1alpha1.PodContainerProbe
+	Spec   *v1alpha1.PodContainerProbe
 }
 
-// Name returns the name that the question has on the node: game#idle.
-func (q Question) Name() string { return q.Marker.Name + "#" + q.Probe.Name }
+// Name returns the name that the probe has on the node: game#idle.
+func (p Probe) Name() string { return p.Marker.Name + "#" + p.Spec.Name }
 
-// MarkerOf returns the name of the marker that a question on a node comes from.
+// MarkerOf returns the name of the marker of a probe on a node.
 func MarkerOf(name string) string {
 	marker, _, _ := strings.Cut(name, "#")
 	return marker
 }
 
-// Clash is a question that is not put because an older marker writes the same condition.
-type Clash struct {
-	Question
+// Conflict is a probe that is not run because an older marker writes the same condition.
+type Conflict struct {
+	Probe
 	// With is the older marker.
 	With *v1alpha1.PodProbeMarker
 }
 
-// Of returns what a Pod is asked, in the order of the markers, and what it is not because two markers would write the same condition. A question to a
-// container that the Pod does not have is left out.
-func (m Markers) Of(p *corev1.Pod) (questions []Question, clashes []Clash) {
+// ProbesOf returns the probes that run in a Pod, in the order of the markers, and those that do not because two markers would write the same condition.
+// A probe of a container that the Pod does not have is left out.
+func (m Markers) ProbesOf(p *corev1.Pod) (probes []Probe, conflicts []Conflict) {
 	conditions := map[string]*v1alpha1.PodProbeMarker{}
 	for _, of := range m.byNamespace[p.Namespace] {
 		if !of.selector.Matches(labels.Set(p.Labels)) {
 			continue
 		}
 		for i := range of.Spec.Probes {
-			q := Question{Marker: of.PodProbeMarker, Probe: &of.Spec.Probes[i]}
-			if pod.Lasting(p, q.Probe.ContainerName) == nil {
+			q := Probe{Marker: of.PodProbeMarker, Spec: &of.Spec.Probes[i]}
+			if pod.Lasting(p, q.Spec.ContainerName) == nil {
 				continue
 			}
-			if kind := q.Probe.PodConditionType; kind != "" {
+			if kind := q.Spec.PodConditionType; kind != "" {
 				if with := conditions[kind]; with != nil {
-					clashes = append(clashes, Clash{q, with})
+					conflicts = append(conflicts, Conflict{q, with})
 					continue
 				}
 				conditions[kind] = of.PodProbeMarker
 			}
-			questions = append(questions, q)
+			probes = append(probes, q)
 		}
 	}
-	return questions, clashes
+	return probes, conflicts
+}
+
+// PodProbes returns the probes of the Pods of a node, sorted by Pod.
+func (m Markers) PodProbes(pods []*corev1.Pod) []v1alpha1.PodProbe {
+	var out []v1alpha1.PodProbe
+	for _, p := range pods {
+		if !IsProbed(p) {
+			continue
+		}
+		of := v1alpha1.PodProbe{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), IP: p.Status.PodIP}
+		probes, _ := m.ProbesOf(p)
+		for _, q := range probes {
+			if spec, ok := resolve(q.Spec.Probe, pod.Lasting(p, q.Spec.ContainerName).Ports); ok {
+				of.Probes = append(of.Probes, v1alpha1.ContainerProbe{Name: q.Name(), ContainerName: q.Spec.ContainerName, Probe: spec})
+			}
+		}
+		if len(of.Probes) > 0 {
+			out = append(out, of)
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.PodProbe) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// resolve replaces the names of ports by their numbers. It is not ok when the container has no port of the name.
+func resolve(probe v1alpha1.ContainerProbeSpec, ports []corev1.ContainerPort) (out v1alpha1.ContainerProbeSpec, ok bool) {
+	out = *probe.DeepCopy()
+	var port *intstr.IntOrString
+	switch {
+	case out.HTTPGet != nil:
+		port = &out.HTTPGet.Port
+	case out.TCPSocket != nil:
+		port = &out.TCPSocket.Port
+	}
+	if port == nil || port.Type == intstr.Int {
+		return out, true
+	}
+	i := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
+	if i < 0 {
+		return out, false
+	}
+	*port = intstr.FromInt32(ports[i].ContainerPort)
+	return out, true
 }

@@ -35,7 +35,7 @@ func askable(name string) *corev1.Pod {
 	return p
 }
 
-func TestWanted(t *testing.T) {
+func TestPodProbes(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	on := func(change func(*v1alpha1.PodContainerProbe)) *v1alpha1.PodProbeMarker {
 		m := asker("m", 0, "c")
@@ -77,7 +77,7 @@ func TestWanted(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range NewMarkers(tc.markers).Wanted(tc.pods) {
+			for _, p := range NewMarkers(tc.markers).PodProbes(tc.pods) {
 				for _, asked := range p.Probes {
 					line := p.Name + " " + asked.Name
 					if tcp := asked.Probe.TCPSocket; tcp != nil {
@@ -134,9 +134,9 @@ func TestMark(t *testing.T) {
 				p.Annotations = map[string]string{"cost": tc.cost}
 			}
 			before := p.DeepCopy()
-			questions, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).Of(p)
+			probes, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).ProbesOf(p)
 			results := Results{"m#a": {Name: "m#a", State: tc.state, Message: "said", LastProbeTime: noon(), LastTransitionTime: noon()}}
-			after := Mark(p, questions, results)
+			after := Mark(p, probes, results)
 			if diff := cmp.Diff(before, p); diff != "" {
 				t.Errorf("the Pod itself was changed:\n%s", diff)
 			}
@@ -144,7 +144,7 @@ func TestMark(t *testing.T) {
 			if got := strings.Join([]string{string(c.Status), after.Labels["idle"], after.Annotations["cost"]}, " "); got != tc.want || c.Message != "said" {
 				t.Errorf("it shows %q, want %q; %+v", got, tc.want, c)
 			}
-			if again := Mark(after, questions, results); again != after {
+			if again := Mark(after, probes, results); again != after {
 				t.Errorf("it is marked again:\n%s", cmp.Diff(after, again))
 			}
 		})
@@ -154,10 +154,10 @@ func TestMark(t *testing.T) {
 func TestTransitionsAreTheDaemons(t *testing.T) {
 	m := asker("m", 0, "c")
 	p := askable("p")
-	questions, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).Of(p)
+	probes, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).ProbesOf(p)
 	later := metav1.NewTime(noon().Add(time.Minute))
-	first := Mark(p, questions, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "2 players", LastProbeTime: noon(), LastTransitionTime: noon()}})
-	second := Mark(first, questions, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon()}})
+	first := Mark(p, probes, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "2 players", LastProbeTime: noon(), LastTransitionTime: noon()}})
+	second := Mark(first, probes, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon()}})
 	want := corev1.PodCondition{Type: "c", Status: corev1.ConditionFalse, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon()}
 	if diff := cmp.Diff(want, second.Status.Conditions[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -177,12 +177,12 @@ func TestConditionsOfProvidersAreResults(t *testing.T) {
 	m := asker("m", 0, "c")
 	m.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"}}}
 	p := askable("p")
-	questions, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).Of(p)
+	probes, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).ProbesOf(p)
 	for status, want := range map[corev1.ConditionStatus]string{"True": "true", "False": "", "Unknown": "before"} {
 		p := p.DeepCopy()
 		p.Labels["idle"] = "before"
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "c", Status: status})
-		after := Mark(p, questions, FromConditions(p, questions))
+		after := Mark(p, probes, FromConditions(p, probes))
 		if now := after.Status.Conditions[1].Status; now != status {
 			t.Errorf("condition %s of the provider was made %s", status, now)
 		}
@@ -192,20 +192,20 @@ func TestConditionsOfProvidersAreResults(t *testing.T) {
 	}
 }
 
-func TestTally(t *testing.T) {
-	pace := PaceOf(&corev1.Probe{FailureThreshold: 3, SuccessThreshold: 2})
-	var tally Tally
-	if tally.Meet("c1") {
+func TestCounter(t *testing.T) {
+	timing := TimingOf(&corev1.Probe{FailureThreshold: 3, SuccessThreshold: 2})
+	var counter Counter
+	if counter.Follow("c1") {
 		t.Error("the first container has none before it")
 	}
 	var got strings.Builder
 	for _, answer := range "ynnynnnnyy" {
-		a := Answer{State: v1alpha1.ProbeSucceeded}
+		a := Outcome{State: v1alpha1.ProbeSucceeded}
 		if answer == 'n' {
 			a.State = v1alpha1.ProbeFailed
 		}
 		mark := "."
-		if tally.Count(a, pace) {
+		if counter.Count(a, timing) {
 			mark = string(answer)
 		}
 		got.WriteString(mark)
@@ -213,17 +213,17 @@ func TestTally(t *testing.T) {
 	if want := "......nn.y"; got.String() != want {
 		t.Errorf("results %s, want %s", got.String(), want)
 	}
-	if tally.Meet("c1") || !tally.Meet("c2") {
+	if counter.Follow("c1") || !counter.Follow("c2") {
 		t.Error("another container is another one, and only that")
 	}
-	if tally.Count(Answer{State: v1alpha1.ProbeSucceeded}, pace) {
+	if counter.Count(Outcome{State: v1alpha1.ProbeSucceeded}, timing) {
 		t.Error("what the container before said counts for its successor")
 	}
 }
 
-func TestPaceHasMinimums(t *testing.T) {
-	want := Pace{Delay: time.Second, Timeout: time.Second, Period: time.Second, Successes: 1, Failures: 1}
-	if diff := cmp.Diff(want, PaceOf(&corev1.Probe{})); diff != "" {
+func TestTimingHasMinimums(t *testing.T) {
+	want := Timing{Delay: time.Second, Timeout: time.Second, Period: time.Second, Successes: 1, Failures: 1}
+	if diff := cmp.Diff(want, TimingOf(&corev1.Probe{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -242,7 +242,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-func TestInstruct(t *testing.T) {
+func TestAnnotate(t *testing.T) {
 	older, younger := asker("way", time.Minute, "c"), asker("gateway", 0, "d")
 	asking := func(change func(*v1alpha1.PodContainerProbe)) []*v1alpha1.PodProbeMarker {
 		m := younger.DeepCopy()
@@ -273,7 +273,7 @@ func TestInstruct(t *testing.T) {
 			p.Annotations = map[string]string{"mine": "x"}
 			markers := NewMarkers(tc.markers)
 			edit := func() *corev1.Pod { return p }
-			changed, err := markers.Instruct(p, edit)
+			changed, err := markers.Annotate(p, edit)
 			if err != nil || changed != (tc.probes != "") {
 				t.Errorf("it is changed: %t, %v", changed, err)
 			}
@@ -284,10 +284,10 @@ func TestInstruct(t *testing.T) {
 			if diff := cmp.Diff(want, p.Annotations); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again, err := markers.Instruct(p, edit); again || err != nil {
+			if again, err := markers.Annotate(p, edit); again || err != nil {
 				t.Errorf("it is changed again: %t, %v", again, err)
 			}
-			if undone, err := NewMarkers(nil).Instruct(p, edit); undone != changed || err != nil || len(p.Annotations) != 1 {
+			if undone, err := NewMarkers(nil).Annotate(p, edit); undone != changed || err != nil || len(p.Annotations) != 1 {
 				t.Errorf("what is not asked any more stays: %t, %v, %v", undone, err, p.Annotations)
 			}
 		})

@@ -26,14 +26,14 @@ func TestRoundsOfAnyCourse(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
 				w := wants(job, repository, tag)
-				if w.On(n).State != Unasked {
+				if w.StateOn(n).State != NotRequested {
 					continue
 				}
-				after, err := w.Ask(n)
+				after, err := w.Request(n)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := w.On(after); got.State != Pulling || got.Stale {
+				if got := w.StateOn(after); got.State != Pulling || got.Stale {
 					t.Fatalf("after asking the node is seen as %+v", got)
 				}
 				n = after
@@ -47,14 +47,14 @@ func TestRoundsOfAnyCourse(t *testing.T) {
 			case 2:
 				gone[job.UID] = true
 			default:
-				keep := Keep(n, Others{Owner: func(r corev1.ObjectReference) Owner {
+				cleaned, _ := CleanUp(n, References{Owner: func(r corev1.ObjectReference) OwnerState {
 					if gone[r.UID] {
 						return Gone
 					}
 					return Running
-				}, Lost: none}, now)
-				if keep.After != nil {
-					n = keep.After
+				}, SecretGone: none}, now)
+				if cleaned != nil {
+					n = cleaned
 				}
 			}
 			after := versions(n)

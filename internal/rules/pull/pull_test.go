@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/imageref"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -27,7 +26,7 @@ func newJob(name string, change func(*v1beta1.ImagePullJob)) *v1beta1.ImagePullJ
 }
 
 func wants(job *v1beta1.ImagePullJob, repository, tag string) Want {
-	return Want{Image: imageref.Reference{Repository: repository, Tag: tag}, Job: job, Extra: 300 * time.Second, Now: now}
+	return Want{Image: Reference{Repository: repository, Tag: tag}, Job: job, Extra: 300 * time.Second, Now: now}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -69,7 +68,7 @@ func answered(n *v1beta1.NodeImage, repository, tag string, phase v1beta1.ImageP
 func mustAsk(t *testing.T, w Want, n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	t.Helper()
 	before := n.DeepCopy()
-	after, err := w.Ask(n)
+	after, err := w.Request(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +121,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestRequest(t *testing.T) {
 	one, two := newJob("one", nil), newJob("two", nil)
 	empty := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	asked := mustAsk(t, wants(one, "nginx", "b"), empty)
@@ -146,7 +145,7 @@ func TestAsk(t *testing.T) {
 			if diff := cmp.Diff(tc.want, says(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if sight := tc.by.On(got); sight.State != Pulling || sight.Stale || sight.LacksSecrets {
+			if sight := tc.by.StateOn(got); sight.State != Pulling || sight.Stale || sight.LacksSecrets {
 				t.Errorf("the node is seen as %+v, want it to pull", sight)
 			}
 		})
@@ -191,28 +190,28 @@ func TestSight(t *testing.T) {
 	for name, tc := range map[string]struct {
 		want Want
 		on   *v1beta1.NodeImage
-		is   Sight
+		is   NodeState
 	}{
-		"a node that was not asked":             {w, &v1beta1.NodeImage{}, Sight{State: Unasked}},
-		"one that has no room":                  {w, full, Sight{State: Unasked, Full: true}},
-		"one that was":                          {w, asked, Sight{State: Pulling}},
-		"one that waits":                        {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseWaiting), Sight{State: Pulling}},
-		"one that has it":                       {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), Sight{State: Succeeded}},
-		"one that gave up":                      {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseFailed), Sight{State: Failed}},
-		"an answer of an older round is none":   {w, older, Sight{State: Pulling}},
-		"a Secret that came later":              {secret, asked, Sight{State: Pulling, LacksSecrets: true}},
-		"which the node does not need any more": {secret, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), Sight{State: Succeeded}},
-		"an image that is not wanted any more":  {wants(job, "redis", "7"), asked, Sight{State: Unasked, Stale: true}},
-		"a job that repeats":                    {wants(never, "nginx", "1"), repeated, Sight{State: Succeeded, Again: again}},
-		"a job that repeats, a day later":       {late, repeated, Sight{State: Unasked}},
+		"a node that was not asked":             {w, &v1beta1.NodeImage{}, NodeState{State: NotRequested}},
+		"one that has no room":                  {w, full, NodeState{State: NotRequested, Full: true}},
+		"one that was":                          {w, asked, NodeState{State: Pulling}},
+		"one that waits":                        {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseWaiting), NodeState{State: Pulling}},
+		"one that has it":                       {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), NodeState{State: Succeeded}},
+		"one that gave up":                      {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseFailed), NodeState{State: Failed}},
+		"an answer of an older round is none":   {w, older, NodeState{State: Pulling}},
+		"a Secret that came later":              {secret, asked, NodeState{State: Pulling, LacksSecrets: true}},
+		"which the node does not need any more": {secret, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), NodeState{State: Succeeded}},
+		"an image that is not wanted any more":  {wants(job, "redis", "7"), asked, NodeState{State: NotRequested, Stale: true}},
+		"a job that repeats":                    {wants(never, "nginx", "1"), repeated, NodeState{State: Succeeded, RepeatAt: again}},
+		"a job that repeats, a day later":       {late, repeated, NodeState{State: NotRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.is, tc.want.On(tc.on), cmpopts.IgnoreFields(Sight{}, "Status")); diff != "" {
+			if diff := cmp.Diff(tc.is, tc.want.StateOn(tc.on), cmpopts.IgnoreFields(NodeState{}, "Status")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	if _, err := w.Ask(full); err == nil {
+	if _, err := w.Request(full); err == nil {
 		t.Error("a node without room was asked")
 	}
 	if got := secret.AddSecrets(asked).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0] != secret.Secrets[0] {
@@ -220,7 +219,7 @@ func TestSight(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestCleanUp(t *testing.T) {
 	asked := mustAsk(t, wants(newJob("two", nil), "nginx", "b"), mustAsk(t, wants(newJob("one", nil), "nginx", "b"), &v1beta1.NodeImage{}))
 	done := answered(asked, "nginx", "b", v1beta1.ImagePhaseSucceeded)
 	ttl := time.Duration(*asked.Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished) * time.Second
@@ -230,33 +229,33 @@ func TestKeep(t *testing.T) {
 	byHand.Spec.Images["nginx"].Tags[0].OwnerReferences = nil
 	for name, tc := range map[string]struct {
 		image  *v1beta1.NodeImage
-		owners map[types.UID]Owner
+		owners map[types.UID]OwnerState
 		at     time.Time
 		want   string // what is left; "as it was" for no change
 		next   time.Time
 	}{
-		"both jobs run":                             {asked, map[types.UID]Owner{"one": Running, "two": Running}, now, "as it was", time.Time{}},
-		"one job is gone":                           {asked, map[types.UID]Owner{"two": Running}, now, "nginx:b#1=two", time.Time{}},
+		"both jobs run":                             {asked, map[types.UID]OwnerState{"one": Running, "two": Running}, now, "as it was", time.Time{}},
+		"one job is gone":                           {asked, map[types.UID]OwnerState{"two": Running}, now, "nginx:b#1=two", time.Time{}},
 		"both are":                                  {asked, nil, now, "", time.Time{}},
-		"both have completed":                       {done, map[types.UID]Owner{"one": Done, "two": Done}, now, "as it was", now.Add(ttl)},
-		"both have, long ago":                       {done, map[types.UID]Owner{"one": Done, "two": Done}, now.Add(ttl), "", time.Time{}},
-		"one goes on, long after":                   {done, map[types.UID]Owner{"one": Done, "two": Running}, now.Add(ttl), "as it was", time.Time{}},
-		"both have, but the node has not":           {asked, map[types.UID]Owner{"one": Done, "two": Done}, now.Add(24 * time.Hour), "as it was", time.Time{}},
-		"a tag that nobody knows the age of":        {timeless, map[types.UID]Owner{"one": Running, "two": Running}, now, "", time.Time{}},
+		"both have completed":                       {done, map[types.UID]OwnerState{"one": Done, "two": Done}, now, "as it was", now.Add(ttl)},
+		"both have, long ago":                       {done, map[types.UID]OwnerState{"one": Done, "two": Done}, now.Add(ttl), "", time.Time{}},
+		"one goes on, long after":                   {done, map[types.UID]OwnerState{"one": Done, "two": Running}, now.Add(ttl), "as it was", time.Time{}},
+		"both have, but the node has not":           {asked, map[types.UID]OwnerState{"one": Done, "two": Done}, now.Add(24 * time.Hour), "as it was", time.Time{}},
+		"a tag that nobody knows the age of":        {timeless, map[types.UID]OwnerState{"one": Running, "two": Running}, now, "", time.Time{}},
 		"a tag of a user's stays":                   {byHand, nil, now, "as it was", now.Add(ttl)},
 		"a tag of a user's, after its time to live": {byHand, nil, now.Add(ttl), "", time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Keep(tc.image, Others{Owner: func(r corev1.ObjectReference) Owner { return tc.owners[r.UID] }, Lost: none}, tc.at)
+			got, next := CleanUp(tc.image, References{Owner: func(r corev1.ObjectReference) OwnerState { return tc.owners[r.UID] }, SecretGone: none}, tc.at)
 			left := "as it was"
-			if got.After != nil {
-				left = says(got.After)
-				if left == "" && len(got.After.Spec.Images) > 0 {
+			if got != nil {
+				left = says(got)
+				if left == "" && len(got.Spec.Images) > 0 {
 					t.Error("a repository without tags is left")
 				}
 			}
-			if left != tc.want || !got.Next.Equal(tc.next) {
-				t.Errorf("left %q, next %s, want %q, %s", left, got.Next, tc.want, tc.next)
+			if left != tc.want || !next.Equal(tc.next) {
+				t.Errorf("left %q, next %s, want %q, %s", left, next, tc.want, tc.next)
 			}
 		})
 	}
@@ -271,23 +270,23 @@ func TestSecretsThatAreGoneAreTakenOff(t *testing.T) {
 		{Namespace: "config", Name: "gone"}, {Namespace: "config", Name: "here"}, {Namespace: "config", Name: "gone", Mode: v1beta1.ReferenceBatch},
 	}
 	n.Spec.Images["nginx"] = image
-	others := Others{
-		Owner: func(corev1.ObjectReference) Owner { return Running },
-		Lost:  func(r v1beta1.ReferenceObject) bool { return r.Name == "gone" },
+	refs := References{
+		Owner:      func(corev1.ObjectReference) OwnerState { return Running },
+		SecretGone: func(r v1beta1.ReferenceObject) bool { return r.Name == "gone" },
 	}
-	got := Keep(n, others, now)
-	if got.After == nil {
+	got, _ := CleanUp(n, refs, now)
+	if got == nil {
 		t.Fatal("nothing was taken off")
 	}
-	if diff := cmp.Diff(image.PullSecrets[1:], got.After.Spec.Images["nginx"].PullSecrets); diff != "" {
+	if diff := cmp.Diff(image.PullSecrets[1:], got.Spec.Images["nginx"].PullSecrets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if again := Keep(got.After, others, now); again.After != nil {
-		t.Errorf("taken off once more: %+v", again.After.Spec)
+	if again, _ := CleanUp(got, refs, now); again != nil {
+		t.Errorf("taken off once more: %+v", again.Spec)
 	}
 }
 
-func TestSilence(t *testing.T) {
+func TestTimedOut(t *testing.T) {
 	limited := newJob("job", func(j *v1beta1.ImagePullJob) { j.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr(int64(600)) })
 	asked := mustAsk(t, wants(newJob("job", nil), "nginx", "b"), &v1beta1.NodeImage{})
 	bounded := mustAsk(t, wants(limited, "nginx", "b"), &v1beta1.NodeImage{})
@@ -297,16 +296,16 @@ func TestSilence(t *testing.T) {
 		message string
 		next    time.Duration
 	}{
-		"a node that has not had ten minutes":       {asked, Silence - time.Second, "", Silence},
-		"one that has":                              {asked, Silence, MessageSilent, 0},
+		"a node that has not had ten minutes":       {asked, ResponseTimeout - time.Second, "", ResponseTimeout},
+		"one that has":                              {asked, ResponseTimeout, MessageNoResponse, 0},
 		"one that pulls":                            {answered(asked, "nginx", "b", v1beta1.ImagePhasePulling), 24 * time.Hour, "", 0},
-		"one that pulls, with a deadline":           {answered(bounded, "nginx", "b", v1beta1.ImagePhasePulling), 600*time.Second + Silence - time.Second, "", 600*time.Second + Silence},
-		"one that pulls for longer than allowed":    {answered(bounded, "nginx", "b", v1beta1.ImagePhasePulling), 600*time.Second + Silence, MessageDeadline, 0},
+		"one that pulls, with a deadline":           {answered(bounded, "nginx", "b", v1beta1.ImagePhasePulling), 600*time.Second + ResponseTimeout - time.Second, "", 600*time.Second + ResponseTimeout},
+		"one that pulls for longer than allowed":    {answered(bounded, "nginx", "b", v1beta1.ImagePhasePulling), 600*time.Second + ResponseTimeout, MessageDeadline, 0},
 		"one that has finished before its deadline": {answered(bounded, "nginx", "b", v1beta1.ImagePhaseSucceeded), 24 * time.Hour, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := now.Add(tc.after)
-			found, next := Unanswered(tc.image, at)
+			found, next := FindTimedOut(tc.image, at)
 			want := time.Time{}
 			if tc.next > 0 {
 				want = now.Add(tc.next)
@@ -328,7 +327,7 @@ func TestSilence(t *testing.T) {
 			if status == nil || status.Phase != v1beta1.ImagePhaseFailed || status.Message != tc.message || !status.CompletionTime.Time.Equal(at) || failed.Status.Failed != 1 || failed.Status.Desired != 1 {
 				t.Errorf("status is %+v, %+v", status, failed.Status)
 			}
-			if again, _ := Unanswered(failed, at.Add(time.Hour)); len(again) > 0 {
+			if again, _ := FindTimedOut(failed, at.Add(time.Hour)); len(again) > 0 {
 				t.Errorf("it fails once more: %+v", again)
 			}
 		})

@@ -11,26 +11,14 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// silence is how long a daemon may take to see a new request.
-const silence = time.Minute
+// daemonTimeout is how long a daemon may take to see a new request.
+const daemonTimeout = time.Minute
 
-// Why requests end before their containers are recreated.
-//
-// Wire: users' tools match these messages.
+// The messages of requests that end before their containers are recreated. Wire: users' tools match them.
 const (
 	podHasGone       = "pod has gone"
 	daemonIsSilent   = "daemon has not responded for a long time"
 	deadlineExceeded = "recreating has exceeded the activeDeadlineSeconds"
-)
-
-// reasons of the condition Succeeded.
-const (
-	reasonRecreated        = "ContainersRecreated"
-	reasonFailed           = "ContainerFailed"
-	reasonPodGone          = "PodGone"
-	reasonDaemonSilent     = "DaemonSilent"
-	reasonDeadlineExceeded = "DeadlineExceeded"
-	reasonRuntimeUnknown   = "RuntimeUnknown"
 )
 
 // IsCompleted reports whether the request has ended.
@@ -38,8 +26,8 @@ func IsCompleted(r *v1beta1.ContainerRecreateRequest) bool {
 	return r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
 }
 
-// Overdue returns the message with which a request that goes on has to end whatever its daemon does; empty while it has not. Wait is then the time
-// until it has if nothing happens; zero for never. p is the Pod of the request's name, nil if there is none.
+// Overdue returns the message with which a request has to end whatever its daemon does, or an empty one and the time until it has to, zero for never.
+// p is the Pod of the name that the request gives, nil if there is none.
 //
 // Example: a request of 12:00:00 with a deadline of 10 s that no daemon has seen is overdue at 12:00:10; without a deadline, at 12:01:00.
 func Overdue(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, now time.Time) (message string, wait time.Duration) {
@@ -53,7 +41,7 @@ func Overdue(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, now time.Time) 
 		}
 	}
 	if r.Status.Phase == "" {
-		left := until(silence)
+		left := until(daemonTimeout)
 		if left <= 0 {
 			return daemonIsSilent, 0
 		}
@@ -64,8 +52,8 @@ func Overdue(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, now time.Time) 
 	return "", wait
 }
 
-// GiveUp ends a request with a message. What had not ended of its containers has failed by it.
-func GiveUp(s *v1beta1.ContainerRecreateRequestStatus, message string, now time.Time) {
+// Fail ends a request with a message. Those of its containers that have not ended fail with it.
+func Fail(s *v1beta1.ContainerRecreateRequestStatus, message string, now time.Time) {
 	for i := range s.ContainerRecreateStates {
 		if state := &s.ContainerRecreateStates[i]; !isFinal(state.Phase) {
 			state.Phase, state.Message = v1beta1.ContainerRecreateRequestFailed, message
@@ -75,18 +63,18 @@ func GiveUp(s *v1beta1.ContainerRecreateRequestStatus, message string, now time.
 	Complete(s, now)
 }
 
-// Complete ends a request, and says in a condition whether every container was recreated.
+// Complete ends a request, and sets the condition whether every container was recreated.
 func Complete(s *v1beta1.ContainerRecreateRequestStatus, now time.Time) {
 	at := metav1.NewTime(now).Rfc3339Copy()
 	s.Phase, s.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &at
 	c := metav1.Condition{
-		Type: v1beta1.ContainerRecreateRequestConditionSucceeded, Status: metav1.ConditionTrue, Reason: reasonRecreated,
+		Type: v1beta1.ContainerRecreateRequestConditionSucceeded, Status: metav1.ConditionTrue, Reason: "ContainersRecreated",
 		Message: "every container was recreated", LastTransitionTime: at,
 	}
 	if s.Message != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOf(s.Message), s.Message
 	} else if name := failed(s.ContainerRecreateStates); name != "" || len(s.ContainerRecreateStates) == 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonFailed, "container "+name+" was not recreated"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "ContainerFailed", "container "+name+" was not recreated"
 	}
 	meta.SetStatusCondition(&s.Conditions, c)
 }
@@ -94,18 +82,18 @@ func Complete(s *v1beta1.ContainerRecreateRequestStatus, now time.Time) {
 func reasonOf(message string) string {
 	switch message {
 	case podHasGone:
-		return reasonPodGone
+		return "PodGone"
 	case daemonIsSilent:
-		return reasonDaemonSilent
+		return "DaemonSilent"
 	case deadlineExceeded:
-		return reasonDeadlineExceeded
+		return "DeadlineExceeded"
 	default:
-		return reasonRuntimeUnknown
+		return "RuntimeUnknown"
 	}
 }
 
 // failed returns the first container that was not recreated.
-func failed(states []v1beta1.ContainerRecreateRequestContainerRecreateState) string {
+func failed(states []State) string {
 	for _, s := range states {
 		if s.Phase != v1beta1.ContainerRecreateRequestSucceeded {
 			return s.Name

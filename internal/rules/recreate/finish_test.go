@@ -79,7 +79,7 @@ func TestEnding(t *testing.T) {
 			if tc.message == "" {
 				Complete(&got, noon())
 			} else {
-				GiveUp(&got, tc.message, noon())
+				Fail(&got, tc.message, noon())
 			}
 			tc.want.Phase, tc.want.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &at
 			if diff := cmp.Diff(tc.want, got); diff != "" {

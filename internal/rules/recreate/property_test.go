@@ -18,7 +18,7 @@ type world struct {
 	rand    *rand.Rand
 	request *v1beta1.ContainerRecreateRequest
 	pod     *corev1.Pod
-	runtime map[string]Runtime
+	runtime map[string]Container
 	lives   map[string]int
 	stops   []string // identities of containers that were stopped by the daemon while they ran, in order
 	hooks   []string // identities whose hook ran to its end
@@ -26,7 +26,7 @@ type world struct {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), runtime: map[string]Runtime{}, lives: map[string]int{}, now: noon()}
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), runtime: map[string]Container{}, lives: map[string]int{}, now: noon()}
 	names := []string{"a", "b", "c"}[:1+w.rand.IntN(3)]
 	w.request = asked(strategyOf{OrderedRecreate: w.rand.IntN(2) == 0, ForceRecreate: w.rand.IntN(2) == 0, FailurePolicy: ignore}, nil, names...)
 	identities := map[string]string{}
@@ -43,16 +43,16 @@ func (w *world) live() {
 	for _, c := range w.request.Spec.Containers {
 		now := w.runtime[c.Name]
 		switch {
-		case now.Life == Exited && w.rand.IntN(2) == 0:
+		case now.State == Exited && w.rand.IntN(2) == 0:
 			w.lives[c.Name]++
-			w.runtime[c.Name] = Runtime{ID: fmt.Sprintf("c://%s%d", c.Name, w.lives[c.Name]), RestartCount: now.RestartCount + 1, Life: Running, StartedAt: w.now}
-		case now.Life == Running && w.rand.IntN(12) == 0:
-			now.Life = Exited
+			w.runtime[c.Name] = Container{ID: fmt.Sprintf("c://%s%d", c.Name, w.lives[c.Name]), RestartCount: now.RestartCount + 1, State: Running, StartedAt: w.now}
+		case now.State == Running && w.rand.IntN(12) == 0:
+			now.State = Exited
 			w.runtime[c.Name] = now
 		}
 		if w.rand.IntN(2) == 0 { // the kubelet reports late
 			status := pod.LastingStatus(w.pod, c.Name)
-			status.ContainerID, status.Ready = w.runtime[c.Name].ID, w.runtime[c.Name].Life == Running
+			status.ContainerID, status.Ready = w.runtime[c.Name].ID, w.runtime[c.Name].State == Running
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (w *world) live() {
 // act does one pass of the daemon, which may be killed at each "dies".
 func (w *world) act() (done bool) {
 	dies := func() bool { return w.rand.IntN(6) == 0 }
-	step := Next(Sight{Request: w.request, Runtime: w.runtime, Pod: w.pod, Now: w.now})
+	step := Next(Observed{Request: w.request, Containers: w.runtime, Pod: w.pod, Now: w.now})
 	if dies() {
 		return false
 	}
@@ -80,9 +80,9 @@ func (w *world) act() (done bool) {
 			return false
 		}
 	}
-	if now := w.runtime[step.Kill.Name]; now.ID == step.Kill.ID && now.Life == Running {
+	if now := w.runtime[step.Kill.Name]; now.ID == step.Kill.ID && now.State == Running {
 		w.stops = append(w.stops, now.ID)
-		now.Life = Exited
+		now.State = Exited
 		w.runtime[step.Kill.Name] = now
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -14,36 +15,33 @@ import (
 // State is how far one container of a request has come.
 type State = v1beta1.ContainerRecreateRequestContainerRecreateState
 
-// Runtime is what the container runtime says of the newest container of one name.
-type Runtime struct {
-	// ID is its identity, as runtime://id.
+// Container is what the container runtime says of the newest container of one name.
+type Container struct {
+	// ID is of the form runtime://id.
 	ID           string
 	RestartCount int32
-	Life         Life
-	// StartedAt is when it started; zero before.
+	State        ContainerState
+	// StartedAt is zero before the container has started.
 	StartedAt time.Time
-	// ExitCode is that of a container that has exited.
-	ExitCode int32
+	ExitCode  int32
 }
 
-// Life is where a container stands between its creation and its end.
-type Life int
+// ContainerState is the state of a container in its runtime.
+type ContainerState int
 
+// A container is created, runs, and exits.
 const (
-	// Created has not started yet.
-	Created Life = iota
-	// Running has started.
+	Created ContainerState = iota
 	Running
-	// Exited has ended.
 	Exited
 )
 
-// Sight is all that a step looks at.
-type Sight struct {
+// Observed is the input of a step.
+type Observed struct {
 	Request *v1beta1.ContainerRecreateRequest
-	// Runtime holds the newest container of each name that is on the node.
-	Runtime map[string]Runtime
-	// Pod is the Pod as the API server knows it; nil when it is not known.
+	// Containers holds the newest container of each name that is on the node.
+	Containers map[string]Container
+	// Pod is nil when it is not known.
 	Pod *corev1.Pod
 	Now time.Time
 }
@@ -53,24 +51,24 @@ type Step struct {
 	States []State
 	// Kill is the container to stop now; nil for none.
 	Kill *Kill
-	// Complete says that the request has come to its end.
+	// Complete says that the request has ended.
 	Complete bool
-	// Wait is the time until the answer can change without an event; zero for never.
+	// Wait is the time until the next step can differ without an event; zero for never.
 	Wait time.Duration
 }
 
 // Kill is a container to be stopped.
 type Kill struct {
 	Name string
-	// ID is its identity, as runtime://id.
+	// ID is of the form runtime://id.
 	ID string
 	// SkipPreStop says that the hook has run already.
 	SkipPreStop bool
 }
 
-// Next decides the next step of a request under way. At most one container is stopped in a step, in the order of the request.
-func Next(s Sight) Step {
-	out := Step{}
+// Next returns the next step of a request that has not ended. At most one container is stopped in a step, in the order of the request.
+func Next(s Observed) Step {
+	var out Step
 	for _, c := range s.Request.Spec.Containers {
 		state, wait := s.state(c)
 		out.States = append(out.States, state)
@@ -78,11 +76,7 @@ func Next(s Sight) Step {
 			out.Wait = wait
 		}
 	}
-	strategy := v1beta1.ContainerRecreateRequestStrategy{}
-	if s.Request.Spec.Strategy != nil {
-		strategy = *s.Request.Spec.Strategy
-	}
-	final := 0
+	strategy, final := s.strategy(), 0
 	for i := range out.States {
 		state := &out.States[i]
 		switch state.Phase {
@@ -101,7 +95,7 @@ func Next(s Sight) Step {
 			}
 			if !state.IsKilled {
 				state.IsKilled = true
-				if now := s.Runtime[state.Name]; now.Life == Exited {
+				if now := s.Containers[state.Name]; now.State == Exited {
 					state.ContainerID = now.ID
 				}
 			}
@@ -109,7 +103,7 @@ func Next(s Sight) Step {
 				return out
 			}
 		default:
-			now, onNode := s.Runtime[state.Name]
+			now, onNode := s.Containers[state.Name]
 			if !onNode {
 				return out
 			}
@@ -122,14 +116,14 @@ func Next(s Sight) Step {
 	return out
 }
 
-// isBeingKilled reports whether the container that a state says is stopped has not ended.
-func (s Sight) isBeingKilled(state State) bool {
-	now, onNode := s.Runtime[state.Name]
-	return state.IsKilled && onNode && now.Life != Exited && now.ID == state.ContainerID
+// isBeingKilled reports whether the container that the request stops has not ended yet.
+func (s Observed) isBeingKilled(state State) bool {
+	now, onNode := s.Containers[state.Name]
+	return state.IsKilled && onNode && now.State != Exited && now.ID == state.ContainerID
 }
 
-// state returns how far a container has come, and the time until it has come further if nothing happens.
-func (s Sight) state(c v1beta1.ContainerRecreateRequestContainer) (State, time.Duration) {
+// state returns how far a container has come, and the time until that changes without an event; zero for never.
+func (s Observed) state(c v1beta1.ContainerRecreateRequestContainer) (State, time.Duration) {
 	state := State{Name: c.Name, Phase: v1beta1.ContainerRecreateRequestPending}
 	if i := slices.IndexFunc(s.Request.Status.ContainerRecreateStates, func(old State) bool { return old.Name == c.Name }); i >= 0 {
 		state = s.Request.Status.ContainerRecreateStates[i]
@@ -138,42 +132,42 @@ func (s Sight) state(c v1beta1.ContainerRecreateRequestContainer) (State, time.D
 		return state, 0
 	}
 	state.Message = ""
-	now, onNode := s.Runtime[c.Name]
+	now, onNode := s.Containers[c.Name]
 	switch {
 	case !onNode && state.IsKilled:
-		// Between two lives.
+		// The old container is removed, and the new one not created yet.
 		state.Phase = v1beta1.ContainerRecreateRequestRecreating
 	case !onNode:
 		state.Phase, state.Message = v1beta1.ContainerRecreateRequestPending, "not found container on Node"
-	case now.Life == Exited:
+	case now.State == Exited:
 		s.exited(&state, now)
-	case s.isForced() && !state.IsKilled:
+	case s.strategy().ForceRecreate && !state.IsKilled:
 		state.Phase = v1beta1.ContainerRecreateRequestPending
 	case s.isBeingKilled(state):
 		state.Phase = v1beta1.ContainerRecreateRequestRecreating
-	case s.isAnew(c, state, now):
+	case s.isRestarted(c, state, now):
 		state.Phase = v1beta1.ContainerRecreateRequestRecreating
-		return s.ripen(state, now)
+		return s.restarted(state, now)
 	default:
 		state.Phase = v1beta1.ContainerRecreateRequestPending
 	}
 	return state, 0
 }
 
-func (s Sight) isForced() bool {
-	return s.Request.Spec.Strategy != nil && s.Request.Spec.Strategy.ForceRecreate
+func (s Observed) strategy() v1beta1.ContainerRecreateRequestStrategy {
+	return ptr.Deref(s.Request.Spec.Strategy, v1beta1.ContainerRecreateRequestStrategy{})
 }
 
-// isAnew reports whether the container is the successor of the one that was to be stopped.
-func (s Sight) isAnew(c v1beta1.ContainerRecreateRequestContainer, state State, now Runtime) bool {
+// isRestarted reports whether the container is the successor of the one to stop.
+func (s Observed) isRestarted(c v1beta1.ContainerRecreateRequestContainer, state State, now Container) bool {
 	if state.IsKilled && state.ContainerID != "" {
 		return now.ID != state.ContainerID
 	}
 	return c.StatusContext != nil && (now.ID != c.StatusContext.ContainerID || now.RestartCount > c.StatusContext.RestartCount)
 }
 
-// exited judges a container that has ended: the kubelet starts it anew, or never.
-func (s Sight) exited(state *State, now Runtime) {
+// exited evaluates a container that has exited: the kubelet restarts it, or it has failed.
+func (s Observed) exited(state *State, now Container) {
 	state.Phase = v1beta1.ContainerRecreateRequestRecreating
 	if s.Pod == nil {
 		return
@@ -187,13 +181,13 @@ func (s Sight) exited(state *State, now Runtime) {
 	}
 }
 
-// restarts reports whether the kubelet starts a container anew that has ended with this code.
+// restarts reports whether the kubelet restarts a container that has exited with this code.
 func restarts(p *corev1.Pod, name string, code int32) bool {
 	policy := p.Spec.RestartPolicy
 	if c := pod.Lasting(p, name); c != nil && c.RestartPolicy != nil {
 		policy = corev1.RestartPolicy(*c.RestartPolicy)
 		if len(c.RestartPolicyRules) > 0 {
-			// What the rules make of it shows when they have: it is not foretold.
+			// The kubelet evaluates the rules; their result shows in the container.
 			return true
 		}
 	}
@@ -207,15 +201,12 @@ func restarts(p *corev1.Pod, name string, code int32) bool {
 	}
 }
 
-// ripen judges a container that runs anew: it counts once it is ready and has run for more than minStartedSeconds.
-func (s Sight) ripen(state State, now Runtime) (State, time.Duration) {
-	if now.Life != Running || !s.isReady(state.Name, now.ID) {
+// restarted evaluates a restarted container: it has succeeded once it is ready and has run for more than minStartedSeconds.
+func (s Observed) restarted(state State, now Container) (State, time.Duration) {
+	if now.State != Running || !s.isReady(state.Name, now.ID) {
 		return state, 0
 	}
-	var least time.Duration
-	if s.Request.Spec.Strategy != nil {
-		least = time.Duration(s.Request.Spec.Strategy.MinStartedSeconds) * time.Second
-	}
+	least := time.Duration(s.strategy().MinStartedSeconds) * time.Second
 	if missing := now.StartedAt.Add(least).Sub(s.Now); missing >= 0 && least > 0 {
 		return state, missing + time.Millisecond
 	}
@@ -223,8 +214,8 @@ func (s Sight) ripen(state State, now Runtime) (State, time.Duration) {
 	return state, 0
 }
 
-// isReady reports whether the container is ready, by the Pod's status or else by what the manager has copied from it.
-func (s Sight) isReady(name, id string) bool {
+// isReady reports whether the container is ready, by the Pod's status or else by the manager's copy of it.
+func (s Observed) isReady(name, id string) bool {
 	if s.Pod != nil {
 		if status := pod.LastingStatus(s.Pod, name); status != nil && status.ContainerID == id {
 			return status.Ready
@@ -233,4 +224,30 @@ func (s Sight) isReady(name, id string) bool {
 	return slices.ContainsFunc(s.Request.Status.ContainerStatusSnapshot, func(c v1beta1.ContainerRecreateRequestSyncContainerStatus) bool {
 		return c.Name == name && c.ContainerID == id && c.Ready
 	})
+}
+
+// Snapshot returns what the Pod's status says of the containers that run anew, for daemons that do not see Pods.
+//
+// A container runs anew when it has another ID or more restarts than when the request was created. A request that has neither, because an older version
+// of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the last resort.
+func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
+	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
+	for _, c := range r.Spec.Containers {
+		s := pod.LastingStatus(p, c.Name)
+		if s == nil || s.State.Running == nil {
+			continue
+		}
+		before := c.StatusContext
+		anew := before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount)
+		if anew || !s.State.Running.StartedAt.Before(&r.CreationTimestamp) {
+			out = append(out, v1beta1.ContainerRecreateRequestSyncContainerStatus{
+				Name: c.Name, Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID,
+			})
+		}
+	}
+	if len(out) == 0 {
+		// A container that was ready may be restarting: the last snapshot stays.
+		return r.Status.ContainerStatusSnapshot
+	}
+	return out
 }

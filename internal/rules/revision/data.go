@@ -9,10 +9,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// alphabet has no vowels, so that no hash spells a word, and no digits that look like letters.
-const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
 
 // Data returns the bytes of the revision of a template: a strategic merge patch that replaces the template, its keys sorted, without white space.
 //
@@ -81,7 +80,7 @@ func Hash(data []byte, collisionCount int32) string {
 func Encode(digits string) string {
 	out := make([]byte, len(digits))
 	for i := range len(digits) {
-		out[i] = alphabet[int(digits[i])%len(alphabet)]
+		out[i] = pod.Alphabet[int(digits[i])%len(pod.Alphabet)]
 	}
 	return string(out)
 }

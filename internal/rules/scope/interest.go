@@ -40,7 +40,7 @@ func OfPodProbeMarker(m *v1alpha1.PodProbeMarker) (interest Interest, ok bool) {
 
 // OfSelectors returns the interest in what the two selectors of a SidecarSet select; ok is false if they can't be read and so select nothing.
 func OfSelectors(pods, namespaces *metav1.LabelSelector) (interest Interest, ok bool) {
-	selected, err := sidecar.Select(&v1beta1.SidecarSetSpec{Selector: pods, NamespaceSelector: namespaces})
+	selected, err := sidecar.Select(pods, namespaces)
 	if err != nil {
 		return Interest{}, false
 	}

@@ -121,7 +121,7 @@ func TestSidecarSetsWithoutInterest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := labelled("app", "web")
-			set := &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{Selector: &web}}
+			set := &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{SidecarSetBaseSpec: v1beta1.SidecarSetBaseSpec{Selector: &web}}}
 			if _, ok := scope.OfSidecarSet(set); !ok {
 				t.Fatal("the SidecarSet has no interest to begin with")
 			}

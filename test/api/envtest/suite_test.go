@@ -65,8 +65,8 @@ func simulated(t *testing.T) *server {
 	}
 	writer := &counting{Writer: c.Connect("controller", rand.New(rand.NewSource(1)))}
 	return &server{counting: writer, owner: owner, Executor: &apply.Executor{Config: apply.Config{
-		Writer: writer, Scheme: scheme, Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
-		Consistency: apply.NewConsistency(c.NewView().Seen, time.Now),
+		Writer: writer, Scheme: scheme, Events: &record.FakeRecorder{}, Parallel: 1,
+		Seen: c.NewView().Seen, Now: time.Now,
 	}}}
 }
 
@@ -97,8 +97,8 @@ func connect(t *testing.T) *server {
 	}
 	writer := &counting{Writer: apply.NewWriter(shared.Client, shared.Config, http)}
 	return &server{counting: writer, owner: owner, cache: informers, Executor: &apply.Executor{Config: apply.Config{
-		Writer: writer, Scheme: shared.Client.Scheme(), Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 4,
-		Consistency: apply.NewConsistency(apply.SeenBy(informers), time.Now),
+		Writer: writer, Scheme: shared.Client.Scheme(), Events: &record.FakeRecorder{}, Parallel: 4,
+		Seen: apply.SeenBy(informers), Now: time.Now,
 	}}}
 }
 
@@ -141,11 +141,11 @@ func (s *server) created(t *testing.T, p *corev1.Pod) *corev1.Pod {
 func (s *server) caughtUp(t *testing.T) {
 	t.Helper()
 	for start := time.Now(); time.Since(start) < 5*time.Second; time.Sleep(5 * time.Millisecond) {
-		sight, err := s.Consistency.Sight(t.Context(), s.owner)
+		fresh, err := s.Freshness(t.Context(), s.owner)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sight == apply.Cached {
+		if fresh == apply.Fresh {
 			return
 		}
 	}

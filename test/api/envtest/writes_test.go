@@ -3,7 +3,6 @@ package envtest
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -199,7 +198,7 @@ func TestDeletionWithoutAnObjectInTheAnswer(t *testing.T) {
 func TestStatusOfACustomResource(t *testing.T) { onBoth(t, statusOfACustomResource) }
 
 func statusOfACustomResource(t *testing.T, s *server) {
-	statuses := apply.NewStatuses(s.Executor, time.Now)
+	statuses := apply.NewStatuses(s.Executor)
 	replicas := int32(1)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "status"}}
 	set.Spec.Replicas = &replicas
@@ -259,7 +258,7 @@ func TestANameThatOthersHave(t *testing.T) {
 		if result := s.one(t, plan.Action{Verb: plan.Create, After: ours}); !apierrors.IsAlreadyExists(result.Err) {
 			t.Errorf("got error %v", result.Err)
 		}
-		if diff := cmp.Diff([]string{"taken"}, s.Taken(s.owner.GetUID())); diff != "" {
+		if diff := cmp.Diff([]string{"taken"}, s.TakenNames(s.owner.GetUID())); diff != "" {
 			t.Errorf("names remembered (-want +got):\n%s", diff)
 		}
 	})

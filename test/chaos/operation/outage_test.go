@@ -20,18 +20,18 @@ import (
 
 func TestOnlyCloneSetsMissAManagerThatIsDown(t *testing.T) {
 	s := newSite(t, cluster.Options{Nodes: 2})
-	s.must(s.Install(s.ctx))
-	manager := s.launch("first", cluster.ManagerOptions{})
-	s.must(manager.WaitReady(s.ctx))
+	s.Must(s.Install(s.Ctx))
+	manager := s.Launch("first", cluster.ManagerOptions{})
+	s.Must(manager.WaitReady(s.Ctx))
 	got, err := s.addresses()
-	s.must(err)
+	s.Must(err)
 	if want := addressesAt("https://localhost:" + manager.WebhookPort()); !slices.Equal(got, want) {
 		t.Errorf("the API server reaches the manager at %q, want %q", got, want)
 	}
-	s.must(s.Client.Create(s.ctx, cloneSet("kept", 3)))
+	s.Must(s.Client.Create(s.Ctx, cloneSet("kept", 3)))
 	s.available("kept", 3)
 	before := s.pods("kept")
-	s.must(s.inDoomedNamespace())
+	s.Must(s.inDoomedNamespace())
 
 	manager.Stop()
 	t.Log("everything but CloneSets goes on")
@@ -39,28 +39,28 @@ func TestOnlyCloneSetsMissAManagerThatIsDown(t *testing.T) {
 
 	t.Log("writes of CloneSets are refused, and told why")
 	set := &v1beta1.CloneSet{}
-	s.must(s.Client.Get(s.ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kept"}, set))
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kept"}, set))
 	changed := set.DeepCopy()
 	changed.Spec.Template.Spec.Containers[0].Image = "nginx:mainline"
-	s.refused(s.Client.Update(s.ctx, changed), "mcloneset.kb.io")
-	s.refused(s.Client.Create(s.ctx, cloneSet("late", 1)), "mcloneset.kb.io")
-	s.refused(s.Client.Delete(s.ctx, set.DeepCopy()), "vcloneset.kb.io")
-	err = s.Client.Get(s.ctx, client.ObjectKeyFromObject(set), &v1alpha1.CloneSet{})
+	s.refused(s.Client.Update(s.Ctx, changed), "mcloneset.kb.io")
+	s.refused(s.Client.Create(s.Ctx, cloneSet("late", 1)), "mcloneset.kb.io")
+	s.refused(s.Client.Delete(s.Ctx, set.DeepCopy()), "vcloneset.kb.io")
+	err = s.Client.Get(s.Ctx, client.ObjectKeyFromObject(set), &v1alpha1.CloneSet{})
 	s.says(err, "conversion webhook", "connection refused")
 
 	t.Log("a scaler's writes are taken, and acted on later")
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}}
-	s.must(s.Client.SubResource("scale").Update(s.ctx, set.DeepCopy(), client.WithSubResourceBody(scale)))
-	s.must(s.Client.Delete(s.ctx, &before[0]))
-	s.eventually("a deleted Pod of the CloneSet is gone", func() error {
-		err := s.Client.Get(s.ctx, client.ObjectKeyFromObject(&before[0]), &corev1.Pod{})
+	s.Must(s.Client.SubResource("scale").Update(s.Ctx, set.DeepCopy(), client.WithSubResourceBody(scale)))
+	s.Must(s.Client.Delete(s.Ctx, &before[0]))
+	s.Eventually("a deleted Pod of the CloneSet is gone", func() error {
+		err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(&before[0]), &corev1.Pod{})
 		return gone(err)
 	})
 	doomed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}
-	s.must(s.Client.Delete(s.ctx, doomed))
+	s.Must(s.Client.Delete(s.Ctx, doomed))
 
 	t.Log("a manager that starts finds everything as it was and does what was left undone")
-	s.must(s.launch("second", cluster.ManagerOptions{}).WaitReady(s.ctx))
+	s.Must(s.Launch("second", cluster.ManagerOptions{}).WaitReady(s.Ctx))
 	s.available("kept", 4)
 	after := s.pods("kept")
 	for _, p := range before[1:] {
@@ -69,8 +69,8 @@ func TestOnlyCloneSetsMissAManagerThatIsDown(t *testing.T) {
 			t.Errorf("Pod %s did not outlive the manager unharmed", p.Name)
 		}
 	}
-	s.eventually("the namespace with a CloneSet is gone", func() error {
-		return gone(s.Client.Get(s.ctx, client.ObjectKeyFromObject(doomed), doomed))
+	s.Eventually("the namespace with a CloneSet is gone", func() error {
+		return gone(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(doomed), doomed))
 	})
 }
 
@@ -97,9 +97,9 @@ func (s *site) refused(err error, webhook string) {
 
 func (s *site) available(name string, number int32) {
 	s.Helper()
-	s.eventually(fmt.Sprintf("%s has %d available Pods", name, number), func() error {
+	s.Eventually(fmt.Sprintf("%s has %d available Pods", name, number), func() error {
 		set := &v1beta1.CloneSet{}
-		s.must(s.Client.Get(s.ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, set))
+		s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, set))
 		if st := set.Status; st.AvailableReplicas != number || st.Replicas != number || st.ObservedGeneration != set.Generation {
 			return fmt.Errorf("%d of %d are available", st.AvailableReplicas, st.Replicas)
 		}
@@ -109,12 +109,12 @@ func (s *site) available(name string, number int32) {
 
 // inDoomedNamespace makes a CloneSet in a namespace that is to be deleted.
 func (s *site) inDoomedNamespace() error {
-	if err := s.Client.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}); err != nil {
+	if err := s.Client.Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}); err != nil {
 		return err
 	}
 	set := cloneSet("doomed", 1)
 	set.Namespace = "doomed"
-	return s.Client.Create(s.ctx, set)
+	return s.Client.Create(s.Ctx, set)
 }
 
 // othersGoOn does what a cluster is for, without CloneSets: each step fails if something of ours stands in its way.
@@ -125,8 +125,8 @@ func (s *site) othersGoOn() {
 			ObjectMeta: metav1.ObjectMeta{Name: "bare", Namespace: namespace},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:alpine"}}},
 		}
-		s.must(s.Client.Create(s.ctx, bare))
-		s.must(s.Client.Patch(s.ctx, bare, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+		s.Must(s.Client.Create(s.Ctx, bare))
+		s.Must(s.Client.Patch(s.Ctx, bare, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
 	}
 	labels := map[string]string{"app": "web"}
 	replicas := int32(2)
@@ -141,10 +141,10 @@ func (s *site) othersGoOn() {
 			},
 		},
 	}
-	s.must(s.Client.Create(s.ctx, web))
+	s.Must(s.Client.Create(s.Ctx, web))
 	rolledOut := func(image string) func() error {
 		return func() error {
-			if err := s.Client.Get(s.ctx, client.ObjectKeyFromObject(web), web); err != nil {
+			if err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(web), web); err != nil {
 				return err
 			}
 			if st := web.Status; st.ObservedGeneration != web.Generation || st.UpdatedReplicas != 2 || st.AvailableReplicas != 2 || st.Replicas != 2 {
@@ -158,15 +158,15 @@ func (s *site) othersGoOn() {
 			return nil
 		}
 	}
-	s.eventually("a new Deployment is available", rolledOut("alpine"))
-	s.must(s.Client.Patch(s.ctx, web, client.RawPatch("application/strategic-merge-patch+json",
+	s.Eventually("a new Deployment is available", rolledOut("alpine"))
+	s.Must(s.Client.Patch(s.Ctx, web, client.RawPatch("application/strategic-merge-patch+json",
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:mainline"}]}}}}`))))
-	s.eventually("the Deployment is rolled out", rolledOut("mainline"))
+	s.Eventually("the Deployment is rolled out", rolledOut("mainline"))
 	passing := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "passing"}}
-	s.must(s.Client.Create(s.ctx, passing))
-	s.must(s.Client.Create(s.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "passing"}}))
-	s.must(s.Client.Delete(s.ctx, passing))
-	s.eventually("a namespace comes and goes", func() error { return gone(s.Client.Get(s.ctx, client.ObjectKeyFromObject(passing), passing)) })
+	s.Must(s.Client.Create(s.Ctx, passing))
+	s.Must(s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "passing"}}))
+	s.Must(s.Client.Delete(s.Ctx, passing))
+	s.Eventually("a namespace comes and goes", func() error { return gone(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(passing), passing)) })
 	for _, p := range s.pods("kept") {
 		if p.Status.Phase != corev1.PodRunning {
 			s.Errorf("Pod %s of the CloneSet is %s", p.Name, p.Status.Phase)

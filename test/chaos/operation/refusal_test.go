@@ -37,12 +37,12 @@ func TestManagerSaysWhyItCannotWorkAndEnds(t *testing.T) {
 	t.Log("without CRDs")
 	s.ends(s.Kubeconfig, "CRDs are not installed: ", "clonesets.apps.kruise.io", "kubectl apply")
 
-	s.must(s.Install(s.ctx))
+	s.Must(s.Install(s.Ctx))
 	t.Log("without rights")
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "nobody", Namespace: metav1.NamespaceDefault}}
-	s.must(s.Client.Create(s.ctx, account))
+	s.Must(s.Client.Create(s.Ctx, account))
 	token := &authenticationv1.TokenRequest{}
-	s.must(s.Client.SubResource("token").Create(s.ctx, account, token))
+	s.Must(s.Client.SubResource("token").Create(s.Ctx, account, token))
 	s.ends(s.kubeconfig("rightless", s.Config.Host, token.Status.Token),
 		"may not", "delete pods", "patch pods/status", "list clonesets.apps.kruise.io", "create podtemplates", "ClusterRole kruise-manager-role")
 
@@ -58,12 +58,12 @@ func TestManagerSaysWhyItCannotWorkAndEnds(t *testing.T) {
 func (s *site) ends(kubeconfig string, texts ...string) {
 	s.Helper()
 	binary, err := cluster.Binary("kruise-manager")
-	s.must(err)
-	ctx, cancel := context.WithTimeout(s.ctx, scene.Patience)
+	s.Must(err)
+	ctx, cancel := context.WithTimeout(s.Ctx, scene.Patience)
 	defer cancel()
 	args := append([]string{"--kubeconfig"}, strings.Fields(kubeconfig)...)
 	cmd := exec.CommandContext(ctx, binary, append(args, "--health-probe-addr=127.0.0.1:0", "--metrics-addr=0", "--enable-pprof=false")...)
-	cmd.Env = append(os.Environ(), "WEBHOOK_HOST=localhost", "WEBHOOK_CERT_DIR="+filepath.Join(s.dir, "certs"))
+	cmd.Env = append(os.Environ(), "WEBHOOK_HOST=localhost", "WEBHOOK_CERT_DIR="+filepath.Join(s.Dir, "certs"))
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	began := time.Now()
@@ -88,8 +88,8 @@ func (s *site) kubeconfig(name, server, token string) string {
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
-	path := filepath.Join(s.dir, name+".kubeconfig")
-	s.must(clientcmd.WriteToFile(*config, path))
+	path := filepath.Join(s.Dir, name+".kubeconfig")
+	s.Must(clientcmd.WriteToFile(*config, path))
 	return path
 }
 
@@ -97,9 +97,9 @@ func (s *site) kubeconfig(name, server, token string) string {
 func (s *site) olderServer(gitVersion string) string {
 	s.Helper()
 	target, err := url.Parse(s.Config.Host)
-	s.must(err)
+	s.Must(err)
 	transport, err := rest.TransportFor(s.Config)
-	s.must(err)
+	s.Must(err)
 	proxy := &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },

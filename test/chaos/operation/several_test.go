@@ -26,28 +26,28 @@ import (
 
 func TestTwoManagersStartAtOnceBehindAService(t *testing.T) {
 	s := newSite(t, cluster.Options{Bare: true})
-	s.must(s.Install(s.ctx))
+	s.Must(s.Install(s.Ctx))
 	root, err := cluster.Root()
-	s.must(err)
-	s.must(s.ApplyFile(s.ctx, filepath.Join(root, "config/webhook/service.yaml")))
+	s.Must(err)
+	s.Must(s.ApplyFile(s.Ctx, filepath.Join(root, "config/webhook/service.yaml")))
 	options := cluster.ManagerOptions{
 		Env:  []string{"WEBHOOK_HOST="},
 		Args: []string{"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"},
 	}
-	managers := map[string]*cluster.Manager{"a": s.launch("a", options), "b": s.launch("b", options)}
+	managers := map[string]*cluster.Manager{"a": s.Launch("a", options), "b": s.Launch("b", options)}
 	for name, m := range managers {
 		s.addEndpoint(name, m.WebhookPort())
 	}
 	var starting sync.WaitGroup
 	for _, m := range managers {
 		starting.Go(func() {
-			if err := m.WaitReady(s.ctx); err != nil {
+			if err := m.WaitReady(s.Ctx); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	// While they start, a write may find nobody there yet, but never anybody whom the API server does not trust.
-	s.eventually("a CloneSet is accepted", func() error {
+	s.Eventually("a CloneSet is accepted", func() error {
 		err := s.tryCreate(0)
 		if err != nil && strings.Contains(err.Error(), "x509") {
 			t.Fatal(err)
@@ -58,14 +58,14 @@ func TestTwoManagersStartAtOnceBehindAService(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	s.must(s.Client.Get(s.ctx, client.ObjectKey{Namespace: "kruise-system", Name: "kruise-webhook-certs"}, &corev1.Secret{}))
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: "kruise-system", Name: "kruise-webhook-certs"}, &corev1.Secret{}))
 
 	t.Log("both serve admission and conversion, and are trusted")
 	for n := range 100 {
-		s.must(s.tryCreate(n + 1))
+		s.Must(s.tryCreate(n + 1))
 	}
 	bundles, err := s.caBundles()
-	s.must(err)
+	s.Must(err)
 	for name, m := range managers {
 		for webhook, bundle := range bundles {
 			if err := isTrusted("localhost:"+m.WebhookPort(), bundle); err != nil {
@@ -74,20 +74,20 @@ func TestTwoManagersStartAtOnceBehindAService(t *testing.T) {
 		}
 	}
 	got, err := s.addresses()
-	s.must(err)
+	s.Must(err)
 	if want := addressesAt("kruise-system/kruise-webhook-service"); !slices.Equal(got, want) {
 		t.Errorf("the API server reaches the managers at %q, want %q", got, want)
 	}
 
 	t.Log("one leads; when it ends, the other one goes on")
-	s.must(s.Client.Create(s.ctx, cloneSet("led", 2)))
+	s.Must(s.Client.Create(s.Ctx, cloneSet("led", 2)))
 	s.havePods("led", 2)
 	leader, holder := s.leader(managers)
 	managers[leader].Stop()
-	s.must(client.IgnoreNotFound(s.Client.Delete(s.ctx, s.slice(leader, "1"))))
+	s.Must(client.IgnoreNotFound(s.Client.Delete(s.Ctx, s.slice(leader, "1"))))
 	set := cloneSet("led", 2)
-	s.eventually("the CloneSet is scaled", func() error {
-		return s.Client.Patch(s.ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`)))
+	s.Eventually("the CloneSet is scaled", func() error {
+		return s.Client.Patch(s.Ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`)))
 	})
 	s.havePods("led", 5)
 	if other := s.holder(); other == holder || other == "" {
@@ -108,7 +108,7 @@ func (s *site) tryCreate(n int) error {
 			},
 		},
 	}}
-	if err := s.Client.Create(s.ctx, o, client.DryRunAll); err != nil {
+	if err := s.Client.Create(s.Ctx, o, client.DryRunAll); err != nil {
 		return err
 	}
 	update, _, err := unstructured.NestedString(o.Object, "spec", "updateStrategy", "type")
@@ -121,7 +121,7 @@ func (s *site) tryCreate(n int) error {
 // slice is what makes a manager one of the Service's endpoints.
 func (s *site) slice(name, port string) *discoveryv1.EndpointSlice {
 	number, err := strconv.ParseInt(port, 10, 32)
-	s.must(err)
+	s.Must(err)
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "manager-" + name, Namespace: "kruise-system",
@@ -135,7 +135,7 @@ func (s *site) slice(name, port string) *discoveryv1.EndpointSlice {
 
 func (s *site) addEndpoint(name, port string) {
 	s.Helper()
-	s.must(client.IgnoreAlreadyExists(s.Client.Create(s.ctx, s.slice(name, port))))
+	s.Must(client.IgnoreAlreadyExists(s.Client.Create(s.Ctx, s.slice(name, port))))
 }
 
 // isTrusted checks that a server presents a certificate of the Service that the CA vouches for.
@@ -155,7 +155,7 @@ func isTrusted(address string, bundle []byte) error {
 func (s *site) ownAddress() string {
 	s.Helper()
 	all, err := net.InterfaceAddrs()
-	s.must(err)
+	s.Must(err)
 	for _, a := range all {
 		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
 			return ip.IP.String()
@@ -167,7 +167,7 @@ func (s *site) ownAddress() string {
 
 func (s *site) havePods(app string, number int) {
 	s.Helper()
-	s.eventually(fmt.Sprintf("%s has %d Pods", app, number), func() error {
+	s.Eventually(fmt.Sprintf("%s has %d Pods", app, number), func() error {
 		if got := len(s.pods(app)); got != number {
 			return fmt.Errorf("it has %d", got)
 		}
@@ -180,7 +180,7 @@ func (s *site) leader(managers map[string]*cluster.Manager) (name, holder string
 	s.Helper()
 	var leading []string
 	for name, m := range managers {
-		if strings.Contains(m.Tail(1000), "Starting workers") {
+		if startsWorkers(m.Tail(1000)) {
 			leading = append(leading, name)
 		}
 	}
@@ -190,10 +190,20 @@ func (s *site) leader(managers map[string]*cluster.Manager) (name, holder string
 	return leading[0], s.holder()
 }
 
+// startsWorkers reports whether a log says that the controller of CloneSets runs, which it does on the leader only.
+func startsWorkers(log string) bool {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Starting workers") && strings.Contains(line, "cloneset") {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *site) holder() string {
 	s.Helper()
 	var lease coordinationv1.Lease
-	s.must(s.Client.Get(s.ctx, client.ObjectKey{Namespace: "kruise-system", Name: "kruise-manager"}, &lease))
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: "kruise-system", Name: "kruise-manager"}, &lease))
 	if lease.Spec.HolderIdentity == nil {
 		return ""
 	}

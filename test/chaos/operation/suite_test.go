@@ -2,7 +2,6 @@
 package operation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,31 +21,11 @@ import (
 )
 
 // site is a cluster for one test.
-type site struct {
-	*scene.Stage
-	ctx context.Context
-	dir string
-}
+type site struct{ *scene.Stage }
 
 func newSite(t *testing.T, o cluster.Options) *site {
 	t.Helper()
-	at := scene.NewStage(t, o)
-	return &site{Stage: at, ctx: at.Ctx, dir: at.Dir}
-}
-
-func (s *site) must(err error) {
-	s.Helper()
-	s.Must(err)
-}
-
-func (s *site) eventually(what string, check func() error) {
-	s.Helper()
-	s.Eventually(what, check)
-}
-
-func (s *site) launch(name string, o cluster.ManagerOptions) *cluster.Manager {
-	s.Helper()
-	return s.Launch(name, o)
+	return &site{scene.NewStage(t, o)}
 }
 
 // says checks that an error is there and holds every one of the texts.
@@ -83,7 +62,7 @@ func cloneSet(name string, replicas int32) *v1beta1.CloneSet {
 func (s *site) pods(app string) []corev1.Pod {
 	s.Helper()
 	var list corev1.PodList
-	s.must(s.Client.List(s.ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app}))
+	s.Must(s.Client.List(s.Ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app}))
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods
@@ -99,9 +78,9 @@ type webhooks struct {
 func (s *site) webhooks() (w webhooks, err error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	err = errors.Join(
-		s.Client.Get(s.ctx, client.ObjectKey{Name: "kruise-mutating-webhook-configuration"}, &w.mutating),
-		s.Client.Get(s.ctx, client.ObjectKey{Name: "kruise-validating-webhook-configuration"}, &w.validating),
-		s.Client.Get(s.ctx, client.ObjectKey{Name: "clonesets.apps.kruise.io"}, &crd),
+		s.Client.Get(s.Ctx, client.ObjectKey{Name: "kruise-mutating-webhook-configuration"}, &w.mutating),
+		s.Client.Get(s.Ctx, client.ObjectKey{Name: "kruise-validating-webhook-configuration"}, &w.validating),
+		s.Client.Get(s.Ctx, client.ObjectKey{Name: "clonesets.apps.kruise.io"}, &crd),
 	)
 	if err == nil && (crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil || crd.Spec.Conversion.Webhook.ClientConfig == nil) {
 		err = errors.New("the CRD names no conversion webhook")

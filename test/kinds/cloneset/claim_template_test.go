@@ -40,7 +40,7 @@ func (e *env) growsAtTheOldRevision(partition *intstr.IntOrString) {
 	}
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim("a"), claim("b")}
 	set.Spec.Template.Spec.Containers[0].VolumeMounts = mount("a", "b")
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("twofold", 2, 2)
 	e.edit("twofold", func(set *v1beta1.CloneSet) {
 		set.Spec.VolumeClaimTemplates = set.Spec.VolumeClaimTemplates[:1]
@@ -58,9 +58,9 @@ func (e *env) growsAtTheOldRevision(partition *intstr.IntOrString) {
 
 func TestClaimTemplatesChangeAlongWithAnImage(t *testing.T) {
 	e := newEnv(t)
-	o := e.object(e.manifest("cloneset-claims.yaml"))
-	e.must(setNested(o, "InPlaceIfPossible", "spec", "updateStrategy", "type"))
-	e.must(e.Client.Create(e.ctx, o))
+	o := e.Manifest(e.manifest("cloneset-claims.yaml"))
+	e.Must(setNested(o, "InPlaceIfPossible", "spec", "updateStrategy", "type"))
+	e.Must(e.Client.Create(e.Ctx, o))
 	e.settled("sample-data", 5, 5)
 	before := uids(e.pods("sample-data"))
 	e.edit("sample-data", func(set *v1beta1.CloneSet) {

@@ -2,8 +2,6 @@ package cloneset
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -31,12 +29,7 @@ var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simul
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // what the API server warns of is no part of these tests
-	// They wait far more than they work, so that more of them run at once than there are processors. What the command line says comes later.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	flag.Parse()
+	scene.ParseFlags()
 	if *nodes == "real" {
 		usual.Options, usual.Kruise = cluster.Options{RealNodes: 2}, scene.Pods
 	}

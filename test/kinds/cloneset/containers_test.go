@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/dump"
@@ -36,7 +38,7 @@ func annotate(key, value string) func(*v1beta1.CloneSet) {
 
 func TestAnnotationInTheEnvironmentRestartsItsContainer(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.configured("reads")))
+	e.Must(e.Client.Create(e.Ctx, e.configured("reads")))
 	e.settled("reads", 1, 1)
 	before := e.pods("reads")[0]
 	e.reportAsDaemon("reads", "1")
@@ -50,9 +52,9 @@ func TestAnnotationInTheEnvironmentRestartsItsContainer(t *testing.T) {
 
 	t.Log("one that an environment takes waits until the daemon of the node tells that the container runs with it")
 	e.edit("reads", annotate("app-config", "2"))
-	e.eventually("the update has begun", func() error {
+	e.Eventually("the update has begun", func() error {
 		p := e.pods("reads")[0]
-		if p.Annotations["app-config"] != "2" || p.Labels[keys.LifecycleState] != "Updating" || isReady(&p) {
+		if p.Annotations["app-config"] != "2" || p.Labels[keys.LifecycleState] != "Updating" || scene.IsReady(&p) {
 			return fmt.Errorf("annotations are %v, state is %s", p.Annotations, p.Labels[keys.LifecycleState])
 		}
 		return nil
@@ -60,14 +62,14 @@ func TestAnnotationInTheEnvironmentRestartsItsContainer(t *testing.T) {
 	if state := e.pods("reads")[0].Annotations[keys.InPlaceUpdateState]; !strings.Contains(state, `"updateEnvFromMetadata":true`) {
 		t.Errorf("the in-place record is %s", state)
 	}
-	e.always(time.Second, "the Pod is out of service until the daemon speaks", func() error {
-		if p := e.pods("reads")[0]; isReady(&p) || p.Labels[keys.LifecycleState] != "Updating" {
-			return fmt.Errorf("ready %v, state %s", isReady(&p), p.Labels[keys.LifecycleState])
+	e.Always(time.Second, "the Pod is out of service until the daemon speaks", func() error {
+		if p := e.pods("reads")[0]; scene.IsReady(&p) || p.Labels[keys.LifecycleState] != "Updating" {
+			return fmt.Errorf("ready %v, state %s", scene.IsReady(&p), p.Labels[keys.LifecycleState])
 		}
 		return nil
 	})
 	e.patchPod(before.Name, func(p *corev1.Pod) { p.Annotations["sim.kruise.io/kill"] = "reader/1" })
-	e.eventually("the daemon has restarted the reader alone", func() error {
+	e.Eventually("the daemon has restarted the reader alone", func() error {
 		if got := e.restarts("reads"); got != "reader 1, other 0" {
 			return fmt.Errorf("restarts are %s", got)
 		}
@@ -87,7 +89,7 @@ func (e *env) reportAsDaemon(name, config string) {
 	e.Helper()
 	hash := func(value any) uint64 {
 		encoded, err := json.Marshal(value)
-		e.must(err)
+		e.Must(err)
 		h := fnv.New32a()
 		fmt.Fprintf(h, "%v", dump.ForHash(encoded))
 		return uint64(h.Sum32())
@@ -107,7 +109,7 @@ func (e *env) reportAsDaemon(name, config string) {
 		report.Containers = append(report.Containers, meta)
 	}
 	encoded, err := json.Marshal(report)
-	e.must(err)
+	e.Must(err)
 	e.patchPod(p.Name, func(p *corev1.Pod) { p.Annotations[keys.RuntimeContainersMeta] = string(encoded) })
 }
 
@@ -134,7 +136,7 @@ func TestContainersChangeInTheOrderOfTheirLaunchPriority(t *testing.T) {
 		{Name: "main", Image: "nginx:alpine"},
 		{Name: "sidecar", Image: "nginx:alpine", Env: []corev1.EnvVar{{Name: keys.ContainerPriorityEnv, Value: "10"}}},
 	}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("staged", 1, 1)
 	before := e.pods("staged")[0]
 	h := e.record("staged")
@@ -146,7 +148,7 @@ func TestContainersChangeInTheOrderOfTheirLaunchPriority(t *testing.T) {
 	e.settled("staged", 1, 1)
 	after := e.pods("staged")[0]
 	var state pub.InPlaceUpdateState
-	e.must(json.Unmarshal([]byte(after.Annotations[keys.InPlaceUpdateState]), &state))
+	e.Must(json.Unmarshal([]byte(after.Annotations[keys.InPlaceUpdateState]), &state))
 	var batches [][]string
 	for _, batch := range state.ContainerBatchesRecord {
 		batches = append(batches, batch.Containers)
@@ -173,7 +175,7 @@ func TestContainersChangeInTheOrderOfTheirLaunchPriority(t *testing.T) {
 
 func TestPodIsOutOfServiceBeforeItsImageChanges(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.inPlace("careful", 2)))
+	e.Must(e.Client.Create(e.Ctx, e.inPlace("careful", 2)))
 	e.settled("careful", 2, 2)
 	h := e.record("careful")
 	e.edit("careful", image("nginx:mainline"))
@@ -189,7 +191,7 @@ func TestPodIsOutOfServiceBeforeItsImageChanges(t *testing.T) {
 		for name, versions := range h.versions {
 			var course []string
 			for _, p := range versions {
-				moment := fmt.Sprintf("%s gate %s ready %v", p.Spec.Containers[0].Image, gate(p), isReady(p))
+				moment := fmt.Sprintf("%s gate %s ready %v", p.Spec.Containers[0].Image, gate(p), scene.IsReady(p))
 				if len(course) == 0 || course[len(course)-1] != moment {
 					course = append(course, moment)
 				}

@@ -22,7 +22,7 @@ func TestScaleInTakesFromTheCrowdedNode(t *testing.T) {
 			e := newEnv(t)
 			set := e.plain("crowd", 6)
 			set.Spec.Template.Spec.SchedulerName = "by-the-test"
-			e.must(e.Client.Create(e.ctx, set))
+			e.Must(e.Client.Create(e.Ctx, set))
 			e.bind("crowd", "sim-1", "sim-2", "sim-2", "sim-3", "sim-3", "sim-3")
 			e.settled("crowd", 6, 6)
 			for _, p := range e.pods("crowd") {
@@ -46,7 +46,7 @@ func TestScaleInTakesFromTheCrowdedNode(t *testing.T) {
 // bind waits for the Pods and is their scheduler.
 func (e *env) bind(name string, nodes ...string) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("there are %d Pods to schedule", len(nodes)), func() error {
+	e.Eventually(fmt.Sprintf("there are %d Pods to schedule", len(nodes)), func() error {
 		if n := len(e.pods(name)); n != len(nodes) {
 			return fmt.Errorf("there are %d", n)
 		}
@@ -54,7 +54,7 @@ func (e *env) bind(name string, nodes ...string) {
 	})
 	for i, p := range e.pods(name) {
 		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: nodes[i]}}
-		e.must(e.Client.SubResource("binding").Create(e.ctx, &p, binding))
+		e.Must(e.Client.SubResource("binding").Create(e.Ctx, &p, binding))
 	}
 }
 
@@ -63,12 +63,12 @@ func (e *env) bind(name string, nodes ...string) {
 func TestANewCloneSetLeavesOrphansAlone(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("heir", 3)
-	e.must(e.Client.Create(e.ctx, set.DeepCopy()))
+	e.Must(e.Client.Create(e.Ctx, set.DeepCopy()))
 	before := e.settled("heir", 3, 3)
 	orphans := e.pods("heir")
 	h := e.record("heir")
-	e.must(e.Client.Delete(e.ctx, before, client.PropagationPolicy("Orphan")))
-	e.eventually("it can be created anew", func() error { return e.Client.Create(e.ctx, set.DeepCopy()) })
+	e.Must(e.Client.Delete(e.Ctx, before, client.PropagationPolicy("Orphan")))
+	e.Eventually("it can be created anew", func() error { return e.Client.Create(e.Ctx, set.DeepCopy()) })
 	after := e.settled("heir", 3, 3)
 	if after.UID == before.UID {
 		t.Fatal("the CloneSet is the old one")
@@ -88,7 +88,7 @@ func TestANewCloneSetLeavesOrphansAlone(t *testing.T) {
 		}
 	})
 	var list corev1.PodList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	left := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return len(p.OwnerReferences) > 0 })
 	if got := uids(left); !slices.Equal(got, uids(orphans)) {
 		t.Errorf("the orphans are %v, were %v", got, uids(orphans))

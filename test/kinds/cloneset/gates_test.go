@@ -28,7 +28,7 @@ func TestRaisedPartitionTakesPodsBackOnlyWithItsGate(t *testing.T) {
 			e := newEnvAt(t, tc.where)
 			set := e.plain("back", 5)
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = number(5)
-			e.must(e.Client.Create(e.ctx, set))
+			e.Must(e.Client.Create(e.Ctx, set))
 			e.settled("back", 5, 5)
 			h := e.record("back")
 			e.edit("back", image("nginx:mainline"))
@@ -38,7 +38,7 @@ func TestRaisedPartitionTakesPodsBackOnlyWithItsGate(t *testing.T) {
 			between := uids(e.pods("back"))
 			e.edit("back", partition(5))
 			e.settled("back", 5, tc.updated)
-			e.always(time.Second, "it stays so", func() error {
+			e.Always(time.Second, "it stays so", func() error {
 				if got := e.cloneSet("back").Status.UpdatedReplicas; got != tc.updated {
 					return fmt.Errorf("%d Pods are updated", got)
 				}
@@ -70,7 +70,7 @@ func TestClaimTemplatesChangeRecreatesWithItsGate(t *testing.T) {
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
 	set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data-vol", MountPath: "/data"}}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("bigger", 2, 2)
 	first := e.pods("bigger")
 
@@ -105,7 +105,7 @@ func TestShortHashLeavesRoomForLongNames(t *testing.T) {
 	name := strings.Repeat("long-", 11) + "name" // 59 characters: with a hash behind it, it is too long for the value of a label
 	set := e.plain(name, 2)
 	set.Spec.Selector.MatchLabels, set.Spec.Template.Labels = map[string]string{"app": "long"}, map[string]string{"app": "long"}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	hash, ok := strings.CutPrefix(e.settled(name, 2, 2).Status.UpdateRevision, name+"-")
 	if !ok {
 		t.Errorf("the update revision is not named after the CloneSet and a hash")
@@ -131,10 +131,10 @@ func TestPodLostWhileAnotherWaitsForItsUpdateComesBackOldWithItsGate(t *testing.
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = number(2)
 			set.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.io/hold": "true"}}}
 			set.Spec.Template.Labels["example.io/hold"] = "true"
-			e.must(e.Client.Create(e.ctx, set))
+			e.Must(e.Client.Create(e.Ctx, set))
 			before := e.settled("waits", 3, 3).Status.UpdateRevision
 			e.edit("waits", image("nginx:mainline"))
-			e.eventually("one Pod waits for its hook", func() error {
+			e.Eventually("one Pod waits for its hook", func() error {
 				if n := len(e.inState("waits", pub.LifecycleStatePreparingUpdate)); n != 1 {
 					return fmt.Errorf("%d do", n)
 				}
@@ -142,14 +142,14 @@ func TestPodLostWhileAnotherWaitsForItsUpdateComesBackOldWithItsGate(t *testing.
 			})
 			waiting := e.inState("waits", pub.LifecycleStatePreparingUpdate)[0]
 			others := slices.DeleteFunc(e.pods("waits"), func(p corev1.Pod) bool { return p.Name == waiting })
-			e.must(e.Client.Delete(e.ctx, &others[0]))
-			e.eventually("another Pod is ready in the place of the one that is gone", func() error {
+			e.Must(e.Client.Delete(e.Ctx, &others[0]))
+			e.Eventually("another Pod is ready in the place of the one that is gone", func() error {
 				pods := e.allPods("waits")
 				if len(pods) != 3 || slices.Contains(uids(pods), string(others[0].UID)) {
 					return fmt.Errorf("Pods are %v", names(pods))
 				}
 				for i := range pods {
-					if !isReady(&pods[i]) {
+					if !scene.IsReady(&pods[i]) {
 						return fmt.Errorf("Pod %s is not", pods[i].Name)
 					}
 				}

@@ -39,12 +39,12 @@ func (e *env) record(name string) *history {
 	}
 	h.fewestAvailable, h.mostPods = len(h.pods), len(h.pods)
 	follow := func(list client.ObjectList, see func(watch.Event)) {
-		stop, err := e.Follow(context.Background(), list, e.namespace, func(event watch.Event) {
+		stop, err := e.Follow(context.Background(), list, e.Namespace, func(event watch.Event) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			see(event)
 		})
-		e.must(err)
+		e.Must(err)
 		e.Cleanup(func() {
 			if err := stop(); err != nil {
 				e.Error(err)

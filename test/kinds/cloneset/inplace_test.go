@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -15,7 +17,7 @@ import (
 
 func TestInPlaceKeepsPods(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.inPlace("steady", 5)))
+	e.Must(e.Client.Create(e.Ctx, e.inPlace("steady", 5)))
 	e.settled("steady", 5, 5)
 	before := e.pods("steady")
 	h := e.record("steady")
@@ -74,22 +76,22 @@ func (e *env) sameButImage(before, after *corev1.Pod, image string) {
 func TestInPlaceWithGrace(t *testing.T) {
 	e := newEnv(t)
 	text := strings.Replace(e.manifest("cloneset-inplace-grace.yaml"), "gracePeriodSeconds: 10", "gracePeriodSeconds: 5", 1)
-	e.create(strings.Replace(text, "replicas: 5", "replicas: 1", 1))
+	e.Make(strings.Replace(text, "replicas: 5", "replicas: 1", 1))
 	e.settled("graceful", 1, 1)
 	before := e.pods("graceful")[0]
 	e.edit("graceful", image("nginx:mainline"))
 	pod := func() *corev1.Pod { return &e.pods("graceful")[0] }
 	var began time.Time
-	e.eventually("the Pod is NotReady with its old image and a planned update", func() error {
+	e.Eventually("the Pod is NotReady with its old image and a planned update", func() error {
 		p := pod()
 		_, planned := p.Annotations[keys.InPlaceUpdateGrace]
-		if !planned || p.Spec.Containers[0].Image != "nginx:alpine" || isReady(p) {
-			return fmt.Errorf("planned %v, image %s, ready %v", planned, p.Spec.Containers[0].Image, isReady(p))
+		if !planned || p.Spec.Containers[0].Image != "nginx:alpine" || scene.IsReady(p) {
+			return fmt.Errorf("planned %v, image %s, ready %v", planned, p.Spec.Containers[0].Image, scene.IsReady(p))
 		}
 		began = time.Now()
 		return nil
 	})
-	e.eventually("the image changes", func() error {
+	e.Eventually("the image changes", func() error {
 		if got := pod().Spec.Containers[0].Image; got != "nginx:mainline" {
 			return fmt.Errorf("it is %s", got)
 		}
@@ -104,7 +106,7 @@ func TestInPlaceWithGrace(t *testing.T) {
 
 	t.Log("rolled back during the grace period, the Pod keeps its image, restarts nothing and is ready again")
 	e.edit("graceful", image("nginx:alpine"))
-	e.eventually("the next update is planned", func() error {
+	e.Eventually("the next update is planned", func() error {
 		if _, planned := pod().Annotations[keys.InPlaceUpdateGrace]; !planned {
 			return fmt.Errorf("it is not")
 		}
@@ -112,8 +114,8 @@ func TestInPlaceWithGrace(t *testing.T) {
 	})
 	e.edit("graceful", image("nginx:mainline"))
 	e.settled("graceful", 1, 1)
-	if p := pod(); p.Spec.Containers[0].Image != "nginx:mainline" || !isReady(p) || p.UID != before.UID {
-		t.Errorf("image %s, ready %v, UID %s, was %s", p.Spec.Containers[0].Image, isReady(p), p.UID, before.UID)
+	if p := pod(); p.Spec.Containers[0].Image != "nginx:mainline" || !scene.IsReady(p) || p.UID != before.UID {
+		t.Errorf("image %s, ready %v, UID %s, was %s", p.Spec.Containers[0].Image, scene.IsReady(p), p.UID, before.UID)
 	}
 	if is, was := pod().Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; is.RestartCount != was.RestartCount || is.ContainerID != was.ContainerID {
 		t.Errorf("the container was restarted for a change that was taken back: %d restarts after %d", is.RestartCount, was.RestartCount)
@@ -124,7 +126,7 @@ func TestMetadataChangesRestartNothing(t *testing.T) {
 	e := newEnv(t)
 	set := e.inPlace("labelled", 3)
 	set.Spec.Template.Annotations = map[string]string{"config": "1", "obsolete": "x"}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("labelled", 3, 3)
 	before := e.pods("labelled")
 	e.edit("labelled", func(set *v1beta1.CloneSet) {
@@ -149,7 +151,7 @@ func TestInPlaceOnly(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("strict", 3)
 	set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("strict", 3, 3)
 	before := uids(e.pods("strict"))
 	e.refused(e.tryEdit("strict", func(set *v1beta1.CloneSet) {

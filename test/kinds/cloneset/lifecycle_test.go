@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +28,7 @@ func (e *env) drain(name string) (stop func()) {
 		defer close(done)
 		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 			var pods corev1.PodList
-			if err := e.Client.List(ctx, &pods, client.InNamespace(e.namespace), client.MatchingLabels{"app": name}); err != nil {
+			if err := e.Client.List(ctx, &pods, client.InNamespace(e.Namespace), client.MatchingLabels{"app": name}); err != nil {
 				continue // the next round reads again
 			}
 			for i := range pods.Items {
@@ -61,12 +63,12 @@ func (e *env) handOver(ctx context.Context, p *corev1.Pod) {
 
 func TestHooksByFinalizer(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-lifecycle.yaml"))
+	e.Make(e.manifest("cloneset-lifecycle.yaml"))
 	e.settled("hooked", 3, 3)
 	before := uids(e.pods("hooked"))
 	h := e.record("hooked")
 	e.edit("hooked", image("nginx:mainline"))
-	e.eventually("a Pod waits for its hook", func() error {
+	e.Eventually("a Pod waits for its hook", func() error {
 		for _, p := range e.pods("hooked") {
 			if p.Labels[keys.LifecycleState] == "PreparingUpdate" {
 				return nil
@@ -74,7 +76,7 @@ func TestHooksByFinalizer(t *testing.T) {
 		}
 		return fmt.Errorf("none does")
 	})
-	e.always(time.Second, "no Pod is changed while it is hooked", func() error {
+	e.Always(time.Second, "no Pod is changed while it is hooked", func() error {
 		for _, p := range e.pods("hooked") {
 			if p.Spec.Containers[0].Image != "nginx:alpine" {
 				return fmt.Errorf("Pod %s is", p.Name)
@@ -99,7 +101,7 @@ func TestHooksByFinalizer(t *testing.T) {
 	t.Log("scaled in, a Pod waits for its hook; scaled out again, it comes back")
 	e.edit("hooked", replicas(2))
 	var waiting string
-	e.eventually("a Pod waits in PreparingDelete", func() error {
+	e.Eventually("a Pod waits in PreparingDelete", func() error {
 		for _, p := range e.pods("hooked") {
 			if p.Labels[keys.LifecycleState] == "PreparingDelete" {
 				waiting = p.Name
@@ -109,9 +111,9 @@ func TestHooksByFinalizer(t *testing.T) {
 		return fmt.Errorf("none does")
 	})
 	e.edit("hooked", image("nginx:1.27"))
-	e.always(time.Second, "a Pod in PreparingDelete is not updated", func() error {
+	e.Always(time.Second, "a Pod in PreparingDelete is not updated", func() error {
 		p := &corev1.Pod{}
-		e.get(waiting, p)
+		e.Read(waiting, p)
 		if state := p.Labels[keys.LifecycleState]; state != "PreparingDelete" || p.Spec.Containers[0].Image != "nginx:mainline" {
 			return fmt.Errorf("it is in %s with %s", state, p.Spec.Containers[0].Image)
 		}
@@ -119,7 +121,7 @@ func TestHooksByFinalizer(t *testing.T) {
 	})
 	e.edit("hooked", func(set *v1beta1.CloneSet) { replicas(3)(set); image("nginx:mainline")(set) })
 	e.drainUpdatesOnly("hooked")
-	e.eventually("all Pods are in service again", func() error {
+	e.Eventually("all Pods are in service again", func() error {
 		set := e.cloneSet("hooked")
 		if set.Status.AvailableReplicas != 3 || set.Status.UpdatedReplicas != 3 {
 			return fmt.Errorf("%d are available, %d updated", set.Status.AvailableReplicas, set.Status.UpdatedReplicas)
@@ -139,11 +141,11 @@ func TestHooksByFinalizer(t *testing.T) {
 // drainUpdatesOnly gives Pods back to service that were updated, and lets none go.
 func (e *env) drainUpdatesOnly(name string) {
 	e.Helper()
-	e.eventually("no Pod waits for its update", func() error {
+	e.Eventually("no Pod waits for its update", func() error {
 		for _, p := range e.pods(name) {
 			switch state := p.Labels[keys.LifecycleState]; state {
 			case "PreparingUpdate", "Updated", "Updating":
-				e.handOver(e.ctx, &p)
+				e.handOver(e.Ctx, &p)
 				return fmt.Errorf("Pod %s is in %s", p.Name, state)
 			}
 		}
@@ -160,13 +162,13 @@ func TestStatesOfAWholeLife(t *testing.T) {
 		InPlaceUpdate: hook, PreDelete: hook,
 	}
 	set.Spec.Template.Finalizers = []string{blocker}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("lives", 0, 0)
 	h := e.record("lives")
 	e.edit("lives", replicas(1))
-	e.eventually("the Pod is ready, and waits for its preNormal hook", func() error {
+	e.Eventually("the Pod is ready, and waits for its preNormal hook", func() error {
 		pods := e.pods("lives")
-		if len(pods) != 1 || !isReady(&pods[0]) {
+		if len(pods) != 1 || !scene.IsReady(&pods[0]) {
 			return fmt.Errorf("Pods are %v", names(pods))
 		}
 		return nil
@@ -195,12 +197,12 @@ func TestHookByTwoLabels(t *testing.T) {
 	for key, value := range hook {
 		set.Spec.Template.Labels[key] = value
 	}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("labels", 1, 1)
 	name := e.pods("labels")[0].Name
 	state := func(want string) {
 		e.Helper()
-		e.eventually("the Pod is in "+want, func() error {
+		e.Eventually("the Pod is in "+want, func() error {
 			if got := e.pods("labels")[0].Labels[keys.LifecycleState]; got != want {
 				return fmt.Errorf("it is in %s", got)
 			}
@@ -213,8 +215,8 @@ func TestHookByTwoLabels(t *testing.T) {
 	}
 	e.edit("labels", image("nginx:mainline"))
 	state("PreparingUpdate")
-	e.eventually("the Pod is NotReady by its hook", func() error {
-		if p := e.pods("labels")[0]; isReady(&p) {
+	e.Eventually("the Pod is NotReady by its hook", func() error {
+		if p := e.pods("labels")[0]; scene.IsReady(&p) {
 			return fmt.Errorf("it is ready")
 		}
 		return nil
@@ -229,7 +231,7 @@ func TestHookByTwoLabels(t *testing.T) {
 	e.edit("labels", image("nginx:mainline"))
 	state("PreparingUpdate")
 	label("example.io/a", "false")
-	e.always(time.Second, "one label still holds the Pod", func() error {
+	e.Always(time.Second, "one label still holds the Pod", func() error {
 		if got := e.pods("labels")[0].Labels[keys.LifecycleState]; got != "PreparingUpdate" {
 			return fmt.Errorf("it is in %s", got)
 		}
@@ -238,7 +240,7 @@ func TestHookByTwoLabels(t *testing.T) {
 	label("example.io/b", "false")
 	state("Updated")
 	label("example.io/a", "true")
-	e.always(time.Second, "one label of two does not let the Pod back", func() error {
+	e.Always(time.Second, "one label of two does not let the Pod back", func() error {
 		if got := e.pods("labels")[0].Labels[keys.LifecycleState]; got != "Updated" {
 			return fmt.Errorf("it is in %s", got)
 		}
@@ -253,8 +255,8 @@ func TestPreNormalHook(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("warming", 2)
 	set.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.io/warm": "true"}}}
-	e.must(e.Client.Create(e.ctx, set))
-	e.eventually("Pods are ready, but not available", func() error {
+	e.Must(e.Client.Create(e.Ctx, set))
+	e.Eventually("Pods are ready, but not available", func() error {
 		s := e.cloneSet("warming").Status
 		if s.ReadyReplicas != 2 || s.AvailableReplicas != 0 {
 			return fmt.Errorf("%d are ready, %d available", s.ReadyReplicas, s.AvailableReplicas)
@@ -273,11 +275,11 @@ func TestExcludePreparingDelete(t *testing.T) {
 	set.Spec.ScaleStrategy.ExcludePreparingDelete = true
 	set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{FinalizersHandler: []string{blocker}}}
 	set.Spec.Template.Finalizers = []string{blocker}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("replaced", 5, 5)
 	victim := e.pods("replaced")[0].Name
 	e.patchPod(victim, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
-	e.eventually("a sixth Pod is there while the first one waits", func() error {
+	e.Eventually("a sixth Pod is there while the first one waits", func() error {
 		pods := e.pods("replaced")
 		if len(pods) != 6 || !slices.Contains(names(pods), victim) {
 			return fmt.Errorf("Pods are %v", names(pods))
@@ -285,7 +287,7 @@ func TestExcludePreparingDelete(t *testing.T) {
 		return nil
 	})
 	e.patchPod(victim, func(p *corev1.Pod) { p.Finalizers = nil })
-	e.eventually("the first one is gone", func() error {
+	e.Eventually("the first one is gone", func() error {
 		if pods := names(e.pods("replaced")); len(pods) != 5 || slices.Contains(pods, victim) {
 			return fmt.Errorf("Pods are %v", pods)
 		}

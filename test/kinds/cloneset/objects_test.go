@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +21,7 @@ import (
 func (e *env) plain(name string, replicas int32) *v1beta1.CloneSet {
 	labels := map[string]string{"app": name}
 	return &v1beta1.CloneSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.Namespace},
 		Spec: v1beta1.CloneSetSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
@@ -47,7 +46,7 @@ func (e *env) revisions(name string) []string {
 	e.Helper()
 	set := e.cloneSet(name)
 	var list appsv1.ControllerRevisionList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	var out []string
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], set) {
@@ -62,7 +61,7 @@ func (e *env) revisions(name string) []string {
 func (e *env) events(name, reason string) int {
 	e.Helper()
 	var list corev1.EventList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	n := 0
 	for _, event := range list.Items {
 		if event.InvolvedObject.Name == name && event.Reason == reason {
@@ -85,16 +84,13 @@ func (e *env) condition(name string, t v1beta1.CloneSetConditionType) string {
 
 func (e *env) awaitCondition(name string, t v1beta1.CloneSetConditionType, want string) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("%s is %q", t, want), func() error {
+	e.Eventually(fmt.Sprintf("%s is %q", t, want), func() error {
 		if got := e.condition(name, t); got != want {
 			return fmt.Errorf("it is %q", got)
 		}
 		return nil
 	})
 }
-
-// cleanupContext is for what a test does after its own context has ended.
-func (e *env) cleanupContext() context.Context { return context.WithoutCancel(e.ctx) }
 
 func setNested(o *unstructured.Unstructured, value any, path ...string) error {
 	return unstructured.SetNestedField(o.Object, value, path...)

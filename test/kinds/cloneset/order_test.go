@@ -13,7 +13,7 @@ import (
 func TestUpdateByWeight(t *testing.T) {
 	e := newEnv(t)
 	text := strings.Replace(e.manifest("cloneset-order.yaml"), "replicas: 10", "replicas: 6", 1)
-	e.create(strings.Replace(text, "updateStrategy:", "updateStrategy:\n    type: InPlaceIfPossible\n    maxUnavailable: 1", 1))
+	e.Make(strings.Replace(text, "updateStrategy:", "updateStrategy:\n    type: InPlaceIfPossible\n    maxUnavailable: 1", 1))
 	e.settled("ordered", 6, 6)
 	order := e.labelAll("ordered", "test-key", "", "bar", "foo", "", "bar", "foo")
 	h := e.record("ordered")
@@ -29,7 +29,7 @@ func TestUpdateByTrailingInteger(t *testing.T) {
 	set.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &pub.UpdatePriorityStrategy{
 		OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "some-label-key"}},
 	}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("counted", 4, 4)
 	order := e.labelAll("counted", "some-label-key", "a-3", "a-10", "a-1", "")
 	h := e.record("counted")
@@ -43,7 +43,7 @@ func TestUpdateScattered(t *testing.T) {
 	set := e.inPlace("scattered", 10)
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = number(1)
 	set.Spec.UpdateStrategy.RollingUpdate.ScatterStrategy = pub.UpdateScatterStrategy{{Key: "foo", Value: "bar"}}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("scattered", 10, 10)
 	order := e.labelAll("scattered", "foo", "bar", "", "", "bar", "", "", "bar", "", "", "")
 	h := e.record("scattered")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
@@ -31,7 +33,7 @@ func cpu(request string) func(*v1beta1.CloneSet) {
 
 func TestResizeInPlaceRestartsNothing(t *testing.T) {
 	e := newEnvAt(t, gated)
-	e.must(e.Client.Create(e.ctx, e.sized("grown", 3)))
+	e.Must(e.Client.Create(e.Ctx, e.sized("grown", 3)))
 	e.settled("grown", 3, 3)
 	before := e.pods("grown")
 	h := e.record("grown")
@@ -52,7 +54,7 @@ func TestResizeInPlaceRestartsNothing(t *testing.T) {
 	h.read(func(h *history) {
 		for name, versions := range h.versions {
 			for _, p := range versions {
-				if !isReady(p) {
+				if !scene.IsReady(p) {
 					t.Fatalf("Pod %s was not ready while it was resized: %+v", name, p.Status.Conditions)
 				}
 			}
@@ -78,7 +80,7 @@ func TestResizeThatRestartsTakesThePodOutOfServiceFirst(t *testing.T) {
 	set.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
 		{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
 	}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("restarted", 1, 1)
 	before := e.pods("restarted")[0]
 	h := e.record("restarted")
@@ -98,7 +100,7 @@ func TestResizeThatRestartsTakesThePodOutOfServiceFirst(t *testing.T) {
 	h.read(func(h *history) {
 		for _, p := range h.versions[after.Name] {
 			changed := p.Spec.Containers[0].Resources.Limits.Memory().String() != "128Mi"
-			if changed && p.Labels[keys.LifecycleState] == string(pub.LifecycleStateUpdating) && isReady(p) {
+			if changed && p.Labels[keys.LifecycleState] == string(pub.LifecycleStateUpdating) && scene.IsReady(p) {
 				t.Errorf("the Pod was in service while it was changed: %+v", p.Status.Conditions)
 			}
 		}
@@ -107,14 +109,14 @@ func TestResizeThatRestartsTakesThePodOutOfServiceFirst(t *testing.T) {
 
 func TestResizeThatANodeRefusesCanBeTakenBack(t *testing.T) {
 	e := newEnvAt(t, gated)
-	e.must(e.Client.Create(e.ctx, e.sized("greedy", 2)))
+	e.Must(e.Client.Create(e.Ctx, e.sized("greedy", 2)))
 	e.settled("greedy", 2, 2)
 	before := e.pods("greedy")
 	for _, p := range before {
 		e.patchPod(p.Name, func(p *corev1.Pod) { p.Annotations["sim.kruise.io/fail-resize"] = "Infeasible" })
 	}
 	e.edit("greedy", cpu("400m"))
-	e.eventually("a Pod waits for a resize that its node refuses", func() error {
+	e.Eventually("a Pod waits for a resize that its node refuses", func() error {
 		for _, p := range e.pods("greedy") {
 			for _, c := range p.Status.Conditions {
 				if c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible {

@@ -27,15 +27,15 @@ func TestRevisionIsStoredToTheByte(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t)
-			o := e.object(e.manifest("cloneset-basic.yaml"))
+			o := e.Manifest(e.manifest("cloneset-basic.yaml"))
 			o.SetAPIVersion("apps.kruise.io/" + version)
-			e.must(e.Client.Create(e.ctx, o))
+			e.Must(e.Client.Create(e.Ctx, o))
 			e.settled("sample", 5, 5)
 			if got := e.revisions("sample"); !slices.Equal(got, []string{"1 sample-d4d4fb5bd"}) {
 				t.Errorf("revisions are %v", got)
 			}
 			revision := &appsv1.ControllerRevision{}
-			e.get("sample-d4d4fb5bd", revision)
+			e.Read("sample-d4d4fb5bd", revision)
 			if got := revision.Labels["controller.kubernetes.io/hash"]; got != "d4d4fb5bd" {
 				t.Errorf("the label of the hash is %s", got)
 			}
@@ -51,13 +51,13 @@ func TestHistoryLimit(t *testing.T) {
 	set := e.inPlace("forgetful", 1)
 	two := int32(2)
 	set.Spec.RevisionHistoryLimit = &two
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("forgetful", 1, 1)
 	for i := range 6 {
 		e.edit("forgetful", image(fmt.Sprintf("nginx:1.%d", i)))
 		e.settled("forgetful", 1, 1)
 	}
-	e.eventually("two old revisions and the live one are left", func() error {
+	e.Eventually("two old revisions and the live one are left", func() error {
 		revisions := e.revisions("forgetful")
 		if len(revisions) != 3 || revisions[0][:1] != "5" {
 			return fmt.Errorf("revisions are %v", revisions)
@@ -68,12 +68,12 @@ func TestHistoryLimit(t *testing.T) {
 
 func TestRevisionNameIsTaken(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: "sample-d4d4fb5bd", Namespace: e.namespace},
+	e.Must(e.Client.Create(e.Ctx, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "sample-d4d4fb5bd", Namespace: e.Namespace},
 		Data:       runtime.RawExtension{Raw: []byte(`{"taken":true}`)},
 		Revision:   1,
 	}))
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	if set.Status.CollisionCount == nil || *set.Status.CollisionCount != 1 || set.Status.UpdateRevision == "sample-d4d4fb5bd" {
 		t.Errorf("collision count is %v, update revision %s", set.Status.CollisionCount, set.Status.UpdateRevision)
@@ -94,13 +94,13 @@ func TestRoundTripThroughTheOlderVersion(t *testing.T) {
 			ImagePreDownloadTimeoutSeconds: &seconds, ImagePreDownloadMinUpdatedReadyPods: &pods,
 		},
 	}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	before := e.cloneSet("kept").Spec
-	older := e.object("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
+	older := e.Manifest("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
 		older.SetLabels(map[string]string{"edited": "true", keys.ScalingExcludePreparingDelete: "true"})
-		return e.Client.Update(e.ctx, older)
+		return e.Client.Update(e.Ctx, older)
 	}))
 	after := e.cloneSet("kept")
 	if after.Labels["edited"] != "true" {

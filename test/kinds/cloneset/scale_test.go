@@ -20,7 +20,7 @@ import (
 
 func TestBasicManifest(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	if set.Status.UpdateRevision != "sample-d4d4fb5bd" || set.Status.CurrentRevision != "sample-d4d4fb5bd" {
 		t.Errorf("update and current revision are %s and %s, want sample-d4d4fb5bd", set.Status.UpdateRevision, set.Status.CurrentRevision)
@@ -58,7 +58,7 @@ func TestBasicManifest(t *testing.T) {
 
 func TestClaimsManifest(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-claims.yaml"))
+	e.Make(e.manifest("cloneset-claims.yaml"))
 	e.settled("sample-data", 5, 5)
 	e.claimPerPod("sample-data", 5)
 
@@ -66,9 +66,9 @@ func TestClaimsManifest(t *testing.T) {
 	victim := e.pods("sample-data")[0]
 	claimName := "data-vol-" + victim.Name
 	before := &corev1.PersistentVolumeClaim{}
-	e.get(claimName, before)
-	e.must(e.Client.Delete(e.ctx, &victim))
-	e.eventually("another Pod has the same name", func() error {
+	e.Read(claimName, before)
+	e.Must(e.Client.Delete(e.Ctx, &victim))
+	e.Eventually("another Pod has the same name", func() error {
 		for _, p := range e.pods("sample-data") {
 			if p.Name == victim.Name && p.UID != victim.UID {
 				return nil
@@ -78,7 +78,7 @@ func TestClaimsManifest(t *testing.T) {
 	})
 	e.settled("sample-data", 5, 5)
 	after := &corev1.PersistentVolumeClaim{}
-	e.get(claimName, after)
+	e.Read(claimName, after)
 	if before.UID != after.UID {
 		t.Errorf("claim %s is another one: %s, was %s", claimName, after.UID, before.UID)
 	}
@@ -89,12 +89,12 @@ func TestClaimsManifest(t *testing.T) {
 	e.claimPerPod("sample-data", 4)
 
 	t.Log("deleting the CloneSet takes all")
-	e.must(e.Client.Delete(e.ctx, e.cloneSet("sample-data")))
-	e.eventually("no Pod and no claim is left", func() error {
+	e.Must(e.Client.Delete(e.Ctx, e.cloneSet("sample-data")))
+	e.Eventually("no Pod and no claim is left", func() error {
 		var pods corev1.PodList
 		var claims corev1.PersistentVolumeClaimList
-		e.must(e.Client.List(e.ctx, &pods, client.InNamespace(e.namespace)))
-		e.must(e.Client.List(e.ctx, &claims, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
+		e.Must(e.Client.List(e.Ctx, &claims, client.InNamespace(e.Namespace)))
 		if len(pods.Items)+len(claims.Items) > 0 {
 			return fmt.Errorf("%d Pods and %d claims are left", len(pods.Items), len(claims.Items))
 		}
@@ -105,7 +105,7 @@ func TestClaimsManifest(t *testing.T) {
 // claimPerPod waits until there are as many claims as Pods, each with its Pod's instance id.
 func (e *env) claimPerPod(name string, number int) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("%d claims are there, one for each Pod", number), func() error {
+	e.Eventually(fmt.Sprintf("%d claims are there, one for each Pod", number), func() error {
 		var want, got []string
 		for _, p := range e.pods(name) {
 			want = append(want, "data-vol-"+p.Name+" "+p.Labels[keys.InstanceID])
@@ -123,14 +123,14 @@ func (e *env) claimPerPod(name string, number int) {
 
 func TestClaimsAreNotReusedByDefault(t *testing.T) {
 	e := newEnv(t)
-	o := e.object(e.manifest("cloneset-claims.yaml"))
+	o := e.Manifest(e.manifest("cloneset-claims.yaml"))
 	set := convert[v1beta1.CloneSet](e, o)
 	set.APIVersion = "apps.kruise.io/v1beta1"
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("sample-data", 5, 5)
 	victim := e.pods("sample-data")[0]
-	e.must(e.Client.Delete(e.ctx, &victim))
-	e.eventually("the Pod is replaced by one of another name, and its claim is gone", func() error {
+	e.Must(e.Client.Delete(e.Ctx, &victim))
+	e.Eventually("the Pod is replaced by one of another name, and its claim is gone", func() error {
 		if pods := names(e.pods("sample-data")); len(pods) != 5 || slices.Contains(pods, victim.Name) {
 			return fmt.Errorf("Pods are %v", pods)
 		}
@@ -146,17 +146,16 @@ func TestClaimsAreNotReusedByDefault(t *testing.T) {
 
 func TestStuckPodGivesUpItsClaims(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-claims.yaml"))
+	e.Make(e.manifest("cloneset-claims.yaml"))
 	e.settled("sample-data", 5, 5)
 	victim := e.pods("sample-data")[0]
 	e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "example.io/stuck") })
 	e.Cleanup(func() {
-		e.ctx = e.cleanupContext()
-		e.Ctx = e.ctx
+		e.Ctx = e.Afterwards()
 		e.patchPod(victim.Name, func(p *corev1.Pod) { p.Finalizers = nil })
 	})
-	e.must(e.Client.Delete(e.ctx, &victim))
-	e.within(35*time.Second, "a replacement with another id is ready", func() error {
+	e.Must(e.Client.Delete(e.Ctx, &victim))
+	e.Within(35*time.Second, "a replacement with another id is ready", func() error {
 		set := e.cloneSet("sample-data")
 		if set.Status.AvailableReplicas != 5 || len(e.pods("sample-data")) != 5 {
 			return fmt.Errorf("%d are available", set.Status.AvailableReplicas)
@@ -173,7 +172,7 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	text := strings.Replace(e.manifest("cloneset-scale-in.yaml"), "podsToDelete: [chosen-9m4hp]", "{}", 1)
 	text = strings.Replace(text, "  scaleStrategy:\n    {}\n", "", 1)
 	text = strings.Replace(text, "replicas: 4", "replicas: 5", 1)
-	e.create(text)
+	e.Make(text)
 	e.settled("chosen", 5, 5)
 
 	t.Log("named with fewer replicas, exactly that Pod goes")
@@ -201,7 +200,7 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	t.Log("the label on the Pod does the same")
 	victim = e.pods("chosen")[1].Name
 	e.patchPod(victim, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
-	e.eventually("the labelled Pod is replaced", func() error {
+	e.Eventually("the labelled Pod is replaced", func() error {
 		if got := names(e.pods("chosen")); slices.Contains(got, victim) || len(got) != 4 {
 			return fmt.Errorf("Pods are %v", got)
 		}
@@ -211,17 +210,17 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	t.Log("a name that is no Pod's is refused, in both versions")
 	e.refused(e.tryEdit("chosen", func(set *v1beta1.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{"chosen-9m4hp"} }),
 		"spec.scaleStrategy.podsToDelete", "chosen-9m4hp")
-	older := e.object(text)
+	older := e.Manifest(text)
 	e.refused(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(older), older))
-		e.must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
-		return e.Client.Update(e.ctx, older)
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
+		e.Must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
+		return e.Client.Update(e.Ctx, older)
 	}), "podsToDelete", "chosen-9m4hp")
 }
 
 func (e *env) listIsEmpty(name string) {
 	e.Helper()
-	e.eventually("podsToDelete is empty", func() error {
+	e.Eventually("podsToDelete is empty", func() error {
 		if left := e.cloneSet(name).Spec.ScaleStrategy.PodsToDelete; len(left) > 0 {
 			return fmt.Errorf("it names %v", left)
 		}
@@ -231,12 +230,12 @@ func (e *env) listIsEmpty(name string) {
 
 func TestScaleSubresource(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	set := e.settled("sample", 5, 5)
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
-	e.must(e.Client.SubResource("scale").Update(e.ctx, set, client.WithSubResourceBody(scale)))
+	e.Must(e.Client.SubResource("scale").Update(e.Ctx, set, client.WithSubResourceBody(scale)))
 	e.settled("sample", 7, 7)
-	e.must(e.Client.SubResource("scale").Get(e.ctx, set, scale))
+	e.Must(e.Client.SubResource("scale").Get(e.Ctx, set, scale))
 	if scale.Status.Replicas != 7 || scale.Status.Selector != "app=sample" {
 		t.Errorf("scale status is %+v, want 7 replicas selected by app=sample", scale.Status)
 	}
@@ -248,7 +247,7 @@ func TestScaleOutOneAtATime(t *testing.T) {
 	set := e.plain("slowly", 0)
 	set.Spec.ScaleStrategy.MaxUnavailable = &one
 	set.Spec.MinReadySeconds = 5
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("slowly", 0, 0)
 	e.edit("slowly", replicas(4))
 	e.settled("slowly", 4, 4)
@@ -271,15 +270,15 @@ func TestScaleInOfPodsThatAreReadyButNotAvailable(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("patient", 5)
 	set.Spec.MinReadySeconds = 99999
-	e.must(e.Client.Create(e.ctx, set))
-	e.eventually("5 Pods are ready", func() error {
+	e.Must(e.Client.Create(e.Ctx, set))
+	e.Eventually("5 Pods are ready", func() error {
 		if n := e.cloneSet("patient").Status.ReadyReplicas; n != 5 {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
 	})
 	e.edit("patient", replicas(3))
-	e.within(time.Minute, "3 Pods are left", func() error {
+	e.Within(time.Minute, "3 Pods are left", func() error {
 		if n := len(e.allPods("patient")); n != 3 {
 			return fmt.Errorf("%d are", n)
 		}
@@ -290,7 +289,7 @@ func TestScaleInOfPodsThatAreReadyButNotAvailable(t *testing.T) {
 func TestScaleInPrefersTheCheapAndTheCrowded(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("ranked", 6)
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("ranked", 6, 6)
 	var dear []string
 	for _, p := range e.pods("ranked")[:4] {
@@ -308,13 +307,13 @@ func TestScaleInPrefersTheCheapAndTheCrowded(t *testing.T) {
 
 func TestReleasedPodIsReplaced(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.plain("loose", 3)))
+	e.Must(e.Client.Create(e.Ctx, e.plain("loose", 3)))
 	e.settled("loose", 3, 3)
 	stray := e.pods("loose")[0].Name
 	e.patchPod(stray, func(p *corev1.Pod) { p.Labels["app"] = "elsewhere" })
-	e.eventually("the Pod belongs to nobody and another took its place", func() error {
+	e.Eventually("the Pod belongs to nobody and another took its place", func() error {
 		p := &corev1.Pod{}
-		e.get(stray, p)
+		e.Read(stray, p)
 		if owner := metav1.GetControllerOf(p); owner != nil {
 			return fmt.Errorf("%s is controlled by %s", stray, owner.Name)
 		}

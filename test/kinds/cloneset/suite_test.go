@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +26,6 @@ import (
 // env is a namespace of a cluster, for one test.
 type env struct {
 	*scene.Env
-	ctx       context.Context
-	namespace string
 }
 
 // newEnv returns a namespace of the usual cluster; the test runs beside others.
@@ -41,36 +38,16 @@ func newEnvAt(t *testing.T, where *scene.Site) *env {
 	t.Helper()
 	t.Parallel()
 	at := where.Enter(t)
-	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at}
 	e.Describe = e.describe
 	return e
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) within(limit time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Within(limit, what, check)
-}
-
-func (e *env) always(duration time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
 func (e *env) describe() string {
 	var out strings.Builder
 	var sets v1beta1.CloneSetList
-	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.Namespace)); err != nil {
 		return err.Error()
 	}
 	for i := range sets.Items {
@@ -93,17 +70,6 @@ func (e *env) manifest(name string) string {
 	return e.Examples(name)[name]
 }
 
-// object reads YAML into an object of this test's namespace.
-func (e *env) object(text string) *unstructured.Unstructured {
-	e.Helper()
-	return e.Manifest(text)
-}
-
-func (e *env) create(text string) *unstructured.Unstructured {
-	e.Helper()
-	return e.Make(text)
-}
-
 // refused creates an object that must not be accepted, and checks that the answer says every one of the words.
 func (e *env) refused(err error, words ...string) {
 	e.Helper()
@@ -120,22 +86,17 @@ func (e *env) refused(err error, words ...string) {
 	}
 }
 
-func (e *env) get(name string, o client.Object) {
-	e.Helper()
-	e.Read(name, o)
-}
-
 func (e *env) cloneSet(name string) *v1beta1.CloneSet {
 	e.Helper()
 	set := &v1beta1.CloneSet{}
-	e.get(name, set)
+	e.Read(name, set)
 	return set
 }
 
 // edit changes a CloneSet as a user would, in v1beta1.
 func (e *env) edit(name string, change func(*v1beta1.CloneSet)) {
 	e.Helper()
-	e.must(e.tryEdit(name, change))
+	e.Must(e.tryEdit(name, change))
 }
 
 func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
@@ -143,7 +104,7 @@ func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		set := e.cloneSet(name)
 		change(set)
-		return e.Client.Update(e.ctx, set)
+		return e.Client.Update(e.Ctx, set)
 	})
 }
 
@@ -180,7 +141,7 @@ func (e *env) claims(name string) []corev1.PersistentVolumeClaim {
 	e.Helper()
 	set := e.cloneSet(name)
 	var list corev1.PersistentVolumeClaimList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	return slices.DeleteFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool {
 		return c.DeletionTimestamp != nil || !metav1.IsControlledBy(&c, set)
 	})
@@ -190,10 +151,10 @@ func (e *env) claims(name string) []corev1.PersistentVolumeClaim {
 func (e *env) patchPod(name string, change func(*corev1.Pod)) {
 	e.Helper()
 	p := &corev1.Pod{}
-	e.get(name, p)
+	e.Read(name, p)
 	before := p.DeepCopy()
 	change(p)
-	e.must(e.Client.Patch(e.ctx, p, client.MergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, p, client.MergeFrom(before)))
 }
 
 // settled waits until the CloneSet has seen its spec and all of replicas Pods are available, updated of them at the update revision, and no
@@ -201,7 +162,7 @@ func (e *env) patchPod(name string, change func(*corev1.Pod)) {
 func (e *env) settled(name string, replicas, updated int32) *v1beta1.CloneSet {
 	e.Helper()
 	var set *v1beta1.CloneSet
-	e.eventually(fmt.Sprintf("%s has %d Pods, %d of them updated, all available", name, replicas, updated), func() error {
+	e.Eventually(fmt.Sprintf("%s has %d Pods, %d of them updated, all available", name, replicas, updated), func() error {
 		set = e.cloneSet(name)
 		s := set.Status
 		got := []int32{s.Replicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedAvailableReplicas}
@@ -215,8 +176,6 @@ func (e *env) settled(name string, replicas, updated int32) *v1beta1.CloneSet {
 	})
 	return set
 }
-
-func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }
 
 func names(pods []corev1.Pod) []string {
 	out := make([]string, 0, len(pods))
@@ -239,6 +198,6 @@ func uids(pods []corev1.Pod) []string {
 func convert[T any](e *env, o *unstructured.Unstructured) *T {
 	e.Helper()
 	out := new(T)
-	e.must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out))
+	e.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, out))
 	return out
 }

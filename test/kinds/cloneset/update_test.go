@@ -23,15 +23,15 @@ func TestSurgeWithPartition(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t)
-			o := e.object(e.manifest("cloneset-surge-partition.yaml"))
+			o := e.Manifest(e.manifest("cloneset-surge-partition.yaml"))
 			if version == "v1beta1" {
 				set := e.plain("demo", 5)
 				set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{
 					MaxSurge: percent("20%"), MaxUnavailable: number(0), Partition: number(3),
 				}
-				e.must(e.Client.Create(e.ctx, set))
+				e.Must(e.Client.Create(e.Ctx, set))
 			} else {
-				e.must(e.Client.Create(e.ctx, o))
+				e.Must(e.Client.Create(e.Ctx, o))
 			}
 			e.settled("demo", 5, 5)
 			h := e.record("demo")
@@ -42,7 +42,7 @@ func TestSurgeWithPartition(t *testing.T) {
 			}
 			e.edit("demo", partition(0))
 			e.settled("demo", 5, 5)
-			e.must(h.inOrder(surgeRows...))
+			e.Must(h.inOrder(surgeRows...))
 			h.read(func(h *history) {
 				if h.fewestAvailable < 5 || h.mostPods > 6 {
 					t.Errorf("there were as few as %d available and as many as %d Pods, want 5 and 6; rows %q", h.fewestAvailable, h.mostPods, h.rows)
@@ -62,7 +62,7 @@ func number(n int32) *intstr.IntOrString      { v := intstr.FromInt32(n); return
 
 func TestPartitionKeepsOldPods(t *testing.T) {
 	e := newEnv(t)
-	e.create(e.manifest("cloneset-basic.yaml"))
+	e.Make(e.manifest("cloneset-basic.yaml"))
 	e.settled("sample", 5, 5)
 	e.edit("sample", func(set *v1beta1.CloneSet) { partition(3)(set); image("nginx:mainline")(set) })
 	set := e.settled("sample", 5, 2)
@@ -83,7 +83,7 @@ func TestPercentPartition(t *testing.T) {
 	e := newEnv(t)
 	set := e.inPlace("mostly", 10)
 	set.Spec.UpdateStrategy.RollingUpdate.Partition = percent("99%")
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("mostly", 10, 10)
 	e.edit("mostly", image("nginx:mainline"))
 	e.settled("mostly", 10, 1)
@@ -103,7 +103,7 @@ func TestSurgeIsNoMoreThanNeeded(t *testing.T) {
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{
 		Partition: number(6), MaxSurge: percent("50%"), MaxUnavailable: number(0),
 	}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("frugal", 8, 8)
 	h := e.record("frugal")
 	e.edit("frugal", image("nginx:mainline"))
@@ -117,7 +117,7 @@ func TestSurgeIsNoMoreThanNeeded(t *testing.T) {
 
 func TestRecreateStreamsWithinMaxUnavailable(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.plain("stream", 10)))
+	e.Must(e.Client.Create(e.Ctx, e.plain("stream", 10)))
 	e.settled("stream", 10, 10)
 	h := e.record("stream")
 	before := uids(e.pods("stream"))
@@ -139,7 +139,7 @@ func TestSlowPodTakesOnlyItsOwnPlace(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("slow", 10)
 	set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: warm}}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	old := e.warmAll("slow", func(corev1.Pod) bool { return true })
 	e.settled("slow", 10, 10)
 	old()
@@ -152,7 +152,7 @@ func TestSlowPodTakesOnlyItsOwnPlace(t *testing.T) {
 		}
 		return p.Name != slow
 	})
-	e.eventually("all others are updated while one is not ready", func() error {
+	e.Eventually("all others are updated while one is not ready", func() error {
 		s := e.cloneSet("slow").Status
 		if s.UpdatedReplicas != 10 || s.UpdatedAvailableReplicas != 9 {
 			return fmt.Errorf("%d are updated, %d of them available", s.UpdatedReplicas, s.UpdatedAvailableReplicas)
@@ -177,13 +177,13 @@ const warm corev1.PodConditionType = "example.io/warm"
 
 // warmAll opens the gate of those Pods that may be, until stop.
 func (e *env) warmAll(name string, may func(corev1.Pod) bool) (stop func()) {
-	ctx, cancel := context.WithCancel(e.ctx)
+	ctx, cancel := context.WithCancel(e.Ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 			var pods corev1.PodList
-			if err := e.Client.List(ctx, &pods, client.InNamespace(e.namespace), client.MatchingLabels{"app": name}); err != nil {
+			if err := e.Client.List(ctx, &pods, client.InNamespace(e.Namespace), client.MatchingLabels{"app": name}); err != nil {
 				continue // the next round reads again
 			}
 			for _, p := range pods.Items {
@@ -205,14 +205,14 @@ func (e *env) warmAll(name string, may func(corev1.Pod) bool) (stop func()) {
 
 func TestPausedStillScales(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Client.Create(e.ctx, e.plain("paused", 5)))
+	e.Must(e.Client.Create(e.Ctx, e.plain("paused", 5)))
 	e.settled("paused", 5, 5)
 	e.edit("paused", func(set *v1beta1.CloneSet) {
 		set.Spec.UpdateStrategy.RollingUpdate.Paused = true
 		image("nginx:mainline")(set)
 	})
 	e.settled("paused", 5, 0)
-	e.always(time.Second, "no Pod is updated while paused", func() error {
+	e.Always(time.Second, "no Pod is updated while paused", func() error {
 		if n := e.cloneSet("paused").Status.UpdatedReplicas; n > 0 {
 			return fmt.Errorf("%d are", n)
 		}
@@ -229,24 +229,24 @@ func TestOnDelete(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t)
 			if version == "v1alpha1" {
-				e.create(strings.Replace(e.manifest("cloneset-basic.yaml"), "replicas: 5", "replicas: 3\n  updateStrategy: {type: OnDelete}", 1))
+				e.Make(strings.Replace(e.manifest("cloneset-basic.yaml"), "replicas: 5", "replicas: 3\n  updateStrategy: {type: OnDelete}", 1))
 			} else {
 				set := e.plain("sample", 3)
 				set.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDeleteCloneSetStrategyType}
-				e.must(e.Client.Create(e.ctx, set))
+				e.Must(e.Client.Create(e.Ctx, set))
 			}
 			e.settled("sample", 3, 3)
 			before := uids(e.pods("sample"))
 			e.edit("sample", image("nginx:mainline"))
 			e.settled("sample", 3, 0)
-			e.always(time.Second, "no Pod is touched", func() error {
+			e.Always(time.Second, "no Pod is touched", func() error {
 				if after := uids(e.pods("sample")); !slices.Equal(before, after) {
 					return fmt.Errorf("Pods are %v, were %v", after, before)
 				}
 				return nil
 			})
 			victim := e.pods("sample")[0]
-			e.must(e.Client.Delete(e.ctx, &victim))
+			e.Must(e.Client.Delete(e.Ctx, &victim))
 			e.settled("sample", 3, 1)
 			for _, p := range e.pods("sample") {
 				if p.Labels["controller-revision-hash"] == victim.Labels["controller-revision-hash"] {
@@ -263,11 +263,11 @@ func TestRevertRemovesThePendingSurge(t *testing.T) {
 	e := newEnv(t)
 	set := e.plain("undone", 1)
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{MaxSurge: number(1), MaxUnavailable: number(0)}
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("undone", 1, 1)
 	before := uids(e.pods("undone"))
 	e.edit("undone", image("nginx:fail-pull"))
-	e.eventually("the surge Pod is there", func() error {
+	e.Eventually("the surge Pod is there", func() error {
 		if n := len(e.pods("undone")); n != 2 {
 			return fmt.Errorf("%d Pods are", n)
 		}
@@ -285,7 +285,7 @@ func TestProgressDeadline(t *testing.T) {
 	set := e.plain("hurried", 2)
 	deadline := int32(5)
 	set.Spec.ProgressDeadlineSeconds = &deadline
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.settled("hurried", 2, 2)
 	e.awaitCondition("hurried", v1beta1.CloneSetConditionProgressing, "True CloneSetAvailable")
 	e.edit("hurried", image("nginx:never-ready"))
@@ -298,7 +298,7 @@ func TestProgressDeadline(t *testing.T) {
 		image("nginx:never-ready")(set)
 	})
 	e.awaitCondition("hurried", v1beta1.CloneSetConditionProgressing, "True CloneSetPaused")
-	e.always(7*time.Second, "a pause does not time out", func() error {
+	e.Always(7*time.Second, "a pause does not time out", func() error {
 		if got := e.condition("hurried", v1beta1.CloneSetConditionProgressing); got != "True CloneSetPaused" {
 			return fmt.Errorf("Progressing is %s", got)
 		}

@@ -16,7 +16,7 @@ import (
 // TestNodesAreUpdatedFromTheLastOneDown: with two at a time, no node is more than one place before or after its turn.
 func TestNodesAreUpdatedFromTheLastOneDown(t *testing.T) {
 	e := newEnv(t, 10)
-	e.create(e.manifest("{maxUnavailable: 2}"))
+	e.Make(e.manifest("{maxUnavailable: 2}"))
 	e.settled(10, 10)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
@@ -24,7 +24,7 @@ func TestNodesAreUpdatedFromTheLastOneDown(t *testing.T) {
 	r.most(e, 2, 0)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want := slices.Clone(e.nodes)
+	want := slices.Clone(e.Nodes)
 	slices.Reverse(want)
 	for i, node := range r.order {
 		if turn := slices.Index(want, node); turn < i-1 || turn > i+1 {
@@ -38,8 +38,8 @@ func TestNodesAreUpdatedFromTheLastOneDown(t *testing.T) {
 // longer than the test: a Pod that serves needs its place in the budget.
 func TestYoungPodsAreNoFreePrey(t *testing.T) {
 	e := newEnv(t, 10)
-	e.create(e.manifest("{maxUnavailable: 1}", "minReadySeconds: 60"))
-	e.eventually("all are ready", func() error {
+	e.Make(e.manifest("{maxUnavailable: 1}", "minReadySeconds: 60"))
+	e.Eventually("all are ready", func() error {
 		if s := e.set().Status; s.NumberReady != 10 || s.NumberAvailable != 0 {
 			return fmt.Errorf("%d are ready, %d available", s.NumberReady, s.NumberAvailable)
 		}
@@ -48,7 +48,7 @@ func TestYoungPodsAreNoFreePrey(t *testing.T) {
 	r := e.watch()
 	for _, next := range []string{"nginx:1.28", "nginx:1.29"} {
 		e.edit(image(next))
-		e.always(3*time.Second, "all nodes but one have a ready Pod", func() error {
+		e.Always(3*time.Second, "all nodes but one have a ready Pod", func() error {
 			if s := e.set().Status; s.NumberReady < 9 {
 				return fmt.Errorf("%d have", s.NumberReady)
 			}
@@ -57,7 +57,7 @@ func TestYoungPodsAreNoFreePrey(t *testing.T) {
 	}
 	e.edit(func(set *v1beta1.DaemonSet) { set.Spec.MinReadySeconds = 0 })
 	e.settled(10, 10)
-	e.same("updated nodes", e.nodes, e.updatedNodes("nginx:1.29"))
+	e.same("updated nodes", e.Nodes, e.updatedNodes("nginx:1.29"))
 	r.most(e, 1, 0)
 }
 
@@ -66,17 +66,17 @@ func (e *env) crash(p *corev1.Pod) {
 	e.Helper()
 	before := p.DeepCopy()
 	p.Annotations = map[string]string{"sim.kruise.io/run-for": "100ms", "sim.kruise.io/exit-code": "1", "sim.kruise.io/kill": "app/1"}
-	e.must(e.Client.Patch(e.ctx, p, mergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, p, mergeFrom(before)))
 }
 
 // TestCrashingPodsAreReplacedFirst has three of ten nodes' Pods crash before the template changes that mends them, with a budget of two: the three
 // are replaced although more nodes are down than the budget allows, and no healthy one before there is room for it.
 func TestCrashingPodsAreReplacedFirst(t *testing.T) {
 	e := newEnv(t, 10)
-	e.create(e.manifest("{maxUnavailable: 2}"))
+	e.Make(e.manifest("{maxUnavailable: 2}"))
 	e.settled(10, 10)
 	var broken []string
-	for _, node := range []string{e.nodes[1], e.nodes[4], e.nodes[8]} {
+	for _, node := range []string{e.Nodes[1], e.Nodes[4], e.Nodes[8]} {
 		broken = append(broken, node)
 		e.crash(e.podOn(node))
 	}
@@ -89,7 +89,7 @@ func TestCrashingPodsAreReplacedFirst(t *testing.T) {
 		}
 		return nil
 	}
-	e.eventually("three are down for a while", crashing)
+	e.Eventually("three are down for a while", crashing)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
 	e.settled(10, 10)
@@ -105,16 +105,16 @@ func TestCrashingPodsAreReplacedFirst(t *testing.T) {
 func TestNodesThatAreLeftDoNotCount(t *testing.T) {
 	e := newEnv(t, 10)
 	const tier = "test-tier"
-	kept, dropped := e.nodes[:6], e.nodes[6:]
+	kept, dropped := e.Nodes[:6], e.Nodes[6:]
 	for _, node := range kept {
-		e.editNode(node, func(n *corev1.Node) { n.Labels[tier] = "kept" })
+		e.EditNode(node, func(n *corev1.Node) { n.Labels[tier] = "kept" })
 	}
-	e.create(e.tolerant("{maxUnavailable: 2}"))
+	e.Make(e.tolerant("{maxUnavailable: 2}"))
 	e.settled(10, 10)
 	for _, node := range dropped[:3] {
-		e.editNode(node, func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, "sim.kruise.io/stopped", "true") })
+		e.EditNode(node, func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, "sim.kruise.io/stopped", "true") })
 	}
-	e.eventually("three nodes are dead", func() error {
+	e.Eventually("three nodes are dead", func() error {
 		if s := e.set().Status; s.DesiredNumberScheduled != 10 || s.NumberReady != 7 {
 			return fmt.Errorf("%d of %d have a ready Pod", s.NumberReady, s.DesiredNumberScheduled)
 		}
@@ -122,7 +122,7 @@ func TestNodesThatAreLeftDoNotCount(t *testing.T) {
 	})
 	r := e.watch()
 	e.edit(image("nginx:1.28"), func(set *v1beta1.DaemonSet) { set.Spec.Template.Spec.NodeSelector[tier] = "kept" })
-	e.eventually("the six that are left are updated", func() error {
+	e.Eventually("the six that are left are updated", func() error {
 		set := e.set()
 		if s := set.Status; s.ObservedGeneration != set.Generation || s.DesiredNumberScheduled != 6 || s.UpdatedNumberScheduled != 6 || s.NumberAvailable != 6 {
 			return fmt.Errorf("the status is %+v", s)
@@ -136,7 +136,7 @@ func TestNodesThatAreLeftDoNotCount(t *testing.T) {
 		t.Errorf("%d nodes were without a ready Pod at a time, want %d at most", r.down, len(dropped)+2)
 	}
 	r.mu.Unlock()
-	e.eventually("the dropped nodes' Pods are told to go", func() error {
+	e.Eventually("the dropped nodes' Pods are told to go", func() error {
 		for _, p := range e.pods() {
 			if slices.Contains(dropped, nodeOf(&p)) {
 				return fmt.Errorf("%s is there", p.Name)

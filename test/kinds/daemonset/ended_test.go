@@ -19,14 +19,14 @@ import (
 func (e *env) end(p *corev1.Pod, phase corev1.PodPhase) {
 	e.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":%q}}`, p.UID, phase)
-	e.must(e.Client.Status().Patch(e.ctx, p, client.RawPatch(types.MergePatchType, []byte(patch))))
+	e.Must(e.Client.Status().Patch(e.Ctx, p, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // running waits until a Pod runs on the node that none of the known ones is, and returns it.
 func (e *env) running(node string, known map[types.UID]bool) *corev1.Pod {
 	e.Helper()
 	var found *corev1.Pod
-	e.eventually("another Pod runs on "+node, func() error {
+	e.Eventually("another Pod runs on "+node, func() error {
 		for _, p := range e.pods() {
 			if nodeOf(&p) == node && p.Status.Phase == corev1.PodRunning && !known[p.UID] {
 				found = &p
@@ -43,7 +43,7 @@ func (e *env) running(node string, known map[types.UID]bool) *corev1.Pod {
 func (e *env) replaced(p *corev1.Pod) time.Duration {
 	e.Helper()
 	began := time.Now()
-	e.eventually(p.Name+" is deleted", func() error {
+	e.Eventually(p.Name+" is deleted", func() error {
 		if slices.Contains(uids(e.pods()), string(p.UID)) {
 			return fmt.Errorf("it is there")
 		}
@@ -56,7 +56,7 @@ func (e *env) replaced(p *corev1.Pod) time.Duration {
 func (e *env) told(reason string) int {
 	e.Helper()
 	var list corev1.EventList
-	e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	n := 0
 	for _, event := range list.Items {
 		if event.InvolvedObject.Name == "agent" && event.Reason == reason && event.Source.Component == "daemonset-controller" {
@@ -69,9 +69,9 @@ func (e *env) told(reason string) int {
 // TestPodsThatFailAreReplacedMoreAndMoreSlowly has the kubelet of a node refuse one Pod after the other.
 func TestPodsThatFailAreReplacedMoreAndMoreSlowly(t *testing.T) {
 	e := newEnv(t, 2)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(2, 2)
-	node, other := e.nodes[0], e.podOn(e.nodes[1]).UID
+	node, other := e.Nodes[0], e.podOn(e.Nodes[1]).UID
 	known := map[types.UID]bool{}
 	fail := func() time.Duration {
 		p := e.running(node, known)
@@ -87,13 +87,13 @@ func TestPodsThatFailAreReplacedMoreAndMoreSlowly(t *testing.T) {
 	if took := time.Since(began); took < 6*time.Second || took > 12*time.Second {
 		t.Errorf("three more Pods that failed were deleted within %s, want 7 s", took)
 	}
-	e.eventually("each is told of", func() error {
+	e.Eventually("each is told of", func() error {
 		if n := e.told("FailedDaemonPod"); n != 4 {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
 	})
-	if e.podOn(e.nodes[1]).UID != other {
+	if e.podOn(e.Nodes[1]).UID != other {
 		t.Error("the other node's Pod was replaced")
 	}
 
@@ -110,22 +110,22 @@ func TestPodsThatFailAreReplacedMoreAndMoreSlowly(t *testing.T) {
 
 func TestPodsThatAreDoneAreReplaced(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(1, 1)
 	known := map[types.UID]bool{}
-	p := e.running(e.nodes[0], known)
+	p := e.running(e.Nodes[0], known)
 	e.end(p, corev1.PodSucceeded)
 	e.replaced(p)
 	e.settled(1, 1)
-	next := e.podOn(e.nodes[0])
-	e.eventually("it is told of", func() error {
+	next := e.podOn(e.Nodes[0])
+	e.Eventually("it is told of", func() error {
 		if n := e.told("SucceededDaemonPod"); n != 1 {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
 	})
-	e.always(2*time.Second, "it is replaced once", func() error {
-		if now := e.podOn(e.nodes[0]); now.UID != next.UID {
+	e.Always(2*time.Second, "it is replaced once", func() error {
+		if now := e.podOn(e.Nodes[0]); now.UID != next.UID {
 			return fmt.Errorf("%s is another one", now.Name)
 		}
 		return nil
@@ -135,21 +135,21 @@ func TestPodsThatAreDoneAreReplaced(t *testing.T) {
 // TestAPodThatHasEndedAndCannotGoLeavesNoHole has something hold a Pod that failed.
 func TestAPodThatHasEndedAndCannotGoLeavesNoHole(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(1, 1)
-	p := e.podOn(e.nodes[0])
+	p := e.podOn(e.Nodes[0])
 	before := p.DeepCopy()
 	p.Finalizers = []string{"example.com/held"}
-	e.must(e.Client.Patch(e.ctx, p, mergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, p, mergeFrom(before)))
 	e.end(p, corev1.PodFailed)
-	e.running(e.nodes[0], map[types.UID]bool{p.UID: true})
-	e.eventually("the node has an available Pod beside the one that is held", func() error {
+	e.running(e.Nodes[0], map[types.UID]bool{p.UID: true})
+	e.Eventually("the node has an available Pod beside the one that is held", func() error {
 		if s := e.set().Status; s.NumberAvailable != 1 || len(e.allPods()) != 2 {
 			return fmt.Errorf("%d are available, %d Pods are there", s.NumberAvailable, len(e.allPods()))
 		}
 		return nil
 	})
-	e.must(e.Client.Patch(e.ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	e.Must(e.Client.Patch(e.Ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	e.settled(1, 1)
 }
 
@@ -161,13 +161,13 @@ func (e *env) tolerant(strategy string) string {
 // TestAPodThatWaitsForANodeThatIsGone has a node that no Pod fits on, so that its Pod waits when the node is deleted.
 func TestAPodThatWaitsForANodeThatIsGone(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.tolerant("{}"))
+	e.Make(e.tolerant("{}"))
 	e.settled(1, 1)
 	full := &corev1.Node{}
-	full.Name = "full-" + e.namespace
-	full.Labels = map[string]string{scene.Pool: e.namespace}
-	e.must(e.Client.Create(e.ctx, full))
-	e.eventually("its Pod waits for it", func() error {
+	full.Name = "full-" + e.Namespace
+	full.Labels = map[string]string{scene.Pool: e.Namespace}
+	e.Must(e.Client.Create(e.Ctx, full))
+	e.Eventually("its Pod waits for it", func() error {
 		pods := e.pods()
 		if len(pods) != 2 {
 			return fmt.Errorf("%d Pods are there", len(pods))
@@ -179,9 +179,9 @@ func TestAPodThatWaitsForANodeThatIsGone(t *testing.T) {
 		}
 		return fmt.Errorf("none waits")
 	})
-	e.must(e.Client.Delete(e.ctx, full))
+	e.Must(e.Client.Delete(e.Ctx, full))
 	var set *v1beta1.DaemonSet
-	e.eventually("the Pod is gone with its node", func() error {
+	e.Eventually("the Pod is gone with its node", func() error {
 		set = e.set()
 		if n := len(e.allPods()); n != 1 || set.Status.DesiredNumberScheduled != 1 {
 			return fmt.Errorf("%d Pods are there, %d wanted", n, set.Status.DesiredNumberScheduled)

@@ -11,11 +11,11 @@ func TestABrokenRolloutIsMended(t *testing.T) {
 	for name, way := range map[string]string{"replaced": "Standard", "in place": "InPlaceIfPossible"} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, 6)
-			e.create(e.manifest(fmt.Sprintf("{rollingUpdateType: %s, maxUnavailable: 2}", way)))
+			e.Make(e.manifest(fmt.Sprintf("{rollingUpdateType: %s, maxUnavailable: 2}", way)))
 			e.settled(6, 6)
 			r := e.watch()
 			e.edit(image("nginx:1.28-never-ready"))
-			e.eventually("the rollout is stuck at its budget", func() error {
+			e.Eventually("the rollout is stuck at its budget", func() error {
 				if s := e.set().Status; s.NumberAvailable != 4 || s.UpdatedNumberScheduled != 2 {
 					return fmt.Errorf("%d nodes are available, %d updated", s.NumberAvailable, s.UpdatedNumberScheduled)
 				}

@@ -18,9 +18,9 @@ import (
 
 func TestEveryNodeThatFitsRunsAPod(t *testing.T) {
 	e := newEnv(t, 5)
-	tainted := e.nodes[2]
+	tainted := e.Nodes[2]
 	e.taint(tainted, corev1.TaintEffectNoSchedule)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(4, 4)
 	for _, p := range e.pods() {
 		if nodeOf(&p) != p.Spec.NodeName || p.Spec.NodeName == tainted {
@@ -42,12 +42,12 @@ func TestEveryNodeThatFitsRunsAPod(t *testing.T) {
 
 func TestNodesComeAndAreTainted(t *testing.T) {
 	e := newEnv(t, 3)
-	e.create(e.manifest("{}"))
+	e.Make(e.manifest("{}"))
 	e.settled(3, 3)
-	e.addNode()
+	e.AddNode()
 	e.settled(4, 4)
 
-	node := e.nodes[1]
+	node := e.Nodes[1]
 	before := e.podOn(node)
 	e.taint(node, corev1.TaintEffectNoSchedule)
 	set := e.settled(3, 3)
@@ -55,44 +55,44 @@ func TestNodesComeAndAreTainted(t *testing.T) {
 		t.Errorf("the Pod of a node that is tainted against new Pods was replaced, or is not counted: misscheduled %d", set.Status.NumberMisscheduled)
 	}
 	e.taint(node, corev1.TaintEffectNoExecute)
-	e.eventually("the Pod leaves the node", func() error {
+	e.Eventually("the Pod leaves the node", func() error {
 		if pods := e.allPods(); len(pods) != 3 {
 			return fmt.Errorf("%d Pods", len(pods))
 		}
 		return nil
 	})
-	e.editNode(node, func(n *corev1.Node) { n.Spec.Taints = nil })
+	e.EditNode(node, func(n *corev1.Node) { n.Spec.Taints = nil })
 	e.settled(4, 4)
 	// A node that leaves the selection loses its Pod.
-	e.editNode(node, func(n *corev1.Node) { delete(n.Labels, scene.Pool) })
+	e.EditNode(node, func(n *corev1.Node) { delete(n.Labels, scene.Pool) })
 	e.settled(3, 3)
 }
 
 func TestBurst(t *testing.T) {
 	e := newEnv(t, 6)
-	e.create(e.manifest("{}", "burstReplicas: 1%"))
+	e.Make(e.manifest("{}", "burstReplicas: 1%"))
 	e.settled(6, 6)
 }
 
 func TestCreationByPartition(t *testing.T) {
 	e := newEnv(t, 5)
-	e.create(e.manifest(`{partition: 80%}`, "scaleStrategy: {partitionedScaling: true}"))
+	e.Make(e.manifest(`{partition: 80%}`, "scaleStrategy: {partitionedScaling: true}"))
 	first := func(n int) func() error {
 		return func() error {
 			var got []string
 			for _, p := range e.allPods() {
 				got = append(got, nodeOf(&p))
 			}
-			if fmt.Sprint(got) != fmt.Sprint(e.nodes[:n]) {
-				return fmt.Errorf("%v have a Pod, want %v", got, e.nodes[:n])
+			if fmt.Sprint(got) != fmt.Sprint(e.Nodes[:n]) {
+				return fmt.Errorf("%v have a Pod, want %v", got, e.Nodes[:n])
 			}
 			return nil
 		}
 	}
-	e.eventually("one node has its Pod", first(1))
-	e.always(2*time.Second, "no other node gets one", first(1))
+	e.Eventually("one node has its Pod", first(1))
+	e.Always(2*time.Second, "no other node gets one", first(1))
 	e.edit(strategy(`{partition: 40%}`))
-	e.eventually("three nodes have their Pod", first(3))
+	e.Eventually("three nodes have their Pod", first(3))
 	e.edit(func(set *v1beta1.DaemonSet) { set.Spec.ScaleStrategy = nil })
 	e.settled(5, 5)
 }
@@ -100,7 +100,7 @@ func TestCreationByPartition(t *testing.T) {
 func TestPreDeleteHook(t *testing.T) {
 	e := newEnv(t, 3)
 	text := e.manifest("{maxUnavailable: 1}", `lifecycle: {preDelete: {labelsHandler: {example.com/hook: "yes"}}}`)
-	e.create(text)
+	e.Make(text)
 	e.settled(3, 3)
 	hook := func(p *corev1.Pod, set bool) {
 		e.Helper()
@@ -109,14 +109,14 @@ func TestPreDeleteHook(t *testing.T) {
 		if set {
 			p.Labels["example.com/hook"] = "yes"
 		}
-		e.must(e.Client.Patch(e.ctx, p, mergeFrom(before)))
+		e.Must(e.Client.Patch(e.Ctx, p, mergeFrom(before)))
 	}
 	for _, p := range e.pods() {
 		hook(&p, true)
 	}
 	held := uids(e.pods())
 	e.edit(image("nginx:1.28"))
-	last := e.nodes[2]
+	last := e.Nodes[2]
 	waits := func() error {
 		n := 0
 		for _, p := range e.pods() {
@@ -129,23 +129,23 @@ func TestPreDeleteHook(t *testing.T) {
 		}
 		return nil
 	}
-	e.eventually("the last node's Pod waits for its hook", waits)
-	e.always(2*time.Second, "no other does", waits)
+	e.Eventually("the last node's Pod waits for its hook", waits)
+	e.Always(2*time.Second, "no other does", waits)
 	e.same("Pods", held, uids(e.pods()))
 	hook(e.podOn(last), false)
-	e.eventually("it is replaced, and the next one waits", func() error {
+	e.Eventually("it is replaced, and the next one waits", func() error {
 		if got := e.updatedNodes("nginx:1.28"); len(got) != 1 || got[0] != last {
 			return fmt.Errorf("%v are updated", got)
 		}
-		if e.podOn(e.nodes[1]).Labels["lifecycle.apps.kruise.io/state"] != "PreparingDelete" {
+		if e.podOn(e.Nodes[1]).Labels["lifecycle.apps.kruise.io/state"] != "PreparingDelete" {
 			return fmt.Errorf("the next one does not wait")
 		}
 		return nil
 	})
 	// Going back to the template that the waiting Pod has makes it wanted again.
 	e.edit(image("nginx:1.27"))
-	e.eventually("the waiting Pod is back in service", func() error {
-		if state := e.podOn(e.nodes[1]).Labels["lifecycle.apps.kruise.io/state"]; state == "PreparingDelete" {
+	e.Eventually("the waiting Pod is back in service", func() error {
+		if state := e.podOn(e.Nodes[1]).Labels["lifecycle.apps.kruise.io/state"]; state == "PreparingDelete" {
 			return fmt.Errorf("it waits")
 		}
 		return nil
@@ -174,8 +174,8 @@ func TestMistakesAreRefused(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(tc.manifest), &o.Object); err != nil {
 				t.Fatal(err)
 			}
-			o.SetNamespace(e.namespace)
-			err := e.Client.Create(e.ctx, o, client.DryRunAll)
+			o.SetNamespace(e.Namespace)
+			err := e.Client.Create(e.Ctx, o, client.DryRunAll)
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("answered %v, want a refusal that says %s", err, tc.want)
 			}

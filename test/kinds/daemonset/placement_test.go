@@ -31,10 +31,10 @@ func TestTolerationsOfDaemonPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, 1)
-			e.create(strings.Replace(e.manifest("{}"), "nodeSelector:", tc.spec+"\n      nodeSelector:", 1))
+			e.Make(strings.Replace(e.manifest("{}"), "nodeSelector:", tc.spec+"\n      nodeSelector:", 1))
 			e.settled(1, 1)
 			var got []string
-			for _, toleration := range e.podOn(e.nodes[0]).Spec.Tolerations {
+			for _, toleration := range e.podOn(e.Nodes[0]).Spec.Tolerations {
 				if toleration.Operator != corev1.TolerationOpExists {
 					t.Errorf("%s is tolerated by operator %s", toleration.Key, toleration.Operator)
 				}
@@ -50,26 +50,26 @@ func TestTolerationsOfDaemonPods(t *testing.T) {
 // TestTheHookIsHeededWhereANodeDropsOut: a Pod that is to go because its node does not fit any more waits for its hook as one that is updated.
 func TestTheHookIsHeededWhereANodeDropsOut(t *testing.T) {
 	e := newEnv(t, 2)
-	e.create(e.manifest("{}", `lifecycle: {preDelete: {labelsHandler: {example.com/hook: "yes"}}}`))
+	e.Make(e.manifest("{}", `lifecycle: {preDelete: {labelsHandler: {example.com/hook: "yes"}}}`))
 	e.settled(2, 2)
-	p := e.podOn(e.nodes[0])
+	p := e.podOn(e.Nodes[0])
 	before := p.DeepCopy()
 	p.Labels["example.com/hook"] = "yes"
-	e.must(e.Client.Patch(e.ctx, p, mergeFrom(before)))
-	e.editNode(e.nodes[0], func(n *corev1.Node) { delete(n.Labels, scene.Pool) })
+	e.Must(e.Client.Patch(e.Ctx, p, mergeFrom(before)))
+	e.EditNode(e.Nodes[0], func(n *corev1.Node) { delete(n.Labels, scene.Pool) })
 	waits := func() error {
-		now := e.podOn(e.nodes[0])
+		now := e.podOn(e.Nodes[0])
 		if state := now.Labels["lifecycle.apps.kruise.io/state"]; state != "PreparingDelete" || now.UID != p.UID {
 			return fmt.Errorf("%s is in state %q", now.Name, state)
 		}
 		return nil
 	}
-	e.eventually("it waits for its hook", waits)
-	e.always(2*time.Second, "it goes on waiting", waits)
-	p = e.podOn(e.nodes[0])
+	e.Eventually("it waits for its hook", waits)
+	e.Always(2*time.Second, "it goes on waiting", waits)
+	p = e.podOn(e.Nodes[0])
 	before = p.DeepCopy()
 	delete(p.Labels, "example.com/hook")
-	e.must(e.Client.Patch(e.ctx, p, mergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, p, mergeFrom(before)))
 	e.settled(1, 1)
 }
 
@@ -78,17 +78,17 @@ func TestProgressiveCreationInTheOlderVersion(t *testing.T) {
 	const key = "daemonset.kruise.io/progressive-create-pod"
 	e := newEnv(t, 5)
 	older := strings.Replace(e.manifest(`{partition: 80%}`), "v1beta1", "v1alpha1", 1)
-	o := e.create(strings.Replace(older, "metadata: {name: agent}", `metadata: {name: agent, annotations: {`+key+`: "true"}}`, 1))
+	o := e.Make(strings.Replace(older, "metadata: {name: agent}", `metadata: {name: agent, annotations: {`+key+`: "true"}}`, 1))
 	if scale := e.set().Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling {
 		t.Errorf("the annotation is stored as %+v", scale)
 	}
-	e.eventually("the first node has its Pod", func() error {
+	e.Eventually("the first node has its Pod", func() error {
 		if n := len(e.pods()); n != 1 {
 			return fmt.Errorf("%d have", n)
 		}
 		return nil
 	})
-	e.always(2*time.Second, "no other gets one", func() error {
+	e.Always(2*time.Second, "no other gets one", func() error {
 		if n := len(e.pods()); n != 1 {
 			return fmt.Errorf("%d have", n)
 		}
@@ -96,12 +96,12 @@ func TestProgressiveCreationInTheOlderVersion(t *testing.T) {
 	})
 	e.edit(func(set *v1beta1.DaemonSet) { set.Spec.ScaleStrategy.PartitionedScaling = false })
 	e.settled(5, 5)
-	e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(o), o))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(o), o))
 	if value, has := o.GetAnnotations()[key]; has {
 		t.Errorf("the older version still has the annotation %q", value)
 	}
 	o.SetLabels(map[string]string{"written": "older"})
-	e.must(e.Client.Update(e.ctx, o))
+	e.Must(e.Client.Update(e.Ctx, o))
 	set := e.set()
 	if set.Labels["written"] != "older" || set.Spec.ScaleStrategy != nil && set.Spec.ScaleStrategy.PartitionedScaling {
 		t.Errorf("after a write in the older version, labels are %v and the strategy %+v", set.Labels, set.Spec.ScaleStrategy)
@@ -111,14 +111,14 @@ func TestProgressiveCreationInTheOlderVersion(t *testing.T) {
 // TestSurgingIsReadableInBothVersions: what the older version calls Surging is a surge of one.
 func TestSurgingIsReadableInBothVersions(t *testing.T) {
 	e := newEnv(t, 0)
-	o := e.create(strings.Replace(e.manifest(`{rollingUpdateType: Surging}`), "v1beta1", "v1alpha1", 1))
+	o := e.Make(strings.Replace(e.manifest(`{rollingUpdateType: Surging}`), "v1beta1", "v1alpha1", 1))
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		read := &unstructured.Unstructured{}
 		read.SetAPIVersion("apps.kruise.io/" + version)
 		read.SetKind("DaemonSet")
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(o), read))
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(o), read))
 		rolling, _, err := unstructured.NestedMap(read.Object, "spec", "updateStrategy", "rollingUpdate")
-		e.must(err)
+		e.Must(err)
 		got := fmt.Sprint(rolling["rollingUpdateType"], rolling["maxSurge"], rolling["maxUnavailable"])
 		if got != fmt.Sprint("Standard", 1, 0) {
 			t.Errorf("%s says %v", version, rolling)
@@ -131,12 +131,12 @@ func TestSurgingIsReadableInBothVersions(t *testing.T) {
 func TestTakeoverWhileTheOtherOneIsBeingDeleted(t *testing.T) {
 	e := newEnv(t, 4)
 	native := &appsv1.DaemonSet{}
-	e.must(yaml.Unmarshal([]byte(e.manifest(`{maxUnavailable: 1}`)), native))
-	native.APIVersion, native.Namespace = "apps/v1", e.namespace
+	e.Must(yaml.Unmarshal([]byte(e.manifest(`{maxUnavailable: 1}`)), native))
+	native.APIVersion, native.Namespace = "apps/v1", e.Namespace
 	native.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{}
-	e.must(e.Client.Create(e.ctx, native))
-	e.eventually("the native one runs", func() error {
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(native), native))
+	e.Must(e.Client.Create(e.Ctx, native))
+	e.Eventually("the native one runs", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(native), native))
 		if native.Status.NumberAvailable != 4 {
 			return fmt.Errorf("%d are available", native.Status.NumberAvailable)
 		}
@@ -144,8 +144,8 @@ func TestTakeoverWhileTheOtherOneIsBeingDeleted(t *testing.T) {
 	})
 	before := uids(e.allPods())
 	r := e.watch()
-	e.must(e.Client.Delete(e.ctx, native, client.PropagationPolicy("Orphan")))
-	e.create(e.manifest(`{maxUnavailable: 1}`))
+	e.Must(e.Client.Delete(e.Ctx, native, client.PropagationPolicy("Orphan")))
+	e.Make(e.manifest(`{maxUnavailable: 1}`))
 	e.settled(4, 4)
 	e.same("Pods after the takeover", before, uids(e.allPods()))
 	r.most(e, 0, 0)
@@ -159,18 +159,18 @@ func TestTakeoverWhileTheOtherOneIsBeingDeleted(t *testing.T) {
 // TestAnUpdateInPlaceShowsOnThePod: address and node stay, and the Pod is out of service before its image changes.
 func TestAnUpdateInPlaceShowsOnThePod(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest(`{rollingUpdateType: InPlaceIfPossible}`))
+	e.Make(e.manifest(`{rollingUpdateType: InPlaceIfPossible}`))
 	e.settled(1, 1)
-	before := e.podOn(e.nodes[0])
+	before := e.podOn(e.Nodes[0])
 	course := e.course()
 	e.edit(image("nginx:1.28"))
 	e.settled(1, 1)
-	after := e.podOn(e.nodes[0])
+	after := e.podOn(e.Nodes[0])
 	if after.UID != before.UID || after.Status.PodIP != before.Status.PodIP || after.Spec.NodeName != before.Spec.NodeName {
 		t.Errorf("UID, address and node were %s, %s, %s and are %s, %s, %s", before.UID, before.Status.PodIP, before.Spec.NodeName, after.UID, after.Status.PodIP, after.Spec.NodeName)
 	}
 	e.same("gate and image", []string{"True nginx:1.27", "False nginx:1.27", "False nginx:1.28", "True nginx:1.28"}, course())
-	e.eventually("an event tells of it", func() error {
+	e.Eventually("an event tells of it", func() error {
 		if n := e.told("SuccessfulUpdatePodInPlace"); n != 1 {
 			return fmt.Errorf("%d do", n)
 		}

@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -29,65 +27,32 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 // env is a namespace and some nodes, for one test.
 type env struct {
 	*scene.Env
-	ctx       context.Context
-	namespace string
-	// nodes are sorted by name.
-	nodes []string
 }
 
 func newEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	t.Parallel()
 	at := shared.Enter(t)
-	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at}
 	e.Describe = e.describe
 	for range nodes {
-		e.addNode()
+		e.AddNode()
 	}
 	return e
 }
 
-// addNode takes one more node into the test's pool, which is for its DaemonSets as if it had just come.
-func (e *env) addNode() string {
-	e.Helper()
-	name := e.TakeNode()
-	e.nodes = append(e.nodes, name)
-	slices.Sort(e.nodes)
-	return name
-}
-
-func (e *env) editNode(name string, change func(*corev1.Node)) {
-	e.Helper()
-	e.EditNode(name, change)
-}
-
 func (e *env) taint(name string, effect corev1.TaintEffect) {
 	e.Helper()
-	e.editNode(name, func(node *corev1.Node) {
+	e.EditNode(name, func(node *corev1.Node) {
 		node.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: effect}}
 	})
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) always(duration time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Always(duration, what, check)
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
 func (e *env) describe() string {
 	var out strings.Builder
 	var sets v1beta1.DaemonSetList
-	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(context.Background(), &sets, client.InNamespace(e.Namespace)); err != nil {
 		return err.Error()
 	}
 	for i := range sets.Items {
@@ -115,12 +80,7 @@ spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: app, image: "nginx:1.27"}]
   updateStrategy: {rollingUpdate: %s}
-  %s`, scene.Pool, e.namespace, strategy, strings.Join(more, "\n  "))
-}
-
-func (e *env) create(text string) *unstructured.Unstructured {
-	e.Helper()
-	return e.Make(text)
+  %s`, scene.Pool, e.Namespace, strategy, strings.Join(more, "\n  "))
 }
 
 func (e *env) set() *v1beta1.DaemonSet {
@@ -133,12 +93,12 @@ func (e *env) set() *v1beta1.DaemonSet {
 // edit changes the DaemonSet as a user would, in v1beta1.
 func (e *env) edit(changes ...func(*v1beta1.DaemonSet)) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		set := e.set()
 		for _, change := range changes {
 			change(set)
 		}
-		return e.Client.Update(e.ctx, set)
+		return e.Client.Update(e.Ctx, set)
 	}))
 }
 
@@ -185,7 +145,7 @@ func nodeOf(p *corev1.Pod) string { return scene.PinnedTo(p) }
 func (e *env) settled(desired, updated int) *v1beta1.DaemonSet {
 	e.Helper()
 	var set *v1beta1.DaemonSet
-	e.eventually(fmt.Sprintf("%d nodes have an available Pod, %d of them updated", desired, updated), func() error {
+	e.Eventually(fmt.Sprintf("%d nodes have an available Pod, %d of them updated", desired, updated), func() error {
 		set = e.set()
 		s := set.Status
 		got := []int{int(s.DesiredNumberScheduled), int(s.CurrentNumberScheduled), int(s.NumberReady), int(s.NumberAvailable), int(s.UpdatedNumberScheduled)}
@@ -222,7 +182,7 @@ func uids(pods []corev1.Pod) []string {
 }
 
 // last returns the last n of the test's nodes.
-func (e *env) last(n int) []string { return e.nodes[len(e.nodes)-n:] }
+func (e *env) last(n int) []string { return e.Nodes[len(e.Nodes)-n:] }
 
 func (e *env) same(what string, want, got []string) {
 	e.Helper()

@@ -18,7 +18,7 @@ type handover struct{ ready, left time.Time }
 func (e *env) handovers(old string) func() map[string]*handover {
 	e.Helper()
 	seen := map[string]*handover{}
-	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p, ok := event.Object.(*corev1.Pod)
 		if !ok {
 			return
@@ -35,9 +35,9 @@ func (e *env) handovers(old string) func() map[string]*handover {
 			at.ready = time.Now()
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	return func() map[string]*handover {
-		e.must(stop())
+		e.Must(stop())
 		return seen
 	}
 }
@@ -47,7 +47,7 @@ func (e *env) handovers(old string) func() map[string]*handover {
 func TestASurgeHandsOverOnceTheNewPodIsAvailable(t *testing.T) {
 	e := newEnv(t, 4)
 	const minReady = 3 * time.Second
-	e.create(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 3"))
+	e.Make(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 3"))
 	e.settled(4, 4)
 	r := e.watch()
 	handovers := e.handovers("nginx:1.27")
@@ -71,11 +71,11 @@ func TestASurgeHandsOverOnceTheNewPodIsAvailable(t *testing.T) {
 // TestAPauseLetsASurgeFinishItsPairs pauses while a node has two Pods, and takes another one away meanwhile.
 func TestAPauseLetsASurgeFinishItsPairs(t *testing.T) {
 	e := newEnv(t, 4)
-	e.create(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 4"))
+	e.Make(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 4"))
 	e.settled(4, 4)
 	e.edit(image("nginx:1.28"))
-	last := e.nodes[3]
-	e.eventually("the last node has two Pods", func() error {
+	last := e.Nodes[3]
+	e.Eventually("the last node has two Pods", func() error {
 		if pods := e.pods(); len(pods) != 5 || len(e.updatedNodes("nginx:1.28")) != 1 {
 			return fmt.Errorf("%d Pods are there", len(pods))
 		}
@@ -84,13 +84,13 @@ func TestAPauseLetsASurgeFinishItsPairs(t *testing.T) {
 	e.edit(strategy(`{paused: true}`))
 	e.settled(4, 1)
 	e.same("updated nodes", []string{last}, e.updatedNodes("nginx:1.28"))
-	e.always(time.Second, "no other node is updated", func() error {
+	e.Always(time.Second, "no other node is updated", func() error {
 		if got := e.updatedNodes("nginx:1.28"); len(got) != 1 {
 			return fmt.Errorf("%v are", got)
 		}
 		return nil
 	})
-	e.must(e.Client.Delete(e.ctx, e.podOn(e.nodes[0])))
+	e.Must(e.Client.Delete(e.Ctx, e.podOn(e.Nodes[0])))
 	e.settled(4, 2)
 	e.edit(strategy(`{paused: false}`))
 	e.settled(4, 4)

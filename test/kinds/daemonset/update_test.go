@@ -25,13 +25,13 @@ func mergeFrom(before client.Object) client.Patch { return client.MergeFrom(befo
 
 func TestStandardUpdate(t *testing.T) {
 	e := newEnv(t, 7)
-	e.create(e.manifest("{maxUnavailable: 20%}"))
+	e.Make(e.manifest("{maxUnavailable: 20%}"))
 	e.settled(7, 7)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
 	set := e.settled(7, 7)
 	r.most(e, 2, 0)
-	e.same("updated nodes", e.nodes, e.updatedNodes("nginx:1.28"))
+	e.same("updated nodes", e.Nodes, e.updatedNodes("nginx:1.28"))
 	for _, p := range e.pods() {
 		if p.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision {
 			t.Errorf("%s is labelled %s, want %s", p.Name, p.Labels[appsv1.ControllerRevisionHashLabelKey], set.Status.UpdateRevision)
@@ -47,13 +47,13 @@ func TestStandardUpdate(t *testing.T) {
 
 func TestPartition(t *testing.T) {
 	e := newEnv(t, 8)
-	e.create(e.manifest(`{maxUnavailable: 4, partition: 6}`))
+	e.Make(e.manifest(`{maxUnavailable: 4, partition: 6}`))
 	e.settled(8, 8)
 	e.edit(image("nginx:1.28"))
 	e.settled(8, 2)
 	e.same("updated nodes", e.last(2), e.updatedNodes("nginx:1.28"))
 	// A Pod that is lost comes back at the update revision.
-	e.must(e.Client.Delete(e.ctx, e.podOn(e.last(2)[0])))
+	e.Must(e.Client.Delete(e.Ctx, e.podOn(e.last(2)[0])))
 	e.settled(8, 2)
 	e.edit(strategy(`{partition: 25%}`))
 	e.settled(8, 6)
@@ -65,19 +65,19 @@ func TestPartition(t *testing.T) {
 func TestCanaryByNodeLabel(t *testing.T) {
 	e := newEnv(t, 5)
 	canary := func(node string) {
-		e.editNode(node, func(n *corev1.Node) { n.Labels["canary"] = e.namespace })
+		e.EditNode(node, func(n *corev1.Node) { n.Labels["canary"] = e.Namespace })
 	}
-	for _, node := range []string{e.nodes[0], e.nodes[2], e.nodes[3]} {
+	for _, node := range []string{e.Nodes[0], e.Nodes[2], e.Nodes[3]} {
 		canary(node)
 	}
-	e.create(e.manifest(fmt.Sprintf(`{maxUnavailable: 5, partition: 3, selector: {matchLabels: {canary: %s}}}`, e.namespace)))
+	e.Make(e.manifest(fmt.Sprintf(`{maxUnavailable: 5, partition: 3, selector: {matchLabels: {canary: %s}}}`, e.Namespace)))
 	e.settled(5, 5)
 	e.edit(image("nginx:1.28"))
 	e.settled(5, 2)
-	e.same("updated nodes", []string{e.nodes[2], e.nodes[3]}, e.updatedNodes("nginx:1.28"))
+	e.same("updated nodes", []string{e.Nodes[2], e.Nodes[3]}, e.updatedNodes("nginx:1.28"))
 	e.edit(strategy(`{partition: 0}`))
 	e.settled(5, 3)
-	canary(e.nodes[4])
+	canary(e.Nodes[4])
 	e.settled(5, 4)
 	e.edit(func(set *v1beta1.DaemonSet) { set.Spec.UpdateStrategy.RollingUpdate.Selector = nil })
 	e.settled(5, 5)
@@ -85,18 +85,18 @@ func TestCanaryByNodeLabel(t *testing.T) {
 
 func TestSurge(t *testing.T) {
 	e := newEnv(t, 5)
-	e.create(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 2"))
+	e.Make(e.manifest(`{maxUnavailable: 0, maxSurge: 1}`, "minReadySeconds: 2"))
 	e.settled(5, 5)
 	r := e.watch()
 	e.edit(image("nginx:1.28"))
-	e.eventually("the rollout has begun", func() error {
+	e.Eventually("the rollout has begun", func() error {
 		if n := len(e.updatedNodes("nginx:1.28")); n == 0 {
 			return fmt.Errorf("%d nodes are updated", n)
 		}
 		return nil
 	})
 	// A node that gets no new Pod any more does not hold the others up. Its own taint only keeps new Pods away.
-	e.taint(e.nodes[0], corev1.TaintEffectNoSchedule)
+	e.taint(e.Nodes[0], corev1.TaintEffectNoSchedule)
 	e.settled(4, 4)
 	r.most(e, 1, 1)
 	for _, p := range e.allPods() {
@@ -108,7 +108,7 @@ func TestSurge(t *testing.T) {
 
 func TestInPlace(t *testing.T) {
 	e := newEnv(t, 4)
-	e.create(e.manifest(`{rollingUpdateType: Standard, maxUnavailable: 2}`))
+	e.Make(e.manifest(`{rollingUpdateType: Standard, maxUnavailable: 2}`))
 	e.settled(4, 4)
 	e.edit(strategy(`{rollingUpdateType: InPlaceIfPossible}`))
 	// Pods without the readiness gate are recreated once.
@@ -119,10 +119,10 @@ func TestInPlace(t *testing.T) {
 	e.edit(image("nginx:1.29"))
 	e.settled(4, 4)
 	e.same("Pods after an update in place", before, uids(e.pods()))
-	e.same("updated nodes", e.nodes, e.updatedNodes("nginx:1.29"))
+	e.same("updated nodes", e.Nodes, e.updatedNodes("nginx:1.29"))
 	r.most(e, 2, 0)
 	e.edit(strategy(`{inPlaceUpdateStrategy: {gracePeriodSeconds: 2}}`), image("nginx:1.30"))
-	e.eventually("a Pod is out of service before it changes", func() error {
+	e.Eventually("a Pod is out of service before it changes", func() error {
 		for _, p := range e.pods() {
 			if p.Spec.Containers[0].Image == "nginx:1.29" && !scene.IsReady(&p) {
 				return nil
@@ -145,20 +145,20 @@ func TestInPlace(t *testing.T) {
 
 func TestPausedAndOnDelete(t *testing.T) {
 	e := newEnv(t, 4)
-	e.create(e.manifest(`{maxUnavailable: 1, paused: true}`))
+	e.Make(e.manifest(`{maxUnavailable: 1, paused: true}`))
 	e.settled(4, 4)
 	e.edit(image("nginx:1.28"))
 	e.settled(4, 0)
-	e.always(time.Second, "no node is updated", func() error {
+	e.Always(time.Second, "no node is updated", func() error {
 		if n := len(e.updatedNodes("nginx:1.28")); n > 0 {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
 	})
-	e.must(e.Client.Delete(e.ctx, e.podOn(e.nodes[1])))
+	e.Must(e.Client.Delete(e.Ctx, e.podOn(e.Nodes[1])))
 	e.settled(4, 1)
 	e.edit(func(set *v1beta1.DaemonSet) { set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType })
-	e.must(e.Client.Delete(e.ctx, e.podOn(e.nodes[2])))
+	e.Must(e.Client.Delete(e.Ctx, e.podOn(e.Nodes[2])))
 	e.settled(4, 2)
 	e.edit(strategy(`{paused: false}`), func(set *v1beta1.DaemonSet) {
 		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
@@ -169,7 +169,7 @@ func TestPausedAndOnDelete(t *testing.T) {
 // TestUpdatesInQuickSuccession: Pods that are young are no free prey.
 func TestUpdatesInQuickSuccession(t *testing.T) {
 	e := newEnv(t, 5)
-	e.create(e.manifest(`{maxUnavailable: 1}`, "minReadySeconds: 3"))
+	e.Make(e.manifest(`{maxUnavailable: 1}`, "minReadySeconds: 3"))
 	e.settled(5, 5)
 	r := e.watch()
 	for i := range 3 {
@@ -182,25 +182,25 @@ func TestUpdatesInQuickSuccession(t *testing.T) {
 
 func TestRollbackAndHistory(t *testing.T) {
 	e := newEnv(t, 2)
-	e.create(e.manifest(`{maxUnavailable: 1, partition: 1}`, "revisionHistoryLimit: 2"))
+	e.Make(e.manifest(`{maxUnavailable: 1, partition: 1}`, "revisionHistoryLimit: 2"))
 	first := e.settled(2, 2).Status.UpdateRevision
-	kept := string(e.podOn(e.nodes[0]).UID)
+	kept := string(e.podOn(e.Nodes[0]).UID)
 	e.edit(image("nginx:1.28"))
 	e.settled(2, 1)
 	e.edit(image("nginx:1.27"), strategy(`{partition: 0}`))
 	if got := e.settled(2, 2).Status.UpdateRevision; got != first {
 		t.Errorf("the first template is at %s again, want %s", got, first)
 	}
-	if got := string(e.podOn(e.nodes[0]).UID); got != kept {
+	if got := string(e.podOn(e.Nodes[0]).UID); got != kept {
 		t.Error("the Pod of a node that was at the first template all along was replaced")
 	}
 	for i := range 4 {
 		e.edit(image(fmt.Sprintf("nginx:1.4%d", i)))
 		e.settled(2, 2)
 	}
-	e.eventually("old revisions are deleted", func() error {
+	e.Eventually("old revisions are deleted", func() error {
 		var list appsv1.ControllerRevisionList
-		e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		if len(list.Items) > 3 {
 			return fmt.Errorf("%d are there", len(list.Items))
 		}
@@ -211,27 +211,27 @@ func TestRollbackAndHistory(t *testing.T) {
 // TestRevisionNameThatIsTaken has somebody else put a revision of other data where the next one of ours belongs.
 func TestRevisionNameThatIsTaken(t *testing.T) {
 	e := newEnv(t, 1)
-	e.create(e.manifest(`{}`))
+	e.Make(e.manifest(`{}`))
 	e.settled(1, 1)
 	e.edit(image("nginx:1.28"))
 	taken := "agent-" + e.settled(1, 1).Status.UpdateRevision
 	e.edit(image("nginx:1.27"))
 	e.settled(1, 1)
 	rev := &appsv1.ControllerRevision{}
-	key := client.ObjectKey{Namespace: e.namespace, Name: taken}
-	e.must(e.Client.Get(e.ctx, key, rev))
-	e.must(e.Client.Delete(e.ctx, rev))
+	key := client.ObjectKey{Namespace: e.Namespace, Name: taken}
+	e.Must(e.Client.Get(e.Ctx, key, rev))
+	e.Must(e.Client.Delete(e.Ctx, rev))
 	other := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: taken},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: taken},
 		Data:       runtime.RawExtension{Raw: []byte(`{"other":"data"}`)},
 	}
-	e.must(e.Client.Create(e.ctx, other))
+	e.Must(e.Client.Create(e.Ctx, other))
 	e.edit(image("nginx:1.28"))
 	set := e.settled(1, 1)
 	if count := set.Status.CollisionCount; count == nil || *count != 1 {
 		t.Errorf("collisionCount is %v, want 1", count)
 	}
-	e.same("updated nodes", e.nodes, e.updatedNodes("nginx:1.28"))
+	e.same("updated nodes", e.Nodes, e.updatedNodes("nginx:1.28"))
 }
 
 // TestTheOlderVersion drives a rollout as other software does: by patches of partition through v1alpha1, whose status names the revision as the
@@ -239,7 +239,7 @@ func TestRevisionNameThatIsTaken(t *testing.T) {
 func TestTheOlderVersion(t *testing.T) {
 	e := newEnv(t, 4)
 	text := e.manifest(`{rollingUpdateType: Surging}`)
-	o := e.create(strings.Replace(text, "v1beta1", "v1alpha1", 1))
+	o := e.Make(strings.Replace(text, "v1beta1", "v1alpha1", 1))
 	e.settled(4, 4)
 	stored := e.set().Spec.UpdateStrategy.RollingUpdate
 	if stored.Type != v1beta1.StandardRollingUpdateType || stored.MaxSurge == nil || stored.MaxSurge.IntValue() != 1 {
@@ -248,7 +248,7 @@ func TestTheOlderVersion(t *testing.T) {
 	patch := func(partition string) {
 		e.Helper()
 		body := fmt.Sprintf(`{"spec":{"updateStrategy":{"rollingUpdate":{"paused":false,"partition":%s}}}}`, partition)
-		e.must(e.Client.Patch(e.ctx, o, client.RawPatch(types.MergePatchType, []byte(body))))
+		e.Must(e.Client.Patch(e.Ctx, o, client.RawPatch(types.MergePatchType, []byte(body))))
 	}
 	patch("4")
 	e.edit(image("nginx:1.28"))
@@ -257,7 +257,7 @@ func TestTheOlderVersion(t *testing.T) {
 	e.settled(4, 1)
 	patch("null")
 	e.settled(4, 4)
-	e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(o), o))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(o), o))
 	hash, _, _ := unstructured.NestedString(o.Object, "status", "daemonSetHash")
 	if label := e.pods()[0].Labels[appsv1.ControllerRevisionHashLabelKey]; hash != label || hash == "" {
 		t.Errorf("daemonSetHash is %q, and Pods are labelled %q", hash, label)
@@ -268,29 +268,29 @@ func TestTheOlderVersion(t *testing.T) {
 func TestTakeoverOfANativeDaemonSet(t *testing.T) {
 	e := newEnv(t, 4)
 	native := &appsv1.DaemonSet{}
-	e.must(yaml.Unmarshal([]byte(e.manifest(`{maxUnavailable: 1}`)), native))
-	native.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: e.namespace}
+	e.Must(yaml.Unmarshal([]byte(e.manifest(`{maxUnavailable: 1}`)), native))
+	native.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: e.Namespace}
 	native.TypeMeta = metav1.TypeMeta{}
 	native.Status = appsv1.DaemonSetStatus{}
 	native.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{}
-	e.must(e.Client.Create(e.ctx, native))
-	e.eventually("the native one runs", func() error {
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(native), native))
+	e.Must(e.Client.Create(e.Ctx, native))
+	e.Eventually("the native one runs", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(native), native))
 		if native.Status.NumberAvailable != 4 {
 			return fmt.Errorf("%d are available", native.Status.NumberAvailable)
 		}
 		return nil
 	})
 	before := uids(e.allPods())
-	e.must(e.Client.Delete(e.ctx, native, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	e.eventually("the native one is gone", func() error {
-		err := e.Client.Get(e.ctx, client.ObjectKeyFromObject(native), native)
+	e.Must(e.Client.Delete(e.Ctx, native, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	e.Eventually("the native one is gone", func() error {
+		err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(native), native)
 		if err == nil {
 			return errors.New("it is still there")
 		}
 		return client.IgnoreNotFound(err)
 	})
-	e.create(e.manifest(`{maxUnavailable: 1}`))
+	e.Make(e.manifest(`{maxUnavailable: 1}`))
 	e.settled(4, 4)
 	e.same("Pods after the takeover", before, uids(e.allPods()))
 	// And they are updated as ours from now on.

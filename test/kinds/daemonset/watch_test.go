@@ -29,12 +29,12 @@ func (e *env) watch() *record {
 		r.pods[p.UID] = &p
 		r.had[nodeOf(&p)] = p.Spec.Containers[0].Image
 	}
-	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		if p, ok := event.Object.(*corev1.Pod); ok {
-			r.take(event.Type, p, e.nodes)
+			r.take(event.Type, p, e.Nodes)
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	e.Cleanup(func() {
 		if err := stop(); err != nil {
 			e.Error(err)
@@ -88,7 +88,7 @@ func (r *record) most(e *env, down, pairs int) {
 func (e *env) course() func() []string {
 	e.Helper()
 	var out []string
-	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p, ok := event.Object.(*corev1.Pod)
 		if !ok {
 			return
@@ -99,9 +99,9 @@ func (e *env) course() func() []string {
 			}
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	return func() []string {
-		e.must(stop())
+		e.Must(stop())
 		return out
 	}
 }

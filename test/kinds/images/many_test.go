@@ -30,26 +30,26 @@ type watched struct {
 func (e *env) watchNodes() (w *watched, stop func()) {
 	e.Helper()
 	w = newWatched()
-	end, err := e.Follow(e.ctx, &v1beta1.NodeImageList{}, "", func(event watch.Event) {
-		if image, ok := event.Object.(*v1beta1.NodeImage); ok && image.Labels[pool] == e.namespace {
+	end, err := e.Follow(e.Ctx, &v1beta1.NodeImageList{}, "", func(event watch.Event) {
+		if image, ok := event.Object.(*v1beta1.NodeImage); ok && image.Labels[pool] == e.Namespace {
 			w.see(image)
 		}
 	})
-	e.must(err)
-	return w, func() { e.must(end()) }
+	e.Must(err)
+	return w, func() { e.Must(end()) }
 }
 
 // pollNodes looks at the NodeImages of the test again and again until stop is called: a watch may end with what its manager served.
 func (e *env) pollNodes() (w *watched, stop func()) {
 	e.Helper()
 	w = newWatched()
-	ctx, cancel := context.WithCancel(e.ctx)
+	ctx, cancel := context.WithCancel(e.Ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for ctx.Err() == nil {
 			var all v1beta1.NodeImageList
 			// One that fails is followed by the next.
-			if err := e.Client.List(ctx, &all, client.MatchingLabels{pool: e.namespace}); err == nil {
+			if err := e.Client.List(ctx, &all, client.MatchingLabels{pool: e.Namespace}); err == nil {
 				for i := range all.Items {
 					w.see(&all.Items[i])
 				}
@@ -100,7 +100,7 @@ func (w *watched) see(n *v1beta1.NodeImage) {
 func (e *env) asked(since time.Time) audit.Requests {
 	e.Helper()
 	requests, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", From: since})
-	e.must(err)
+	e.Must(err)
 	return requests
 }
 
@@ -147,24 +147,24 @@ func TestTwoJobsAtTheSameMoment(t *testing.T) {
 	e := newEnvAlone(t, 0)
 	e.borrow(min(*fleet, 50))
 	begin := time.Now()
-	more := fmt.Sprintf("parallelism: %d", len(e.nodes))
+	more := fmt.Sprintf("parallelism: %d", len(e.Nodes))
 	e.pull("one", "nginx:same-moment", more)
 	e.pull("two", "redis:same-moment", more)
 	for _, name := range []string{"one", "two"} {
-		if status := e.completed(name).Status; status.Succeeded != int32(len(e.nodes)) {
+		if status := e.completed(name).Status; status.Succeeded != int32(len(e.Nodes)) {
 			t.Errorf("job %s: %+v", name, status)
 		}
 	}
-	for _, node := range e.nodes {
+	for _, node := range e.Nodes {
 		if len(e.tags(node, "nginx")) != 1 || len(e.tags(node, "redis")) != 1 {
 			t.Errorf("node %s is asked for %+v", node, e.nodeImage(node).Spec)
 		}
 	}
 	requests := e.asked(begin)
-	if patches := requests.Counts["patch nodeimages 200"]; patches > 2*len(e.nodes) {
-		t.Errorf("the manager wrote NodeImages %d times, want %d at most: %v", patches, 2*len(e.nodes), requests.Counts)
+	if patches := requests.Counts["patch nodeimages 200"]; patches > 2*len(e.Nodes) {
+		t.Errorf("the manager wrote NodeImages %d times, want %d at most: %v", patches, 2*len(e.Nodes), requests.Counts)
 	}
-	t.Logf("%d nodes: %v", len(e.nodes), requests.Counts)
+	t.Logf("%d nodes: %v", len(e.Nodes), requests.Counts)
 }
 
 // borrow takes the nodes of the tests of many nodes over from the test before.
@@ -172,12 +172,12 @@ func (e *env) borrow(count int) {
 	e.Helper()
 	for i := range count {
 		name := fmt.Sprintf("sim-%d", i+1)
-		e.editNode(name, func(node *corev1.Node) { node.Labels[pool] = e.namespace })
-		e.nodes = append(e.nodes, name)
+		e.EditNode(name, func(node *corev1.Node) { node.Labels[pool] = e.Namespace })
+		e.Nodes = append(e.Nodes, name)
 	}
-	e.eventually("the NodeImages have the labels of their nodes and list nothing", func() error {
-		for _, name := range e.nodes {
-			if image := e.nodeImage(name); image.Labels[pool] != e.namespace || len(image.Spec.Images) > 0 {
+	e.Eventually("the NodeImages have the labels of their nodes and list nothing", func() error {
+		for _, name := range e.Nodes {
+			if image := e.nodeImage(name); image.Labels[pool] != e.Namespace || len(image.Spec.Images) > 0 {
 				return fmt.Errorf("NodeImage %s has labels %v, %+v", name, image.Labels, image.Spec)
 			}
 		}
@@ -195,12 +195,12 @@ func TestManagerIsKilledAgainAndAgain(t *testing.T) {
 	for range 4 {
 		time.Sleep(1500 * time.Millisecond)
 		shared.Manager.Kill()
-		e.must(shared.Relaunch(e.ctx))
+		e.Must(shared.Relaunch(e.Ctx))
 	}
-	if status := e.completed("job").Status; status.Succeeded != int32(len(e.nodes)) {
+	if status := e.completed("job").Status; status.Succeeded != int32(len(e.Nodes)) {
 		t.Errorf("status is %+v", status)
 	}
-	e.eventually("the list is over", func() error {
+	e.Eventually("the list is over", func() error {
 		if status := e.list("list").Status; status.CompletionTime == nil || status.Succeeded != 2 {
 			return fmt.Errorf("status is %+v", status)
 		}
@@ -228,12 +228,12 @@ func TestNodeImageThatIsFull(t *testing.T) {
 	for i := range v1beta1.MaxNodeImages {
 		tags += fmt.Sprintf(`,"repository-%d":{"tags":[{"tag":"1","pullPolicy":{"ttlSecondsAfterFinished":600}}]}`, i)
 	}
-	e.must(e.Client.Patch(e.ctx, e.nodeImage(e.nodes[0]), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"images":{`+tags[1:]+`}}}`))))
+	e.Must(e.Client.Patch(e.Ctx, e.nodeImage(e.Nodes[0]), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"images":{`+tags[1:]+`}}}`))))
 	begin := time.Now()
 	e.pull("job", "nginx:full", "parallelism: 2")
 	status := e.completed("job").Status
-	want := "job has completed; NodeImages that list 256 images already, which is the most they can: " + e.nodes[0]
-	if status.Succeeded != 1 || status.Failed != 1 || status.FailedNodes[0] != e.nodes[0] || status.Message != want {
+	want := "job has completed; NodeImages that list 256 images already, which is the most they can: " + e.Nodes[0]
+	if status.Succeeded != 1 || status.Failed != 1 || status.FailedNodes[0] != e.Nodes[0] || status.Message != want {
 		t.Errorf("status is %+v", status)
 	}
 	if requests := e.asked(begin); requests.Counts["patch nodeimages 422"] > 0 {

@@ -19,13 +19,13 @@ func metaOf(namespace, name string, labels map[string]string) metav1.ObjectMeta 
 func TestNodeImagesFollowNodes(t *testing.T) {
 	e := newEnv(t, 0)
 	for name, labels := range map[string]map[string]string{
-		e.namespace + "-real": {"kruise.io/local-node": "simulated", pool: e.namespace}, e.namespace + "-virtual": {"kruise.io/local-node": "simulated", "type": "virtual-kubelet"},
+		e.Namespace + "-real": {"kruise.io/local-node": "simulated", pool: e.Namespace}, e.Namespace + "-virtual": {"kruise.io/local-node": "simulated", "type": "virtual-kubelet"},
 	} {
-		e.must(e.Client.Create(e.ctx, &corev1.Node{ObjectMeta: metaOf("", name, labels)}))
+		e.Must(e.Client.Create(e.Ctx, &corev1.Node{ObjectMeta: metaOf("", name, labels)}))
 	}
-	name := e.namespace + "-real"
+	name := e.Namespace + "-real"
 	created := &v1beta1.NodeImage{}
-	e.eventually("there is a NodeImage", func() error {
+	e.Eventually("there is a NodeImage", func() error {
 		created = e.nodeImage(name)
 		if created.UID == "" {
 			return fmt.Errorf("there is none")
@@ -33,57 +33,57 @@ func TestNodeImagesFollowNodes(t *testing.T) {
 		return nil
 	})
 	node := &corev1.Node{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Name: name}, node))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: name}, node))
 	for _, c := range node.Status.Conditions {
 		if age := created.CreationTimestamp.Sub(c.LastTransitionTime.Time); c.Type == corev1.NodeReady && age < birth {
 			t.Errorf("the NodeImage came %s after its node was ready, want %s at least", age, birth)
 		}
 	}
-	e.editNode(name, func(node *corev1.Node) {
+	e.EditNode(name, func(node *corev1.Node) {
 		node.Labels["added"] = "yes"
 		delete(node.Labels, pool)
 	})
-	e.eventually("the NodeImage has the labels of the node", func() error {
+	e.Eventually("the NodeImage has the labels of the node", func() error {
 		image := e.nodeImage(name)
 		if _, still := image.Labels[pool]; still || image.Labels["added"] != "yes" {
 			return fmt.Errorf("its labels are %v", image.Labels)
 		}
 		return nil
 	})
-	if image := e.nodeImage(e.namespace + "-virtual"); image.UID != "" {
+	if image := e.nodeImage(e.Namespace + "-virtual"); image.UID != "" {
 		t.Error("a node without a machine has a NodeImage")
 	}
-	e.must(e.Client.Delete(e.ctx, node))
-	e.eventually("the NodeImage is gone", func() error {
+	e.Must(e.Client.Delete(e.Ctx, node))
+	e.Eventually("the NodeImage is gone", func() error {
 		if e.nodeImage(name).UID != "" {
 			return fmt.Errorf("it is there")
 		}
 		return nil
 	})
-	e.must(e.Client.Delete(e.ctx, &corev1.Node{ObjectMeta: metaOf("", e.namespace+"-virtual", nil)}))
+	e.Must(e.Client.Delete(e.Ctx, &corev1.Node{ObjectMeta: metaOf("", e.Namespace+"-virtual", nil)}))
 }
 
 func TestTagsOfUsersAreKeptForTheirTime(t *testing.T) {
 	e := newEnv(t, 1)
 	edit := func(spec string) error {
-		return e.Client.Patch(e.ctx, e.nodeImage(e.nodes[0]), client.RawPatch("application/merge-patch+json", []byte(spec)))
+		return e.Client.Patch(e.Ctx, e.nodeImage(e.Nodes[0]), client.RawPatch("application/merge-patch+json", []byte(spec)))
 	}
 	if err := edit(`{"spec":{"images":{"nginx":{"tags":[{"tag":"by-hand"}]}}}}`); err == nil {
 		t.Error("a tag without a time to live was taken")
 	}
 	begin := time.Now()
-	e.must(edit(`{"spec":{"images":{"nginx":{"tags":[{"tag":"z","pullPolicy":{"ttlSecondsAfterFinished":4}},{"tag":"by-hand","pullPolicy":{"ttlSecondsAfterFinished":4}}]}}}}`))
-	if image := e.nodeImage(e.nodes[0]).Spec.Images["nginx"]; image.Tags[0].Tag != "by-hand" || image.Tags[0].CreatedAt == nil {
+	e.Must(edit(`{"spec":{"images":{"nginx":{"tags":[{"tag":"z","pullPolicy":{"ttlSecondsAfterFinished":4}},{"tag":"by-hand","pullPolicy":{"ttlSecondsAfterFinished":4}}]}}}}`))
+	if image := e.nodeImage(e.Nodes[0]).Spec.Images["nginx"]; image.Tags[0].Tag != "by-hand" || image.Tags[0].CreatedAt == nil {
 		t.Errorf("the tags are %+v, want them sorted and with a time", image.Tags)
 	}
-	e.eventually("the image is there", func() error {
-		if got := e.tagStatuses(e.nodes[0], "nginx")["by-hand"]; got.Phase != v1beta1.ImagePhaseSucceeded {
+	e.Eventually("the image is there", func() error {
+		if got := e.tagStatuses(e.Nodes[0], "nginx")["by-hand"]; got.Phase != v1beta1.ImagePhaseSucceeded {
 			return fmt.Errorf("the node says %+v", got)
 		}
 		return nil
 	})
-	e.eventually("the tags are gone", func() error {
-		if image := e.nodeImage(e.nodes[0]); len(image.Spec.Images) > 0 || len(image.Status.ImageStatuses) > 0 {
+	e.Eventually("the tags are gone", func() error {
+		if image := e.nodeImage(e.Nodes[0]); len(image.Spec.Images) > 0 || len(image.Status.ImageStatuses) > 0 {
 			return fmt.Errorf("the NodeImage says %+v, %+v", image.Spec, image.Status)
 		}
 		return nil

@@ -24,7 +24,7 @@ func (e *env) workload(kind, strategy string, replicas int, annotations ...strin
 	if kind == "DaemonSet" {
 		number = ""
 	}
-	e.must(e.create(kind, "web", fmt.Sprintf(`%sselector: {matchLabels: {app: web}}
+	e.Must(e.create(kind, "web", fmt.Sprintf(`%sselector: {matchLabels: {app: web}}
 template:
   metadata: {labels: {app: web}, annotations: {sandbox: "yes"}}
   spec:
@@ -32,7 +32,7 @@ template:
     imagePullSecrets: [{name: reg}]
     containers: [{name: app, image: "nginx:v1"}, {name: side, image: "redis:v1"}]
 updateStrategy: {rollingUpdate: %s}
-`, number, pool, e.namespace, strategy)))
+`, number, pool, e.Namespace, strategy)))
 	if len(annotations) > 0 {
 		e.patch(kind, "metadata: {annotations: {"+strings.Join(annotations, ", ")+"}}")
 	}
@@ -53,11 +53,11 @@ func newWorkload(kind string) client.Object {
 func (e *env) patch(kind, text string) {
 	e.Helper()
 	patch, err := yaml.YAMLToJSON([]byte(text))
-	e.must(err)
+	e.Must(err)
 	set := newWorkload(kind)
-	set.SetNamespace(e.namespace)
+	set.SetNamespace(e.Namespace)
 	set.SetName("web")
-	e.must(e.Client.Patch(e.ctx, set, client.RawPatch(types.MergePatchType, patch)))
+	e.Must(e.Client.Patch(e.Ctx, set, client.RawPatch(types.MergePatchType, patch)))
 }
 
 func (e *env) image(kind, version string) {
@@ -68,9 +68,9 @@ func (e *env) image(kind, version string) {
 // ready waits until as many Pods are ready with an image.
 func (e *env) ready(want int, image string) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("%d Pods are ready with %s", want, image), func() error {
+	e.Eventually(fmt.Sprintf("%d Pods are ready with %s", want, image), func() error {
 		var pods corev1.PodList
-		e.must(e.Client.List(e.ctx, &pods, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
 		n := 0
 		for _, p := range pods.Items {
 			for _, c := range p.Status.ContainerStatuses {
@@ -89,7 +89,7 @@ func (e *env) ready(want int, image string) {
 func (e *env) jobs() []v1beta1.ImagePullJob {
 	e.Helper()
 	var jobs v1beta1.ImagePullJobList
-	e.must(e.Client.List(e.ctx, &jobs, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &jobs, client.InNamespace(e.Namespace)))
 	return jobs.Items
 }
 
@@ -105,7 +105,7 @@ func (e *env) hasJobs(want int) func() error {
 func (e *env) noted(label string) func() error {
 	return func() error {
 		var revisions appsv1.ControllerRevisionList
-		e.must(e.Client.List(e.ctx, &revisions, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &revisions, client.InNamespace(e.Namespace)))
 		for _, rev := range revisions.Items {
 			if label == "" && (rev.Labels[keys.RevisionPreDownloadCreated] != "" || rev.Labels[keys.RevisionPreDownloadIgnored] != "") {
 				return fmt.Errorf("revision %s has labels %v", rev.Name, rev.Labels)
@@ -125,12 +125,12 @@ func TestImagesComeBeforeTheUpdateOfCloneSets(t *testing.T) {
 	e := newEnv(t, 3)
 	e.workload("CloneSet", "{podUpdatePolicy: InPlaceIfPossible, maxUnavailable: 1, partition: 8}", 10)
 	e.ready(10, "nginx:v1")
-	e.always(time.Second, "the first revision needs no job", e.hasJobs(0))
+	e.Always(time.Second, "the first revision needs no job", e.hasJobs(0))
 	e.image("CloneSet", "v2")
-	e.eventually("there is a job", e.hasJobs(1))
+	e.Eventually("there is a job", e.hasJobs(1))
 	job := e.jobs()[0]
 	set := &v1beta1.CloneSet{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "web"}, set))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "web"}, set))
 	values := job.Spec.PodSelector.MatchExpressions[0].Values
 	if job.Name != set.Status.UpdateRevision+"-app" || job.Spec.Image != "nginx:v2" || !slices.Contains(values, set.Status.UpdateRevision) || job.Spec.PodSelector.MatchLabels["app"] != "web" {
 		t.Errorf("the job is %s: %+v", job.Name, job.Spec)
@@ -139,24 +139,24 @@ func TestImagesComeBeforeTheUpdateOfCloneSets(t *testing.T) {
 		job.Spec.SandboxConfig.Annotations["sandbox"] != "yes" || !slices.Equal(job.Spec.PullSecrets, []string{"reg"}) {
 		t.Errorf("the job is %+v", job.Spec)
 	}
-	e.eventually("an event tells of it", func() error {
+	e.Eventually("an event tells of it", func() error {
 		var events corev1.EventList
-		e.must(e.Client.List(e.ctx, &events, client.InNamespace(e.namespace), client.MatchingFields{"reason": "CreatedImagePullJob"}))
+		e.Must(e.Client.List(e.Ctx, &events, client.InNamespace(e.Namespace), client.MatchingFields{"reason": "CreatedImagePullJob"}))
 		if len(events.Items) != 1 {
 			return fmt.Errorf("there are %d", len(events.Items))
 		}
 		return nil
 	})
-	e.eventually("the decision is noted", e.noted(keys.RevisionPreDownloadCreated))
+	e.Eventually("the decision is noted", e.noted(keys.RevisionPreDownloadCreated))
 	e.completed(job.Name)
 	e.ready(2, "nginx:v2")
 	e.patch("CloneSet", "spec: {updateStrategy: {rollingUpdate: {partition: 0, maxUnavailable: 5}}}")
 	e.ready(10, "nginx:v2")
-	e.eventually("the job goes with the rollout", e.hasJobs(0))
-	e.eventually("nothing is noted any more", e.noted(""))
+	e.Eventually("the job goes with the rollout", e.hasJobs(0))
+	e.Eventually("nothing is noted any more", e.noted(""))
 	e.patch("CloneSet", "spec: {updateStrategy: {rollingUpdate: {partition: 8, maxUnavailable: 1}}}")
 	e.image("CloneSet", "v1")
-	e.eventually("going back pulls too", e.hasJobs(1))
+	e.Eventually("going back pulls too", e.hasJobs(1))
 	if job := e.jobs()[0]; job.Spec.Image != "nginx:v1" {
 		t.Errorf("the job is %+v", job.Spec)
 	}
@@ -167,11 +167,11 @@ func TestSmallRolloutsAreNotPulledFor(t *testing.T) {
 	e.workload("CloneSet", "{podUpdatePolicy: InPlaceIfPossible, maxUnavailable: 1, partition: 3}", 3)
 	e.ready(3, "nginx:v1")
 	e.image("CloneSet", "v2")
-	e.eventually("the decision is noted", e.noted(keys.RevisionPreDownloadIgnored))
-	e.always(time.Second, "there is no job", e.hasJobs(0))
+	e.Eventually("the decision is noted", e.noted(keys.RevisionPreDownloadIgnored))
+	e.Always(time.Second, "there is no job", e.hasJobs(0))
 	e.patch("CloneSet", "spec: {replicas: 6, updateStrategy: {rollingUpdate: {partition: 6}}}")
-	e.eventually("it grows, and there is a job", e.hasJobs(1))
-	e.eventually("the decision is noted anew", e.noted(keys.RevisionPreDownloadCreated))
+	e.Eventually("it grows, and there is a job", e.hasJobs(1))
+	e.Eventually("the decision is noted anew", e.noted(keys.RevisionPreDownloadCreated))
 }
 
 func TestSomePodsAreUpdatedBeforeAnythingIsPulled(t *testing.T) {
@@ -196,15 +196,15 @@ func TestSomePodsAreUpdatedBeforeAnythingIsPulled(t *testing.T) {
 			e.ready(5, "nginx:v1")
 			e.image(kind, "v2")
 			e.ready(1, "nginx:v2")
-			e.always(time.Second, "one Pod is not enough", e.hasJobs(0))
+			e.Always(time.Second, "one Pod is not enough", e.hasJobs(0))
 			e.patch(kind, tc.next)
-			e.eventually("two are", e.hasJobs(1))
+			e.Eventually("two are", e.hasJobs(1))
 			if job := e.jobs()[0]; job.Spec.Image != "nginx:v2" || job.Spec.Parallelism.IntValue() != 7 {
 				t.Errorf("the job is %+v", job.Spec)
 			}
 			e.patch(kind, "spec: {updateStrategy: {rollingUpdate: {partition: 0}}}")
 			e.ready(5, "nginx:v2")
-			e.eventually("the job goes with the rollout", e.hasJobs(0))
+			e.Eventually("the job goes with the rollout", e.hasJobs(0))
 		})
 	}
 }
@@ -215,12 +215,12 @@ func TestDaemonSetThatWaitsForDeletions(t *testing.T) {
 	e.ready(2, "nginx:v1")
 	e.patch("DaemonSet", "spec: {updateStrategy: {type: OnDelete, rollingUpdate: null}}")
 	e.image("DaemonSet", "v2")
-	e.eventually("there is a job", e.hasJobs(1))
+	e.Eventually("there is a job", e.hasJobs(1))
 	var pods corev1.PodList
-	e.must(e.Client.List(e.ctx, &pods, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
 	for i := range pods.Items {
-		e.must(e.Client.Delete(e.ctx, &pods.Items[i]))
+		e.Must(e.Client.Delete(e.Ctx, &pods.Items[i]))
 	}
 	e.ready(2, "nginx:v2")
-	e.eventually("the job goes with the rollout", e.hasJobs(0))
+	e.Eventually("the job goes with the rollout", e.hasJobs(0))
 }

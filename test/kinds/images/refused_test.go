@@ -15,14 +15,14 @@ import (
 func TestJobsThatAreRefused(t *testing.T) {
 	e := newEnvAlone(t, 2)
 	const counted = "count/imagepulljobs.apps.kruise.io"
-	quota := &corev1.ResourceQuota{ObjectMeta: metaOf(e.namespace, "none", nil)}
+	quota := &corev1.ResourceQuota{ObjectMeta: metaOf(e.Namespace, "none", nil)}
 	quota.Spec.Hard = corev1.ResourceList{counted: resource.MustParse("0")}
-	e.must(e.Client.Create(e.ctx, quota))
+	e.Must(e.Client.Create(e.Ctx, quota))
 	// What counts it may not have heard of this kind yet; a quota is heeded once it says how much is used.
-	e.eventually("the quota is heeded", func() error {
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(quota), quota))
+	e.Eventually("the quota is heeded", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(quota), quota))
 		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, quota.Spec.Hard
-		if err := e.Client.Status().Update(e.ctx, quota); err != nil {
+		if err := e.Client.Status().Update(e.Ctx, quota); err != nil {
 			return err
 		}
 		err := e.create("ImagePullJob", "try", "image: nginx:1")
@@ -38,7 +38,7 @@ func TestJobsThatAreRefused(t *testing.T) {
 	e.ready(8, "nginx:v2")
 	took := time.Since(begin)
 	var events corev1.EventList
-	e.must(e.Client.List(e.ctx, &events, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &events, client.InNamespace(e.Namespace)))
 	told := 0
 	for _, event := range events.Items {
 		if event.Reason == "FailedCreateImagePullJob" {

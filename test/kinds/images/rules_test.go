@@ -45,7 +45,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"a negative version":          {"NodeImage", "{images: {a: {tags: [{tag: a, version: -1, pullPolicy: {ttlSecondsAfterFinished: 1}}]}}}", "version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := e.create(tc.kind, e.namespace+"-refused", tc.spec)
+			err := e.create(tc.kind, e.Namespace+"-refused", tc.spec)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !apierrors.IsInvalid(err) {
 				t.Errorf("creating: %v, want it refused as invalid because of %q", err, tc.want)
 			}
@@ -70,9 +70,9 @@ func TestBothVersions(t *testing.T) {
 		o.SetKind(kind)
 		o.SetName(name)
 		if kind != "NodeImage" {
-			o.SetNamespace(e.namespace)
+			o.SetNamespace(e.Namespace)
 		}
-		e.must(e.Client.Get(e.ctx, client.ObjectKeyFromObject(o), o))
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(o), o))
 		return o
 	}
 	e.pull("job", "nginx:1", "parallelism: 0", "sandboxConfig: {annotations: {a: b}}")
@@ -80,8 +80,8 @@ func TestBothVersions(t *testing.T) {
 	if image, _, _ := unstructured.NestedString(job.Object, "spec", "image"); image != "nginx:1" {
 		t.Errorf("the older version reads %v", job.Object["spec"])
 	}
-	name := e.namespace + "-versions"
-	e.must(e.create("NodeImage", name, "images: {nginx: {pullSecrets: [{namespace: a, name: b, mode: batch}], tags: [{tag: '1', pullPolicy: {ttlSecondsAfterFinished: 1}}]}}"))
+	name := e.Namespace + "-versions"
+	e.Must(e.create("NodeImage", name, "images: {nginx: {pullSecrets: [{namespace: a, name: b, mode: batch}], tags: [{tag: '1', pullPolicy: {ttlSecondsAfterFinished: 1}}]}}"))
 	image := older("NodeImage", name)
 	if image.GetAnnotations()[keys.NodeImageSecretModes] == "" {
 		t.Errorf("the older version lacks the mode: %v", image.Object)
@@ -89,7 +89,7 @@ func TestBothVersions(t *testing.T) {
 	labels := map[string]string{keys.FakeNodeImage: "true", "written": "older"}
 	image.SetLabels(labels)
 	// Nobody has seen a node of that name: the controller may be about to delete it, which is no matter here.
-	if err := client.IgnoreNotFound(e.Client.Update(e.ctx, image)); err != nil && !apierrors.IsConflict(err) {
+	if err := client.IgnoreNotFound(e.Client.Update(e.Ctx, image)); err != nil && !apierrors.IsConflict(err) {
 		t.Fatal(err)
 	}
 	if hub := e.nodeImage(name); hub.UID != "" && hub.Labels["written"] == "older" && hub.Spec.Images["nginx"].PullSecrets[0].Mode != "batch" {
@@ -101,16 +101,16 @@ func TestBothVersions(t *testing.T) {
 func TestExamples(t *testing.T) {
 	e := newEnvAlone(t, 0)
 	root, err := cluster.Root()
-	e.must(err)
+	e.Must(err)
 	files, err := filepath.Glob(filepath.Join(root, "examples", "image*.yaml"))
-	e.must(err)
+	e.Must(err)
 	if len(files) != 3 {
 		t.Fatalf("there are %d examples", len(files))
 	}
 	for _, file := range files {
-		e.must(e.ApplyFileIn(e.ctx, file, e.namespace))
+		e.Must(e.ApplyFileIn(e.Ctx, file, e.Namespace))
 	}
-	e.eventually("images are pulled", func() error {
+	e.Eventually("images are pulled", func() error {
 		if job := e.job("nginx"); job.Status.Succeeded == 0 {
 			return fmt.Errorf("status is %+v", job.Status)
 		}
@@ -123,11 +123,11 @@ func TestExamples(t *testing.T) {
 		return nil
 	})
 	for _, kind := range []client.Object{&v1beta1.ImagePullJob{}, &v1beta1.ImageListPullJob{}} {
-		e.must(e.Client.DeleteAllOf(e.ctx, kind, client.InNamespace(e.namespace)))
+		e.Must(e.Client.DeleteAllOf(e.Ctx, kind, client.InNamespace(e.Namespace)))
 	}
-	e.eventually("nothing is left of them", func() error {
+	e.Eventually("nothing is left of them", func() error {
 		var all v1beta1.NodeImageList
-		e.must(e.Client.List(e.ctx, &all))
+		e.Must(e.Client.List(e.Ctx, &all))
 		for _, image := range all.Items {
 			if len(image.Spec.Images) > 0 || len(image.Status.ImageStatuses) > 0 {
 				return fmt.Errorf("NodeImage %s lists %v", image.Name, image.Spec.Images)

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +37,7 @@ var shared = &scene.Site{Name: "images", Options: cluster.Options{Args: []string
 }}
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	scene.ParseFlags()
 	shared.Options.Nodes = 80 + *fleet
 	scene.Main(m, shared)
 }
@@ -47,10 +45,6 @@ func TestMain(m *testing.M) {
 // env is a namespace and some nodes, for one test.
 type env struct {
 	*scene.Env
-	ctx       context.Context
-	namespace string
-	// nodes are sorted by name.
-	nodes []string
 }
 
 func newEnv(t *testing.T, nodes int) *env {
@@ -63,15 +57,15 @@ func newEnv(t *testing.T, nodes int) *env {
 func newEnvAlone(t *testing.T, nodes int) *env {
 	t.Helper()
 	at := shared.Enter(t)
-	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at}
 	e.Describe = e.describe
 	e.Patience = time.Minute + time.Duration(*fleet)*300*time.Millisecond // many nodes take longer
 	for range nodes {
-		e.addNode()
+		e.AddNode()
 	}
-	e.eventually("the nodes have NodeImages", func() error {
-		for _, name := range e.nodes {
-			if image := e.nodeImage(name); image.Labels[pool] != e.namespace {
+	e.Eventually("the nodes have NodeImages", func() error {
+		for _, name := range e.Nodes {
+			if image := e.nodeImage(name); image.Labels[pool] != e.Namespace {
 				return fmt.Errorf("NodeImage %s has labels %v", name, image.Labels)
 			}
 		}
@@ -80,41 +74,12 @@ func newEnvAlone(t *testing.T, nodes int) *env {
 	return e
 }
 
-// addNode takes one more node into the test's pool.
-func (e *env) addNode() string {
-	e.Helper()
-	name := e.TakeNode()
-	e.nodes = append(e.nodes, name)
-	slices.Sort(e.nodes)
-	return name
-}
-
-func (e *env) editNode(name string, change func(*corev1.Node)) {
-	e.Helper()
-	e.EditNode(name, change)
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) always(duration time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Always(duration, what, check)
-}
-
 // describe prints what is in the namespace, for the reader of a failure.
 func (e *env) describe() string {
 	var out strings.Builder
 	var jobs v1beta1.ImagePullJobList
 	var lists v1beta1.ImageListPullJobList
-	err := errors.Join(e.Client.List(context.Background(), &jobs, client.InNamespace(e.namespace)), e.Client.List(context.Background(), &lists, client.InNamespace(e.namespace)))
+	err := errors.Join(e.Client.List(context.Background(), &jobs, client.InNamespace(e.Namespace)), e.Client.List(context.Background(), &lists, client.InNamespace(e.Namespace)))
 	if err != nil {
 		return err.Error()
 	}
@@ -124,7 +89,7 @@ func (e *env) describe() string {
 	for i := range jobs.Items {
 		fmt.Fprintf(&out, "ImagePullJob %s %s: %+v\n", jobs.Items[i].Name, jobs.Items[i].Spec.Image, jobs.Items[i].Status)
 	}
-	for _, name := range e.nodes {
+	for _, name := range e.Nodes {
 		text, err := yaml.Marshal(e.nodeImage(name))
 		fmt.Fprintf(&out, "%s%v\n", text, err)
 	}
@@ -145,25 +110,25 @@ func (e *env) nodeImage(name string) *v1beta1.NodeImage {
 func (e *env) create(kind, name, spec string) error {
 	e.Helper()
 	object := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(spec), &object.Object))
+	e.Must(yaml.Unmarshal([]byte(spec), &object.Object))
 	object.Object = map[string]any{"spec": object.Object}
 	object.SetAPIVersion("apps.kruise.io/v1beta1")
 	object.SetKind(kind)
 	object.SetName(name)
 	if kind != "NodeImage" {
-		object.SetNamespace(e.namespace)
+		object.SetNamespace(e.Namespace)
 	}
-	return e.Client.Create(e.ctx, object)
+	return e.Client.Create(e.Ctx, object)
 }
 
 // pull creates an ImagePullJob on the nodes of the test, with further fields of the spec.
 func (e *env) pull(name, image string, more ...string) {
 	e.Helper()
-	e.must(e.create("ImagePullJob", name, e.spec(image, more...)))
+	e.Must(e.create("ImagePullJob", name, e.spec(image, more...)))
 }
 
 func (e *env) spec(image string, more ...string) string {
-	return fmt.Sprintf("image: %q\nselector: {matchLabels: {%s: %s}}\n%s", image, pool, e.namespace, strings.Join(more, "\n"))
+	return fmt.Sprintf("image: %q\nselector: {matchLabels: {%s: %s}}\n%s", image, pool, e.Namespace, strings.Join(more, "\n"))
 }
 
 func (e *env) job(name string) *v1beta1.ImagePullJob {
@@ -177,21 +142,21 @@ func (e *env) job(name string) *v1beta1.ImagePullJob {
 func (e *env) editJob(name, spec string) error {
 	e.Helper()
 	patch, err := yaml.YAMLToJSON([]byte("spec: " + spec))
-	e.must(err)
-	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}}
-	return e.Client.Patch(e.ctx, job, client.RawPatch("application/merge-patch+json", patch))
+	e.Must(err)
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+	return e.Client.Patch(e.Ctx, job, client.RawPatch("application/merge-patch+json", patch))
 }
 
 func (e *env) deleteJob(name string) {
 	e.Helper()
-	e.must(e.Client.Delete(e.ctx, &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}}))
+	e.Must(e.Client.Delete(e.Ctx, &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}))
 }
 
 // completed waits until a job is over, and returns it.
 func (e *env) completed(name string) *v1beta1.ImagePullJob {
 	e.Helper()
 	var job *v1beta1.ImagePullJob
-	e.eventually("job "+name+" is over", func() error {
+	e.Eventually("job "+name+" is over", func() error {
 		if job = e.job(name); job.Status.CompletionTime == nil {
 			return fmt.Errorf("it is not: %s", job.Status.Message)
 		}

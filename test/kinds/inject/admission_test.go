@@ -24,10 +24,10 @@ func TestTheUserIsWarnedOfAReplacedContainer(t *testing.T) {
 	config := *shared.Config
 	config.WarningHandler = heard
 	c, err := client.New(&config, client.Options{Scheme: e.Scheme()})
-	e.must(err)
-	e.eventually("there is a warning", func() error {
+	e.Must(err)
+	e.Eventually("there is a warning", func() error {
 		p := scene.Parse(e.Env, &corev1.Pod{}, `{metadata: {name: web, labels: `+e.selected()+`}, spec: {containers: [{name: app, image: i}, {name: other, image: i}]}}`)
-		if err := c.Create(e.ctx, p, client.DryRunAll); err != nil {
+		if err := c.Create(e.Ctx, p, client.DryRunAll); err != nil {
 			return err
 		}
 		if want := "container app is replaced by SidecarSet " + set.Name; !slices.Contains(heard.texts, want) {
@@ -47,15 +47,15 @@ func TestAnnotationsThatTheAdministratorAllows(t *testing.T) {
 		{annotations: {retain.example.com/a: set, retain.example.com/b: set}, patchPolicy: Retain},
 		{annotations: {overwrite.example.com/a: set}, patchPolicy: Overwrite},
 		{annotations: {merge.example.com/a: '{"log-agent":1}'}, patchPolicy: MergePatchJson}]}`
-	refused := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace + "-refused"}}
-	e.must(yaml.UnmarshalStrict([]byte(patched), &refused.Spec))
-	refused.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"test": e.namespace}}
-	if err := e.Create(e.ctx, refused); !apierrors.IsInvalid(err) {
+	refused := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + "-refused"}}
+	e.Must(yaml.UnmarshalStrict([]byte(patched), &refused.Spec))
+	refused.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"test": e.Namespace}}
+	if err := e.Create(e.Ctx, refused); !apierrors.IsInvalid(err) {
 		t.Fatalf("without a white list it was answered with %v", err)
 	}
 	list := scene.Parse(e.Env, &corev1.ConfigMap{}, `{metadata: {name: kruise-configuration}, data: {SidecarSet_PatchPodMetadata_WhiteList: '{"rules":[{"selector":{"matchLabels":{"trusted":"yes"}},"allowedAnnotationKeyExprs":["example.com/"]}]}'}}`)
 	list.Namespace = "kruise-system"
-	e.must(e.Create(e.ctx, list))
+	e.Must(e.Create(e.Ctx, list))
 	t.Cleanup(func() { e.forget(list) })
 	e.sidecarSet("allowed", patched, func(set *v1beta1.SidecarSet) { set.Labels = map[string]string{"trusted": "yes"} })
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `, annotations: {retain.example.com/a: pod, overwrite.example.com/a: pod, merge.example.com/a: '{"main":2}'}}, spec: {containers: [{name: app, image: i}]}}`
@@ -79,7 +79,7 @@ func TestWithoutAManager(t *testing.T) {
 	before := e.newPod(strings.Replace(pod, "name: web", "name: before", 1))
 	shared.Manager.Stop()
 	startManager := sync.OnceFunc(func() { // other tests need it, whatever becomes of this one
-		e.must(shared.Relaunch(e.Afterwards()))
+		e.Must(shared.Relaunch(e.Afterwards()))
 	})
 	defer startManager()
 	for _, excluded := range []string{"kube-system", "kruise-system", e.NewNamespace(map[string]string{"control-plane": "openkruise"})} {
@@ -90,10 +90,10 @@ func TestWithoutAManager(t *testing.T) {
 	}
 	labelled := before.DeepCopy()
 	labelled.Labels["more"] = "yes"
-	e.must(e.Patch(e.ctx, labelled, client.MergeFrom(before)))
-	e.must(e.Delete(e.ctx, labelled))
+	e.Must(e.Patch(e.Ctx, labelled, client.MergeFrom(before)))
+	e.Must(e.Delete(e.Ctx, labelled))
 	startManager()
-	e.eventually("Pods are created again", func() error {
+	e.Eventually("Pods are created again", func() error {
 		_, err := e.tryPod(pod)
 		return err
 	})

@@ -36,10 +36,10 @@ spec:
 func (e *env) watchKeys() (stop func() []string) {
 	e.Helper()
 	watching, err := client.NewWithWatch(shared.Config, client.Options{Scheme: e.Scheme()})
-	e.must(err)
-	ctx, cancel := context.WithCancel(e.ctx)
-	events, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(e.namespace))
-	e.must(err)
+	e.Must(err)
+	ctx, cancel := context.WithCancel(e.Ctx)
+	events, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(e.Namespace))
+	e.Must(err)
 	var seen []string
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -66,9 +66,9 @@ func (e *env) watchKeys() (stop func() []string) {
 func (e *env) launched(name string) *corev1.Pod {
 	e.Helper()
 	var p *corev1.Pod
-	e.eventually(name+" is ready and all of it has started", func() error {
+	e.Eventually(name+" is ready and all of it has started", func() error {
 		p = e.pod(name)
-		if !isReady(p) || p.Annotations[keys.ContainerLaunchPriorityCompleted] != "true" {
+		if !scene.IsReady(p) || p.Annotations[keys.ContainerLaunchPriorityCompleted] != "true" {
 			return errors.New("it is not")
 		}
 		return nil
@@ -98,7 +98,7 @@ func TestHigherPriorityStartsFirst(t *testing.T) {
 	e := newEnv(t)
 	stop := e.watchKeys()
 	e.newPod(twoContainers)
-	e.eventually("the first container runs and the other one can't be created", func() error {
+	e.Eventually("the first container runs and the other one can't be created", func() error {
 		p := e.pod("web")
 		for _, status := range p.Status.ContainerStatuses {
 			if status.Name == "main" && (status.State.Waiting == nil || status.State.Waiting.Reason != "CreateContainerConfigError") {
@@ -131,7 +131,7 @@ func TestHigherPriorityStartsFirst(t *testing.T) {
 func (e *env) barrier(pod string) *corev1.ConfigMap {
 	e.Helper()
 	barrier := &corev1.ConfigMap{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: pod + "-barrier"}, barrier))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: pod + "-barrier"}, barrier))
 	return barrier
 }
 
@@ -151,8 +151,8 @@ spec:
     spec: {containers: [{name: a, image: nginx}, {name: b, image: nginx}, {name: c, image: nginx}]}
 `)
 	var pods corev1.PodList
-	e.eventually("there is a Pod", func() error {
-		e.must(e.List(e.ctx, &pods, client.InNamespace(e.namespace)))
+	e.Eventually("there is a Pod", func() error {
+		e.Must(e.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
 		if len(pods.Items) == 0 {
 			return errors.New("there is none")
 		}
@@ -196,9 +196,9 @@ func TestPodsThatAskForNoOrderAreLeftAlone(t *testing.T) {
 	if dry.Spec.Containers[0].Env[0].Name != keys.ContainerBarrierEnv {
 		t.Errorf("a dry run does not show the barrier: %+v", dry.Spec.Containers[0].Env)
 	}
-	e.never("a barrier is made", func() bool {
+	e.Never("a barrier is made", func() bool {
 		var list corev1.ConfigMapList
-		e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		return slices.ContainsFunc(list.Items, func(c corev1.ConfigMap) bool { return strings.HasSuffix(c.Name, "-barrier") })
 	})
 }
@@ -210,9 +210,9 @@ func TestABarrierThatIsDeletedComesBack(t *testing.T) {
 	e.delete(e.barrier("web"))
 	p := e.pod("web")
 	p.Annotations["sim.kruise.io/kill"] = "main/1"
-	e.must(e.Update(e.ctx, p))
+	e.Must(e.Update(e.Ctx, p))
 	killed := time.Now()
-	e.eventually("main runs again", func() error {
+	e.Eventually("main runs again", func() error {
 		for _, status := range e.pod("web").Status.ContainerStatuses {
 			if status.Name == "main" && (status.RestartCount != 1 || status.State.Running == nil) {
 				return fmt.Errorf("main is %+v", status)
@@ -249,9 +249,9 @@ func TestANewPodOfTheSameNameStartsInOrderAgain(t *testing.T) {
 func TestAConfigMapOfSomebodyElseIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
 	foreign := scene.Parse(e.Env, &corev1.ConfigMap{}, `{metadata: {name: web-barrier}, data: {mine: precious}}`)
-	e.must(e.Create(e.ctx, foreign))
+	e.Must(e.Create(e.Ctx, foreign))
 	e.newPod(twoContainers)
-	e.eventually("the user is told", func() error {
+	e.Eventually("the user is told", func() error {
 		if reasons := e.Reasons("web"); !slices.Contains(reasons, "BarrierConflict") {
 			return fmt.Errorf("events are %v", reasons)
 		}

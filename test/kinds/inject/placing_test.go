@@ -18,7 +18,7 @@ func (e *env) withArgs(args ...string) {
 	e.Helper()
 	replace := func(args ...string) {
 		shared.Manager.Stop()
-		e.must(shared.Relaunch(e.Afterwards(), args...))
+		e.Must(shared.Relaunch(e.Afterwards(), args...))
 	}
 	e.Cleanup(func() { replace() })
 	replace(args...)
@@ -34,7 +34,7 @@ func TestSidecarsAreSortedByNameIfAskedFor(t *testing.T) {
 	want := containers("c z app a m")
 	e.becomes(pod, want)
 	for range 50 {
-		e.must(want(e.newPod(pod, client.DryRunAll)))
+		e.Must(want(e.newPod(pod, client.DryRunAll)))
 	}
 }
 
@@ -88,12 +88,12 @@ func TestManySidecarSetsAndPods(t *testing.T) {
 	e := newEnv(t)
 	for group := range groups {
 		for n := range 3 {
-			e.sidecarSet(fmt.Sprintf("%d-%d", group, n), fmt.Sprintf(`{selector: {matchLabels: {test: %s, group: "%d"}}, containers: [{name: side-%d-%d, image: i}]}`, e.namespace, group, group, n))
+			e.sidecarSet(fmt.Sprintf("%d-%d", group, n), fmt.Sprintf(`{selector: {matchLabels: {test: %s, group: "%d"}}, containers: [{name: side-%d-%d, image: i}]}`, e.Namespace, group, group, n))
 		}
 	}
 	pod := func(n int) (text, want string) {
 		group := n % groups
-		text = fmt.Sprintf(`{metadata: {name: web-%d, labels: {test: %s, group: "%d"}}, spec: {containers: [{name: app, image: i}]}}`, n, e.namespace, group)
+		text = fmt.Sprintf(`{metadata: {name: web-%d, labels: {test: %s, group: "%d"}}, spec: {containers: [{name: app, image: i}]}}`, n, e.Namespace, group)
 		return text, fmt.Sprintf("side-%[1]d-0 side-%[1]d-1 side-%[1]d-2 app", group)
 	}
 	var results []chan error

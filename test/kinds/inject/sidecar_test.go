@@ -23,20 +23,20 @@ import (
 )
 
 // selected are the labels of Pods that this test's SidecarSets select, in a manifest.
-func (e *env) selected() string { return "{test: " + e.namespace + "}" }
+func (e *env) selected() string { return "{test: " + e.Namespace + "}" }
 
 // sidecarSet creates a SidecarSet of this test, which selects this test's Pods unless its spec says otherwise.
 func (e *env) sidecarSet(name, spec string, change ...func(*v1beta1.SidecarSet)) *v1beta1.SidecarSet {
 	e.Helper()
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace + "-" + name}}
-	e.must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + "-" + name}}
+	e.Must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
 	if set.Spec.Selector == nil {
-		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"test": e.namespace}}
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"test": e.Namespace}}
 	}
 	for _, f := range change {
 		f(set)
 	}
-	e.must(e.Create(e.ctx, set))
+	e.Must(e.Create(e.Ctx, set))
 	e.Cleanup(func() { e.forget(set) })
 	return set
 }
@@ -44,7 +44,7 @@ func (e *env) sidecarSet(name, spec string, change ...func(*v1beta1.SidecarSet))
 // becomes tries what would become of a Pod, without creating it, until it is what the test expects: a SidecarSet takes a moment to be known.
 func (e *env) becomes(pod string, check func(*corev1.Pod) error) {
 	e.Helper()
-	e.eventually("a Pod becomes what is wanted", func() error {
+	e.Eventually("a Pod becomes what is wanted", func() error {
 		p, err := e.tryPod(pod, client.DryRunAll)
 		if err != nil {
 			return err
@@ -75,24 +75,24 @@ func containers(want string) func(*corev1.Pod) error {
 func (e *env) example(name string, injected ...string) {
 	e.Helper()
 	root, err := cluster.Root()
-	e.must(err)
-	apply := func() { e.must(shared.ApplyFileIn(e.ctx, filepath.Join(root, "examples", name), e.namespace)) }
+	e.Must(err)
+	apply := func() { e.Must(shared.ApplyFileIn(e.Ctx, filepath.Join(root, "examples", name), e.Namespace)) }
 	apply()
 	for _, pod := range injected {
 		p := e.pod(pod)
 		if p.Annotations[keys.SidecarSetInjectedList] != "" {
 			continue
 		}
-		e.eventually("the SidecarSet is known", func() error {
-			trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "trial-", Namespace: e.namespace, Labels: p.Labels}}
+		e.Eventually("the SidecarSet is known", func() error {
+			trial := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "trial-", Namespace: e.Namespace, Labels: p.Labels}}
 			trial.Spec.Containers = []corev1.Container{{Name: "trial", Image: "i"}}
-			e.must(e.Create(e.ctx, trial, client.DryRunAll))
+			e.Must(e.Create(e.Ctx, trial, client.DryRunAll))
 			if len(trial.Spec.Containers) == 1 {
 				return errors.New("it is not")
 			}
 			return nil
 		})
-		e.must(e.Delete(e.ctx, p, client.GracePeriodSeconds(0)))
+		e.Must(e.Delete(e.Ctx, p, client.GracePeriodSeconds(0)))
 		apply()
 	}
 }
@@ -103,7 +103,7 @@ func TestTheBasicExample(t *testing.T) {
 	t.Cleanup(func() { e.forget(set) })
 	e.example("sidecarset-basic.yaml", "test-pod")
 	p := e.pod("test-pod")
-	e.must(containers("sidecar1 app")(p))
+	e.Must(containers("sidecar1 app")(p))
 	if got := env1(p, "sidecar1", keys.SidecarInjectedEnv); got != "true" {
 		t.Errorf("sidecar1 has %s=%q", keys.SidecarInjectedEnv, got)
 	}
@@ -113,7 +113,7 @@ func TestTheBasicExample(t *testing.T) {
 	if v := volume(p, "log-volume"); v == nil || v.EmptyDir == nil {
 		t.Errorf("the volume is %+v", v)
 	}
-	e.must(e.Get(e.ctx, client.ObjectKeyFromObject(set), set))
+	e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(set), set))
 	if got := set.Spec.UpdateStrategy.MaxUnavailable; got == nil || got.IntValue() != 2 {
 		t.Errorf("maxUnavailable is %v, want 2", got)
 	}
@@ -123,7 +123,7 @@ func TestTheBasicExample(t *testing.T) {
 		keys.SidecarSetHashWithoutImage: {Hash: withoutImage},
 	} {
 		records, err := sidecar.RecordsIn(p, key)
-		e.must(err)
+		e.Must(err)
 		got := records["test-sidecarset"]
 		want.SidecarSetName, want.SidecarList, want.UpdateTimestamp = "test-sidecarset", []string{"sidecar1"}, got.UpdateTimestamp
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -171,7 +171,7 @@ func TestTheVolumesExample(t *testing.T) {
 	t.Cleanup(func() { e.forget(&v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log-sidecar"}}) })
 	e.example("sidecarset-volume-merge.yaml", "app-a")
 	p := e.pod("app-a")
-	e.must(containers("log-collector app")(p))
+	e.Must(containers("log-collector app")(p))
 	if v := volume(p, "log-volume"); v == nil || v.PersistentVolumeClaim == nil || v.PersistentVolumeClaim.ClaimName != "pvc-xxx" {
 		t.Errorf("the volume is %+v", v)
 	}
@@ -192,7 +192,7 @@ func TestOrderIsAlwaysTheSame(t *testing.T) {
 	want := containers("y i native x | z c app m")
 	e.becomes(pod, want)
 	for range 50 {
-		e.must(want(e.newPod(pod, client.DryRunAll)))
+		e.Must(want(e.newPod(pod, client.DryRunAll)))
 	}
 	p := e.newPod(pod)
 	if policy := p.Spec.InitContainers[2].RestartPolicy; policy == nil || *policy != corev1.ContainerRestartPolicyAlways {
@@ -214,7 +214,7 @@ volumes: [{name: own, emptyDir: {}}]
 imagePullSecrets: [{name: pull}]
 `)
 	pod := `
-metadata: {name: web, labels: {main: app, test: ` + e.namespace + `}}
+metadata: {name: web, labels: {main: app, test: ` + e.Namespace + `}}
 spec:
   automountServiceAccountToken: false
   volumes: [{name: data, emptyDir: {}}]
@@ -255,7 +255,7 @@ func TestPodsThatDoNotGoWithASidecarSetAreRefused(t *testing.T) {
 	e := newEnv(t)
 	set := e.sidecarSet("a", `{containers: [{name: side, image: i, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: ^main$, resourcesExpr: {limits: {cpu: cpu}}}}]}`)
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
-	e.eventually("it is refused", func() error {
+	e.Eventually("it is refused", func() error {
 		_, err := e.tryPod(pod, client.DryRunAll)
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "SidecarSet "+set.Name+`: container side: no containers match the regex pattern "^main$"`) {
 			return fmt.Errorf("it is answered with %v", err) //nolint:errorlint // there may be none
@@ -265,7 +265,7 @@ func TestPodsThatDoNotGoWithASidecarSetAreRefused(t *testing.T) {
 	wrong := set.DeepCopy()
 	wrong.ObjectMeta = metav1.ObjectMeta{Name: set.Name + "-wrong"}
 	wrong.Spec.Containers[0].ResourcesPolicy.ResourcesExpr.Limits.CPU = "cpu*cpu"
-	if err := e.Create(e.ctx, wrong, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "two quantities can't be multiplied") {
+	if err := e.Create(e.Ctx, wrong, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "two quantities can't be multiplied") {
 		t.Errorf("cpu*cpu was answered with %v", err)
 	}
 }
@@ -277,28 +277,28 @@ func TestPausedSetsAreNotInjected(t *testing.T) {
 	still := e.sidecarSet("still", `{containers: [{name: still, image: i}], updateStrategy: {paused: true}}`)
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
 	e.becomes(pod, containers("on still app"))
-	e.must(e.Delete(e.ctx, still))
+	e.Must(e.Delete(e.Ctx, still))
 	e.becomes(pod, containers("on app"))
 }
 
 func TestNamespacesAreSelected(t *testing.T) {
 	e := newEnv(t)
-	e.sidecarSet("labels", `{containers: [{name: labels, image: i}], namespaceSelector: {matchLabels: {team: `+e.namespace+`}}}`)
-	e.sidecarSet("name", `{containers: [{name: name, image: i}], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+e.namespace+`}}}`)
+	e.sidecarSet("labels", `{containers: [{name: labels, image: i}], namespaceSelector: {matchLabels: {team: `+e.Namespace+`}}}`)
+	e.sidecarSet("name", `{containers: [{name: name, image: i}], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+e.Namespace+`}}}`)
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
 	e.becomes(pod, containers("name app"))
 	// Not known to any cache: a Pod may be the first thing that is in a namespace.
-	other := e.in(e.NewNamespace(map[string]string{"team": e.namespace}))
-	e.must(containers("labels app")(other.newPod(pod)))
-	for _, excluded := range []string{"kube-system", e.NewNamespace(map[string]string{"control-plane": "openkruise", "team": e.namespace})} {
-		e.must(containers("app")(e.in(excluded).newPod(pod, client.DryRunAll)))
+	other := e.in(e.NewNamespace(map[string]string{"team": e.Namespace}))
+	e.Must(containers("labels app")(other.newPod(pod)))
+	for _, excluded := range []string{"kube-system", e.NewNamespace(map[string]string{"control-plane": "openkruise", "team": e.Namespace})} {
+		e.Must(containers("app")(e.in(excluded).newPod(pod, client.DryRunAll)))
 	}
 }
 
 func TestACanaryTakesThePlaceOfItsBase(t *testing.T) {
 	e := newEnv(t)
 	base := e.sidecarSet("base", `{containers: [{name: side, image: "side:1"}]}`)
-	e.sidecarSet("canary", `{selector: {matchLabels: {test: `+e.namespace+`, canary: "yes"}}, updateStrategy: {type: NotUpdate}, containers: [{name: side, image: "side:2"}]}`, func(set *v1beta1.SidecarSet) {
+	e.sidecarSet("canary", `{selector: {matchLabels: {test: `+e.Namespace+`, canary: "yes"}}, updateStrategy: {type: NotUpdate}, containers: [{name: side, image: "side:2"}]}`, func(set *v1beta1.SidecarSet) {
 		set.Annotations = map[string]string{keys.SidecarSetCanary: "true", keys.SidecarSetBase: base.Name}
 	})
 	runs := func(image string) func(*corev1.Pod) error {
@@ -310,8 +310,8 @@ func TestACanaryTakesThePlaceOfItsBase(t *testing.T) {
 		}
 	}
 	spec := `, spec: {containers: [{name: app, image: i}]}}`
-	e.becomes(`{metadata: {name: web, labels: {test: `+e.namespace+`}}`+spec, runs("side:1"))
-	e.becomes(`{metadata: {name: web, labels: {test: `+e.namespace+`, canary: "yes"}}`+spec, runs("side:2"))
+	e.becomes(`{metadata: {name: web, labels: {test: `+e.Namespace+`}}`+spec, runs("side:1"))
+	e.becomes(`{metadata: {name: web, labels: {test: `+e.Namespace+`, canary: "yes"}}`+spec, runs("side:2"))
 }
 
 func TestARevisionIsInjected(t *testing.T) {
@@ -319,9 +319,9 @@ func TestARevisionIsInjected(t *testing.T) {
 	set := e.sidecarSet("a", `{customVersion: v1, containers: [{name: side, image: "side:1"}]}`)
 	// Recorded by the controller of SidecarSets, or here.
 	revision, err := sidecar.NewRevision(set, "kruise-system", 0)
-	e.must(err)
+	e.Must(err)
 	revision.Revision = 1
-	if err := e.Create(e.ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := e.Create(e.Ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	e.edit(set, `{customVersion: v2, containers: [{name: side, image: "side:2"}], injectionStrategy: {revision: {customVersion: v1, policy: Partial}}, updateStrategy: {partition: 70%}}`)
@@ -352,15 +352,15 @@ func TestARevisionIsInjected(t *testing.T) {
 // edit replaces the spec of a SidecarSet but for its selector.
 func (e *env) edit(set *v1beta1.SidecarSet, spec string) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := e.Get(e.ctx, client.ObjectKeyFromObject(set), set); err != nil {
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := e.Get(e.Ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return err
 		}
 		selector := set.Spec.Selector
 		set.Spec = v1beta1.SidecarSetSpec{}
-		e.must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
+		e.Must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
 		set.Spec.Selector = selector
-		return e.Update(e.ctx, set)
+		return e.Update(e.Ctx, set)
 	}))
 }
 

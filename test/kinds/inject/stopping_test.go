@@ -15,7 +15,7 @@ import (
 // mainHasEnded waits until the container main of the worker has ended once.
 func (e *env) mainHasEnded() {
 	e.Helper()
-	e.eventually("main has ended", func() error {
+	e.Eventually("main has ended", func() error {
 		status := pod.ContainerStatus(e.worker(), "main")
 		if status == nil || status.State.Terminated == nil && status.RestartCount == 0 {
 			return fmt.Errorf("main is %+v", status)
@@ -31,7 +31,7 @@ func TestASidecarThatCountsIsStoppedBeforeOthers(t *testing.T) {
 	text := strings.Replace(job("Never", "0", marked), "      containers:\n", "      containers:\n      - {name: quiet, image: i, env: ["+ignored+"]}\n", 1)
 	text = strings.Replace(text, "sim.kruise.io/run-for.side: forever", "sim.kruise.io/run-for.side: forever, sim.kruise.io/run-for.quiet: forever", 1)
 	e.apply(text)
-	e.eventually("there is a request", func() error {
+	e.Eventually("there is a request", func() error {
 		if len(e.requests()) == 0 {
 			return errors.New("there is none")
 		}
@@ -40,7 +40,7 @@ func TestASidecarThatCountsIsStoppedBeforeOthers(t *testing.T) {
 	if r := e.requests()[0]; len(r.Spec.Containers) != 1 || r.Spec.Containers[0].Name != "side" {
 		t.Errorf("the request is for %+v", r.Spec.Containers)
 	}
-	e.never("the Pod ends", func() bool { return e.worker().Status.Phase != corev1.PodRunning })
+	e.Never("the Pod ends", func() bool { return e.worker().Status.Phase != corev1.PodRunning })
 	e.annotate("sim.kruise.io/kill", "side/1")
 	if p := e.ended(corev1.PodSucceeded); !isTerminated(p) {
 		t.Errorf("conditions are %+v", p.Status.Conditions)
@@ -55,12 +55,12 @@ func TestAnInjectedSidecarDoesNotKeepAJobFromEnding(t *testing.T) {
 	e := newEnv(t)
 	set := e.sidecarSet("a", `{containers: [{name: side, image: i, env: [`+ignored+`]}]}`)
 	e.becomes(`{metadata: {name: trial, labels: `+e.selected()+`}, spec: {containers: [{name: app, image: i}]}}`, containers("side app"))
-	text := strings.Replace(job("Never", "0", ""), "labels: {app: work}", "labels: {app: work, test: "+e.namespace+"}", 1)
+	text := strings.Replace(job("Never", "0", ""), "labels: {app: work}", "labels: {app: work, test: "+e.Namespace+"}", 1)
 	text = strings.Replace(text, `      - {name: side, image: "side:1", env: []}`+"\n", "", 1)
 	e.apply(strings.Replace(text, "run-for.main: 1s", "run-for.main: 4s", 1))
 	counts := func(want int32) {
-		e.eventually(fmt.Sprintf("the SidecarSet counts %d Pods", want), func() error {
-			e.must(e.Get(e.ctx, client.ObjectKeyFromObject(set), set))
+		e.Eventually(fmt.Sprintf("the SidecarSet counts %d Pods", want), func() error {
+			e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(set), set))
 			if got := set.Status.MatchedPods; got != want || set.Status.ObservedGeneration == 0 {
 				return fmt.Errorf("it counts %d", got)
 			}
@@ -84,7 +84,7 @@ spec:
   containers: [{name: main, image: i}, {name: side, image: i, env: [` + ignored + `]}]
 `)
 	e.mainHasEnded()
-	e.never("the sidecar is stopped", func() bool {
+	e.Never("the sidecar is stopped", func() bool {
 		p := e.worker()
 		side := pod.ContainerStatus(p, "side")
 		return p.Status.Phase != corev1.PodRunning || side.State.Running == nil || side.RestartCount > 0 || len(e.requests()) > 0
@@ -97,5 +97,5 @@ func TestWithoutTheGateNothingIsStopped(t *testing.T) {
 	e.withArgs("--feature-gates=SidecarTerminator=false")
 	e.apply(job("Never", "0", ignored))
 	e.mainHasEnded()
-	e.never("the sidecar is stopped", func() bool { return e.worker().Status.Phase != corev1.PodRunning || len(e.requests()) > 0 })
+	e.Never("the sidecar is stopped", func() bool { return e.worker().Status.Phase != corev1.PodRunning || len(e.requests()) > 0 })
 }

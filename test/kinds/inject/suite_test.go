@@ -29,8 +29,6 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 type env struct {
 	*scene.Env
 	client.Client
-	ctx       context.Context
-	namespace string
 }
 
 func newEnv(t *testing.T) *env {
@@ -43,30 +41,15 @@ func newEnv(t *testing.T) *env {
 func sequential(t *testing.T) *env {
 	t.Helper()
 	at := shared.Enter(t)
-	e := &env{Env: at, Client: at.Cluster.Client, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at, Client: at.Cluster.Client}
 	e.Describe = e.describe
 	return e
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) never(what string, happens func() bool) {
-	e.Helper()
-	e.Never(what, happens)
 }
 
 func (e *env) describe() string {
 	var out strings.Builder
 	var pods corev1.PodList
-	if err := e.List(context.WithoutCancel(e.ctx), &pods, client.InNamespace(e.namespace)); err != nil {
+	if err := e.List(context.WithoutCancel(e.Ctx), &pods, client.InNamespace(e.Namespace)); err != nil {
 		return err.Error()
 	}
 	for _, p := range pods.Items {
@@ -80,22 +63,21 @@ func (e *env) describe() string {
 
 // in returns the same test in another namespace.
 func (e *env) in(namespace string) *env {
-	other := e.In(namespace)
-	return &env{Env: other, Client: e.Client, ctx: e.ctx, namespace: other.Namespace}
+	return &env{Env: e.In(namespace), Client: e.Client}
 }
 
 // newPod creates a Pod from a manifest.
 func (e *env) newPod(text string, options ...client.CreateOption) *corev1.Pod {
 	e.Helper()
 	p, err := e.tryPod(text, options...)
-	e.must(err)
+	e.Must(err)
 	return p
 }
 
 func (e *env) tryPod(text string, options ...client.CreateOption) (*corev1.Pod, error) {
 	e.Helper()
 	p := scene.Parse(e.Env, &corev1.Pod{}, text)
-	return p, e.Create(e.ctx, p, options...)
+	return p, e.Create(e.Ctx, p, options...)
 }
 
 func (e *env) pod(name string) *corev1.Pod {
@@ -108,12 +90,10 @@ func (e *env) pod(name string) *corev1.Pod {
 // delete deletes an object of this namespace.
 func (e *env) delete(object client.Object, options ...client.DeleteOption) {
 	e.Helper()
-	e.must(e.Delete(e.ctx, object, options...))
+	e.Must(e.Delete(e.Ctx, object, options...))
 }
 
 func (e *env) apply(text string) *unstructured.Unstructured {
 	e.Helper()
 	return e.Make(text)
 }
-
-func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }

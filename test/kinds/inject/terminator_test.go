@@ -45,9 +45,9 @@ const (
 func (e *env) worker() *corev1.Pod {
 	e.Helper()
 	var found *corev1.Pod
-	e.eventually("the Job has a Pod", func() error {
+	e.Eventually("the Job has a Pod", func() error {
 		var list corev1.PodList
-		e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace), client.MatchingLabels{"app": "work"}))
+		e.Must(e.List(e.Ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{"app": "work"}))
 		if len(list.Items) == 0 {
 			return errors.New("it has none")
 		}
@@ -60,7 +60,7 @@ func (e *env) worker() *corev1.Pod {
 func (e *env) requests() []v1beta1.ContainerRecreateRequest {
 	e.Helper()
 	var list v1beta1.ContainerRecreateRequestList
-	e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
+	e.Must(e.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 	return list.Items
 }
 
@@ -68,7 +68,7 @@ func (e *env) requests() []v1beta1.ContainerRecreateRequest {
 func (e *env) ended(phase corev1.PodPhase) *corev1.Pod {
 	e.Helper()
 	var p *corev1.Pod
-	e.eventually("the Pod is "+string(phase), func() error {
+	e.Eventually("the Pod is "+string(phase), func() error {
 		if p = e.worker(); p.Status.Phase != phase {
 			return fmt.Errorf("it is %s", p.Status.Phase)
 		}
@@ -89,7 +89,7 @@ func TestARequestStopsTheSidecar(t *testing.T) {
 	e := newEnv(t)
 	e.apply(job("Never", "0", marked))
 	p := e.worker()
-	e.eventually("there is a request", func() error {
+	e.Eventually("there is a request", func() error {
 		if len(e.requests()) == 0 {
 			return errors.New("there is none")
 		}
@@ -102,7 +102,7 @@ func TestARequestStopsTheSidecar(t *testing.T) {
 	if s := r.Spec.Strategy; s == nil || !s.ForceRecreate || s.FailurePolicy != v1beta1.ContainerRecreateRequestFailurePolicyIgnore {
 		t.Errorf("the strategy is %+v", s)
 	}
-	e.eventually("the user is told, once", func() error {
+	e.Eventually("the user is told, once", func() error {
 		told := slices.DeleteFunc(e.Reasons(p.Name), func(reason string) bool { return reason != "SidecarTerminator" })
 		if len(told) != 1 {
 			return fmt.Errorf("there are %v", told)
@@ -123,7 +123,7 @@ func (e *env) annotate(key, value string) {
 	p := e.worker()
 	before := p.DeepCopy()
 	p.Annotations[key] = value
-	e.must(e.Patch(e.ctx, p, client.MergeFrom(before)))
+	e.Must(e.Patch(e.Ctx, p, client.MergeFrom(before)))
 }
 
 func TestAnExitCodeThatDoesNotCount(t *testing.T) {
@@ -141,9 +141,9 @@ func TestAnExitCodeThatDoesNotCount(t *testing.T) {
 			if p := e.ended(tc.want); !isTerminated(p) {
 				t.Errorf("conditions are %+v", p.Status.Conditions)
 			}
-			e.eventually("the Job has ended", func() error {
+			e.Eventually("the Job has ended", func() error {
 				j := &batchv1.Job{}
-				e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "work"}, j))
+				e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "work"}, j))
 				if j.Status.Succeeded+j.Status.Failed != 1 || (j.Status.Succeeded == 1) != (tc.want == corev1.PodSucceeded) {
 					return fmt.Errorf("its status is %+v", j.Status)
 				}
@@ -152,7 +152,7 @@ func TestAnExitCodeThatDoesNotCount(t *testing.T) {
 			if n := len(e.requests()); n != 0 {
 				t.Errorf("there are %d requests", n)
 			}
-			e.never("the Pod runs again", func() bool { return e.worker().Status.Phase != tc.want })
+			e.Never("the Pod runs again", func() bool { return e.worker().Status.Phase != tc.want })
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestAnExitCodeThatDoesNotCount(t *testing.T) {
 func TestAFailureIsNotTheEndWhereContainersRestart(t *testing.T) {
 	e := newEnv(t)
 	e.apply(strings.Replace(job("OnFailure", "1", marked), "backoffLimit: 0", "backoffLimit: 5", 1))
-	e.eventually("main has failed once", func() error {
+	e.Eventually("main has failed once", func() error {
 		for _, status := range e.worker().Status.ContainerStatuses {
 			if status.Name == "main" && status.RestartCount > 0 {
 				return nil
@@ -177,8 +177,8 @@ func TestAFailureIsNotTheEndWhereContainersRestart(t *testing.T) {
 
 func TestOnVirtualNodesTheImageIsReplaced(t *testing.T) {
 	e := newEnv(t)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual-" + e.namespace, Labels: map[string]string{"type": "virtual-kubelet"}}}
-	e.must(e.Create(e.ctx, node))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual-" + e.Namespace, Labels: map[string]string{"type": "virtual-kubelet"}}}
+	e.Must(e.Create(e.Ctx, node))
 	t.Cleanup(func() { e.forget(node) })
 	p := e.newPod(`
 metadata: {name: work, labels: {app: work}}
@@ -196,8 +196,8 @@ spec:
 		{Name: "main", Image: "i", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}},
 		{Name: "side", Image: "side:1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 	}
-	e.must(e.Status().Patch(e.ctx, p, client.MergeFrom(before)))
-	e.eventually("the sidecar has the image that ends by itself", func() error {
+	e.Must(e.Status().Patch(e.Ctx, p, client.MergeFrom(before)))
+	e.Eventually("the sidecar has the image that ends by itself", func() error {
 		if image := e.worker().Spec.Containers[1].Image; image != "quick:1" {
 			return fmt.Errorf("it has %s", image)
 		}
@@ -206,14 +206,14 @@ spec:
 	if n := len(e.requests()); n != 0 {
 		t.Errorf("there are %d requests", n)
 	}
-	e.must(e.Delete(e.ctx, p, client.GracePeriodSeconds(0)))
+	e.Must(e.Delete(e.Ctx, p, client.GracePeriodSeconds(0)))
 }
 
 func TestPodsThatAreNotConcernedGoOn(t *testing.T) {
 	e := newEnv(t)
 	all := strings.Replace(job("Never", "0", marked), "{name: main, image: i}", "{name: main, image: i, env: ["+marked+"]}", 1)
 	e.apply(all)
-	e.eventually("the user is told that nothing says when the work is done", func() error {
+	e.Eventually("the user is told that nothing says when the work is done", func() error {
 		if told := e.Reasons(e.worker().Name); !slices.Contains(told, "SidecarTerminatorNoMainContainer") {
 			return fmt.Errorf("there are %v", told)
 		}
@@ -222,7 +222,7 @@ func TestPodsThatAreNotConcernedGoOn(t *testing.T) {
 	plain := e.in(e.NewNamespace(nil))
 	plain.apply(job("Never", "0", ""))
 	for _, one := range []*env{e, plain} {
-		one.eventually("main has ended", func() error {
+		one.Eventually("main has ended", func() error {
 			for _, status := range one.worker().Status.ContainerStatuses {
 				if status.Name == "main" && status.State.Terminated != nil {
 					return nil
@@ -230,7 +230,7 @@ func TestPodsThatAreNotConcernedGoOn(t *testing.T) {
 			}
 			return errors.New("it has not")
 		})
-		one.never("the sidecar is stopped", func() bool {
+		one.Never("the sidecar is stopped", func() bool {
 			return one.worker().Status.Phase != corev1.PodRunning || len(one.requests()) > 0
 		})
 	}
@@ -239,9 +239,9 @@ func TestPodsThatAreNotConcernedGoOn(t *testing.T) {
 func TestTheTerminatorExample(t *testing.T) {
 	e := newEnv(t)
 	e.example("job-sidecar-terminator.yaml")
-	e.eventually("it is a Job with a marked sidecar", func() error {
+	e.Eventually("it is a Job with a marked sidecar", func() error {
 		var list corev1.PodList
-		e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		if len(list.Items) != 1 || !terminate.Marked(&list.Items[0]) || !terminate.HasMain(&list.Items[0]) {
 			return fmt.Errorf("there are %d Pods", len(list.Items))
 		}

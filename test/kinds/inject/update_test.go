@@ -36,9 +36,9 @@ spec:
       - {name: side, image: "side:1", env: [{name: KRUISE_CONTAINER_PRIORITY, value: "1"}]}
 `)
 	var name string
-	e.eventually("there is a Pod", func() error {
+	e.Eventually("there is a Pod", func() error {
 		var list corev1.PodList
-		e.must(e.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		if len(list.Items) == 0 {
 			return errors.New("there is none")
 		}
@@ -50,7 +50,7 @@ spec:
 	var mu sync.Mutex
 	var wrong []string
 	sawBetween := false
-	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p, isPod := event.Object.(*corev1.Pod)
 		if !isPod {
 			return // a bookmark
@@ -64,10 +64,10 @@ spec:
 			wrong = append(wrong, fmt.Sprintf("main has its image while side is %+v", side))
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	images := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"main:2"},{"op":"replace","path":"/spec/template/spec/containers/1/image","value":"side:2"}]`
-	e.must(e.Patch(e.ctx, set, client.RawPatch(types.JSONPatchType, []byte(images))))
-	e.eventually("both containers follow", func() error {
+	e.Must(e.Patch(e.Ctx, set, client.RawPatch(types.JSONPatchType, []byte(images))))
+	e.Eventually("both containers follow", func() error {
 		p := e.pod(name)
 		for _, container := range []string{"main", "side"} {
 			if status := pod.ContainerStatus(p, container); status == nil || status.RestartCount != 1 || !status.Ready {
@@ -76,7 +76,7 @@ spec:
 		}
 		return nil
 	})
-	e.must(stop())
+	e.Must(stop())
 	if len(wrong) > 0 || !sawBetween {
 		t.Errorf("the order is not kept: %v, and main was seen to wait for side: %t", wrong, sawBetween)
 	}

@@ -40,22 +40,22 @@ spec:
       restartPolicy: Never
       terminationGracePeriodSeconds: 1
       containers: [{name: app, image: "busybox:1"}]
-  %s`, duration, pool, e.namespace, strings.Join(more, "\n  "))
+  %s`, duration, pool, e.Namespace, strings.Join(more, "\n  "))
 }
 
 func (e *env) job() *v1beta1.BroadcastJob {
 	e.Helper()
 	job := &v1beta1.BroadcastJob{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "patch"}, job))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "patch"}, job))
 	return job
 }
 
 func (e *env) editJob(change func(*v1beta1.BroadcastJob)) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		job := e.job()
 		change(job)
-		return e.Client.Update(e.ctx, job)
+		return e.Client.Update(e.Ctx, job)
 	}))
 }
 
@@ -68,7 +68,7 @@ type tally struct {
 func (e *env) reaches(want tally) *v1beta1.BroadcastJob {
 	e.Helper()
 	var job *v1beta1.BroadcastJob
-	e.eventually(fmt.Sprintf("the status is %+v", want), func() error {
+	e.Eventually(fmt.Sprintf("the status is %+v", want), func() error {
 		job = e.job()
 		if s := job.Status; (tally{s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed}) != want {
 			return fmt.Errorf("it is %+v", s)
@@ -82,7 +82,7 @@ func (e *env) reaches(want tally) *v1beta1.BroadcastJob {
 func (e *env) followActive() (most func() int) {
 	e.Helper()
 	under, now, highest := map[string]bool{}, 0, atomic.Int64{}
-	stop, err := e.Follow(context.Background(), &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(context.Background(), &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p := event.Object.(*corev1.Pod)
 		was := under[p.Name]
 		is := event.Type != watch.Deleted && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
@@ -95,8 +95,8 @@ func (e *env) followActive() (most func() int) {
 		}
 		highest.Store(max(highest.Load(), int64(now)))
 	})
-	e.must(err)
-	e.Cleanup(func() { e.must(stop()) })
+	e.Must(err)
+	e.Cleanup(func() { e.Must(stop()) })
 	return func() int { return int(highest.Load()) }
 }
 
@@ -110,10 +110,10 @@ func (e *env) placed() []string {
 
 func TestOneNodeIsTainted(t *testing.T) {
 	e := newEnv(t, 5)
-	e.taint(e.nodes[4], corev1.Taint{Key: "maint", Value: "1", Effect: corev1.TaintEffectNoSchedule})
+	e.taint(e.Nodes[4], corev1.Taint{Key: "maint", Value: "1", Effect: corev1.TaintEffectNoSchedule})
 	most := e.followActive()
 	e.create(e.broadcastRunning("500ms", "parallelism: 2"))
-	e.eventually("the nodes are counted", func() error {
+	e.Eventually("the nodes are counted", func() error {
 		if n := e.job().Status.Desired; n != 4 {
 			return fmt.Errorf("desired is %d", n)
 		}
@@ -134,15 +134,15 @@ func TestOneNodeIsTainted(t *testing.T) {
 	if p.Labels["broadcastjob-name"] != "patch" || p.Labels["broadcastjob-controller-uid"] != string(job.UID) {
 		t.Errorf("labels of the Pods: %v", p.Labels)
 	}
-	e.eventually("the events are there", func() error {
+	e.Eventually("the events are there", func() error {
 		if got := e.events("patch"); got["JobComplete"] != 1 || got["SuccessfulCreate"] != 4 {
 			return fmt.Errorf("%v", got)
 		}
 		return nil
 	})
 	// What is over stays as it is.
-	e.taint(e.nodes[4])
-	e.always(2*time.Second, "a job that is over gets no more Pods", func() error {
+	e.taint(e.Nodes[4])
+	e.Always(2*time.Second, "a job that is over gets no more Pods", func() error {
 		if n := len(e.pods()); n != 4 {
 			return fmt.Errorf("%d Pods", n)
 		}
@@ -163,22 +163,22 @@ func TestPercentageOfNodes(t *testing.T) {
 func TestFailFast(t *testing.T) {
 	e := newEnv(t, 4)
 	e.create(e.broadcast("parallelism: 2"))
-	e.finish(e.nodes[0], 0)
+	e.finish(e.Nodes[0], 0)
 	e.reaches(tally{v1beta1.BroadcastJobRunning, 4, 2, 1, 0})
-	e.finish(e.nodes[1], 1)
+	e.finish(e.Nodes[1], 1)
 	job := e.reaches(tally{v1beta1.BroadcastJobFailed, 4, 0, 1, 2})
 	c := job.Status.Conditions
 	if len(c) != 1 || c[0].Type != "Failed" || c[0].Message != "failure policy is FailurePolicyTypeFailFast and failed pod is found" || job.Status.CompletionTime == nil {
 		t.Errorf("status: %+v", job.Status)
 	}
-	e.eventually("what still runs is deleted", func() error {
-		if got := e.placed(); !slices.Equal(got, e.nodes[:2]) {
+	e.Eventually("what still runs is deleted", func() error {
+		if got := e.placed(); !slices.Equal(got, e.Nodes[:2]) {
 			return fmt.Errorf("Pods are on %v", got)
 		}
 		return nil
 	})
-	e.always(2*time.Second, "the last node gets no Pod", func() error {
-		if got := e.placed(); slices.Contains(got, e.nodes[3]) {
+	e.Always(2*time.Second, "the last node gets no Pod", func() error {
+		if got := e.placed(); slices.Contains(got, e.Nodes[3]) {
 			return fmt.Errorf("Pods are on %v", got)
 		}
 		return nil
@@ -191,7 +191,7 @@ func TestFailFast(t *testing.T) {
 func TestContinue(t *testing.T) {
 	e := newEnv(t, 4)
 	e.create(e.broadcast("failurePolicy: {type: Continue}"))
-	for i, node := range e.nodes {
+	for i, node := range e.Nodes {
 		code := 0
 		if i == 2 {
 			code = 1
@@ -204,16 +204,16 @@ func TestContinue(t *testing.T) {
 func TestPauseAtEachFailure(t *testing.T) {
 	e := newEnv(t, 4)
 	e.create(e.broadcast("parallelism: 1", "failurePolicy: {type: Pause}"))
-	e.finish(e.nodes[0], 1)
+	e.finish(e.Nodes[0], 1)
 	if job := e.reaches(tally{v1beta1.BroadcastJobPaused, 4, 0, 0, 1}); !job.Spec.Paused {
-		e.eventually("spec.paused is set", func() error {
+		e.Eventually("spec.paused is set", func() error {
 			if !e.job().Spec.Paused {
 				return fmt.Errorf("it is not")
 			}
 			return nil
 		})
 	}
-	e.always(time.Second, "no node gets a Pod meanwhile", func() error {
+	e.Always(time.Second, "no node gets a Pod meanwhile", func() error {
 		if n := len(e.pods()); n != 1 {
 			return fmt.Errorf("%d Pods", n)
 		}
@@ -221,13 +221,13 @@ func TestPauseAtEachFailure(t *testing.T) {
 	})
 	goOn := func(job *v1beta1.BroadcastJob) { job.Spec.Paused = false }
 	e.editJob(goOn)
-	e.finish(e.nodes[1], 0)
-	e.finish(e.nodes[2], 2)
+	e.finish(e.Nodes[1], 0)
+	e.finish(e.Nodes[2], 2)
 	e.reaches(tally{v1beta1.BroadcastJobPaused, 4, 0, 1, 2})
 	e.editJob(goOn)
-	e.finish(e.nodes[3], 0)
+	e.finish(e.Nodes[3], 0)
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 4, 0, 2, 2})
-	e.eventually("the events are there", func() error {
+	e.Eventually("the events are there", func() error {
 		if got := e.events("patch"); got["Paused"] != 2 || got["Continue"] != 2 || got["JobComplete"] != 1 {
 			return fmt.Errorf("%v", got)
 		}
@@ -239,8 +239,8 @@ func TestTimeToLive(t *testing.T) {
 	e := newEnv(t, 2)
 	e.create(e.broadcastRunning("100ms", "completionPolicy: {ttlSecondsAfterFinished: 3}"))
 	done := e.reaches(tally{v1beta1.BroadcastJobCompleted, 2, 0, 2, 0}).Status.CompletionTime.Time
-	e.eventually("the job is gone", func() error {
-		err := e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "patch"}, &v1beta1.BroadcastJob{})
+	e.Eventually("the job is gone", func() error {
+		err := e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "patch"}, &v1beta1.BroadcastJob{})
 		if err == nil {
 			return errors.New("it is there")
 		}
@@ -249,7 +249,7 @@ func TestTimeToLive(t *testing.T) {
 	if lived := time.Since(done); lived < 3*time.Second {
 		t.Errorf("the job was deleted after %s, its time to live is 3s", lived)
 	}
-	e.eventually("its Pods are gone", func() error {
+	e.Eventually("its Pods are gone", func() error {
 		if n := len(e.pods()); n != 0 {
 			return fmt.Errorf("%d are there", n)
 		}
@@ -261,11 +261,11 @@ func TestNeverDone(t *testing.T) {
 	e := newEnv(t, 3)
 	e.create(e.broadcastRunning("100ms", "completionPolicy: {type: Never}"))
 	e.reaches(tally{v1beta1.BroadcastJobRunning, 3, 0, 3, 0})
-	e.addNode()
+	e.AddNode()
 	e.reaches(tally{v1beta1.BroadcastJobRunning, 4, 0, 4, 0})
 	// A node that comes and goes is done once.
 	taint := corev1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}
-	first := e.nodes[0]
+	first := e.Nodes[0]
 	before := e.pods()
 	e.taint(first, taint)
 	same := func() error {
@@ -274,33 +274,33 @@ func TestNeverDone(t *testing.T) {
 		}
 		return nil
 	}
-	e.always(time.Second, "the Pods stay", same)
+	e.Always(time.Second, "the Pods stay", same)
 	e.taint(first)
-	e.always(time.Second, "the Pods stay", same)
+	e.Always(time.Second, "the Pods stay", same)
 	e.reaches(tally{v1beta1.BroadcastJobRunning, 4, 0, 4, 0})
 }
 
 func TestCordonedNodes(t *testing.T) {
 	e := newEnv(t, 3)
 	cordon := func(node string, on bool) {
-		e.editNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = on })
+		e.EditNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = on })
 	}
-	cordon(e.nodes[0], true)
+	cordon(e.Nodes[0], true)
 	e.create(e.broadcast())
 	e.reaches(tally{v1beta1.BroadcastJobRunning, 2, 2, 0, 0})
 	// What runs goes on on a node that wants no new Pods; a node that is open again gets its Pod.
-	e.finish(e.nodes[1], 0)
-	cordon(e.nodes[2], true)
-	e.always(time.Second, "the Pod of a cordoned node runs on", func() error {
-		if got := e.placed(); !slices.Equal(got, e.nodes[1:]) {
+	e.finish(e.Nodes[1], 0)
+	cordon(e.Nodes[2], true)
+	e.Always(time.Second, "the Pod of a cordoned node runs on", func() error {
+		if got := e.placed(); !slices.Equal(got, e.Nodes[1:]) {
 			return fmt.Errorf("Pods are on %v", got)
 		}
 		return nil
 	})
-	cordon(e.nodes[0], false)
+	cordon(e.Nodes[0], false)
 	e.reaches(tally{v1beta1.BroadcastJobRunning, 3, 2, 1, 0})
-	e.finish(e.nodes[0], 0)
-	e.finish(e.nodes[2], 0)
+	e.finish(e.Nodes[0], 0)
+	e.finish(e.Nodes[2], 0)
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 3, 0, 3, 0})
 }
 
@@ -308,7 +308,7 @@ func TestPausedFromTheStart(t *testing.T) {
 	e := newEnv(t, 2)
 	e.create(e.broadcastRunning("100ms", "paused: true"))
 	e.reaches(tally{v1beta1.BroadcastJobPaused, 2, 0, 0, 0})
-	e.always(time.Second, "no Pod is created", func() error {
+	e.Always(time.Second, "no Pod is created", func() error {
 		if n := len(e.pods()); n != 0 {
 			return fmt.Errorf("%d Pods", n)
 		}
@@ -316,7 +316,7 @@ func TestPausedFromTheStart(t *testing.T) {
 	})
 	e.editJob(func(job *v1beta1.BroadcastJob) { job.Spec.Paused = false })
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 2, 0, 2, 0})
-	e.eventually("the event is there", func() error {
+	e.Eventually("the event is there", func() error {
 		if got := e.events("patch"); got["Continue"] != 1 {
 			return fmt.Errorf("%v", got)
 		}
@@ -329,7 +329,7 @@ func TestCrashLoop(t *testing.T) {
 	text := strings.Replace(e.broadcastRunning("100ms", "failurePolicy: {type: Continue, restartLimit: 2}"), "restartPolicy: Never", "restartPolicy: OnFailure", 1)
 	e.create(strings.Replace(text, "sim.kruise.io/run-for: 100ms", `sim.kruise.io/run-for: 100ms, sim.kruise.io/exit-code: "1"`, 1))
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 1, 0, 0, 1})
-	e.eventually("the Pod is not left to crash for ever", func() error {
+	e.Eventually("the Pod is not left to crash for ever", func() error {
 		if n := len(e.pods()); n != 0 {
 			return fmt.Errorf("%d Pods", n)
 		}
@@ -365,14 +365,14 @@ func TestBroadcastJobInBothVersions(t *testing.T) {
 	before := e.job().Spec
 	e.editJob(func(job *v1beta1.BroadcastJob) { job.Labels = map[string]string{"a": "b"} })
 	older := &v1alpha1.BroadcastJob{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "patch"}, older))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "patch"}, older))
 	if diff := cmp.Diff(before, older.Spec); diff != "" {
 		t.Errorf("(-v1beta1 +v1alpha1):\n%s", diff)
 	}
 	raw := &unstructured.Unstructured{}
 	raw.SetAPIVersion("apps.kruise.io/v1beta1")
 	raw.SetKind("BroadcastJob")
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "patch"}, raw))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "patch"}, raw))
 	policy, _, _ := unstructured.NestedString(raw.Object, "spec", "failurePolicy", "type")
 	pull, _, _ := unstructured.NestedSlice(raw.Object, "spec", "template", "spec", "containers")
 	if policy != "FailFast" || pull[0].(map[string]any)["imagePullPolicy"] != "Always" {

@@ -36,7 +36,7 @@ spec:
 // broadcastTemplate makes BroadcastJobs on the test's nodes, whose Pods run for a while.
 func (e *env) broadcastTemplate(runFor, more string) string {
 	return fmt.Sprintf(`broadcastJobTemplate: {metadata: {labels: {made: here}}, spec: {template: {metadata: {annotations: {sim.kruise.io/run-for: %s}}, `+
-		`spec: {nodeSelector: {%s: %s}, restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: app, image: "busybox:1"}]}} %s}}`, runFor, pool, e.namespace, more)
+		`spec: {nodeSelector: {%s: %s}, restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: app, image: "busybox:1"}]}} %s}}`, runFor, pool, e.Namespace, more)
 }
 
 // jobTemplate makes Jobs of Kubernetes whose Pod runs for a while.
@@ -48,7 +48,7 @@ func jobTemplate(runFor string) string {
 func (e *env) cron() *v1beta1.AdvancedCronJob {
 	e.Helper()
 	job := &v1beta1.AdvancedCronJob{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "nightly"}, job))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "nightly"}, job))
 	return job
 }
 
@@ -56,7 +56,7 @@ func (e *env) editCron(change func(*v1beta1.AdvancedCronJob)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		job := e.cron()
 		change(job)
-		return e.Client.Update(e.ctx, job)
+		return e.Client.Update(e.Ctx, job)
 	})
 }
 
@@ -70,7 +70,7 @@ func (e *env) made(list client.ObjectList) func() []string {
 	look := func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Client.List(e.ctx, list, client.InNamespace(e.namespace)) != nil {
+		if e.Client.List(e.Ctx, list, client.InNamespace(e.Namespace)) != nil {
 			return // the test is over, or the next look will do
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error {
@@ -83,7 +83,7 @@ func (e *env) made(list client.ObjectList) func() []string {
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		for e.ctx.Err() == nil {
+		for e.Ctx.Err() == nil {
 			look()
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -115,9 +115,9 @@ func TestOneSlotADay(t *testing.T) {
 	schedule := fmt.Sprintf("%d %d * * *", slot.Minute(), slot.Hour())
 	e.create(cronOf(schedule, e.broadcastTemplate("100ms", ", completionPolicy: {ttlSecondsAfterFinished: 2}"), "timeZone: UTC"))
 	name := fmt.Sprintf("nightly-%d", slot.Unix())
-	e.eventually("the job of the slot is made", func() error {
+	e.Eventually("the job of the slot is made", func() error {
 		job := &v1beta1.BroadcastJob{}
-		if err := e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, job); err != nil {
+		if err := e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, job); err != nil {
 			return err
 		}
 		if at := job.Annotations["apps.kruise.io/scheduled-at"]; at != slot.Format(time.RFC3339) || job.Labels["made"] != "here" {
@@ -131,9 +131,9 @@ func TestOneSlotADay(t *testing.T) {
 		}
 		return nil
 	})
-	e.eventually("it is gone, as its time to live is over", func() error {
+	e.Eventually("it is gone, as its time to live is over", func() error {
 		var list v1beta1.BroadcastJobList
-		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+		if err := e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)); err != nil {
 			return err
 		}
 		if len(list.Items) > 0 {
@@ -142,8 +142,8 @@ func TestOneSlotADay(t *testing.T) {
 		return nil
 	})
 	// What makes the controller look again must not make it forget.
-	e.must(e.editCron(func(job *v1beta1.AdvancedCronJob) { job.Labels = map[string]string{"a": "b"} }))
-	e.always(5*time.Second, "no second job is made", func() error {
+	e.Must(e.editCron(func(job *v1beta1.AdvancedCronJob) { job.Labels = map[string]string{"a": "b"} }))
+	e.Always(5*time.Second, "no second job is made", func() error {
 		if names := made(); len(names) != 1 {
 			return fmt.Errorf("%v were made", names)
 		}
@@ -165,10 +165,10 @@ func TestForbid(t *testing.T) {
 	var first batchv1.Job
 	jobs := func() []batchv1.Job {
 		var list batchv1.JobList
-		e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		return list.Items
 	}
-	e.eventually("the first job is over", func() error {
+	e.Eventually("the first job is over", func() error {
 		all := jobs()
 		if len(all) == 0 || all[0].Status.CompletionTime == nil {
 			return errors.New("it is not")
@@ -176,7 +176,7 @@ func TestForbid(t *testing.T) {
 		first = all[0]
 		return nil
 	})
-	e.eventually("the next job is there", func() error {
+	e.Eventually("the next job is there", func() error {
 		all := jobs()
 		if len(all) < 2 {
 			return fmt.Errorf("there are %d", len(all))
@@ -197,13 +197,13 @@ func TestReplace(t *testing.T) {
 	e := newEnv(t, 1)
 	made := e.made(&v1beta1.BroadcastJobList{})
 	e.create(cronOf("@every 5s", e.broadcastTemplate("forever", ""), "concurrencyPolicy: Replace"))
-	e.eventually("the third job has replaced the second", func() error {
+	e.Eventually("the third job has replaced the second", func() error {
 		names := made()
 		if len(names) < 3 {
 			return fmt.Errorf("made are %v", names)
 		}
 		var list v1beta1.BroadcastJobList
-		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+		if err := e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)); err != nil {
 			return err
 		}
 		for _, job := range list.Items {
@@ -213,7 +213,7 @@ func TestReplace(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(e.editCron(pause(true)))
+	e.Must(e.editCron(pause(true)))
 	e.noSlotTwice(made())
 }
 
@@ -225,16 +225,16 @@ func TestHistory(t *testing.T) {
 	e := newEnv(t, 0)
 	made := e.made(&batchv1.JobList{})
 	e.create(cronOf("@every 2s", jobTemplate("0s"), "successfulJobsHistoryLimit: 2"))
-	e.eventually("six jobs were made", func() error {
+	e.Eventually("six jobs were made", func() error {
 		if n := len(made()); n < 6 {
 			return fmt.Errorf("%d were", n)
 		}
 		return nil
 	})
-	e.must(e.editCron(pause(true)))
-	e.eventually("the newest two are kept", func() error {
+	e.Must(e.editCron(pause(true)))
+	e.Eventually("the newest two are kept", func() error {
 		var list batchv1.JobList
-		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+		if err := e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)); err != nil {
 			return err
 		}
 		var names []string
@@ -256,7 +256,7 @@ func TestManagersThatDie(t *testing.T) {
 	made := e.made(&v1beta1.BroadcastJobList{})
 	e.create(cronOf("@every 1s", e.broadcastTemplate("0s", ", completionPolicy: {ttlSecondsAfterFinished: 1}")))
 	for i := range 4 {
-		e.eventually("more jobs are made", func() error {
+		e.Eventually("more jobs are made", func() error {
 			if n := len(made()); n < 3*(i+1) {
 				return fmt.Errorf("%d were", n)
 			}
@@ -267,14 +267,14 @@ func TestManagersThatDie(t *testing.T) {
 	shared.Manager.Kill()
 	before := len(made())
 	time.Sleep(12 * time.Second)
-	e.must(shared.Relaunch(e.ctx))
-	e.eventually("one job makes up for what was missed", func() error {
+	e.Must(shared.Relaunch(e.Ctx))
+	e.Eventually("one job makes up for what was missed", func() error {
 		if n := len(made()); n <= before {
 			return errors.New("none does")
 		}
 		return nil
 	})
-	e.must(e.editCron(pause(true)))
+	e.Must(e.editCron(pause(true)))
 	names := made()
 	e.noSlotTwice(names)
 	// Of the slots of twelve seconds all but the last were left out.
@@ -326,23 +326,23 @@ func TestWhatMayChange(t *testing.T) {
 		t.Errorf("changing the image: %v", err)
 	}
 	made := e.made(&batchv1.JobList{})
-	e.must(e.editCron(func(job *v1beta1.AdvancedCronJob) { job.Spec.Schedule = "@every 2s" }))
-	e.eventually("the new schedule holds", func() error {
+	e.Must(e.editCron(func(job *v1beta1.AdvancedCronJob) { job.Spec.Schedule = "@every 2s" }))
+	e.Eventually("the new schedule holds", func() error {
 		if len(made()) == 0 {
 			return errors.New("no job was made")
 		}
 		return nil
 	})
-	e.must(e.editCron(pause(true)))
+	e.Must(e.editCron(pause(true)))
 }
 
 // TestImageListsInTheOlderVersion: what the older version has no field for must not keep it from listing.
 func TestImageListsInTheOlderVersion(t *testing.T) {
 	e := newEnv(t, 0)
 	e.create(cronOf("@every 2s", `imageListPullJobTemplate: {metadata: {labels: {made: here}}, spec: {images: [nginx, "busybox:1"], completionPolicy: {activeDeadlineSeconds: 3600}}}`))
-	e.eventually("a list is made", func() error {
+	e.Eventually("a list is made", func() error {
 		var list v1beta1.ImageListPullJobList
-		if err := e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+		if err := e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)); err != nil {
 			return err
 		}
 		if len(list.Items) == 0 {
@@ -353,7 +353,7 @@ func TestImageListsInTheOlderVersion(t *testing.T) {
 		}
 		return nil
 	})
-	e.must(e.editCron(pause(true)))
+	e.Must(e.editCron(pause(true)))
 	before := e.cron()
 	if before.Spec.ConcurrencyPolicy != "Replace" || before.Status.Type != "ImageListPullJob" {
 		t.Errorf("concurrencyPolicy %s, type %s", before.Spec.ConcurrencyPolicy, before.Status.Type)
@@ -362,20 +362,20 @@ func TestImageListsInTheOlderVersion(t *testing.T) {
 		t.Errorf("pullPolicy: %v", pull)
 	}
 	var older v1alpha1.AdvancedCronJobList
-	e.must(e.Client.List(e.ctx, &older, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &older, client.InNamespace(e.Namespace)))
 	if len(older.Items) != 1 || !strings.Contains(older.Items[0].Annotations["apps.kruise.io/image-list-pull-job-template"], "busybox:1") {
 		t.Fatalf("in the older version: %+v", older.Items)
 	}
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		job := &v1alpha1.AdvancedCronJob{}
-		e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "nightly"}, job))
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "nightly"}, job))
 		job.Labels = map[string]string{"a": "b"}
-		return e.Client.Update(e.ctx, job)
+		return e.Client.Update(e.Ctx, job)
 	}))
 	raw := &unstructured.Unstructured{}
 	raw.SetAPIVersion("apps.kruise.io/v1beta1")
 	raw.SetKind("AdvancedCronJob")
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "nightly"}, raw))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "nightly"}, raw))
 	images, _, _ := unstructured.NestedStringSlice(raw.Object, "spec", "template", "imageListPullJobTemplate", "spec", "images")
 	if _, left := raw.GetAnnotations()["apps.kruise.io/image-list-pull-job-template"]; left || !slices.Equal(images, []string{"nginx", "busybox:1"}) {
 		t.Errorf("after a write in the older version: %v %v", raw.GetAnnotations(), images)

@@ -39,7 +39,7 @@ func TestEphemeralJobAdmission(t *testing.T) {
 		t.Errorf("parallelism %v, ttlSecondsAfterFinished %v", p, ttl)
 	}
 	for _, patch := range []string{`{"selector":{"matchLabels":{"app":"db"}}}`, `{"template":{"ephemeralContainers":[{"name":"other","image":"x"}]}}`} {
-		err := e.Client.Patch(e.ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+patch+`}`)))
+		err := e.Client.Patch(e.Ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+patch+`}`)))
 		if err == nil || !strings.Contains(err.Error(), "is immutable: make another EphemeralJob") {
 			t.Errorf("%s is answered with %v", patch, err)
 		}
@@ -50,9 +50,9 @@ func TestEphemeralJobAdmission(t *testing.T) {
 func TestAuthors(t *testing.T) {
 	e := newEnv(t, 0)
 	grant := func(name string, rule rbacv1.PolicyRule) {
-		meta := metav1.ObjectMeta{Namespace: e.namespace, Name: name}
-		e.must(e.Client.Create(e.ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}))
-		e.must(e.Client.Create(e.ctx, &rbacv1.RoleBinding{
+		meta := metav1.ObjectMeta{Namespace: e.Namespace, Name: name}
+		e.Must(e.Client.Create(e.Ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}))
+		e.Must(e.Client.Create(e.Ctx, &rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "author"}},
 		}))
@@ -61,10 +61,10 @@ func TestAuthors(t *testing.T) {
 	config := rest.CopyConfig(e.Config)
 	config.Impersonate.UserName = "author"
 	author, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
-	e.must(err)
+	e.Must(err)
 	job := func() *v1alpha1.EphemeralJob {
 		return &v1alpha1.EphemeralJob{
-			ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "shell"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "shell"},
 			Spec: v1alpha1.EphemeralJobSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 				Template: v1alpha1.EphemeralContainerTemplateSpec{EphemeralContainers: []corev1.EphemeralContainer{
@@ -74,8 +74,8 @@ func TestAuthors(t *testing.T) {
 		}
 	}
 	const want = "author may not patch pods/ephemeralcontainers in namespace"
-	e.eventually("the author may write jobs, and may not get into Pods", func() error { // rights take a moment
-		err := author.Create(e.ctx, job())
+	e.Eventually("the author may write jobs, and may not get into Pods", func() error { // rights take a moment
+		err := author.Create(e.Ctx, job())
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 			return fmt.Errorf("the answer is %w", errors.Join(err, errors.New("not that")))
 		}
@@ -83,14 +83,14 @@ func TestAuthors(t *testing.T) {
 	})
 	mine := job()
 	mine.Spec.Paused = true
-	e.must(e.Client.Create(e.ctx, mine))
+	e.Must(e.Client.Create(e.Ctx, mine))
 	goOn := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":false}}`))
-	if err := author.Patch(e.ctx, mine.DeepCopy(), goOn); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+	if err := author.Patch(e.Ctx, mine.DeepCopy(), goOn); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("letting another's job go on is answered with %v", err)
 	}
-	if err := author.Patch(e.ctx, mine.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+	if err := author.Patch(e.Ctx, mine.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
 		t.Errorf("a label is answered with %v", err)
 	}
 	grant("containers", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"patch"}})
-	e.eventually("the author may do both", func() error { return author.Patch(e.ctx, mine.DeepCopy(), goOn) })
+	e.Eventually("the author may do both", func() error { return author.Patch(e.Ctx, mine.DeepCopy(), goOn) })
 }

@@ -29,20 +29,20 @@ func (e *env) web(n int, duration string, changes ...func(*corev1.Pod)) {
 	for i := range n {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: e.namespace, Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{"app": "web"},
+				Namespace: e.Namespace, Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{"app": "web"},
 				Annotations: map[string]string{"sim.kruise.io/run-for.shell": duration},
 			},
 			Spec: corev1.PodSpec{
-				NodeSelector: map[string]string{pool: e.namespace}, TerminationGracePeriodSeconds: &none,
+				NodeSelector: map[string]string{pool: e.Namespace}, TerminationGracePeriodSeconds: &none,
 				Containers: []corev1.Container{{Name: "app", Image: "busybox:1"}},
 			},
 		}
 		for _, change := range changes {
 			change(p)
 		}
-		e.must(e.Client.Create(e.ctx, p))
+		e.Must(e.Client.Create(e.Ctx, p))
 	}
-	e.eventually("the Pods run", func() error {
+	e.Eventually("the Pods run", func() error {
 		for _, p := range e.pods() {
 			if p.Status.Phase != corev1.PodRunning {
 				return fmt.Errorf("%s is %s", p.Name, p.Status.Phase)
@@ -80,21 +80,21 @@ spec:
 func (e *env) shellJob() *v1alpha1.EphemeralJob {
 	e.Helper()
 	job := &v1alpha1.EphemeralJob{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "shell"}, job))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "shell"}, job))
 	return job
 }
 
 // patchShell changes the spec of the job, in JSON.
 func (e *env) patchShell(spec string) {
 	e.Helper()
-	e.must(e.Client.Patch(e.ctx, e.shellJob(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
+	e.Must(e.Client.Patch(e.Ctx, e.shellJob(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 }
 
 // comesTo waits for a status, without its times and conditions.
 func (e *env) comesTo(want v1alpha1.EphemeralJobStatus) *v1alpha1.EphemeralJob {
 	e.Helper()
 	var job *v1alpha1.EphemeralJob
-	e.eventually(fmt.Sprintf("the status is %+v", want), func() error {
+	e.Eventually(fmt.Sprintf("the status is %+v", want), func() error {
 		job = e.shellJob()
 		got := *job.Status.DeepCopy()
 		got.Conditions, got.StartTime, got.CompletionTime = nil, nil, nil
@@ -121,7 +121,7 @@ func (e *env) followBusy() (most func() int) {
 	e.Helper()
 	var mu sync.Mutex
 	busy, highest := map[string]bool{}, 0
-	stop, err := e.Follow(context.Background(), &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(context.Background(), &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		p := event.Object.(*corev1.Pod)
@@ -133,8 +133,8 @@ func (e *env) followBusy() (most func() int) {
 		}
 		highest = max(highest, len(busy))
 	})
-	e.must(err)
-	e.Cleanup(func() { e.must(stop()) })
+	e.Must(err)
+	e.Cleanup(func() { e.Must(stop()) })
 	return func() int {
 		mu.Lock()
 		defer mu.Unlock()
@@ -166,8 +166,8 @@ func of(job *v1alpha1.EphemeralJob, pods ...string) []string {
 
 func (e *env) isGone() {
 	e.Helper()
-	e.eventually("the job is gone", func() error {
-		err := e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "shell"}, &v1alpha1.EphemeralJob{})
+	e.Eventually("the job is gone", func() error {
+		err := e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "shell"}, &v1alpha1.EphemeralJob{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading it: %w", errors.Join(err, errors.New("it is there")))
 		}
@@ -198,8 +198,8 @@ func TestFivePodsTwoAtATime(t *testing.T) {
 	if got := e.events("shell"); got["JobSucceeded"] != 1 || got["CreateFailed"] != 0 {
 		t.Errorf("events: %v", got)
 	}
-	asked, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", Namespace: e.namespace})
-	e.must(err)
+	asked, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", Namespace: e.Namespace})
+	e.Must(err)
 	if asked.Counts["patch pods/ephemeralcontainers 200"] != 5 || asked.Reads != 0 {
 		t.Errorf("five writes are enough, and no reads: %v", asked.Counts)
 	}
@@ -228,7 +228,7 @@ func TestPausedJob(t *testing.T) {
 	e.web(3, "forever")
 	e.create(shell("paused: true"))
 	e.comesTo(v1alpha1.EphemeralJobStatus{Phase: v1alpha1.EphemeralJobPaused, Match: 3})
-	e.always(2*time.Second, "a paused job adds nothing", func() error {
+	e.Always(2*time.Second, "a paused job adds nothing", func() error {
 		if got := e.added(); len(got) > 0 {
 			return fmt.Errorf("there are %v", got)
 		}
@@ -236,14 +236,14 @@ func TestPausedJob(t *testing.T) {
 	})
 	e.patchShell(`{"paused":false}`)
 	job := e.comesTo(v1alpha1.EphemeralJobStatus{Phase: v1alpha1.EphemeralJobRunning, Match: 3, Running: 1})
-	e.always(2*time.Second, "a job at rest is not written", func() error {
+	e.Always(2*time.Second, "a job at rest is not written", func() error {
 		if now := e.shellJob().ResourceVersion; now != job.ResourceVersion {
 			return fmt.Errorf("version %s has become %s", job.ResourceVersion, now)
 		}
 		return nil
 	})
 	e.patchShell(`{"paused":true,"parallelism":3}`)
-	e.always(time.Second, "a paused job adds nothing", func() error {
+	e.Always(time.Second, "a paused job adds nothing", func() error {
 		if got := e.added(); len(got) != 1 {
 			return fmt.Errorf("there are %v", got)
 		}
@@ -279,7 +279,7 @@ func TestDeadlineLeavesContainers(t *testing.T) {
 	e.web(2, "forever")
 	e.create(shell("activeDeadlineSeconds: 3"))
 	job := e.comesTo(v1alpha1.EphemeralJobStatus{Phase: v1alpha1.EphemeralJobFailed, Match: 2, Running: 1})
-	want := fmt.Sprintf("DeadlineExceeded: Job %s/shell was active longer than specified deadline; its containers run on in 1 Pod until they end or their Pods do", e.namespace)
+	want := fmt.Sprintf("DeadlineExceeded: Job %s/shell was active longer than specified deadline; its containers run on in 1 Pod until they end or their Pods do", e.Namespace)
 	if got := condition(job, v1alpha1.EphemeralJobIsFailed); got != want {
 		t.Errorf("condition %q", got)
 	}
@@ -287,7 +287,7 @@ func TestDeadlineLeavesContainers(t *testing.T) {
 		t.Errorf("it failed after %s, its deadline is 3s", took)
 	}
 	before := e.added()
-	e.must(e.Client.Delete(e.ctx, job))
+	e.Must(e.Client.Delete(e.Ctx, job))
 	e.isGone()
 	if diff := cmp.Diff(before, e.added()); diff != "" || len(before) != 1 {
 		t.Errorf("a deleted job (-before +after):\n%s", diff)
@@ -322,7 +322,7 @@ func TestRefusedContainers(t *testing.T) {
 	if got := e.events("shell"); got["CreateFailed"] == 0 {
 		t.Errorf("events: %v", got)
 	}
-	e.must(e.Client.Delete(e.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "web-0"}}))
+	e.Must(e.Client.Delete(e.Ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web-0"}}))
 	job = e.comesTo(v1alpha1.EphemeralJobStatus{Phase: v1alpha1.EphemeralJobSucceeded, Match: 1, Succeeded: 1})
 	if len(job.Status.Conditions) != 2 {
 		t.Errorf("conditions: %+v", job.Status.Conditions)

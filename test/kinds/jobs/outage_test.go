@@ -22,11 +22,11 @@ func TestDeadlineOutlivesTheManager(t *testing.T) {
 	if took := job.Status.CompletionTime.Sub(started); took < 10*time.Second || took > 13*time.Second {
 		t.Errorf("the job failed after %s, its deadline is 10s", took)
 	}
-	want := fmt.Sprintf("Job %s/patch was active longer than specified deadline", e.namespace)
+	want := fmt.Sprintf("Job %s/patch was active longer than specified deadline", e.Namespace)
 	if got := job.Status.Conditions; len(got) != 1 || got[0].Type != "Failed" || got[0].Message != want {
 		t.Errorf("conditions: %+v", got)
 	}
-	e.eventually("the Pods are gone", func() error {
+	e.Eventually("the Pods are gone", func() error {
 		if n := len(e.pods()); n != 0 {
 			return fmt.Errorf("%d are there", n)
 		}
@@ -42,20 +42,20 @@ func TestKilledManagers(t *testing.T) {
 	e := newLonelyEnv(t, 20)
 	most := e.followActive()
 	created := map[string][]string{}
-	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		if p := event.Object.(*corev1.Pod); event.Type == watch.Added {
 			created[nodeOf(p)] = append(created[nodeOf(p)], p.Name)
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	e.create(e.broadcastRunning("700ms", "parallelism: 5"))
 	for range 4 {
 		time.Sleep(1500 * time.Millisecond)
 		e.restart()
 	}
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 20, 0, 20, 0})
-	e.must(stop())
-	for _, node := range e.nodes {
+	e.Must(stop())
+	for _, node := range e.Nodes {
 		if got := created[node]; len(got) != 1 {
 			t.Errorf("node %s had the Pods %v", node, got)
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,17 +33,13 @@ const pool = scene.Pool
 // env is a namespace and some nodes, for one test.
 type env struct {
 	*scene.Env
-	ctx       context.Context
-	namespace string
-	// nodes are sorted by name.
-	nodes []string
 }
 
 // restart kills the manager, as a crash would, and starts another one.
 func (e *env) restart() {
 	e.Helper()
 	shared.Manager.Kill()
-	e.must(shared.Relaunch(e.ctx))
+	e.Must(shared.Relaunch(e.Ctx))
 }
 
 // newEnv returns a namespace and nodes for a test that runs beside others.
@@ -58,46 +53,17 @@ func newEnv(t *testing.T, nodes int) *env {
 func newLonelyEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	at := shared.Enter(t)
-	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at}
 	e.Describe = e.describe
 	for range nodes {
-		e.addNode()
+		e.AddNode()
 	}
 	return e
 }
 
-// addNode takes one more node into the test's pool, which is for its jobs as if it had just come.
-func (e *env) addNode() string {
-	e.Helper()
-	name := e.TakeNode()
-	e.nodes = append(e.nodes, name)
-	slices.Sort(e.nodes)
-	return name
-}
-
-func (e *env) editNode(name string, change func(*corev1.Node)) {
-	e.Helper()
-	e.EditNode(name, change)
-}
-
 func (e *env) taint(name string, taints ...corev1.Taint) {
 	e.Helper()
-	e.editNode(name, func(node *corev1.Node) { node.Spec.Taints = taints })
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) always(duration time.Duration, what string, check func() error) {
-	e.Helper()
-	e.Always(duration, what, check)
+	e.EditNode(name, func(node *corev1.Node) { node.Spec.Taints = taints })
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
@@ -110,8 +76,8 @@ func (e *env) describe() string {
 	var broadcast v1beta1.BroadcastJobList
 	var cron v1beta1.AdvancedCronJobList
 	if err := errors.Join(
-		e.Client.List(context.Background(), &broadcast, client.InNamespace(e.namespace)),
-		e.Client.List(context.Background(), &cron, client.InNamespace(e.namespace)),
+		e.Client.List(context.Background(), &broadcast, client.InNamespace(e.Namespace)),
+		e.Client.List(context.Background(), &cron, client.InNamespace(e.Namespace)),
 	); err != nil {
 		return err.Error()
 	}
@@ -135,7 +101,7 @@ func (e *env) create(text string) *unstructured.Unstructured {
 // refused returns why an object can't be created.
 func (e *env) refused(text string) string {
 	e.Helper()
-	err := e.Client.Create(e.ctx, e.Manifest(text), client.DryRunAll)
+	err := e.Client.Create(e.Ctx, e.Manifest(text), client.DryRunAll)
 	if err == nil {
 		e.Errorf("created:\n%s", text)
 		return ""
@@ -156,7 +122,7 @@ func nodeOf(p *corev1.Pod) string { return scene.PinnedTo(p) }
 // heed then what the Pod says of its end.
 func (e *env) finish(node string, code int) {
 	e.Helper()
-	e.eventually("there is a Pod on "+node+" that runs", func() error {
+	e.Eventually("there is a Pod on "+node+" that runs", func() error {
 		for _, p := range e.pods() {
 			if nodeOf(&p) != node || p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
 				continue
@@ -165,7 +131,7 @@ func (e *env) finish(node string, code int) {
 			p.Annotations["sim.kruise.io/run-for"] = "0s"
 			p.Annotations["sim.kruise.io/exit-code"] = fmt.Sprint(code)
 			p.Spec.Containers[0].Image = "busybox:2"
-			return e.Client.Patch(e.ctx, &p, client.MergeFrom(before))
+			return e.Client.Patch(e.Ctx, &p, client.MergeFrom(before))
 		}
 		return errors.New("there is none")
 	})

@@ -26,9 +26,9 @@ func TestManyQuestions(t *testing.T) {
 	var all []*corev1.Pod
 	for i := range pods {
 		p := &corev1.Pod{}
-		p.Namespace, p.Name, p.Labels = e.namespace, fmt.Sprintf("p%d", i), map[string]string{"app": "many"}
+		p.Namespace, p.Name, p.Labels = e.Namespace, fmt.Sprintf("p%d", i), map[string]string{"app": "many"}
 		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "image"}}
-		e.must(e.node.Run(e.ctx, p, 0))
+		e.Must(e.node.Run(e.Ctx, p, 0))
 		all = append(all, p)
 	}
 	probe := func(name string) string {
@@ -47,7 +47,7 @@ func TestManyQuestions(t *testing.T) {
 	}
 	version := func() string {
 		n := &v1alpha1.NodePodProbe{}
-		e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, n))
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, n))
 		return n.ResourceVersion
 	}
 	before, was, used, began := asked(), version(), e.daemonSeconds(), time.Now()
@@ -64,7 +64,7 @@ func TestManyQuestions(t *testing.T) {
 		t.Errorf("results that do not change are written")
 	}
 	var events corev1.EventList
-	e.must(e.client.List(e.ctx, &events, client.InNamespace(e.namespace)))
+	e.Must(e.Client.List(e.Ctx, &events, client.InNamespace(e.Namespace)))
 	probed := 0
 	for _, event := range events.Items {
 		if strings.HasPrefix(event.Reason, "KruiseProbe") {
@@ -101,7 +101,7 @@ func (e *env) lateness(pods []*corev1.Pod, since time.Time) []time.Duration {
 func (e *env) daemonFile(name string) string {
 	e.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(e.daemon.PID()), name))
-	e.must(err)
+	e.Must(err)
 	return string(text)
 }
 
@@ -113,7 +113,7 @@ func (e *env) daemonMemory() int {
 		e.Fatal("the system does not say how much memory the daemon takes")
 	}
 	kilobytes, err := strconv.Atoi(found[1])
-	e.must(err)
+	e.Must(err)
 	return kilobytes << 10
 }
 
@@ -125,9 +125,9 @@ func (e *env) daemonSeconds() float64 {
 		e.Fatal("the system does not say how much time the daemon has used")
 	}
 	user, err := strconv.ParseFloat(fields[1], 64)
-	e.must(err)
+	e.Must(err)
 	system, err := strconv.ParseFloat(fields[2], 64)
-	e.must(err)
+	e.Must(err)
 	const ticks = 100 // a second, on every Linux
 	return (user + system) / ticks
 }

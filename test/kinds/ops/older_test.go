@@ -26,7 +26,7 @@ func TestPodsThatCannotBeTakenOutOfService(t *testing.T) {
 	e := newEnv(t)
 	p := e.runPod("p", func(p *corev1.Pod) { p.Spec.ReadinessGates = nil }, "main")
 	unready := make(chan string, 99)
-	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		now := event.Object.(*corev1.Pod)
 		for _, c := range now.Status.Conditions {
 			mark := c.Type == "KruisePodReady" || c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue
@@ -35,10 +35,10 @@ func TestPodsThatCannotBeTakenOutOfService(t *testing.T) {
 			}
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	r := e.ask("r", "p", `spec: {strategy: {unreadyGracePeriodSeconds: 3}}`, "main")
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
-	e.must(stop())
+	e.Must(stop())
 	e.expect("outcome", outcome(r), "main Succeeded, success True")
 	close(unready)
 	for c := range unready {
@@ -62,7 +62,7 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 	e.runPod("p", nil, "main")
 	older := parse[v1alpha1.ContainerRecreateRequest](e, `spec: {podName: p, containers: [{name: main}], strategy: {unreadyGracePeriodSeconds: 2, minStartedSeconds: 2}}`)
 	older.Name = "r"
-	e.must(e.client.Create(e.ctx, older))
+	e.Must(e.Client.Create(e.Ctx, older))
 	if older.Spec.Containers[0].StatusContext == nil || older.Labels[keys.RecreateActive] != "true" {
 		t.Errorf("it is not completed: %+v %v", older.Spec, older.Labels)
 	}
@@ -70,16 +70,16 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 	both := func() (*v1beta1.ContainerRecreateRequest, *v1alpha1.ContainerRecreateRequest) {
 		newer, older := &v1beta1.ContainerRecreateRequest{}, &v1alpha1.ContainerRecreateRequest{}
 		for range 20 { // until both are of one moment
-			e.must(e.client.Get(e.ctx, key, newer))
+			e.Must(e.Client.Get(e.Ctx, key, newer))
 			*older = v1alpha1.ContainerRecreateRequest{}
-			e.must(e.client.Get(e.ctx, key, older))
+			e.Must(e.Client.Get(e.Ctx, key, older))
 			if newer.ResourceVersion == older.ResourceVersion {
 				break
 			}
 		}
 		return newer, older
 	}
-	e.eventually("it waits", func() error {
+	e.Eventually("it waits", func() error {
 		newer, older := both()
 		since := meta.FindStatusCondition(newer.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
 		if since == nil {
@@ -88,13 +88,13 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 		e.expect("since when it waits", older.Annotations[keys.RecreateUnreadyAcquired], since.LastTransitionTime.UTC().Format(time.RFC3339))
 		return nil
 	})
-	e.eventually("its container has come back", func() error {
+	e.Eventually("its container has come back", func() error {
 		newer, older := both()
 		if len(newer.Status.ContainerStatusSnapshot) == 0 {
 			return errors.New("there is no snapshot")
 		}
 		var told []v1beta1.ContainerRecreateRequestSyncContainerStatus
-		e.must(json.Unmarshal([]byte(older.Annotations[keys.RecreateSyncContainerStatuses]), &told))
+		e.Must(json.Unmarshal([]byte(older.Annotations[keys.RecreateSyncContainerStatuses]), &told))
 		if diff := cmp.Diff(newer.Status.ContainerStatusSnapshot, told); diff != "" {
 			t.Errorf("containers (-newer +older):\n%s", diff)
 		}
@@ -103,7 +103,7 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 	r := &v1beta1.ContainerRecreateRequest{ObjectMeta: older.ObjectMeta}
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("outcome", outcome(r), "main Succeeded, success True")
-	e.eventually("it is closed", func() error {
+	e.Eventually("it is closed", func() error {
 		newer, _ := both()
 		if _, active := newer.Labels[keys.RecreateActive]; active || len(newer.Finalizers) > 0 {
 			return fmt.Errorf("labels %v, finalizers %v", newer.Labels, newer.Finalizers)
@@ -113,7 +113,7 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 
 	before, written := both()
 	written.Labels["mine"] = "x"
-	e.must(e.client.Update(e.ctx, written))
+	e.Must(e.Client.Update(e.Ctx, written))
 	after, _ := both()
 	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
 		t.Errorf("a write of the older version changes the status (-before +after):\n%s", diff)
@@ -128,7 +128,7 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 	}
 	_, written = both()
 	written.Annotations[keys.RecreateUnreadyAcquired] = time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
-	if err := e.client.Update(e.ctx, written); err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "immutable") {
+	if err := e.Client.Update(e.Ctx, written); err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "immutable") {
 		t.Errorf("moving the time since when it waits: %v", err)
 	}
 }

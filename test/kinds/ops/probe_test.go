@@ -51,13 +51,13 @@ func (e *env) mark(name, spec string) *v1alpha1.PodProbeMarker {
 	e.Helper()
 	m := parse[v1alpha1.PodProbeMarker](e, "spec: "+spec)
 	m.Name = name
-	e.must(e.client.Create(e.ctx, m))
+	e.Must(e.Client.Create(e.Ctx, m))
 	return m
 }
 
 // shows complains when a condition of a Pod is not "status message".
 func (e *env) shows(p *corev1.Pod, kind, want string) error {
-	if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p); err != nil {
+	if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p); err != nil {
 		return err
 	}
 	for _, c := range p.Status.Conditions {
@@ -73,13 +73,13 @@ func (e *env) shows(p *corev1.Pod, kind, want string) error {
 
 func (e *env) eventuallyShows(p *corev1.Pod, kind, want string) {
 	e.Helper()
-	e.eventually(kind+" is "+want, func() error { return e.shows(p, kind, want) })
+	e.Eventually(kind+" is "+want, func() error { return e.shows(p, kind, want) })
 }
 
 // asks returns what the test's node is asked to ask: Pod and name of the question.
 func (e *env) asks() (string, error) {
 	n := &v1alpha1.NodePodProbe{}
-	if err := e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, n); err != nil {
+	if err := e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, n); err != nil {
 		return "", err
 	}
 	var out []string
@@ -94,7 +94,7 @@ func (e *env) asks() (string, error) {
 
 func (e *env) eventuallyAsks(want string) {
 	e.Helper()
-	e.eventually("the node asks "+want, func() error {
+	e.Eventually("the node asks "+want, func() error {
 		got, err := e.asks()
 		if err == nil && got != want {
 			err = fmt.Errorf("it asks %q", got)
@@ -109,7 +109,7 @@ func TestIdleExample(t *testing.T) {
 	s.says("/home/game/idle.sh", 1, "ignored", "2 players online\n")
 	p := e.runPod("game-0", func(p *corev1.Pod) { p.Labels["app"] = "game-server" }, "main")
 	m := parse[v1alpha1.PodProbeMarker](e, e.example("probe-idle.yaml"))
-	e.must(e.client.Create(e.ctx, m))
+	e.Must(e.Client.Create(e.Ctx, m))
 	const cost = "controller.kubernetes.io/pod-deletion-cost"
 	began := time.Now()
 	e.eventuallyShows(p, "game.io/idle", "False 2 players online")
@@ -126,8 +126,8 @@ func TestIdleExample(t *testing.T) {
 	e.eventuallyShows(p, "game.io/idle", "False 1 player online")
 	e.expect("label", p.Labels["gameserver-idle"], "")
 	e.expect("cost", p.Annotations[cost], "10")
-	e.eventually("the events tell", func() error { return e.told(p, "KruiseProbeSucceeded", "KruiseProbeFailed") })
-	e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(m), m))
+	e.Eventually("the events tell", func() error { return e.told(p, "KruiseProbeSucceeded", "KruiseProbeFailed") })
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(m), m))
 	if m.Status.MatchedPods != 1 || m.Status.ObservedGeneration != m.Generation {
 		t.Errorf("status %+v", m.Status)
 	}
@@ -144,14 +144,14 @@ func TestTwoQuestionsToOneContainer(t *testing.T) {
   {name: b, containerName: main, podConditionType: example.com/b, probe: {exec: {command: [down]}, periodSeconds: 1, failureThreshold: 3}}]}`)
 	e.eventuallyShows(p, "example.com/a", "True yes")
 	e.eventuallyShows(p, "example.com/b", "False no")
-	e.eventually("the results are reported", func() error {
-		return e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, &v1alpha1.NodePodProbe{})
+	e.Eventually("the results are reported", func() error {
+		return e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, &v1alpha1.NodePodProbe{})
 	})
 	before := &v1alpha1.NodePodProbe{}
-	e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, before))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, before))
 	time.Sleep(4 * time.Second)
 	after := &v1alpha1.NodePodProbe{}
-	e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, after))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, after))
 	if before.ResourceVersion != after.ResourceVersion {
 		t.Errorf("results that do not change are written: %+v, then %+v", before.Status, after.Status)
 	}
@@ -209,7 +209,7 @@ func TestAnsweredOverTheNetwork(t *testing.T) {
 	answer(http.StatusFound)
 	e.eventuallyShows(p, "example.com/http", "True Probe terminated redirects, Response body: body")
 	e.node.End(p, "main", 1)
-	e.eventually("it says that the container does not run, or that it has restarted", func() error {
+	e.Eventually("it says that the container does not run, or that it has restarted", func() error {
 		return errors.Join(e.told(p, "KruiseProbeFailed"))
 	})
 	e.eventuallyShows(p, "example.com/http", "True Probe terminated redirects, Response body: body")
@@ -225,37 +225,37 @@ func TestWhatIsAskedFollowsTheMarkers(t *testing.T) {
 	gateway := e.mark("gateway", `{selector: {matchLabels: {app: p}}, probes: [`+probe("b", "example.com/b")+`, `+probe("c", "example.com/c")+`]}`)
 	p := e.runPod("p", nil, "main")
 	e.eventuallyAsks("p gateway#b, p gateway#c, p way#a")
-	e.must(e.client.Delete(e.ctx, way))
+	e.Must(e.Client.Delete(e.Ctx, way))
 	e.eventuallyAsks("p gateway#b, p gateway#c")
-	e.eventually("the marker is gone", func() error {
-		if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(way), way); !apierrors.IsNotFound(err) {
+	e.Eventually("the marker is gone", func() error {
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(way), way); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
 	})
-	e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(gateway), gateway))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(gateway), gateway))
 	before := gateway.DeepCopy()
 	gateway.Spec.Probes = gateway.Spec.Probes[:1]
-	e.must(e.client.Patch(e.ctx, gateway, client.MergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, gateway, client.MergeFrom(before)))
 	e.eventuallyAsks("p gateway#b")
 
 	label := func(value string) {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p))
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
 		was := p.DeepCopy()
 		p.Labels["app"] = value
-		e.must(e.client.Patch(e.ctx, p, client.MergeFrom(was)))
+		e.Must(e.Client.Patch(e.Ctx, p, client.MergeFrom(was)))
 	}
 	label("other")
 	e.eventuallyAsks("")
 	label("p")
 	e.eventuallyAsks("p gateway#b")
-	e.must(e.client.Delete(e.ctx, &v1alpha1.NodePodProbe{ObjectMeta: objectMeta(e.node.Name)}))
+	e.Must(e.Client.Delete(e.Ctx, &v1alpha1.NodePodProbe{ObjectMeta: objectMeta(e.node.Name)}))
 	e.eventuallyAsks("p gateway#b")
 	second := e.mark("same", `{selector: {matchLabels: {app: p}}, probes: [`+probe("x", "example.com/b")+`, `+probe("two", "example.com/y")+`]}`)
 	e.eventuallyAsks("p gateway#b, p same#two")
-	e.eventually("the younger marker tells of it", func() error {
+	e.Eventually("the younger marker tells of it", func() error {
 		var list corev1.EventList
-		e.must(e.client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		for _, event := range list.Items {
 			if event.InvolvedObject.UID == second.UID && event.Reason == "ConditionTaken" {
 				return nil
@@ -263,8 +263,8 @@ func TestWhatIsAskedFollowsTheMarkers(t *testing.T) {
 		}
 		return errors.New("there is no event")
 	})
-	e.must(e.client.Delete(e.ctx, &corev1.Node{ObjectMeta: objectMeta(e.node.Name)}))
-	e.eventually("it goes with its node", func() error {
+	e.Must(e.Client.Delete(e.Ctx, &corev1.Node{ObjectMeta: objectMeta(e.node.Name)}))
+	e.Eventually("it goes with its node", func() error {
 		if _, err := e.asks(); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
@@ -281,12 +281,12 @@ func TestDaemonComesBackToItsResults(t *testing.T) {
   {name: a, containerName: main, podConditionType: example.com/a, probe: {exec: {command: [ask]}, periodSeconds: 1}}]}`)
 	e.eventuallyShows(p, "example.com/a", "True fine")
 	before := &v1alpha1.NodePodProbe{}
-	e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, before))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, before))
 	e.killDaemon()
 	e.startDaemon()
 	time.Sleep(4 * time.Second)
 	after := &v1alpha1.NodePodProbe{}
-	e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, after))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, after))
 	if before.ResourceVersion != after.ResourceVersion {
 		t.Errorf("the daemon that came back reports what was known: %+v, then %+v", before.Status, after.Status)
 	}
@@ -319,26 +319,26 @@ func TestWrongMarkersAreRefused(t *testing.T) {
 	} {
 		m := parse[v1alpha1.PodProbeMarker](e, "spec: "+tc.spec)
 		m.Name = "wrong"
-		if err := e.client.Create(e.ctx, m); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := e.Client.Create(e.Ctx, m); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
 	m := e.mark("good", one(`name: a, containerName: c, podConditionType: d, probe: {httpGet: {path: /, port: 1}}`))
 	before := m.DeepCopy()
 	m.Spec.Selector.MatchLabels["a"] = "c"
-	if err := e.client.Patch(e.ctx, m, client.MergeFrom(before)); err == nil || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.selector") {
+	if err := e.Client.Patch(e.Ctx, m, client.MergeFrom(before)); err == nil || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.selector") {
 		t.Errorf("another selector: %v", err)
 	}
-	e.eventually("it is held until it is off the nodes", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(m), m))
+	e.Eventually("it is held until it is off the nodes", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(m), m))
 		if len(m.Finalizers) != 1 || m.Finalizers[0] != keys.ProbeCleanup {
 			return fmt.Errorf("finalizers %v", m.Finalizers)
 		}
 		return nil
 	})
-	e.must(e.client.Delete(e.ctx, m))
-	e.eventually("a marker without Pods goes at once", func() error {
-		if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
+	e.Must(e.Client.Delete(e.Ctx, m))
+	e.Eventually("a marker without Pods goes at once", func() error {
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil

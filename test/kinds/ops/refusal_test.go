@@ -17,8 +17,8 @@ import (
 func TestWrongRequestsAreRefused(t *testing.T) {
 	e := newEnv(t)
 	e.runPod("p", nil, "main")
-	e.must(e.client.Create(e.ctx, &corev1.Pod{ // bound to no node
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "unbound"},
+	e.Must(e.Client.Create(e.Ctx, &corev1.Pod{ // bound to no node
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "unbound"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image"}}},
 	}))
 	for name, tc := range map[string]struct{ spec, want string }{
@@ -40,7 +40,7 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 				object = parse[v1alpha1.ContainerRecreateRequest](e, "spec: "+tc.spec)
 			}
 			object.SetName("wrong")
-			if err := e.client.Create(e.ctx, object); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err := e.Client.Create(e.Ctx, object); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s in %s: %v, want %q", name, version, err, tc.want)
 			}
 		}
@@ -55,10 +55,10 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 		"another node":      {func(r *v1beta1.ContainerRecreateRequest) { r.Labels[keys.RecreateNodeName] = "x" }, "immutable"},
 		"kept for a time":   {func(r *v1beta1.ContainerRecreateRequest) { ttl := int32(60); r.Spec.TTLSecondsAfterFinished = &ttl }, ""},
 	} {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(r), r))
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r))
 		before := r.DeepCopy()
 		tc.change(r)
-		err := e.client.Patch(e.ctx, r, client.MergeFrom(before))
+		err := e.Client.Patch(e.Ctx, r, client.MergeFrom(before))
 		if refused := err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), tc.want); refused != (tc.want != "") || (err != nil) != (tc.want != "") {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}

@@ -29,15 +29,15 @@ func (e *env) ask(name, pod, spec string, containers ...string) *v1beta1.Contain
 	for _, c := range containers {
 		r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: c})
 	}
-	e.must(e.client.Create(e.ctx, r))
+	e.Must(e.Client.Create(e.Ctx, r))
 	return r
 }
 
 // await waits until a request is in a phase.
 func (e *env) await(r *v1beta1.ContainerRecreateRequest, phase v1beta1.ContainerRecreateRequestPhase) {
 	e.Helper()
-	e.eventually(r.Name+" is "+string(phase), func() error {
-		if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(r), r); err != nil {
+	e.Eventually(r.Name+" is "+string(phase), func() error {
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
 		if r.Status.Phase != phase {
@@ -77,7 +77,7 @@ func (e *env) calls(p *corev1.Pod) string {
 
 func (e *env) restarts(p *corev1.Pod) string {
 	e.Helper()
-	e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
 	var out []string
 	for _, s := range p.Status.ContainerStatuses {
 		out = append(out, fmt.Sprintf("%s %d", s.Name, s.RestartCount))
@@ -96,15 +96,15 @@ func TestContainerIsRecreated(t *testing.T) {
 	e.expect("outcome", outcome(r), "main Succeeded, success True")
 	e.expect("calls", e.calls(p), "stop main 30")
 	e.expect("restarts", e.restarts(p), "main 1, side 0")
-	e.eventually("it is closed", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(r), r))
+	e.Eventually("it is closed", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r))
 		if _, active := r.Labels[keys.RecreateActive]; active {
 			return errors.New("it is still active")
 		}
 		return nil
 	})
-	e.eventually("it is deleted", func() error {
-		if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(r), r); !apierrors.IsNotFound(err) {
+	e.Eventually("it is deleted", func() error {
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
@@ -133,12 +133,12 @@ func TestPodIsOutOfServiceBefore(t *testing.T) {
 	e := newEnv(t)
 	p := e.runPod("p", nil, "main")
 	r := e.ask("r", "p", `spec: {strategy: {unreadyGracePeriodSeconds: 3}}`, "main")
-	e.eventually("the Pod is out of service", func() error { return e.condition(p, pub.KruisePodReady, corev1.ConditionFalse) })
-	e.must(e.condition(p, corev1.PodReady, corev1.ConditionFalse))
+	e.Eventually("the Pod is out of service", func() error { return e.condition(p, pub.KruisePodReady, corev1.ConditionFalse) })
+	e.Must(e.condition(p, corev1.PodReady, corev1.ConditionFalse))
 	e.await(r, v1beta1.ContainerRecreateRequestRecreating)
 	var since metav1.Time
-	e.eventually("the grace has begun", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(r), r))
+	e.Eventually("the grace has begun", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r))
 		c := meta.FindStatusCondition(r.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
 		if c == nil {
 			return errors.New("there is no condition")
@@ -147,16 +147,16 @@ func TestPodIsOutOfServiceBefore(t *testing.T) {
 		return nil
 	})
 	older := &v1alpha1.ContainerRecreateRequest{}
-	e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(r), older))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), older))
 	e.expect("the older version's annotation", older.Annotations[keys.RecreateUnreadyAcquired], since.UTC().Format(time.RFC3339))
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("outcome", outcome(r), "main Succeeded, success True")
 	if stopped := e.node.Calls(string(p.UID))[0].At; stopped.Sub(since.Time) < 3*time.Second {
 		t.Errorf("it was stopped %s after the grace had begun, want 3 s at least", stopped.Sub(since.Time))
 	}
-	e.eventually("the Pod is back", func() error { return e.condition(p, corev1.PodReady, corev1.ConditionTrue) })
-	e.eventually("the request lets go", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(r), r))
+	e.Eventually("the Pod is back", func() error { return e.condition(p, corev1.PodReady, corev1.ConditionTrue) })
+	e.Eventually("the request lets go", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r))
 		if len(r.Finalizers) > 0 {
 			return fmt.Errorf("finalizers %v", r.Finalizers)
 		}
@@ -174,7 +174,7 @@ func TestRequestsOfOnePodTakeTurns(t *testing.T) {
 	third := e.ask("third", "p", `{}`, "a")
 	e.await(second, v1beta1.ContainerRecreateRequestPending)
 	e.await(third, v1beta1.ContainerRecreateRequestPending)
-	e.must(e.client.Delete(e.ctx, first))
+	e.Must(e.Client.Delete(e.Ctx, first))
 	e.await(second, v1beta1.ContainerRecreateRequestCompleted)
 	e.await(third, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("second", outcome(second), "b Succeeded, success True")
@@ -231,13 +231,13 @@ func TestHooksRunWithinTheGrace(t *testing.T) {
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("calls", e.calls(p), "exec main 1, stop main 2")
 	e.expect("outcome", outcome(r), "main Succeeded, success True")
-	e.eventually("the events tell", func() error { return e.told(p, "Killing", "FailedPreStopHook") })
+	e.Eventually("the events tell", func() error { return e.told(p, "Killing", "FailedPreStopHook") })
 }
 
 // told complains when there is no event of one of the reasons about a Pod.
 func (e *env) told(p *corev1.Pod, reasons ...string) error {
 	var list corev1.EventList
-	if err := e.client.List(e.ctx, &list, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)); err != nil {
 		return err
 	}
 	found := map[string]bool{}
@@ -265,7 +265,7 @@ func TestContainersThatRestartByThemselves(t *testing.T) {
 			e.killDaemon()
 			r := e.ask("r", "p", tc.spec, "main")
 			e.node.End(p, "main", 1)
-			e.eventually("it has restarted", func() error {
+			e.Eventually("it has restarted", func() error {
 				if got := e.restarts(p); got != "main 1" {
 					return errors.New(got)
 				}
@@ -298,7 +298,7 @@ func TestDaemonIsKilledInTheMiddle(t *testing.T) {
 			}, "a", "b")
 			r := e.ask("r", "p", `spec: {strategy: {forceRecreate: `+force+`}}`, "a", "b")
 			for _, verb := range []string{"exec", "stop"} {
-				e.eventually(verb+" is under way", func() error { return e.called(p, verb) })
+				e.Eventually(verb+" is under way", func() error { return e.called(p, verb) })
 				e.killDaemon()
 				e.startDaemon()
 			}
@@ -340,7 +340,7 @@ func TestRequestsEndWithTheirPodAndDeadline(t *testing.T) {
 	}
 	r = e.ask("gone", "p", `{}`, "main")
 	now := int64(0)
-	e.must(e.client.Delete(e.ctx, p, &client.DeleteOptions{GracePeriodSeconds: &now}))
+	e.Must(e.Client.Delete(e.Ctx, p, &client.DeleteOptions{GracePeriodSeconds: &now}))
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("message", r.Status.Message, "pod has gone")
 }
@@ -349,7 +349,7 @@ func TestRestartExample(t *testing.T) {
 	e := newEnv(t)
 	p := e.runPod("web-0", nil, "app", "proxy")
 	r := parse[v1beta1.ContainerRecreateRequest](e, e.example("container-restart-ordered.yaml"))
-	e.must(e.client.Create(e.ctx, r))
+	e.Must(e.Client.Create(e.Ctx, r))
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("outcome", outcome(r), "proxy Succeeded, app Succeeded, success True")
 	e.expect("calls", e.calls(p), "stop proxy 30, stop app 30")

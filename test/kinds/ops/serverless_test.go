@@ -26,8 +26,8 @@ const (
 // virtualNode makes a node without a machine, and so without a daemon.
 func (e *env) virtualNode() string {
 	e.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual-of-" + e.namespace, Labels: map[string]string{keys.NodeType: keys.NodeTypeVirtual}}}
-	e.must(e.client.Create(e.ctx, node))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual-of-" + e.Namespace, Labels: map[string]string{keys.NodeType: keys.NodeTypeVirtual}}}
+	e.Must(e.Client.Create(e.Ctx, node))
 	return node.Name
 }
 
@@ -46,19 +46,19 @@ func (e *env) answers(p *corev1.Pod, status corev1.ConditionStatus) {
 		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
 		{Type: "game.kruise.io/healthy", Status: status, LastTransitionTime: metav1.Now()},
 	}
-	e.must(e.client.Status().Patch(e.ctx, p, client.StrategicMergeFrom(before)))
+	e.Must(e.Client.Status().Patch(e.Ctx, p, client.StrategicMergeFrom(before)))
 }
 
 // TestProvidersOfVirtualNodesAskInPlaceOfDaemons: they are told at the creation of a Pod, and what they answer is acted on.
 func TestProvidersOfVirtualNodesAskInPlaceOfDaemons(t *testing.T) {
 	e := newEnv(t)
 	node := e.virtualNode()
-	early := game(e.namespace, "early", node)
-	e.must(e.client.Create(e.ctx, early))
+	early := game(e.Namespace, "early", node)
+	e.Must(e.Client.Create(e.Ctx, early))
 	marker := e.mark("m", healthy)
-	e.eventually("Pods of the marker are sent to the manager", func() error {
-		try := game(e.namespace, "try", node)
-		if err := e.client.Create(e.ctx, try, client.DryRunAll); err != nil {
+	e.Eventually("Pods of the marker are sent to the manager", func() error {
+		try := game(e.Namespace, "try", node)
+		if err := e.Client.Create(e.Ctx, try, client.DryRunAll); err != nil {
 			return err
 		}
 		if got := try.Annotations[keys.PodProbes]; got != told {
@@ -66,12 +66,12 @@ func TestProvidersOfVirtualNodesAskInPlaceOfDaemons(t *testing.T) {
 		}
 		return nil
 	})
-	p := game(e.namespace, "p", node)
-	e.must(e.client.Create(e.ctx, p))
+	p := game(e.Namespace, "p", node)
+	e.Must(e.Client.Create(e.Ctx, p))
 	e.expect("probes", p.Annotations[keys.PodProbes], told)
 	e.expect("markers", p.Annotations[keys.PodProbeMarkers], "m")
-	e.eventually("a Pod that was there before is told of, too", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(early), early))
+	e.Eventually("a Pod that was there before is told of, too", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(early), early))
 		if got := early.Annotations[keys.PodProbes]; got != told {
 			return fmt.Errorf("it says %q", got)
 		}
@@ -80,8 +80,8 @@ func TestProvidersOfVirtualNodesAskInPlaceOfDaemons(t *testing.T) {
 
 	began := time.Now()
 	e.answers(p, corev1.ConditionTrue)
-	e.eventually("the answer yes is acted on", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p))
+	e.Eventually("the answer yes is acted on", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
 		if p.Labels["healthy"] != "yes" || p.Annotations["sick"] != "" {
 			return fmt.Errorf("labels %v, annotations %v", p.Labels, p.Annotations)
 		}
@@ -91,33 +91,33 @@ func TestProvidersOfVirtualNodesAskInPlaceOfDaemons(t *testing.T) {
 		t.Errorf("it took %s, want 3 s at most", took)
 	}
 	e.answers(p, corev1.ConditionFalse)
-	e.eventually("the answer no is acted on", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p))
+	e.Eventually("the answer no is acted on", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
 		if p.Labels["healthy"] != "" || p.Annotations["sick"] != "true" {
 			return fmt.Errorf("labels %v, annotations %v", p.Labels, p.Annotations)
 		}
 		return nil
 	})
-	if err := e.client.Get(e.ctx, client.ObjectKey{Name: node}, &v1alpha1.NodePodProbe{}); !apierrors.IsNotFound(err) {
+	if err := e.Client.Get(e.Ctx, client.ObjectKey{Name: node}, &v1alpha1.NodePodProbe{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a virtual node has a NodePodProbe: %v", err)
 	}
 	version := p.ResourceVersion
 	time.Sleep(time.Second)
-	e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
 	if p.ResourceVersion != version {
 		t.Error("a Pod at rest is written")
 	}
 
-	e.must(e.client.Delete(e.ctx, marker))
-	e.eventually("what is not asked any more is not told any more", func() error {
-		e.must(e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p))
+	e.Must(e.Client.Delete(e.Ctx, marker))
+	e.Eventually("what is not asked any more is not told any more", func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
 		if _, still := p.Annotations[keys.PodProbes]; still {
 			return fmt.Errorf("annotations %v", p.Annotations)
 		}
 		return nil
 	})
-	e.eventually("the marker goes", func() error {
-		if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(marker), marker); !apierrors.IsNotFound(err) {
+	e.Eventually("the marker goes", func() error {
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(marker), marker); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
@@ -131,10 +131,10 @@ func TestNodesThatComeAfterTheirPods(t *testing.T) {
 	e.mark("m", `{selector: {matchLabels: {app: p}}, probes: [
   {name: a, containerName: main, podConditionType: example.com/a, probe: {exec: {command: [ask]}, periodSeconds: 1}}]}`)
 	node := &corev1.Node{}
-	e.must(e.client.Get(e.ctx, client.ObjectKey{Name: e.node.Name}, node))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Name: e.node.Name}, node))
 	// The API server takes a Pod for a node that it does not know yet.
-	e.must(e.client.Delete(e.ctx, node))
-	e.eventually("nothing is asked there", func() error {
+	e.Must(e.Client.Delete(e.Ctx, node))
+	e.Eventually("nothing is asked there", func() error {
 		if _, err := e.asks(); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("there is a NodePodProbe: %w", err)
 		}
@@ -146,7 +146,7 @@ func TestNodesThatComeAfterTheirPods(t *testing.T) {
 		t.Fatalf("there is a NodePodProbe without a node: %v", err)
 	}
 	began := time.Now()
-	e.must(e.client.Create(e.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}))
+	e.Must(e.Client.Create(e.Ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}))
 	e.eventuallyAsks("p m#a")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s, want 5 s at most", took)
@@ -157,10 +157,10 @@ func TestNodesThatComeAfterTheirPods(t *testing.T) {
 	e.eventuallyShows(p, "example.com/a", "True fine")
 
 	// By hand.
-	e.must(e.client.Delete(e.ctx, &v1alpha1.NodePodProbe{ObjectMeta: objectMeta(node.Name)}))
-	e.eventually("it is made again with all that is asked and answered", func() error {
+	e.Must(e.Client.Delete(e.Ctx, &v1alpha1.NodePodProbe{ObjectMeta: objectMeta(node.Name)}))
+	e.Eventually("it is made again with all that is asked and answered", func() error {
 		n := &v1alpha1.NodePodProbe{}
-		if err := e.client.Get(e.ctx, client.ObjectKey{Name: node.Name}, n); err != nil {
+		if err := e.Client.Get(e.Ctx, client.ObjectKey{Name: node.Name}, n); err != nil {
 			return err
 		}
 		if len(n.Spec.PodProbes) != 1 || len(n.Status.PodProbeStatuses) != 1 {

@@ -29,12 +29,9 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 // env is a namespace and a node of its own with its daemon, for one test.
 type env struct {
 	*scene.Env
-	client    client.Client
-	ctx       context.Context
-	namespace string
-	node      *fakenode.Node
-	socket    string
-	daemon    *cluster.Daemon
+	node   *fakenode.Node
+	socket string
+	daemon *cluster.Daemon
 }
 
 func newEnv(t *testing.T) *env {
@@ -44,12 +41,12 @@ func newEnv(t *testing.T) *env {
 	var cancel context.CancelFunc
 	at.Ctx, cancel = context.WithTimeout(context.Background(), 3*time.Minute) // the node plays on until the daemon has ended
 	t.Cleanup(cancel)
-	e := &env{Env: at, client: at.Client, ctx: at.Ctx, namespace: at.Namespace}
-	e.socket = filepath.Join(shared.Dir, e.namespace, "containerd.sock")
-	runtime, err := fakenode.Serve(e.ctx, e.socket)
-	e.must(err)
-	e.node, err = fakenode.NewNode(e.ctx, e.client, runtime, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + e.namespace}})
-	e.must(err)
+	e := &env{Env: at}
+	e.socket = filepath.Join(shared.Dir, e.Namespace, "containerd.sock")
+	runtime, err := fakenode.Serve(e.Ctx, e.socket)
+	e.Must(err)
+	e.node, err = fakenode.NewNode(e.Ctx, e.Client, runtime, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + e.Namespace}})
+	e.Must(err)
 	e.startDaemon()
 	t.Cleanup(func() {
 		e.killDaemon()
@@ -64,22 +61,12 @@ func newEnv(t *testing.T) *env {
 func (e *env) startDaemon() {
 	e.Helper()
 	var err error
-	e.daemon, err = e.StartDaemon(e.ctx, cluster.DaemonOptions{Node: e.node.Name, Socket: e.socket, Dir: filepath.Dir(e.socket)})
-	e.must(err)
+	e.daemon, err = e.StartDaemon(e.Ctx, cluster.DaemonOptions{Node: e.node.Name, Socket: e.socket, Dir: filepath.Dir(e.socket)})
+	e.Must(err)
 }
 
 // killDaemon ends the daemon as a crash would.
 func (e *env) killDaemon() { e.daemon.Kill() }
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
 
 // parse reads an object of the test's namespace.
 func parse[T any, P interface {
@@ -93,7 +80,7 @@ func parse[T any, P interface {
 // runPod runs a Pod with the given containers on the test's node, and waits until it is ready.
 func (e *env) runPod(name string, change func(*corev1.Pod), containers ...string) *corev1.Pod {
 	e.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name, Labels: map[string]string{"app": name}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name, Labels: map[string]string{"app": name}}}
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReady}}
 	for _, container := range containers {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: container, Image: "image"})
@@ -101,19 +88,19 @@ func (e *env) runPod(name string, change func(*corev1.Pod), containers ...string
 	if change != nil {
 		change(p)
 	}
-	e.must(e.node.Run(e.ctx, p, 300*time.Millisecond))
+	e.Must(e.node.Run(e.Ctx, p, 300*time.Millisecond))
 	if len(p.Spec.ReadinessGates) > 0 {
 		before := p.DeepCopy()
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: pub.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
-		e.must(e.client.Status().Patch(e.ctx, p, client.StrategicMergeFrom(before)))
+		e.Must(e.Client.Status().Patch(e.Ctx, p, client.StrategicMergeFrom(before)))
 	}
-	e.eventually("the Pod is ready", func() error { return e.condition(p, corev1.PodReady, corev1.ConditionTrue) })
+	e.Eventually("the Pod is ready", func() error { return e.condition(p, corev1.PodReady, corev1.ConditionTrue) })
 	return p
 }
 
 // condition reads the Pod, and complains when a condition is not what it should be.
 func (e *env) condition(p *corev1.Pod, kind corev1.PodConditionType, want corev1.ConditionStatus) error {
-	if err := e.client.Get(e.ctx, client.ObjectKeyFromObject(p), p); err != nil {
+	if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p); err != nil {
 		return err
 	}
 	for _, c := range p.Status.Conditions {

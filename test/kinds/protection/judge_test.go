@@ -65,10 +65,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := *b
-			stage := *b.Stage
-			stage.Test = scene.NewTest(t)
-			stage.Ctx = b.Ctx
-			in.Stage = &stage
+			in.Stage = b.On(t)
 			in.namespace = in.newNamespace()
 			test.run(&in)
 		})

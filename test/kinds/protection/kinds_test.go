@@ -41,13 +41,13 @@ spec:
           spec: {type: object, properties: {size: {type: integer}}}
           status: {type: object, properties: {size: {type: integer}, selector: {type: string}}}`, kind, plural, subresources))
 	crd.SetNamespace("")
-	e.must(e.Client.Create(e.ctx, crd))
+	e.Must(e.Client.Create(e.Ctx, crd))
 	e.CleanUp(crd)
-	e.eventually("the kind is served", func() error {
+	e.Eventually("the kind is served", func() error {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("example.com/v1")
 		list.SetKind(kind + "List")
-		return e.Client.List(e.ctx, list, client.InNamespace(e.namespace))
+		return e.Client.List(e.Ctx, list, client.InNamespace(e.Namespace))
 	})
 }
 
@@ -67,7 +67,7 @@ spec: {containers: [{name: app, image: "nginx:1"}], terminationGracePeriodSecond
 				e.Fatal(err)
 			}
 		}
-		e.must(e.Client.Create(e.ctx, p))
+		e.Must(e.Client.Create(e.Ctx, p))
 	}
 }
 
@@ -81,7 +81,7 @@ func TestAKindWithAScale(t *testing.T) {
 	e.podsOf(owner, "owned", 4)
 	picker := e.Make("{apiVersion: example.com/v1, kind: Herd, metadata: {name: picker}, spec: {size: 2}}")
 	picker.Object["status"] = map[string]any{"size": int64(3), "selector": "app=picked"}
-	e.must(e.Client.Status().Update(e.ctx, picker))
+	e.Must(e.Client.Status().Update(e.Ctx, picker))
 	e.podsOf(nil, "picked", 3)
 	const of = "{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, metadata: {name: %[1]s}, spec: {targetRef: {apiVersion: example.com/v1, kind: Herd, name: %[1]s}, maxUnavailable: %[2]s}}"
 	e.Make(fmt.Sprintf(of, "owner", "40%"))
@@ -95,11 +95,11 @@ func TestAKindWithAScale(t *testing.T) {
 	}
 	// Fewer are wanted, and whoever judges a deletion knows at once: of four Pods three may go.
 	before := owner.DeepCopy()
-	e.must(unstructured.SetNestedField(owner.Object, int64(3), "spec", "size"))
-	e.must(e.Client.Patch(e.ctx, owner, client.MergeFrom(before)))
+	e.Must(unstructured.SetNestedField(owner.Object, int64(3), "spec", "size"))
+	e.Must(e.Client.Patch(e.Ctx, owner, client.MergeFrom(before)))
 	for i := range 3 {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: fmt.Sprintf("owned-%d", i)}}
-		if err := e.Client.Delete(e.ctx, p); err != nil {
+		if err := e.Client.Delete(e.Ctx, p); err != nil {
 			t.Errorf("deletion %d after the scale: %v", i, err)
 		}
 	}
@@ -139,14 +139,14 @@ spec:
 	e.Read("web", d)
 	before := d.DeepCopy()
 	d.Spec.Template.Spec.NodeSelector = map[string]string{"no": "where"}
-	e.must(e.Client.Patch(e.ctx, d, client.MergeFrom(before)))
-	e.eventually("there is a Pod more", func() error {
+	e.Must(e.Client.Patch(e.Ctx, d, client.MergeFrom(before)))
+	e.Eventually("there is a Pod more", func() error {
 		if pods := e.Pods(); len(pods) != 6 {
 			return fmt.Errorf("there are %d", len(pods))
 		}
 		return nil
 	})
-	e.eventually("the surplus is told of, and the total stays", func() error {
+	e.Eventually("the surplus is told of, and the total stays", func() error {
 		s := e.budget("guard").Status
 		if s.TotalReplicas != 5 || s.CurrentAvailable != 5 || !meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionSurplusPods) {
 			return fmt.Errorf("the status is %+v", s)
@@ -179,7 +179,7 @@ spec:
 	var older v1alpha1.PodUnavailableBudget
 	e.Read("guard", &older)
 	older.Labels = map[string]string{"note": "new"}
-	e.must(e.Client.Update(e.ctx, &older))
+	e.Must(e.Client.Update(e.Ctx, &older))
 	if got := older.Annotations["kruise.io/pub-protect-operations"]; got != "EVICT,UPDATE" {
 		t.Errorf("the annotation is %q", got)
 	}
@@ -213,14 +213,14 @@ func TestWhatIsRefused(t *testing.T) {
 				version = "v1beta1"
 			}
 			o := e.Manifest(fmt.Sprintf("{apiVersion: policy.kruise.io/%s, kind: PodUnavailableBudget, metadata: {name: refused, annotations: {%s}}, spec: {%s}}", version, tc.annotations, tc.spec))
-			if err := e.Client.Create(e.ctx, o, client.DryRunAll); err == nil {
+			if err := e.Client.Create(e.Ctx, o, client.DryRunAll); err == nil {
 				t.Error("it was accepted")
 			}
 		})
 	}
 	b := e.budget("there")
 	b.Spec.Selector.MatchLabels["more"] = "labels"
-	if err := e.Client.Update(e.ctx, b, client.DryRunAll); err == nil {
+	if err := e.Client.Update(e.Ctx, b, client.DryRunAll); err == nil {
 		t.Error("the selector could be changed")
 	}
 }
@@ -233,9 +233,9 @@ func TestAnExampleGuards(t *testing.T) {
 	e := newEnv(t)
 	e.deployment("web", 4)
 	e.Make(e.Examples("pub-deployment.yaml")["pub-deployment.yaml"])
-	e.eventually("it allows one Pod to go", func() error {
+	e.Eventually("it allows one Pod to go", func() error {
 		var list v1beta1.PodUnavailableBudgetList
-		e.must(e.Client.List(e.ctx, &list, client.InNamespace(e.namespace)))
+		e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)))
 		if len(list.Items) != 1 || list.Items[0].Status.UnavailableAllowed != 1 {
 			return errors.New("it does not")
 		}

@@ -17,12 +17,12 @@ import (
 // permit enters a permission into the ledger, as whoever judges requests does.
 func (e *env) permit(budget, pod string, operation v1beta1.PubOperation) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		b := e.budget(budget)
 		ledger := disruption.LedgerOf(&b.Status).With(pod, operation, time.Now())
 		b.Status.DisruptedPods, b.Status.UnavailablePods = ledger.Disrupted, ledger.Unavailable
 		b.Status.UnavailableAllowed--
-		return e.Client.Status().Update(e.ctx, b)
+		return e.Client.Status().Update(e.Ctx, b)
 	}))
 }
 
@@ -36,13 +36,13 @@ func TestAPermissionThatNobodyUses(t *testing.T) {
 	began := time.Now()
 	e.permit("guard", pods[0].Name, v1beta1.PubDeleteOperation)
 	e.permit("guard", pods[1].Name, v1beta1.PubUpdateOperation)
-	e.eventually("both count as unavailable", func() error {
+	e.Eventually("both count as unavailable", func() error {
 		if s := e.budget("guard").Status; s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
 			return fmt.Errorf("the status is %+v", s)
 		}
 		return nil
 	})
-	e.eventually("the updated one counts again", func() error {
+	e.Eventually("the updated one counts again", func() error {
 		if s := e.budget("guard").Status; s.CurrentAvailable != 3 || len(s.UnavailablePods) > 0 {
 			return fmt.Errorf("the status is %+v", s)
 		}
@@ -55,7 +55,7 @@ func TestAPermissionThatNobodyUses(t *testing.T) {
 	if after := time.Since(began); after < 19*time.Second {
 		t.Errorf("the permission to delete ended after %s", after)
 	}
-	e.eventually("an event tells of the deletion that did not come", func() error {
+	e.Eventually("an event tells of the deletion that did not come", func() error {
 		if reasons := e.Reasons(pods[0].Name); !slices.Contains(reasons, "NotDeleted") {
 			return fmt.Errorf("the events are %v", reasons)
 		}
@@ -75,16 +75,16 @@ func TestADeletionThatTakesLong(t *testing.T) {
 	p := e.Pods()[0]
 	before := p.DeepCopy()
 	p.Finalizers = append(p.Finalizers, "example.com/held")
-	e.must(e.Client.Patch(e.ctx, &p, client.MergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, &p, client.MergeFrom(before)))
 	e.permit("guard", p.Name, v1beta1.PubDeleteOperation)
-	e.must(e.Client.Delete(e.ctx, &p))
+	e.Must(e.Client.Delete(e.Ctx, &p))
 	e.counts("guard", disruption.Counts{Allowed: 1, Current: 3, Desired: 2, Total: 3})
 	if reasons := e.Reasons(p.Name); slices.Contains(reasons, "NotDeleted") {
 		t.Errorf("the events are %v", reasons)
 	}
 	e.Read(p.Name, &p)
 	p.Finalizers = nil
-	e.must(e.Client.Update(e.ctx, &p))
+	e.Must(e.Client.Update(e.Ctx, &p))
 }
 
 // TestPodsWithoutAWorkload are counted by what the budget itself says.
@@ -109,7 +109,7 @@ spec:
 	before := b.DeepCopy()
 	unset := b.DeepCopy()
 	delete(unset.Object["spec"].(map[string]any), "protectTotalReplicas")
-	e.must(e.Client.Patch(e.ctx, unset, client.MergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, unset, client.MergeFrom(before)))
 	e.counts("guard", disruption.Counts{Allowed: 4, Current: 4}) // nobody says how many there should be
 }
 
@@ -120,7 +120,7 @@ func TestAnotherNameForABudget(t *testing.T) {
 	e.Make(fmt.Sprintf(ofWeb, "first", "maxUnavailable: 1"))
 	linked := func(want string) {
 		e.Helper()
-		e.eventually("all Pods are linked to "+want, func() error {
+		e.Eventually("all Pods are linked to "+want, func() error {
 			for _, p := range e.Pods() {
 				if p.Annotations["pub.kruise.io/related-pub"] != want || p.Annotations["kruise.io/related-pub"] != want {
 					return fmt.Errorf("%s has %v", p.Name, p.Annotations)
@@ -130,7 +130,7 @@ func TestAnotherNameForABudget(t *testing.T) {
 		})
 	}
 	linked("first")
-	e.must(e.Client.Delete(e.ctx, e.budget("first")))
+	e.Must(e.Client.Delete(e.Ctx, e.budget("first")))
 	e.Make(fmt.Sprintf(ofWeb, "second", "maxUnavailable: 1"))
 	linked("second")
 }
@@ -148,7 +148,7 @@ func TestPodsThatNoBudgetWantsAnyMore(t *testing.T) {
 		e.Read(p.Name, &p)
 		before := p.DeepCopy()
 		p.Labels["role"] = role
-		e.must(e.Client.Patch(e.ctx, &p, client.MergeFrom(before)))
+		e.Must(e.Client.Patch(e.Ctx, &p, client.MergeFrom(before)))
 	}
 	for _, role := range []string{"web", "shop", "none"} {
 		label(role)
@@ -156,7 +156,7 @@ func TestPodsThatNoBudgetWantsAnyMore(t *testing.T) {
 		if role == "none" {
 			want = ""
 		}
-		e.eventually("the Pod is linked to "+want, func() error {
+		e.Eventually("the Pod is linked to "+want, func() error {
 			var now corev1.Pod
 			e.Read(p.Name, &now)
 			if got := disruption.Related(now.Annotations); got != want {
@@ -182,7 +182,7 @@ func TestNoWritesAtRest(t *testing.T) {
 		}
 		return nil
 	}
-	e.eventually("all Pods are linked", linked)
+	e.Eventually("all Pods are linked", linked)
 	versions := func() map[string]string {
 		out := map[string]string{"guard": e.budget("guard").ResourceVersion}
 		for _, p := range e.Pods() {
@@ -192,7 +192,7 @@ func TestNoWritesAtRest(t *testing.T) {
 	}
 	before := versions()
 	shared.Manager.Kill()
-	e.must(shared.Relaunch(e.ctx))
+	e.Must(shared.Relaunch(e.Ctx))
 	e.Always(3*time.Second, "nothing is written", func() error {
 		if now := versions(); fmt.Sprint(now) != fmt.Sprint(before) {
 			return fmt.Errorf("the versions were %v and are %v", before, now)

@@ -23,7 +23,7 @@ spec:
 // gone waits until the namespace has no Pods.
 func (e *env) gone() {
 	e.Helper()
-	e.eventually("all Pods are gone", func() error {
+	e.Eventually("all Pods are gone", func() error {
 		if pods := e.Pods(); len(pods) > 0 {
 			return fmt.Errorf("%d are there", len(pods))
 		}
@@ -36,7 +36,7 @@ func TestCountsOfADeployment(t *testing.T) {
 	e.deployment("web", 4)
 	e.Make(fmt.Sprintf(ofWeb, "guard", "maxUnavailable: 1"))
 	e.counts("guard", disruption.Counts{Allowed: 1, Current: 4, Desired: 3, Total: 4})
-	e.eventually("all Pods are linked", func() error {
+	e.Eventually("all Pods are linked", func() error {
 		for _, p := range e.Pods() {
 			if disruption.Related(p.Annotations) != "guard" {
 				return fmt.Errorf("%s has %v", p.Name, p.Annotations)
@@ -53,7 +53,7 @@ func TestNoPods(t *testing.T) {
 	e := newEnv(t)
 	e.Make(fmt.Sprintf(ofWeb, "guard", "maxUnavailable: 1"))
 	e.counts("guard", disruption.Counts{})
-	e.eventually("an event says so", func() error {
+	e.Eventually("an event says so", func() error {
 		if reasons := e.Reasons("guard"); !slices.Contains(reasons, "NoPods") {
 			return fmt.Errorf("the events are %v", reasons)
 		}
@@ -76,8 +76,8 @@ func TestADeletedDeploymentGoes(t *testing.T) {
 			e.deployment("web", 4)
 			e.Make(fmt.Sprintf(ofWeb, "guard", tc.numbers))
 			e.counts("guard", tc.want)
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "web"}}
-			e.must(e.Client.Delete(e.ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web"}}
+			e.Must(e.Client.Delete(e.Ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 			e.gone()
 			e.counts("guard", tc.left)
 		})

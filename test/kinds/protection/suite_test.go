@@ -32,8 +32,6 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 // env is a namespace for one test.
 type env struct {
 	*scene.Env
-	ctx       context.Context
-	namespace string
 }
 
 // newEnv returns a namespace for a test that runs beside others.
@@ -47,7 +45,7 @@ func newEnv(t *testing.T) *env {
 func newLonelyEnv(t *testing.T) *env {
 	t.Helper()
 	at := shared.Enter(t)
-	e := &env{Env: at, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at}
 	e.Describe = e.describe
 	return e
 }
@@ -56,7 +54,7 @@ func newLonelyEnv(t *testing.T) *env {
 func (e *env) describe() string {
 	var out strings.Builder
 	var budgets v1beta1.PodUnavailableBudgetList
-	if err := e.Client.List(context.Background(), &budgets, client.InNamespace(e.namespace)); err != nil {
+	if err := e.Client.List(context.Background(), &budgets, client.InNamespace(e.Namespace)); err != nil {
 		return err.Error()
 	}
 	for i := range budgets.Items {
@@ -70,28 +68,18 @@ func (e *env) describe() string {
 	return out.String()
 }
 
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
 // budget reads a budget.
 func (e *env) budget(name string) *v1beta1.PodUnavailableBudget {
 	e.Helper()
 	b := &v1beta1.PodUnavailableBudget{}
-	e.must(e.Client.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, b))
+	e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, b))
 	return b
 }
 
 // counts waits until the status of a budget says this of its present spec, with nothing in the ledger.
 func (e *env) counts(name string, want disruption.Counts) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("budget %s counts %+v", name, want), func() error {
+	e.Eventually(fmt.Sprintf("budget %s counts %+v", name, want), func() error {
 		b := e.budget(name)
 		if b.Status.ObservedGeneration != b.Generation {
 			return errors.New("its spec has not been seen")
@@ -122,7 +110,7 @@ spec:
       terminationGracePeriodSeconds: 0
       containers: [{name: app, image: "nginx:1"}]`, name, replicas))
 	d := &appsv1.Deployment{}
-	e.eventually("the Pods of Deployment "+name+" are available", func() error {
+	e.Eventually("the Pods of Deployment "+name+" are available", func() error {
 		e.Read(name, d)
 		if d.Status.AvailableReplicas != replicas {
 			return fmt.Errorf("%d of %d are", d.Status.AvailableReplicas, replicas)
@@ -139,7 +127,7 @@ func (e *env) scale(name string, replicas int32) {
 	e.Read(name, d)
 	before := d.DeepCopy()
 	d.Spec.Replicas = &replicas
-	e.must(e.Client.Patch(e.ctx, d, client.MergeFrom(before)))
+	e.Must(e.Client.Patch(e.Ctx, d, client.MergeFrom(before)))
 }
 
 // available returns the Pods of the namespace that are available.

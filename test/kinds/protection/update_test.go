@@ -43,7 +43,7 @@ spec:
     spec:
       terminationGracePeriodSeconds: 0
       containers: [{name: app, image: "nginx:1"}]`, kind, replicas, update))
-	e.eventually("its Pods are available", func() error {
+	e.Eventually("its Pods are available", func() error {
 		if n := len(e.available()); n != replicas {
 			return fmt.Errorf("%d of %d are", n, replicas)
 		}
@@ -57,7 +57,7 @@ func (e *env) guard(maxUnavailable, of int32) {
 	e.Helper()
 	e.Make(fmt.Sprintf(guardOfWeb, maxUnavailable))
 	e.counts("guard", disruption.Counts{Allowed: maxUnavailable, Current: of, Desired: of - maxUnavailable, Total: of})
-	e.eventually("its Pods are linked", func() error {
+	e.Eventually("its Pods are linked", func() error {
 		for _, p := range e.Pods() {
 			if disruption.Related(p.Annotations) != "guard" {
 				return fmt.Errorf("%s has %v", p.Name, p.Annotations)
@@ -70,7 +70,7 @@ func (e *env) guard(maxUnavailable, of int32) {
 // patch changes an object by a merge patch.
 func (e *env) patch(o client.Object, patch string) {
 	e.Helper()
-	e.must(e.Client.Patch(e.ctx, o, client.RawPatch(types.MergePatchType, []byte(patch))))
+	e.Must(e.Client.Patch(e.Ctx, o, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 func (e *env) setImage(workload client.Object, image string) {
@@ -95,7 +95,7 @@ func (e *env) images(container string) map[string]int {
 // updated waits until so many Pods are available with an image.
 func (e *env) updated(image string, want int) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("%d Pods run %s", want, image), func() error {
+	e.Eventually(fmt.Sprintf("%d Pods run %s", want, image), func() error {
 		n := 0
 		for _, p := range e.available() {
 			if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Image == image }) {
@@ -115,7 +115,7 @@ func (e *env) fewest() func() int {
 	var mu sync.Mutex
 	available := map[string]bool{}
 	least := len(e.Pods())
-	stop, err := e.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := e.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		p := event.Object.(*corev1.Pod)
@@ -131,10 +131,10 @@ func (e *env) fewest() func() int {
 		}
 		least = min(least, n)
 	})
-	e.must(err)
+	e.Must(err)
 	return func() int {
 		e.Helper()
-		e.must(stop())
+		e.Must(stop())
 		return least
 	}
 }
@@ -142,7 +142,7 @@ func (e *env) fewest() func() int {
 // waitsQuietly checks that the events of the workload tell of the budget, and of no failure.
 func (e *env) waitsQuietly() {
 	e.Helper()
-	e.eventually("an event tells that the update waits for the budget", func() error {
+	e.Eventually("an event tells that the update waits for the budget", func() error {
 		for _, event := range e.Events("web") {
 			if event.Reason == apply.EventWaits && strings.Contains(event.Message, "PodUnavailableBudget guard") {
 				return nil
@@ -164,7 +164,7 @@ func TestABadImageGoesNoFurtherThanTheBudget(t *testing.T) {
 	e.guard(2, 5)
 	stop := e.fewest()
 	e.setImage(web, "nginx:fail-pull")
-	e.eventually("two Pods get it", func() error {
+	e.Eventually("two Pods get it", func() error {
 		if n := e.images("app")["nginx:fail-pull"]; n != 2 {
 			return fmt.Errorf("%d have", n)
 		}
@@ -228,9 +228,9 @@ spec:
   selector: {matchLabels: {app: web}}
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
   updateStrategy: {type: RollingUpdate, maxUnavailable: 100%%}
-  containers: [{name: log, image: "log:1"}]`, e.namespace))
+  containers: [{name: log, image: "log:1"}]`, e.Namespace))
 	set.SetNamespace("")
-	e.must(e.Client.Create(e.ctx, set))
+	e.Must(e.Client.Create(e.Ctx, set))
 	e.CleanUp(set)
 	web := e.workload("CloneSet", "InPlaceIfPossible", 6)
 	if n := e.images("log")["log:1"]; n != 6 {
@@ -253,7 +253,7 @@ func TestScaleInIsNoDisruption(t *testing.T) {
 	web := e.workload("CloneSet", "InPlaceIfPossible", 8)
 	e.guard(1, 8)
 	e.patch(web, `{"spec":{"replicas":2}}`)
-	e.eventually("6 Pods are gone", func() error {
+	e.Eventually("6 Pods are gone", func() error {
 		if n := len(e.Pods()); n != 2 {
 			return fmt.Errorf("%d are there", n)
 		}
@@ -270,7 +270,7 @@ func TestScaleInIsNoDisruption(t *testing.T) {
 // TestADrainFinishes: kubectl tries again while the budget has it wait.
 func TestADrainFinishes(t *testing.T) {
 	e := newEnv(t)
-	first, second := e.TakeNode(), e.TakeNode()
+	first, second := e.AddNode(), e.AddNode()
 	e.EditNode(second, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	e.Make(fmt.Sprintf(`
 apiVersion: apps/v1
@@ -284,8 +284,8 @@ spec:
     spec:
       terminationGracePeriodSeconds: 0
       nodeSelector: {%s: %s}
-      containers: [{name: app, image: "nginx:1"}]`, scene.Pool, e.namespace))
-	e.eventually("its Pods are available", func() error {
+      containers: [{name: app, image: "nginx:1"}]`, scene.Pool, e.Namespace))
+	e.Eventually("its Pods are available", func() error {
 		if n := len(e.available()); n != 3 {
 			return fmt.Errorf("%d are", n)
 		}
@@ -294,11 +294,11 @@ spec:
 	e.guard(1, 3)
 	stop := e.fewest()
 	e.EditNode(second, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-	out, err := e.Kubectl(e.ctx, "drain", first, "--pod-selector=app=web", "--timeout=110s")
+	out, err := e.Kubectl(e.Ctx, "drain", first, "--pod-selector=app=web", "--timeout=110s")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	e.eventually("all Pods are on the other node", func() error {
+	e.Eventually("all Pods are on the other node", func() error {
 		for _, p := range e.available() {
 			if p.Spec.NodeName != second {
 				return fmt.Errorf("%s is on %s", p.Name, p.Spec.NodeName)

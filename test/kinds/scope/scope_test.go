@@ -42,7 +42,7 @@ func ordinaryPods(e *env) {
 		e.Errorf("the manager was asked about %d of 5 ordinary Pods", got)
 	}
 	p, err := e.pod("default", "{app: web}", keys.ContainerLaunchPriority)
-	e.must(err)
+	e.Must(err)
 	if got := e.asked() - before; got != 1 || p.Spec.Containers[0].Env[0].Name != keys.ContainerBarrierEnv {
 		e.Errorf("the manager was asked %d times about a Pod that asks for a launch order, which became %+v", got, p.Spec.Containers)
 	}
@@ -74,7 +74,7 @@ func afterDeletion(e *env) {
 		e.Errorf("there are %d webhooks for Pods while there is a SidecarSet", n)
 	}
 	e.settled()
-	e.must(e.Delete(e.ctx, set))
+	e.Must(e.Delete(e.Ctx, set))
 	began := time.Now()
 	e.calm()
 	e.Logf("the configuration was narrowed after %s", time.Since(began))
@@ -93,7 +93,7 @@ func rightAfter(e *env) {
 		}
 	}
 	file := filepath.Join(e.TempDir(), "both.yaml")
-	e.must(os.WriteFile(file, []byte(`
+	e.Must(os.WriteFile(file, []byte(`
 apiVersion: apps.kruise.io/v1alpha1
 kind: SidecarSet
 metadata: {name: of-a-file}
@@ -106,17 +106,17 @@ kind: Pod
 metadata: {name: of-a-file, namespace: default, labels: {app: of-a-file}}
 spec: {containers: [{name: main, image: nginx}]}
 `), 0o600))
-	_, err := e.Kubectl(e.ctx, "apply", "-f", file)
-	e.must(err)
+	_, err := e.Kubectl(e.Ctx, "apply", "-f", file)
+	e.Must(err)
 	p := &corev1.Pod{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: "default", Name: "of-a-file"}, p))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: "default", Name: "of-a-file"}, p))
 	if len(p.Spec.Containers) != 2 {
 		e.Errorf("the Pod of the file has %d containers", len(p.Spec.Containers))
 	}
 	e.settled()
 	of := &v1beta1.SidecarSet{}
 	of.Name = p.Name
-	e.must(e.Delete(e.ctx, of))
+	e.Must(e.Delete(e.Ctx, of))
 }
 
 func labelsOfNamespaces(e *env) {
@@ -146,7 +146,7 @@ func (e *env) manifest() string {
 	first, _, _ := strings.Cut(string(shipped.Manifests), "\n---\n")
 	text := regexp.MustCompile(`service: \{.*path: (\S+)\}`).ReplaceAllString(first, "url: "+address+"$1")
 	file := filepath.Join(e.TempDir(), "manifest.yaml")
-	e.must(os.WriteFile(file, []byte(text), 0o600))
+	e.Must(os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -156,8 +156,8 @@ func appliedAgain(e *env) {
 	before := e.webhooks()
 	e.kill() // so that nobody repairs what it does
 	for _, how := range [][]string{{"apply"}, {"apply", "--server-side", "--force-conflicts"}} {
-		out, err := e.Kubectl(e.ctx, append(how, "-f", file)...)
-		e.must(err)
+		out, err := e.Kubectl(e.Ctx, append(how, "-f", file)...)
+		e.Must(err)
 		if got := e.webhooks(); !slices.Equal(got, before) {
 			e.Errorf("after kubectl %v (%s) the webhooks for Pods are %v, and were %v", how, strings.TrimSpace(out), got, before)
 		}
@@ -169,10 +169,10 @@ func appliedAgain(e *env) {
 func replaced(e *env) {
 	e.sidecarSet("repaired", "{selector: {matchLabels: {app: repaired}}}")
 	file := e.manifest()
-	_, err := e.Kubectl(e.ctx, "replace", "-f", file)
-	e.must(err)
+	_, err := e.Kubectl(e.Ctx, "replace", "-f", file)
+	e.Must(err)
 	began := time.Now()
-	e.eventually("Pods are sent again", func() error {
+	e.Eventually("Pods are sent again", func() error {
 		p, err := e.pod("default", "{app: repaired}")
 		if err != nil {
 			return err
@@ -190,12 +190,12 @@ func atRest(e *env) {
 	e.settled()
 	before := e.configuration()
 	dry := &v1beta1.SidecarSet{}
-	e.must(yaml.UnmarshalStrict([]byte("{metadata: {name: dry}, spec: {selector: {matchLabels: {app: dry}}, containers: [{name: dry, image: agent}]}}"), dry))
-	e.must(e.Create(e.ctx, dry, client.DryRunAll))
+	e.Must(yaml.UnmarshalStrict([]byte("{metadata: {name: dry}, spec: {selector: {matchLabels: {app: dry}}, containers: [{name: dry, image: agent}]}}"), dry))
+	e.Must(e.Create(e.Ctx, dry, client.DryRunAll))
 	set := &v1beta1.SidecarSet{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Name: "resting"}, set))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Name: "resting"}, set))
 	set.Spec.Containers[0].Image = "agent:2"
-	e.must(e.Update(e.ctx, set))
+	e.Must(e.Update(e.Ctx, set))
 	time.Sleep(5 * time.Second)
 	if after := e.configuration(); after.ResourceVersion != before.ResourceVersion {
 		e.Errorf("the configuration was written: it was\n%+v\nand is\n%+v", before, after)

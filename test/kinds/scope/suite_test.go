@@ -4,7 +4,6 @@
 package scope
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -31,7 +30,6 @@ import (
 type env struct {
 	*scene.Stage
 	client.Client
-	ctx     context.Context
 	options cluster.ManagerOptions
 	manager *cluster.Manager
 	metrics string
@@ -41,13 +39,13 @@ type env struct {
 func TestScope(t *testing.T) {
 	at := scene.NewStage(t, cluster.Options{Bare: true})
 	at.Patience = 3 * time.Minute // a note of what came to nothing stands for two
-	e := &env{Stage: at, Client: at.Cluster.Client, ctx: at.Ctx, metrics: freeAddress(t)}
+	e := &env{Stage: at, Client: at.Cluster.Client, metrics: freeAddress(t)}
 	e.options = cluster.ManagerOptions{Dir: filepath.Join(at.Dir, "manager"), Args: []string{
 		"--enable-leader-election=false", "--metrics-addr=" + e.metrics,
 	}}
 	var err error
-	e.manager, err = e.StartManager(e.ctx, e.options)
-	e.must(err)
+	e.manager, err = e.StartManager(e.Ctx, e.options)
+	e.Must(err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the manager's last words:\n%s", e.manager.Tail(60))
@@ -80,19 +78,9 @@ func freeAddress(t *testing.T) string {
 func (e *env) namespace(name string) {
 	e.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": strings.TrimPrefix(name, "team-")}}}
-	e.must(client.IgnoreAlreadyExists(e.Create(e.ctx, namespace)))
+	e.Must(client.IgnoreAlreadyExists(e.Create(e.Ctx, namespace)))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "default"}}
-	e.must(client.IgnoreAlreadyExists(e.Create(e.ctx, account)))
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
+	e.Must(client.IgnoreAlreadyExists(e.Create(e.Ctx, account)))
 }
 
 // kill ends the manager as a crash would, until the test ends.
@@ -101,9 +89,9 @@ func (e *env) kill() {
 	e.manager.Kill()
 	e.Cleanup(func() {
 		var err error
-		e.manager, err = e.LaunchManager(e.ctx, e.options)
-		e.must(err)
-		e.must(e.manager.WaitReady(e.ctx))
+		e.manager, err = e.LaunchManager(e.Ctx, e.options)
+		e.Must(err)
+		e.Must(e.manager.WaitReady(e.Ctx))
 	})
 }
 
@@ -111,12 +99,12 @@ func (e *env) kill() {
 func (e *env) sidecarSet(name, selectors string) *v1beta1.SidecarSet {
 	e.Helper()
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	e.must(yaml.UnmarshalStrict([]byte(selectors), &set.Spec))
+	e.Must(yaml.UnmarshalStrict([]byte(selectors), &set.Spec))
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: name, Image: "agent"}}}
-	e.must(e.Create(e.ctx, set))
+	e.Must(e.Create(e.Ctx, set))
 	e.Cleanup(func() {
 		e.settled() // otherwise the note of it stands for two minutes, and the next test begins with it
-		e.must(client.IgnoreNotFound(e.Delete(e.ctx, set)))
+		e.Must(client.IgnoreNotFound(e.Delete(e.Ctx, set)))
 	})
 	return set
 }
@@ -125,12 +113,12 @@ func (e *env) sidecarSet(name, selectors string) *v1beta1.SidecarSet {
 func (e *env) pod(namespace, labels string, annotations ...string) (*corev1.Pod, error) {
 	e.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "web-", Annotations: map[string]string{}}}
-	e.must(yaml.UnmarshalStrict([]byte(labels), &p.Labels))
+	e.Must(yaml.UnmarshalStrict([]byte(labels), &p.Labels))
 	for _, key := range annotations {
 		p.Annotations[key] = "Ordered"
 	}
 	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "aux", Image: "nginx"}}
-	return p, e.Create(e.ctx, p)
+	return p, e.Create(e.Ctx, p)
 }
 
 // passes checks that a Pod is created at once and as it was asked for.
@@ -163,17 +151,17 @@ func (e *env) refused(namespace, labels string, annotations ...string) {
 func (e *env) asked() int {
 	e.Helper()
 	response, err := http.Get("http://" + e.metrics + "/metrics")
-	e.must(err)
+	e.Must(err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	e.must(err)
+	e.Must(err)
 	total := 0
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "controller_runtime_webhook_requests_total{") || !strings.Contains(line, `webhook="/mutate-pod"`) {
 			continue
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, " "):]))
-		e.must(err)
+		e.Must(err)
 		total += n
 	}
 	return total
@@ -182,7 +170,7 @@ func (e *env) asked() int {
 func (e *env) configuration() *admissionv1.MutatingWebhookConfiguration {
 	e.Helper()
 	out := &admissionv1.MutatingWebhookConfiguration{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Name: "kruise-mutating-webhook-configuration"}, out))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Name: "kruise-mutating-webhook-configuration"}, out))
 	return out
 }
 
@@ -201,7 +189,7 @@ func (e *env) webhooks() []string {
 // settled waits until no SidecarSet is on its way any more.
 func (e *env) settled() {
 	e.Helper()
-	e.eventually("nothing is on its way", func() error {
+	e.Eventually("nothing is on its way", func() error {
 		if noted := e.configuration().Annotations[keys.PodScopePending]; noted != "" {
 			return errors.New(noted)
 		}
@@ -212,7 +200,7 @@ func (e *env) settled() {
 // calm waits until SidecarSets of earlier tests are forgotten.
 func (e *env) calm() {
 	e.Helper()
-	e.eventually("no webhook for SidecarSets is left", func() error {
+	e.Eventually("no webhook for SidecarSets is left", func() error {
 		if left := e.webhooks(); len(left) != 1 {
 			return errors.New(strings.Join(left, " "))
 		}

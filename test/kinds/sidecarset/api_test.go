@@ -20,19 +20,19 @@ import (
 func TestTheFirstManifest(t *testing.T) {
 	e := newEnv(t)
 	root, err := cluster.Root()
-	e.must(err)
+	e.Must(err)
 	file := filepath.Join(root, "examples", "sidecarset-basic.yaml")
 	set := &v1beta1.SidecarSet{}
 	set.Name = "test-sidecarset"
 	e.CleanUp(set)
 	apply := func(file string) {
 		t.Helper()
-		_, err := shared.Kubectl(e.ctx, "-n", e.namespace, "apply", "--validate=strict", "-f", file)
-		e.must(err)
+		_, err := shared.Kubectl(e.Ctx, "-n", e.Namespace, "apply", "--validate=strict", "-f", file)
+		e.Must(err)
 	}
 	limit := func(want int) {
 		t.Helper()
-		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(set), set))
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(set), set))
 		if got := set.Spec.UpdateStrategy.MaxUnavailable.IntValue(); got != want {
 			t.Errorf("maxUnavailable is %d, want %d", got, want)
 		}
@@ -47,17 +47,17 @@ func TestTheFirstManifest(t *testing.T) {
 		t.Errorf("applying the same again makes %+v of %+v", set.ObjectMeta, before.ObjectMeta)
 	}
 	text, err := os.ReadFile(file)
-	e.must(err)
+	e.Must(err)
 	changed := filepath.Join(t.TempDir(), "changed.yaml")
-	e.must(os.WriteFile(changed, []byte(strings.Replace(string(text), "maxUnavailable: 2", "maxUnavailable: 3", 1)), 0o600))
+	e.Must(os.WriteFile(changed, []byte(strings.Replace(string(text), "maxUnavailable: 2", "maxUnavailable: 3", 1)), 0o600))
 	apply(changed)
 	limit(3)
 	var older v1alpha1.SidecarSet
-	e.must(e.Get(e.ctx, client.ObjectKeyFromObject(set), &older))
+	e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(set), &older))
 	if got := older.Spec.Strategy; got == nil || got.RollingUpdate.MaxUnavailable.IntValue() != 3 {
 		t.Errorf("the older version shows the strategy %+v", got)
 	}
-	e.eventually("the Pod has its sidecar", func() error { return e.ready(1) })
+	e.Eventually("the Pod has its sidecar", func() error { return e.ready(1) })
 	p := e.pod("test-pod")
 	if imageOf(p, "sidecar1") != "centos:6.7" || !strings.Contains(p.Annotations["kruise.io/sidecarset-hash"], "4zbdc2xzc8w7c4x2c6984266bc9d7zf87x946v7xdfv988f6c6fc9b7dz47w8zd5") {
 		t.Errorf("the Pod is not as the original made it:\n%s", e.describe())
@@ -71,10 +71,10 @@ func TestTheFirstSpellingIsWarnedOf(t *testing.T) {
 	config := *shared.Config
 	config.WarningHandler = &heard
 	c, err := client.New(&config, client.Options{Scheme: e.Scheme()})
-	e.must(err)
+	e.Must(err)
 	set := &v1alpha1.SidecarSet{}
-	e.must(yaml.UnmarshalStrict([]byte(`{metadata: {name: warned}, spec: {selector: {matchLabels: {app: warned}}, containers: [{name: warned, image: i}], strategy: {rollingUpdate: {maxUnavailable: 2}}}}`), set))
-	e.must(c.Create(e.ctx, set, client.DryRunAll))
+	e.Must(yaml.UnmarshalStrict([]byte(`{metadata: {name: warned}, spec: {selector: {matchLabels: {app: warned}}, containers: [{name: warned, image: i}], strategy: {rollingUpdate: {maxUnavailable: 2}}}}`), set))
+	e.Must(c.Create(e.Ctx, set, client.DryRunAll))
 	if want := []string{"spec.strategy is deprecated, use spec.updateStrategy.maxUnavailable"}; !slices.Equal(heard, want) {
 		t.Errorf("the warnings are %q, want %q", heard, want)
 	}
@@ -88,14 +88,14 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, 
 func TestExamplesAreAccepted(t *testing.T) {
 	e := newEnv(t)
 	root, err := cluster.Root()
-	e.must(err)
+	e.Must(err)
 	files, err := filepath.Glob(filepath.Join(root, "examples", "sidecarset-*.yaml"))
-	e.must(err)
+	e.Must(err)
 	if len(files) < 4 {
 		t.Fatalf("there are %d examples", len(files))
 	}
 	for _, file := range files {
-		if _, err := shared.Kubectl(e.ctx, "-n", e.namespace, "apply", "--dry-run=server", "--validate=strict", "-f", file); err != nil {
+		if _, err := shared.Kubectl(e.Ctx, "-n", e.Namespace, "apply", "--dry-run=server", "--validate=strict", "-f", file); err != nil {
 			t.Errorf("%s: %v", filepath.Base(file), err)
 		}
 	}
@@ -114,8 +114,8 @@ func TestARefusalNamesTheField(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "set.yaml")
-			e.must(os.WriteFile(file, []byte("{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: refused}, spec: "+tc.set+"}"), 0o600))
-			_, err := shared.Kubectl(e.ctx, "create", "--dry-run=server", "-f", file)
+			e.Must(os.WriteFile(file, []byte("{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: refused}, spec: "+tc.set+"}"), 0o600))
+			_, err := shared.Kubectl(e.Ctx, "create", "--dry-run=server", "-f", file)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}

@@ -20,7 +20,7 @@ func TestTheManagerIsKilled(t *testing.T) {
 	for range kills {
 		time.Sleep(time.Duration(50+rand.IntN(400)) * time.Millisecond)
 		shared.Manager.Kill()
-		e.must(shared.Relaunch(e.ctx))
+		e.Must(shared.Relaunch(e.Ctx))
 	}
 	e.counts(pods, pods, pods, pods)
 	if most := stop(); most > limit {

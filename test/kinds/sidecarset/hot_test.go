@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -29,7 +30,7 @@ func version(t *testing.T, p *corev1.Pod, prefix, container string) int64 {
 
 func (e *env) twinsBecome(want string) {
 	e.Helper()
-	e.eventually("the containers are "+want, func() error {
+	e.Eventually("the containers are "+want, func() error {
 		if p := e.pod("web-0"); twins(p) != want || !isReady(p) {
 			return fmt.Errorf("they are %s, ready %t", twins(p), isReady(p))
 		}
@@ -46,7 +47,7 @@ func (e *env) watchTwins() func() []string {
 	e.Helper()
 	var steps, gaps []string
 	begun := false
-	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p, isPod := event.Object.(*corev1.Pod)
 		if !isPod || event.Type == watch.Deleted {
 			return
@@ -57,10 +58,10 @@ func (e *env) watchTwins() func() []string {
 			gaps = append(gaps, fmt.Sprintf("%s: %+v", twins(p), p.Status.ContainerStatuses))
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	return func() []string {
 		e.Helper()
-		e.must(stop())
+		e.Must(stop())
 		if len(gaps) > 0 || !begun {
 			e.Errorf("no container of the sidecar served (it ever did: %t) when they were %v", begun, gaps)
 		}
@@ -93,7 +94,7 @@ func TestHotUpgrade(t *testing.T) {
 	if restartsOf(p, "app") != 0 || restartsOf(p, "envoy-1") != 1 || restartsOf(p, "envoy-2") != 1 {
 		t.Errorf("want each of the two containers to restart once, and nothing else:\n%s", e.describe())
 	}
-	e.eventually("there is an event", func() error {
+	e.Eventually("there is an event", func() error {
 		for _, reason := range e.Reasons("web-0") {
 			if reason == "ResetContainerSucceed" {
 				return nil
@@ -109,13 +110,13 @@ func TestHotUpgrade(t *testing.T) {
 	}
 
 	e.image("envoy:never-ready")
-	e.eventually("the new container fails", func() error {
+	e.Eventually("the new container fails", func() error {
 		if got := twins(e.pod("web-0")); got != `envoy:3 envoy:never-ready {"envoy":"envoy-2"}` {
 			return fmt.Errorf("the containers are %s", got)
 		}
 		return nil
 	})
-	e.rests("the old container serves", func() error {
+	e.Always(scene.AWhile, "the old container serves", func() error {
 		p := e.pod("web-0")
 		if restarts := restartsOf(p, "envoy-1"); restarts != 2 || imageOf(p, "envoy-1") != "envoy:3" {
 			return fmt.Errorf("it restarted %d times", restarts)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestHistory keeps as many revisions as the limit says, and those that Pods have beyond it.
@@ -26,30 +27,30 @@ func TestHistory(t *testing.T) {
 	}
 	names := func() []string {
 		var list appsv1.ControllerRevisionList
-		e.must(e.List(e.ctx, &list, client.InNamespace("kruise-system"), client.MatchingLabels{"kruise.io/sidecarset-name": e.namespace}))
+		e.Must(e.List(e.Ctx, &list, client.InNamespace("kruise-system"), client.MatchingLabels{"kruise.io/sidecarset-name": e.Namespace}))
 		var names []string
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
 		return names
 	}
-	e.eventually("two revisions are left", func() error {
+	e.Eventually("two revisions are left", func() error {
 		if got := names(); len(got) != 2 || !slices.Contains(got, first) || !slices.Contains(got, e.set().Status.LatestRevision) {
 			return fmt.Errorf("there are %v; %s is in use", got, first)
 		}
 		return nil
 	})
 	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.CustomVersion = "v2" })
-	e.eventually("the revision has the new name", func() error {
+	e.Eventually("the revision has the new name", func() error {
 		var rev appsv1.ControllerRevision
-		e.must(e.Get(e.ctx, client.ObjectKey{Namespace: "kruise-system", Name: e.set().Status.LatestRevision}, &rev))
+		e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: "kruise-system", Name: e.set().Status.LatestRevision}, &rev))
 		if got := rev.Labels["apps.kruise.io/sidecarset-custom-version"]; got != "v2" {
 			return fmt.Errorf("its name is %q", got)
 		}
 		return nil
 	})
-	e.must(e.Delete(e.ctx, e.set()))
-	e.eventually("the revisions go with their SidecarSet", func() error {
+	e.Must(e.Delete(e.Ctx, e.set()))
+	e.Eventually("the revisions go with their SidecarSet", func() error {
 		if got := names(); len(got) > 0 {
 			return fmt.Errorf("there are %v", got)
 		}
@@ -78,7 +79,7 @@ func TestAnOlderRevisionForNewPods(t *testing.T) {
 		set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: &v1}
 	})
 	e.counts(10, 1, 10, 1)
-	e.must(e.Create(e.ctx, webPod(e.namespace, "late")))
+	e.Must(e.Create(e.Ctx, webPod(e.Namespace, "late")))
 	e.counts(11, 1, 11, 1)
 	if got := imageOf(e.pod("late"), "log"); got != "log:1" {
 		t.Errorf("the new Pod has %s, want log:1", got)
@@ -91,10 +92,10 @@ func TestAnnotationsFollowTheImage(t *testing.T) {
 	allowed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kruise-configuration", Namespace: "kruise-system"}, Data: map[string]string{
 		"SidecarSet_PatchPodMetadata_WhiteList": `{"rules":[{"selector":{"matchLabels":{"annotates":"yes"}},"allowedAnnotationKeyExprs":["^example.com/"]}]}`,
 	}}
-	e.must(e.Create(e.ctx, allowed))
+	e.Must(e.Create(e.Ctx, allowed))
 	e.CleanUp(allowed)
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace, Labels: map[string]string{"annotates": "yes"}}}
-	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+e.namespace+`}}, containers: [{name: log, image: "log:1"}],
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace, Labels: map[string]string{"annotates": "yes"}}}
+	e.Must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+e.Namespace+`}}, containers: [{name: log, image: "log:1"}],
 patchPodMetadata: [{annotations: {example.com/kept: "1"}, patchPolicy: Retain}, {annotations: {example.com/written: "1"}, patchPolicy: Overwrite}, {annotations: {example.com/merged: '{"log":1}'}, patchPolicy: MergePatchJson}]}`), &set.Spec))
 	e.create(set)
 	e.newPods(1)
@@ -113,7 +114,7 @@ patchPodMetadata: [{annotations: {example.com/kept: "1"}, patchPolicy: Retain}, 
 			}
 		}
 	})
-	e.rests("annotations alone change no Pod", func() error {
+	e.Always(scene.AWhile, "annotations alone change no Pod", func() error {
 		if got := e.pod("web-0").Annotations["example.com/written"]; got != "1" {
 			return fmt.Errorf("it is %s", got)
 		}

@@ -32,8 +32,6 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 type env struct {
 	*scene.Env
 	client.Client
-	ctx       context.Context
-	namespace string
 }
 
 func newEnv(t *testing.T) *env {
@@ -46,32 +44,17 @@ func newEnv(t *testing.T) *env {
 func sequential(t *testing.T) *env {
 	t.Helper()
 	at := shared.Enter(t)
-	e := &env{Env: at, Client: at.Cluster.Client, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at, Client: at.Cluster.Client}
 	e.Describe = e.describe
 	return e
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) rests(what string, check func() error) {
-	e.Helper()
-	e.Always(scene.AWhile, what, check)
 }
 
 func (e *env) describe() string {
 	var out strings.Builder
 	var sets v1beta1.SidecarSetList
 	var pods corev1.PodList
-	ctx := context.WithoutCancel(e.ctx)
-	if err := errors.Join(e.List(ctx, &pods, client.InNamespace(e.namespace)), e.List(ctx, &sets)); err != nil {
+	ctx := context.WithoutCancel(e.Ctx)
+	if err := errors.Join(e.List(ctx, &pods, client.InNamespace(e.Namespace)), e.List(ctx, &sets)); err != nil {
 		return err.Error()
 	}
 	for i := range sets.Items {
@@ -91,9 +74,9 @@ func (e *env) describe() string {
 func (e *env) newSet(spec string) *v1beta1.SidecarSet {
 	e.Helper()
 	set := &v1beta1.SidecarSet{}
-	text := "selector: {matchLabels: {app: web}}\nnamespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + e.namespace + "}}\n" + spec
-	e.must(yaml.UnmarshalStrict([]byte(text), &set.Spec))
-	set.Name = e.namespace
+	text := "selector: {matchLabels: {app: web}}\nnamespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + e.Namespace + "}}\n" + spec
+	e.Must(yaml.UnmarshalStrict([]byte(text), &set.Spec))
+	set.Name = e.Namespace
 	e.create(set)
 	return set
 }
@@ -101,11 +84,11 @@ func (e *env) newSet(spec string) *v1beta1.SidecarSet {
 // create creates a SidecarSet and waits until new Pods get its sidecars: admission hears of it a moment later.
 func (e *env) create(set *v1beta1.SidecarSet) {
 	e.Helper()
-	e.must(e.Create(e.ctx, set))
+	e.Must(e.Create(e.Ctx, set))
 	e.CleanUp(set)
-	e.eventually("new Pods get the sidecars", func() error {
-		p := webPod(e.namespace, "tried")
-		e.must(e.Create(e.ctx, p, client.DryRunAll))
+	e.Eventually("new Pods get the sidecars", func() error {
+		p := webPod(e.Namespace, "tried")
+		e.Must(e.Create(e.Ctx, p, client.DryRunAll))
 		if p.Annotations["kruise.io/sidecarset-injected-list"] == "" {
 			return fmt.Errorf("a Pod has none")
 		}
@@ -135,8 +118,8 @@ func (e *env) apply(text string) {
 func (e *env) applyForAll(text string) *unstructured.Unstructured {
 	e.Helper()
 	o := &unstructured.Unstructured{}
-	e.must(yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", " ")), &o.Object))
-	e.must(e.Create(e.ctx, o))
+	e.Must(yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", " ")), &o.Object))
+	e.Must(e.Create(e.Ctx, o))
 	e.CleanUp(o)
 	return o
 }
@@ -145,7 +128,7 @@ func (e *env) applyForAll(text string) *unstructured.Unstructured {
 func (e *env) set() *v1beta1.SidecarSet {
 	e.Helper()
 	set := &v1beta1.SidecarSet{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Name: e.namespace}, set))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Name: e.Namespace}, set))
 	return set
 }
 
@@ -153,14 +136,14 @@ func (e *env) set() *v1beta1.SidecarSet {
 func (e *env) edit(change func(*v1beta1.SidecarSet)) {
 	e.Helper()
 	var generation int64
-	e.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	e.Must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		set := e.set()
 		change(set)
-		err := e.Update(e.ctx, set)
+		err := e.Update(e.Ctx, set)
 		generation = set.Generation
 		return err
 	}))
-	e.eventually("the change is taken note of", func() error {
+	e.Eventually("the change is taken note of", func() error {
 		if seen := e.set().Status.ObservedGeneration; seen < generation {
 			return fmt.Errorf("it speaks of generation %d, not %d", seen, generation)
 		}
@@ -177,9 +160,9 @@ func (e *env) image(image string) {
 func (e *env) newPods(count int) {
 	e.Helper()
 	for i := range count {
-		e.must(e.Create(e.ctx, webPod(e.namespace, fmt.Sprintf("web-%d", i))))
+		e.Must(e.Create(e.Ctx, webPod(e.Namespace, fmt.Sprintf("web-%d", i))))
 	}
-	e.eventually("all Pods are ready", func() error { return e.ready(count) })
+	e.Eventually("all Pods are ready", func() error { return e.ready(count) })
 }
 
 func (e *env) ready(want int) error {
@@ -214,7 +197,7 @@ func (e *env) pod(name string) *corev1.Pod {
 // counts waits until the status says so many Pods are matched, updated, ready, and both of these.
 func (e *env) counts(want ...int32) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("the counts are %v", want), func() error { return e.countsAre(want...) })
+	e.Eventually(fmt.Sprintf("the counts are %v", want), func() error { return e.countsAre(want...) })
 }
 
 func (e *env) countsAre(want ...int32) error {

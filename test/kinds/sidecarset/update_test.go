@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestOnlyTheSidecarRestarts updates one image: the Pod stays what it is, and its own container runs on.
@@ -28,7 +29,7 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 	e.newPods(1)
 	e.counts(1, 1, 1, 1)
 	before := e.pod("web-0")
-	if imageOf(before, "log") != "log:1" || before.Annotations["kruise.io/sidecarset-injected-list"] != e.namespace {
+	if imageOf(before, "log") != "log:1" || before.Annotations["kruise.io/sidecarset-injected-list"] != e.Namespace {
 		t.Fatalf("the Pod has no sidecar: %s", e.describe())
 	}
 	written := e.watchCounts()
@@ -46,12 +47,12 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 		t.Errorf("hashes before %v and after %v", before.Annotations, after.Annotations)
 	}
 	var records map[string]struct{ Hash, ControllerRevision string }
-	e.must(json.Unmarshal([]byte(after.Annotations[key]), &records))
+	e.Must(json.Unmarshal([]byte(after.Annotations[key]), &records))
 	set := e.set()
 	if record := records[set.Name]; record.Hash != set.Annotations[key] || record.ControllerRevision != set.Status.LatestRevision {
 		t.Errorf("the Pod says %+v, the SidecarSet %s at %s", record, set.Annotations[key], set.Status.LatestRevision)
 	}
-	e.eventually("the Pod says that it can be updated", func() error {
+	e.Eventually("the Pod says that it can be updated", func() error {
 		if got, want := condition(e.pod("web-0"), "SidecarSetUpgradable"), fmt.Sprintf(`True {%q:true}`, set.Name); got != want {
 			return fmt.Errorf("it says %q, not %q", got, want)
 		}
@@ -64,14 +65,14 @@ func TestOnlyTheSidecarRestarts(t *testing.T) {
 func (e *env) watchCounts() func() []string {
 	e.Helper()
 	var steps []string
-	stop, err := shared.Follow(e.ctx, &v1beta1.SidecarSetList{}, "", func(event watch.Event) {
-		if set, isSet := event.Object.(*v1beta1.SidecarSet); isSet && set.Name == e.namespace {
+	stop, err := shared.Follow(e.Ctx, &v1beta1.SidecarSetList{}, "", func(event watch.Event) {
+		if set, isSet := event.Object.(*v1beta1.SidecarSet); isSet && set.Name == e.Namespace {
 			steps = append(steps, fmt.Sprint(set.Status.UpdatedPods, " ", set.Status.UpdatedReadyPods))
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	return func() []string {
-		e.must(stop())
+		e.Must(stop())
 		return steps
 	}
 }
@@ -87,7 +88,7 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 	}
 	setEnv(corev1.EnvVar{Name: "LEVEL", Value: "debug"})
 	says := func(want string) {
-		e.eventually("the Pods say "+want, func() error {
+		e.Eventually("the Pods say "+want, func() error {
 			for _, p := range e.pods() {
 				if got := condition(p, "SidecarSetUpgradable"); got != want {
 					return fmt.Errorf("%s says %q", p.Name, got)
@@ -96,9 +97,9 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 			return nil
 		})
 	}
-	says(fmt.Sprintf(`False {%q:false}`, e.namespace))
-	e.eventually("there is an event", func() error {
-		if n := len(slices.DeleteFunc(e.Reasons(e.namespace), func(reason string) bool { return reason != "NotUpgradablePods" })); n != 1 {
+	says(fmt.Sprintf(`False {%q:false}`, e.Namespace))
+	e.Eventually("there is an event", func() error {
+		if n := len(slices.DeleteFunc(e.Reasons(e.Namespace), func(reason string) bool { return reason != "NotUpgradablePods" })); n != 1 {
 			return fmt.Errorf("there are %d", n)
 		}
 		return nil
@@ -107,13 +108,13 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 	if c := e.set().Status.Conditions[0]; c.Reason != v1beta1.SidecarSetImmutableFieldChanged || e.set().Status.NotUpgradablePods != 2 {
 		t.Errorf("condition %+v of %+v", c, e.set().Status)
 	}
-	e.must(e.Delete(e.ctx, e.pod("web-1"), client.GracePeriodSeconds(0)))
-	e.must(e.Create(e.ctx, webPod(e.namespace, "web-9")))
+	e.Must(e.Delete(e.Ctx, e.pod("web-1"), client.GracePeriodSeconds(0)))
+	e.Must(e.Create(e.Ctx, webPod(e.Namespace, "web-9")))
 	e.counts(2, 1, 2, 1)
-	e.must(e.Delete(e.ctx, e.pod("web-9"), client.GracePeriodSeconds(0)))
+	e.Must(e.Delete(e.Ctx, e.pod("web-9"), client.GracePeriodSeconds(0)))
 	setEnv()
 	back := time.Now()
-	says(fmt.Sprintf(`True {%q:true}`, e.namespace))
+	says(fmt.Sprintf(`True {%q:true}`, e.Namespace))
 	if took := time.Since(back); took > 5*time.Second {
 		t.Errorf("it took %v until the Pods say that they can be updated again", took)
 	}
@@ -127,7 +128,7 @@ func TestOtherChangesWaitForNewPods(t *testing.T) {
 func (e *env) watchRollout() func() int {
 	down := map[types.UID]bool{}
 	most := 0
-	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p, isPod := event.Object.(*corev1.Pod)
 		if !isPod {
 			return // a bookmark
@@ -138,9 +139,9 @@ func (e *env) watchRollout() func() int {
 		}
 		most = max(most, len(down))
 	})
-	e.must(err)
+	e.Must(err)
 	return func() int {
-		e.must(stop())
+		e.Must(stop())
 		return most
 	}
 }
@@ -154,7 +155,7 @@ func TestPartitionAndMaxUnavailable(t *testing.T) {
 	stop := e.watchRollout()
 	e.image("log:2")
 	e.counts(10, 7, 10, 7)
-	e.rests("the partition keeps three", func() error { return e.countsAre(10, 7, 10, 7) })
+	e.Always(scene.AWhile, "the partition keeps three", func() error { return e.countsAre(10, 7, 10, 7) })
 	zero := intstr.FromInt32(0)
 	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.Partition = &zero })
 	e.counts(10, 10, 10, 10)
@@ -169,13 +170,13 @@ func TestSmallPercentages(t *testing.T) {
 	e.newPods(6)
 	e.image("log:2")
 	e.counts(6, 1, 6, 1)
-	e.rests("one is updated", func() error { return e.countsAre(6, 1, 6, 1) })
+	e.Always(scene.AWhile, "one is updated", func() error { return e.countsAre(6, 1, 6, 1) })
 	all := intstr.FromString("100%")
 	e.edit(func(set *v1beta1.SidecarSet) {
 		set.Spec.UpdateStrategy.Partition = &all
 		set.Spec.Containers[0].Image = "log:3"
 	})
-	e.rests("none is updated", func() error { return e.countsAre(6, 0, 6, 0) })
+	e.Always(scene.AWhile, "none is updated", func() error { return e.countsAre(6, 0, 6, 0) })
 	stop := e.watchRollout()
 	none := intstr.FromString("0%")
 	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.Partition = &none })
@@ -191,13 +192,13 @@ func TestABrokenImageIsMended(t *testing.T) {
 	e.newLog("{maxUnavailable: 1}")
 	e.newPods(4)
 	e.image("log:fail-pull")
-	e.eventually("the budget is used up by the broken Pod", func() error {
+	e.Eventually("the budget is used up by the broken Pod", func() error {
 		if c := e.set().Status.Conditions[0]; c.Reason != v1beta1.SidecarSetBudgetExhausted || !strings.Contains(c.Message, "log waits with") {
 			return fmt.Errorf("condition %s: %s", c.Reason, c.Message)
 		}
 		return nil
 	})
-	e.rests("one Pod is broken", func() error { return e.countsAre(4, 1, 3, 0) })
+	e.Always(scene.AWhile, "one Pod is broken", func() error { return e.countsAre(4, 1, 3, 0) })
 	e.image("log:2")
 	e.counts(4, 4, 4, 4)
 }
@@ -210,7 +211,7 @@ func TestSelectedPodsAreUpdated(t *testing.T) {
 		p := e.pod(name)
 		patched := p.DeepCopy()
 		patched.Labels["canary"] = "true"
-		e.must(e.Patch(e.ctx, patched, client.MergeFrom(p)))
+		e.Must(e.Patch(e.Ctx, patched, client.MergeFrom(p)))
 	}
 	choose("web-1")
 	choose("web-2")
@@ -218,7 +219,7 @@ func TestSelectedPodsAreUpdated(t *testing.T) {
 	e.counts(8, 2, 8, 2)
 	choose("web-5")
 	e.counts(8, 3, 8, 3)
-	e.rests("three are updated", func() error { return e.countsAre(8, 3, 8, 3) })
+	e.Always(scene.AWhile, "three are updated", func() error { return e.countsAre(8, 3, 8, 3) })
 }
 
 // TestPauses: one pause keeps new Pods free of sidecars, the other one existing Pods free of updates.
@@ -235,7 +236,7 @@ func TestPauses(t *testing.T) {
 		set.Spec.UpdateStrategy.Paused = true
 		set.Spec.Containers[0].Image = "log:3"
 	})
-	e.rests("the update is paused", func() error { return e.countsAre(2, 0, 2, 0) })
+	e.Always(scene.AWhile, "the update is paused", func() error { return e.countsAre(2, 0, 2, 0) })
 	if c := e.set().Status.Conditions[0]; c.Reason != v1beta1.SidecarSetPaused {
 		t.Errorf("condition %+v", c)
 	}
@@ -243,7 +244,7 @@ func TestPauses(t *testing.T) {
 		set.Spec.UpdateStrategy.Paused = false
 		set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	})
-	e.rests("nothing is updated", func() error { return e.countsAre(2, 0, 2, 0) })
+	e.Always(scene.AWhile, "nothing is updated", func() error { return e.countsAre(2, 0, 2, 0) })
 }
 
 // TestPodsThatVanish deletes Pods in the middle of a rollout, which must go on.
@@ -253,7 +254,7 @@ func TestPodsThatVanish(t *testing.T) {
 	e.newPods(12)
 	e.image("log:2")
 	for i := range 6 {
-		e.must(e.Delete(e.ctx, e.pod(fmt.Sprintf("web-%d", 2*i)), client.GracePeriodSeconds(0)))
+		e.Must(e.Delete(e.Ctx, e.pod(fmt.Sprintf("web-%d", 2*i)), client.GracePeriodSeconds(0)))
 	}
 	e.counts(6, 6, 6, 6)
 }
@@ -262,10 +263,10 @@ func TestPodsThatVanish(t *testing.T) {
 func (e *env) passes() int {
 	e.Helper()
 	log, err := os.ReadFile(shared.Manager.Log())
-	e.must(err)
+	e.Must(err)
 	count := 0
 	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, "Plan in full") && strings.Contains(line, "object.name="+e.namespace+" ") {
+		if strings.Contains(line, "Plan in full") && strings.Contains(line, "object.name="+e.Namespace+" ") {
 			count++
 		}
 	}
@@ -292,8 +293,8 @@ func TestThePodsOfWorkloads(t *testing.T) {
 		e.apply(fmt.Sprintf(text, replicas, name))
 		replicas = each
 	}
-	clones := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "c"}}
-	e.eventually("all Pods are ready", func() error { return e.ready(int(all)) })
+	clones := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "c"}}
+	e.Eventually("all Pods are ready", func() error { return e.ready(int(all)) })
 	e.counts(all, all, all, all)
 	before := map[string]bool{}
 	for _, p := range e.pods() {
@@ -310,13 +311,13 @@ func TestThePodsOfWorkloads(t *testing.T) {
 		t.Errorf("%d Pods were out of service at once, want at most %d", most, limit)
 	}
 	set := &v1beta1.CloneSet{}
-	e.must(e.Get(e.ctx, client.ObjectKeyFromObject(clones), set))
+	e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(clones), set))
 	set.Spec.Template.Spec.Containers[0].Image = "app:2"
-	e.must(e.Update(e.ctx, set))
+	e.Must(e.Update(e.Ctx, set))
 	e.image("log:3")
 	e.counts(all, all, all, all)
-	e.eventually("the CloneSet is updated, too", func() error {
-		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(clones), set))
+	e.Eventually("the CloneSet is updated, too", func() error {
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(clones), set))
 		if set.Status.UpdatedReadyReplicas != int32(each) {
 			return fmt.Errorf("%d of its Pods are", set.Status.UpdatedReadyReplicas)
 		}
@@ -341,22 +342,22 @@ func TestARefusingPodHoldsBackNoOther(t *testing.T) {
 	p := e.pod("web-0")
 	guarded := p.DeepCopy()
 	guarded.Labels["guarded"] = "yes"
-	e.must(e.Patch(e.ctx, guarded, client.MergeFrom(p)))
-	policy := e.applyForAll(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: ` + e.namespace + `}, spec: {
-		matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + e.namespace + `}}, resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]},
+	e.Must(e.Patch(e.Ctx, guarded, client.MergeFrom(p)))
+	policy := e.applyForAll(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: ` + e.Namespace + `}, spec: {
+		matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + e.Namespace + `}}, resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]},
 		validations: [{expression: "!('guarded' in object.metadata.labels) || object.spec.containers == oldObject.spec.containers", message: "is guarded"}]}}`)
-	e.applyForAll(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: ` + e.namespace + `}, spec: {policyName: ` + e.namespace + `, validationActions: [Deny]}}`)
-	e.eventually("the rule holds", func() error {
+	e.applyForAll(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: ` + e.Namespace + `}, spec: {policyName: ` + e.Namespace + `, validationActions: [Deny]}}`)
+	e.Eventually("the rule holds", func() error {
 		p := e.pod("web-0")
 		p.Spec.Containers[0].Image = "app:refused"
-		if err := e.Update(e.ctx, p, client.DryRunAll); err == nil {
+		if err := e.Update(e.Ctx, p, client.DryRunAll); err == nil {
 			return fmt.Errorf("the update is let through")
 		}
 		return nil
 	})
 	e.image("log:2")
 	e.counts(3, 2, 3, 2)
-	e.must(e.Delete(e.ctx, policy))
+	e.Must(e.Delete(e.Ctx, policy))
 	e.counts(3, 3, 3, 3)
 }
 
@@ -365,20 +366,20 @@ func TestNamespacesAreSelectedByLabel(t *testing.T) {
 	e := newEnv(t)
 	label := func(value any) {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": value}}})
-		e.must(err)
-		e.must(e.Patch(e.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, client.RawPatch(types.MergePatchType, patch)))
+		e.Must(err)
+		e.Must(e.Patch(e.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace}}, client.RawPatch(types.MergePatchType, patch)))
 	}
-	label(e.namespace)
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}
-	e.must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: `+e.namespace+`}}, containers: [{name: agent, image: "log:1"}]}`), &set.Spec))
+	label(e.Namespace)
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace}}
+	e.Must(yaml.UnmarshalStrict([]byte(`{selector: {matchLabels: {app: web}}, namespaceSelector: {matchLabels: {team: `+e.Namespace+`}}, containers: [{name: agent, image: "log:1"}]}`), &set.Spec))
 	e.create(set)
 	e.newPods(2)
 	e.counts(2, 2, 2, 2)
 	label(nil)
 	e.counts(0, 0, 0, 0)
 	e.image("log:2")
-	e.rests("nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
-	label(e.namespace)
+	e.Always(scene.AWhile, "nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
+	label(e.Namespace)
 	e.counts(2, 2, 2, 2)
 	if got := imageOf(e.pod("web-0"), "agent"); got != "log:2" {
 		t.Errorf("the sidecar has %s, want log:2", got)

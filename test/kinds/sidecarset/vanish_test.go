@@ -23,14 +23,14 @@ func TestPodsThatVanishUnderTheUpdate(t *testing.T) {
 		set := e.set()
 		changed := set.DeepCopy()
 		changed.Spec.Containers[0].Image = fmt.Sprintf("log:%d", round+2)
-		e.must(e.Patch(e.ctx, changed, client.MergeFrom(set)))
+		e.Must(e.Patch(e.Ctx, changed, client.MergeFrom(set)))
 		began := time.Now()
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
 		// The first in the order of updates, which all have at equal rank by their names.
 		victim := fmt.Sprintf("web-%d", round%pods)
-		e.must(e.Delete(e.ctx, e.pod(victim), client.GracePeriodSeconds(0)))
-		e.must(e.Create(e.ctx, webPod(e.namespace, victim)))
-		e.eventually("all Pods have the image", func() error {
+		e.Must(e.Delete(e.Ctx, e.pod(victim), client.GracePeriodSeconds(0)))
+		e.Must(e.Create(e.Ctx, webPod(e.Namespace, victim)))
+		e.Eventually("all Pods have the image", func() error {
 			if generation := e.set().Status.ObservedGeneration; generation < changed.Generation {
 				return fmt.Errorf("the status is of generation %d", generation)
 			}
@@ -51,7 +51,7 @@ func (e *env) updatedTo(image string) {
 			e.Errorf("%s has %s, want %s", p.Name, got, image)
 		}
 	}
-	e.eventually("the SidecarSet says that all is done", func() error {
+	e.Eventually("the SidecarSet says that all is done", func() error {
 		if c := e.set().Status.Conditions[0]; c.Reason != v1beta1.SidecarSetUpdated {
 			return fmt.Errorf("it says %s: %s", c.Reason, c.Message)
 		}

@@ -26,7 +26,7 @@ func retain(deleted, scaled v1beta1.PersistentVolumeClaimRetentionPolicyType) fu
 
 func (e *env) gone(claim string) {
 	e.Helper()
-	e.eventually(claim+" is gone", func() error {
+	e.Eventually(claim+" is gone", func() error {
 		c, err := e.claim(claim)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -40,7 +40,7 @@ func TestClaimsGoWhereThePolicySaysSo(t *testing.T) {
 	e.create(claims("data"), retain("Delete", "Delete"))
 	set := e.settled(at("1.27", 0, 1, 2)...)
 	c, err := e.claim("data-web-0")
-	e.must(err)
+	e.Must(err)
 	if !metav1.IsControlledBy(&c, set) {
 		t.Errorf("data-web-0 is owned by %v", c.OwnerReferences)
 	}
@@ -49,7 +49,7 @@ func TestClaimsGoWhereThePolicySaysSo(t *testing.T) {
 	e.edit(reserve(intstr.FromInt32(0)))
 	e.gone("data-web-0")
 	e.settled(at("1.27", 1, 2)...)
-	e.must(e.Delete(e.ctx, e.set()))
+	e.Must(e.Delete(e.Ctx, e.set()))
 	e.gone("data-web-1")
 	e.gone("data-web-2")
 }
@@ -59,7 +59,7 @@ func TestClaimsStayWhereThePolicySaysSo(t *testing.T) {
 	e.create(claims("data"))
 	e.settled(at("1.27", 0, 1, 2)...)
 	c, err := e.claim("data-web-2")
-	e.must(err)
+	e.Must(err)
 	e.edit(replicas(1))
 	e.settled(at("1.27", 0)...)
 	e.edit(replicas(3))
@@ -67,8 +67,8 @@ func TestClaimsStayWhereThePolicySaysSo(t *testing.T) {
 	if again, err := e.claim("data-web-2"); err != nil || again.UID != c.UID {
 		t.Errorf("Pod 2 has another claim: %v", err)
 	}
-	e.must(e.Delete(e.ctx, e.set()))
-	e.eventually("the Pods are gone", func() error {
+	e.Must(e.Delete(e.Ctx, e.set()))
+	e.Eventually("the Pods are gone", func() error {
 		if n := len(e.allPods()); n > 0 {
 			return fmt.Errorf("%d are there", n)
 		}
@@ -84,10 +84,10 @@ func TestPodThatComesBackGetsANewClaim(t *testing.T) {
 	e.create(claims("data"), retain("Retain", "Delete"))
 	e.settled(at("1.27", 0, 1, 2)...)
 	before, err := e.claim("data-web-2")
-	e.must(err)
+	e.Must(err)
 	pod := e.uid(2)
 	e.edit(replicas(2))
-	e.eventually("Pod 2 is on its way out", func() error {
+	e.Eventually("Pod 2 is on its way out", func() error {
 		for _, p := range e.allPods() {
 			if string(p.UID) == pod && p.DeletionTimestamp == nil {
 				return fmt.Errorf("it is not")
@@ -116,7 +116,7 @@ func TestClaimsGrowWithoutARestart(t *testing.T) {
 		}
 	}
 	e.edit(size("2Gi"))
-	e.eventually("all claims have grown", func() error {
+	e.Eventually("all claims have grown", func() error {
 		set := e.set()
 		s := set.Status.VolumeClaims
 		if set.Status.ObservedGeneration != set.Generation || len(s) != 1 || s[0] != (v1beta1.VolumeClaimStatus{VolumeClaimName: "data", CompatibleReplicas: 3, CompatibleReadyReplicas: 3}) {
@@ -125,7 +125,7 @@ func TestClaimsGrowWithoutARestart(t *testing.T) {
 		return nil
 	})
 	c, err := e.claim("data-web-1")
-	e.must(err)
+	e.Must(err)
 	if has := c.Status.Capacity[corev1.ResourceStorage]; has.Cmp(resource.MustParse("2Gi")) < 0 {
 		t.Errorf("data-web-1 has %s", &has)
 	}
@@ -150,7 +150,7 @@ func TestAnotherClaimTemplateRecreatesThePods(t *testing.T) {
 	e.settled(at("1.27", 0, 1, 2)...)
 	watch := e.watchAvailable()
 	e.edit(claims("data", "logs"))
-	e.eventually("all Pods have both claims", func() error {
+	e.Eventually("all Pods have both claims", func() error {
 		for _, p := range e.allPods() {
 			have := map[string]bool{}
 			for _, v := range p.Spec.Volumes {
@@ -178,7 +178,7 @@ func TestWritingTheOlderVersionLosesNothing(t *testing.T) {
 	e.settled(at("1.27", 0, 2, 3)...)
 	want := e.set().Spec
 	older := &v1alpha1.StatefulSet{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "web"}, older))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "web"}, older))
 	if older.Labels == nil {
 		older.Labels = map[string]string{}
 	}
@@ -186,7 +186,7 @@ func TestWritingTheOlderVersionLosesNothing(t *testing.T) {
 	older.Labels["written"] = "older"
 	two := int32(2)
 	older.Spec.Replicas = &two
-	e.must(e.Update(e.ctx, older))
+	e.Must(e.Update(e.Ctx, older))
 	want.Replicas = &two
 	got := e.set().Spec
 	if len(got.ReserveOrdinals) != 1 || got.Lifecycle == nil || *got.PersistentVolumeClaimRetentionPolicy != *want.PersistentVolumeClaimRetentionPolicy {
@@ -199,7 +199,7 @@ func TestWritingTheOlderVersionLosesNothing(t *testing.T) {
 func (e *env) native() *appsv1.StatefulSet {
 	labels := map[string]string{"app": "web"}
 	three := int32(3)
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.namespace}}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.Namespace}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	set.Spec.Template.Labels = labels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1.27", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}
@@ -215,9 +215,9 @@ func (e *env) native() *appsv1.StatefulSet {
 
 func (e *env) orphan(set client.Object) {
 	e.Helper()
-	e.must(e.Delete(e.ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	e.eventually("the StatefulSet is gone", func() error {
-		err := e.Get(e.ctx, client.ObjectKeyFromObject(set), set)
+	e.Must(e.Delete(e.Ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	e.Eventually("the StatefulSet is gone", func() error {
+		err := e.Get(e.Ctx, client.ObjectKeyFromObject(set), set)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -229,10 +229,10 @@ func (e *env) orphan(set client.Object) {
 // notice.
 func TestTakingOverFromKubernetesAndBack(t *testing.T) {
 	e := newEnv(t)
-	e.must(e.Create(e.ctx, e.native()))
-	e.eventually("three Pods are ready", func() error {
+	e.Must(e.Create(e.Ctx, e.native()))
+	e.Eventually("three Pods are ready", func() error {
 		set := e.native()
-		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(set), set))
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(set), set))
 		if set.Status.ReadyReplicas != 3 {
 			return fmt.Errorf("the status is %+v", set.Status)
 		}
@@ -249,10 +249,10 @@ func TestTakingOverFromKubernetesAndBack(t *testing.T) {
 		t.Errorf("Pods and revisions were\n%s\nand are\n%s", before, after)
 	}
 	e.orphan(e.set())
-	e.must(e.Create(e.ctx, e.native()))
-	e.eventually("Kubernetes has all Pods again", func() error {
+	e.Must(e.Create(e.Ctx, e.native()))
+	e.Eventually("Kubernetes has all Pods again", func() error {
 		set := e.native()
-		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(set), set))
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(set), set))
 		for _, p := range e.allPods() {
 			if !metav1.IsControlledBy(&p, set) {
 				return fmt.Errorf("%s is not its own", p.Name)
@@ -275,11 +275,11 @@ func (e *env) identities() string {
 	for _, p := range e.allPods() {
 		out += fmt.Sprintf("%s %s %d\n", p.Name, p.UID, p.Status.ContainerStatuses[0].RestartCount)
 		c, err := e.claim("data-" + p.Name)
-		e.must(err)
+		e.Must(err)
 		out += fmt.Sprintf("%s %s\n", c.Name, c.UID)
 	}
 	var revisions appsv1.ControllerRevisionList
-	e.must(e.List(context.WithoutCancel(e.ctx), &revisions, client.InNamespace(e.namespace)))
+	e.Must(e.List(context.WithoutCancel(e.Ctx), &revisions, client.InNamespace(e.Namespace)))
 	for _, r := range revisions.Items {
 		out += fmt.Sprintf("%s %s\n", r.Name, r.UID)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
@@ -34,17 +36,17 @@ type course struct {
 func (e *env) follow() func() *course {
 	e.Helper()
 	c := &course{pods: map[string]*corev1.Pod{}, readyAfter: map[string]int{}}
-	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		if p, ok := event.Object.(*corev1.Pod); ok {
 			c.see(event.Type, p)
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	c.mu.Lock()
 	c.mostDown, c.ready = 0, 0
 	c.mu.Unlock()
 	return func() *course {
-		e.must(stop())
+		e.Must(stop())
 		return c
 	}
 }
@@ -58,13 +60,13 @@ func (c *course) see(kind watch.EventType, p *corev1.Pod) {
 			c.left = append(c.left, strings.TrimPrefix(p.Name, "web-"))
 			c.readyAfter[p.Name] = c.ready
 		}
-	} else if isReady(p) && (before == nil || before.UID != p.UID || !isReady(before)) {
+	} else if scene.IsReady(p) && (before == nil || before.UID != p.UID || !scene.IsReady(before)) {
 		c.ready++
 	}
 	c.pods[p.Name] = p
 	down := 0
 	for _, p := range c.pods {
-		if p.DeletionTimestamp != nil || !isReady(p) {
+		if p.DeletionTimestamp != nil || !scene.IsReady(p) {
 			down++
 		}
 	}
@@ -111,7 +113,7 @@ func TestPodsAreUpdatedFromTheHighestOrdinalDown(t *testing.T) {
 func TestStatusFollowsAnOrderedStart(t *testing.T) {
 	e := newEnv(t)
 	var seen []string
-	stop, err := shared.Follow(e.ctx, &v1beta1.StatefulSetList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &v1beta1.StatefulSetList{}, e.Namespace, func(event watch.Event) {
 		set, ok := event.Object.(*v1beta1.StatefulSet)
 		if !ok || set.Status.ObservedGeneration == 0 {
 			return
@@ -120,14 +122,14 @@ func TestStatusFollowsAnOrderedStart(t *testing.T) {
 			seen = append(seen, now)
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	course := e.follow()
 	e.create(ordered, func(set *v1beta1.StatefulSet) {
 		seconds := int32(5)
 		set.Spec.UpdateStrategy.RollingUpdate.MinReadySeconds = &seconds
 	})
 	e.settled(at("1.27", 0, 1, 2)...)
-	e.must(stop())
+	e.Must(stop())
 	if want := []string{"0", "1", "2", "3"}; !slices.Equal(seen, want) {
 		t.Errorf("the available Pods were %v, want %v", seen, want)
 	}
@@ -168,7 +170,7 @@ func TestUpdatePassesACrashedPod(t *testing.T) {
 		p.Annotations["sim.kruise.io/run-for"], p.Annotations["sim.kruise.io/exit-code"] = "100ms", "1"
 		p.Annotations["sim.kruise.io/kill"] = "app/1"
 	})
-	e.eventually("Pod 1 crashes again and again", func() error {
+	e.Eventually("Pod 1 crashes again and again", func() error {
 		p := e.pod(1)
 		if w := p.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "CrashLoopBackOff" {
 			return fmt.Errorf("it is %+v", p.Status.ContainerStatuses[0].State)
@@ -192,7 +194,7 @@ func TestAPauseInTheMiddleOfAnUpdate(t *testing.T) {
 	e.edit(image("nginx:1.28"))
 	e.settled("0 1.27", "1 1.27", "2 1.27", "3 1.28", "4 1.28")
 	e.edit(rolling(func(r *v1beta1.RollingUpdateStatefulSetStrategy) { r.Paused, r.Partition = true, nil }))
-	e.never("anything more is updated", func() bool { return e.set().Status.UpdatedReplicas != 2 })
+	e.Never("anything more is updated", func() bool { return e.set().Status.UpdatedReplicas != 2 })
 	e.edit(replicas(6))
 	e.settled("0 1.27", "1 1.27", "2 1.27", "3 1.28", "4 1.28", "5 1.28")
 	e.edit(rolling(func(r *v1beta1.RollingUpdateStatefulSetStrategy) { r.Paused = false }))
@@ -209,20 +211,20 @@ func TestGraceIsGivenBeforeTheImageChanges(t *testing.T) {
 	e.settled(at("1.27", 0)...)
 	before := e.pod(0)
 	var down, changed time.Time
-	stop, err := shared.Follow(e.ctx, &corev1.PodList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
 		p, ok := event.Object.(*corev1.Pod)
 		switch {
 		case !ok:
-		case !isReady(p) && down.IsZero():
+		case !scene.IsReady(p) && down.IsZero():
 			down = time.Now()
 		case p.Spec.Containers[0].Image == "nginx:1.28" && changed.IsZero():
 			changed = time.Now()
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	e.edit(image("nginx:1.28"))
 	e.settled(at("1.28", 0)...)
-	e.must(stop())
+	e.Must(stop())
 	// The record of the update counts in whole seconds.
 	if waited := changed.Sub(down); waited < grace-time.Second {
 		t.Errorf("the image changed %s after the Pod was out of service, want %s", waited, grace)
@@ -232,7 +234,7 @@ func TestGraceIsGivenBeforeTheImageChanges(t *testing.T) {
 		t.Errorf("UID, address and node were %s, %s, %s and are %s, %s, %s", before.UID, before.Status.PodIP, before.Spec.NodeName, after.UID, after.Status.PodIP, after.Spec.NodeName)
 	}
 	want := fmt.Sprintf("SuccessfulUpdatePodInPlace successfully update pod web-0 in-place(revision %s)", e.set().Status.UpdateRevision)
-	e.eventually("an event tells of it", func() error {
+	e.Eventually("an event tells of it", func() error {
 		if told := e.told(); !slices.Contains(told, want) {
 			return fmt.Errorf("the events are %q, want %q", told, want)
 		}
@@ -244,7 +246,7 @@ func TestGraceIsGivenBeforeTheImageChanges(t *testing.T) {
 func (e *env) told() []string {
 	e.Helper()
 	var events corev1.EventList
-	e.must(e.List(e.ctx, &events, client.InNamespace(e.namespace)))
+	e.Must(e.List(e.Ctx, &events, client.InNamespace(e.Namespace)))
 	var out []string
 	for _, event := range events.Items {
 		if event.Source.Component == "statefulset-controller" {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -64,7 +66,7 @@ func TestManagerIsKilledDuringRollouts(t *testing.T) {
 		}
 		time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
 		shared.Manager.Kill()
-		e.must(shared.Relaunch(e.ctx))
+		e.Must(shared.Relaunch(e.Ctx))
 	}
 	for name := range fleets() {
 		e.rolledOut(name)
@@ -75,14 +77,14 @@ func TestManagerIsKilledDuringRollouts(t *testing.T) {
 func (e *env) named(name string) *v1beta1.StatefulSet {
 	e.Helper()
 	set := &v1beta1.StatefulSet{}
-	e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, set))
+	e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, set))
 	return set
 }
 
 func (e *env) rolledOut(name string) {
 	e.Helper()
 	n := int32(fleets()[name].replicas)
-	e.eventually(name+" is rolled out", func() error {
+	e.Eventually(name+" is rolled out", func() error {
 		set := e.named(name)
 		s := set.Status
 		if got := []int32{s.Replicas, s.UpdatedReplicas, s.UpdatedAvailableReplicas}; s.ObservedGeneration != set.Generation || !slices.Equal(got, []int32{n, n, n}) {
@@ -96,10 +98,10 @@ func (e *env) setImage(name, to string) {
 	e.Helper()
 	// While the manager is down, its webhooks do not answer.
 	patience := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 0.5, Steps: 30}
-	e.must(retry.OnError(patience, func(error) bool { return true }, func() error {
+	e.Must(retry.OnError(patience, func(error) bool { return true }, func() error {
 		set := e.named(name)
 		image(to)(set)
-		return e.Update(e.ctx, set)
+		return e.Update(e.Ctx, set)
 	}))
 }
 
@@ -115,20 +117,20 @@ type history struct {
 func (e *env) record() *history {
 	e.Helper()
 	scheme, err := cluster.Scheme()
-	e.must(err)
+	e.Must(err)
 	watching, err := client.NewWithWatch(shared.Config, client.Options{Scheme: scheme})
-	e.must(err)
+	e.Must(err)
 	h := &history{ready: map[string]map[string]bool{"keeper": {}, "changer": {}, "orderly": {}}}
 	var pods corev1.PodList
-	e.must(watching.List(e.ctx, &pods, client.InNamespace(e.namespace)))
+	e.Must(watching.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
 	for i := range pods.Items {
-		h.ready[pods.Items[i].Labels["app"]][pods.Items[i].Name] = isReady(&pods.Items[i])
+		h.ready[pods.Items[i].Labels["app"]][pods.Items[i].Name] = scene.IsReady(&pods.Items[i])
 	}
-	ctx, cancel := context.WithCancel(e.ctx)
+	ctx, cancel := context.WithCancel(e.Ctx)
 	var done sync.WaitGroup
 	follow := func(list client.ObjectList, see func(watch.Event)) {
-		events, err := watching.Watch(ctx, list, client.InNamespace(e.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: pods.ResourceVersion}})
-		e.must(err)
+		events, err := watching.Watch(ctx, list, client.InNamespace(e.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: pods.ResourceVersion}})
+		e.Must(err)
 		done.Go(func() {
 			for event := range events.ResultChan() {
 				h.mu.Lock()
@@ -160,7 +162,7 @@ func (h *history) seePod(t watch.EventType, p *corev1.Pod) {
 	h.events++
 	name := p.Labels["app"]
 	f := fleets()[name]
-	h.ready[name][p.Name] = t != watch.Deleted && p.DeletionTimestamp == nil && isReady(p)
+	h.ready[name][p.Name] = t != watch.Deleted && p.DeletionTimestamp == nil && scene.IsReady(p)
 	if f.keepsPods && (t == watch.Deleted || p.DeletionTimestamp != nil) {
 		h.wrong = append(h.wrong, "Pod "+p.Name+" was deleted, although it could be updated in place")
 	}

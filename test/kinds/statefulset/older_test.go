@@ -29,10 +29,10 @@ func TestAWriteInTheOlderVersionKeepsEveryField(t *testing.T) {
 	})
 	before := e.set().Spec
 	older := &v1alpha1.StatefulSet{}
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
-		e.must(e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: "web"}, older))
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
+		e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "web"}, older))
 		older.Labels = map[string]string{"written": "older"}
-		return e.Update(e.ctx, older)
+		return e.Update(e.Ctx, older)
 	}))
 	after := e.set()
 	if after.Labels["written"] != "older" {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,7 +58,7 @@ func readySince(p *corev1.Pod) time.Time {
 func TestParallelPodsDoNotWaitForEachOther(t *testing.T) {
 	e := newEnv(t)
 	e.create(replicas(20), image("nginx:never-ready"))
-	e.eventually("all are there although none is ready", func() error {
+	e.Eventually("all are there although none is ready", func() error {
 		if n := len(e.allPods()); n != 20 {
 			return fmt.Errorf("there are %d", n)
 		}
@@ -113,7 +115,7 @@ func (e *env) watchAvailable() func() int {
 			case <-time.After(20 * time.Millisecond):
 				available := 0
 				for _, p := range e.allPods() {
-					if p.DeletionTimestamp == nil && isReady(&p) {
+					if p.DeletionTimestamp == nil && scene.IsReady(&p) {
 						available++
 					}
 				}
@@ -133,13 +135,13 @@ func TestScaleStrategyLimitsHowManyPodsStartAtOnce(t *testing.T) {
 	e.create(replicas(10), image("nginx:never-ready"), func(set *v1beta1.StatefulSet) {
 		set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: &limit}
 	})
-	e.eventually("three are there", func() error {
+	e.Eventually("three are there", func() error {
 		if n := len(e.allPods()); n != 3 {
 			return fmt.Errorf("there are %d", n)
 		}
 		return nil
 	})
-	e.never("there are more than three", func() bool { return len(e.allPods()) > 3 })
+	e.Never("there are more than three", func() bool { return len(e.allPods()) > 3 })
 	e.edit(image("nginx:1.27"), unavailable(intstr.FromString("100%")))
 	e.settled(at("1.27", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)...)
 }
@@ -147,8 +149,8 @@ func TestScaleStrategyLimitsHowManyPodsStartAtOnce(t *testing.T) {
 // TestEndedPodsAreReplaced has a node without a kubelet, so that nobody but the test says what becomes of its Pods.
 func TestEndedPodsAreReplaced(t *testing.T) {
 	e := newEnv(t)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "silent-" + e.namespace}}
-	e.must(e.Create(e.ctx, node))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "silent-" + e.Namespace}}
+	e.Must(e.Create(e.Ctx, node))
 	t.Cleanup(func() { _ = shared.Client.Delete(context.Background(), node) })
 	one := intstr.FromInt32(1)
 	e.create(replicas(2), claims("data"), func(set *v1beta1.StatefulSet) {
@@ -156,27 +158,27 @@ func TestEndedPodsAreReplaced(t *testing.T) {
 		set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: &one}
 	})
 	report := func(phase corev1.PodPhase, ready corev1.ConditionStatus) {
-		e.eventually("Pod 0 is there", func() error {
+		e.Eventually("Pod 0 is there", func() error {
 			p, err := e.tryPod(0)
 			if err != nil || p.DeletionTimestamp != nil {
 				return fmt.Errorf("it is not, deleted=%v: %w", p.DeletionTimestamp, err)
 			}
 			p.Status.Phase = phase
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()}}
-			return e.Status().Update(e.ctx, &p)
+			return e.Status().Update(e.Ctx, &p)
 		})
 	}
 	report(corev1.PodRunning, corev1.ConditionTrue)
 	before := e.uid(0)
 	claim, err := e.claim("data-web-0")
-	e.must(err)
+	e.Must(err)
 	report(corev1.PodFailed, corev1.ConditionFalse)
-	e.eventually("Pod 0 is a new one", func() error {
+	e.Eventually("Pod 0 is a new one", func() error {
 		p, err := e.tryPod(0)
 		if err == nil && p.DeletionTimestamp != nil {
 			// There is no kubelet that would say when its containers have ended.
 			now := int64(0)
-			err = e.Delete(e.ctx, &p, &client.DeleteOptions{GracePeriodSeconds: &now})
+			err = e.Delete(e.Ctx, &p, &client.DeleteOptions{GracePeriodSeconds: &now})
 		}
 		if string(p.UID) == before || err != nil {
 			return fmt.Errorf("it is %s: %w", p.UID, err)
@@ -194,9 +196,9 @@ func TestScaleInIsOrdered(t *testing.T) {
 	e.settled(at("1.27", 0, 1, 2)...)
 	// What is to go is broken or missing by then: that must not keep it.
 	e.edit(partition(1), image("nginx:crash"), unavailable(intstr.FromInt32(2)))
-	e.eventually("Pod 1 has crashed", func() error {
+	e.Eventually("Pod 1 has crashed", func() error {
 		p, err := e.tryPod(1)
-		if err == nil && (p.Spec.Containers[0].Image != "nginx:crash" || isReady(&p) || p.Status.Phase == corev1.PodPending) {
+		if err == nil && (p.Spec.Containers[0].Image != "nginx:crash" || scene.IsReady(&p) || p.Status.Phase == corev1.PodPending) {
 			err = fmt.Errorf("%s is fine, or not there yet", p.Name)
 		}
 		return err
@@ -209,9 +211,9 @@ func TestScaleInIsOrdered(t *testing.T) {
 
 func TestQuotaIsReportedAndForgotten(t *testing.T) {
 	e := newEnv(t)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "pods", Namespace: e.namespace}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "pods", Namespace: e.Namespace}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}
-	e.must(e.Create(e.ctx, quota))
+	e.Must(e.Create(e.Ctx, quota))
 	e.create()
 	condition := func(t v1beta1.StatefulSetConditionType) *v1beta1.StatefulSetCondition {
 		for _, c := range e.set().Status.Conditions {
@@ -221,16 +223,16 @@ func TestQuotaIsReportedAndForgotten(t *testing.T) {
 		}
 		return nil
 	}
-	e.eventually("the third Pod is refused", func() error {
+	e.Eventually("the third Pod is refused", func() error {
 		c := condition(v1beta1.StatefulSetConditionFailedCreatePod)
 		if c == nil || c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "exceeded quota") {
 			return fmt.Errorf("the condition is %+v", c)
 		}
 		return nil
 	})
-	e.must(e.Patch(e.ctx, quota, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"9"}}}`))))
+	e.Must(e.Patch(e.Ctx, quota, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"9"}}}`))))
 	e.settled(at("1.27", 0, 1, 2)...)
-	e.eventually("it is forgotten", func() error {
+	e.Eventually("it is forgotten", func() error {
 		if c := condition(v1beta1.StatefulSetConditionFailedCreatePod); c != nil && c.Status != corev1.ConditionFalse {
 			return fmt.Errorf("the condition is %+v", c)
 		}
@@ -247,10 +249,10 @@ func TestScaleSubresourceAndDeletionProtection(t *testing.T) {
 	if set.Status.LabelSelector != "app=web" {
 		t.Errorf("the selector in the status is %q", set.Status.LabelSelector)
 	}
-	if err := e.Delete(e.ctx, set); !apierrors.IsForbidden(err) {
+	if err := e.Delete(e.Ctx, set); !apierrors.IsForbidden(err) {
 		t.Errorf("deleting answers %v, want that it is forbidden", err)
 	}
 	e.edit(replicas(0))
 	e.settled()
-	e.must(e.Delete(e.ctx, e.set()))
+	e.Must(e.Delete(e.Ctx, e.set()))
 }

@@ -35,8 +35,6 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 type env struct {
 	*scene.Env
 	client.Client
-	ctx       context.Context
-	namespace string
 }
 
 func newEnv(t *testing.T) *env {
@@ -49,24 +47,9 @@ func newEnv(t *testing.T) *env {
 func sequential(t *testing.T) *env {
 	t.Helper()
 	at := shared.Enter(t)
-	e := &env{Env: at, Client: at.Cluster.Client, ctx: at.Ctx, namespace: at.Namespace}
+	e := &env{Env: at, Client: at.Cluster.Client}
 	e.Describe = e.describe
 	return e
-}
-
-func (e *env) must(err error) {
-	e.Helper()
-	e.Must(err)
-}
-
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	e.Eventually(what, check)
-}
-
-func (e *env) never(what string, happens func() bool) {
-	e.Helper()
-	e.Never(what, happens)
 }
 
 func (e *env) describe() string {
@@ -75,7 +58,7 @@ func (e *env) describe() string {
 		fmt.Fprintf(&out, "Pod %s %s %s deleted=%v labels=%v\n", p.Name, p.Status.Phase, p.Spec.Containers[0].Image, p.DeletionTimestamp, p.Labels)
 	}
 	var sets v1beta1.StatefulSetList
-	if err := e.List(context.WithoutCancel(e.ctx), &sets, client.InNamespace(e.namespace)); err == nil {
+	if err := e.List(context.WithoutCancel(e.Ctx), &sets, client.InNamespace(e.Namespace)); err == nil {
 		for i := range sets.Items {
 			fmt.Fprintf(&out, "StatefulSet %s %+v\n", sets.Items[i].Name, sets.Items[i].Status)
 		}
@@ -86,12 +69,12 @@ func (e *env) describe() string {
 // create makes a StatefulSet web of three replicas that are created in parallel, after change has had its way with it.
 func (e *env) create(change ...func(*v1beta1.StatefulSet)) {
 	e.Helper()
-	e.must(e.tryCreate(change...))
+	e.Must(e.tryCreate(change...))
 }
 
 func (e *env) tryCreate(change ...func(*v1beta1.StatefulSet)) error {
 	labels := map[string]string{"app": "web"}
-	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.namespace}}
+	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.Namespace}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	set.Spec.Template.Labels = labels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1.27"}}
@@ -102,7 +85,7 @@ func (e *env) tryCreate(change ...func(*v1beta1.StatefulSet)) error {
 	for _, f := range change {
 		f(set)
 	}
-	return e.Create(e.ctx, set)
+	return e.Create(e.Ctx, set)
 }
 
 func (e *env) set() *v1beta1.StatefulSet {
@@ -114,7 +97,7 @@ func (e *env) set() *v1beta1.StatefulSet {
 
 func (e *env) edit(change ...func(*v1beta1.StatefulSet)) {
 	e.Helper()
-	e.must(e.tryEdit(change...))
+	e.Must(e.tryEdit(change...))
 }
 
 func (e *env) tryEdit(change ...func(*v1beta1.StatefulSet)) error {
@@ -124,7 +107,7 @@ func (e *env) tryEdit(change ...func(*v1beta1.StatefulSet)) error {
 		for _, f := range change {
 			f(set)
 		}
-		return e.Update(e.ctx, set)
+		return e.Update(e.Ctx, set)
 	})
 }
 
@@ -192,13 +175,13 @@ func (e *env) allPods() []corev1.Pod {
 func (e *env) pod(n int) corev1.Pod {
 	e.Helper()
 	p, err := e.tryPod(n)
-	e.must(err)
+	e.Must(err)
 	return p
 }
 
 func (e *env) tryPod(n int) (corev1.Pod, error) {
 	var p corev1.Pod
-	err := e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: fmt.Sprintf("web-%d", n)}, &p)
+	err := e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: fmt.Sprintf("web-%d", n)}, &p)
 	return p, err
 }
 
@@ -214,7 +197,7 @@ func (e *env) uid(n int) string {
 
 func (e *env) claim(name string) (corev1.PersistentVolumeClaim, error) {
 	var c corev1.PersistentVolumeClaim
-	err := e.Get(e.ctx, client.ObjectKey{Namespace: e.namespace, Name: name}, &c)
+	err := e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, &c)
 	return c, err
 }
 
@@ -224,13 +207,13 @@ func (e *env) patchPod(n int, change func(*corev1.Pod)) {
 	p := e.pod(n)
 	before := p.DeepCopy()
 	change(&p)
-	e.must(e.Patch(e.ctx, &p, client.MergeFrom(before)))
+	e.Must(e.Patch(e.Ctx, &p, client.MergeFrom(before)))
 }
 
 func (e *env) deletePod(n int) {
 	e.Helper()
 	p := e.pod(n)
-	e.must(e.Delete(e.ctx, &p))
+	e.Must(e.Delete(e.Ctx, &p))
 }
 
 // settled waits until the StatefulSet has just these Pods, as names of web- and images, all of them available, and its status says so, and how many of
@@ -238,7 +221,7 @@ func (e *env) deletePod(n int) {
 func (e *env) settled(want ...string) *v1beta1.StatefulSet {
 	e.Helper()
 	var set *v1beta1.StatefulSet
-	e.eventually(fmt.Sprintf("there are %v", want), func() error {
+	e.Eventually(fmt.Sprintf("there are %v", want), func() error {
 		set = e.set()
 		var got []string
 		var updated int32
@@ -272,5 +255,3 @@ func at(image string, ordinals ...int) []string {
 	}
 	return out
 }
-
-func isReady(p *corev1.Pod) bool { return scene.IsReady(p) }

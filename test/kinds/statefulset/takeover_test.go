@@ -16,22 +16,22 @@ import (
 func TestTakeoverWhileTheOtherOneIsBeingDeleted(t *testing.T) {
 	e := newEnv(t)
 	native := e.native()
-	e.must(e.Create(e.ctx, native))
-	e.eventually("three Pods are ready", func() error {
-		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(native), native))
+	e.Must(e.Create(e.Ctx, native))
+	e.Eventually("three Pods are ready", func() error {
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(native), native))
 		if native.Status.ReadyReplicas != 3 {
 			return fmt.Errorf("the status is %+v", native.Status)
 		}
 		return nil
 	})
 	before := e.identities()
-	e.must(e.Delete(e.ctx, native, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	e.Must(e.Delete(e.Ctx, native, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	e.create(claims("data"))
 	e.settled(at("1.27", 0, 1, 2)...)
 	if after := e.identities(); after != before {
 		t.Errorf("Pods, claims and revisions were\n%s\nand are\n%s", before, after)
 	}
-	e.eventually("what stood in the way is over", func() error {
+	e.Eventually("what stood in the way is over", func() error {
 		for _, c := range e.set().Status.Conditions {
 			if c.Type != v1beta1.StatefulSetConditionProgressing && c.Status != corev1.ConditionFalse {
 				return fmt.Errorf("condition %s is %s: %s", c.Type, c.Status, c.Message)

@@ -29,7 +29,7 @@ func TestParallelUpdateStaysWithinMaxUnavailable(t *testing.T) {
 		before = append(before, string(p.UID))
 	}
 	claim, err := e.claim("data-web-4")
-	e.must(err)
+	e.Must(err)
 	watch := e.watchAvailable()
 	e.edit(image("nginx:1.28"))
 	e.settled(at("1.28", 0, 1, 2, 3, 4)...)
@@ -44,15 +44,15 @@ func TestParallelUpdateStaysWithinMaxUnavailable(t *testing.T) {
 	if again, err := e.claim("data-web-4"); err != nil || again.UID != claim.UID {
 		t.Errorf("its claim is another one: %v", err)
 	}
-	e.eventually("the status says that the update is over", func() error {
+	e.Eventually("the status says that the update is over", func() error {
 		if s := e.set().Status; s.CurrentRevision != s.UpdateRevision || s.CurrentReplicas != 5 || s.UpdatedReplicas != 5 {
 			return fmt.Errorf("it is %+v", s)
 		}
 		return nil
 	})
-	e.eventually("there is an event for each Pod", func() error {
+	e.Eventually("there is an event for each Pod", func() error {
 		var events corev1.EventList
-		e.must(e.List(e.ctx, &events, client.InNamespace(e.namespace)))
+		e.Must(e.List(e.Ctx, &events, client.InNamespace(e.Namespace)))
 		told := map[string]bool{}
 		for _, event := range events.Items {
 			if event.Reason == "SuccessfulDelete" && event.Source.Component == "statefulset-controller" {
@@ -78,7 +78,7 @@ func TestPartition(t *testing.T) {
 		e.settled(canary...)
 	}
 	e.edit(partition(32767))
-	e.never("anything moves", func() bool { return e.set().Status.UpdatedReplicas != 2 })
+	e.Never("anything moves", func() bool { return e.set().Status.UpdatedReplicas != 2 })
 	e.edit(rolling(func(r *v1beta1.RollingUpdateStatefulSetStrategy) { r.Partition = nil }))
 	e.settled(at("1.28", 0, 1, 2, 3, 4)...)
 }
@@ -121,7 +121,7 @@ func TestPausedUpdateLetsScalingGoOn(t *testing.T) {
 	e.settled("0 1.27", "1 1.27", "2 1.28", "3 1.28", "4 1.28")
 	before := e.uid(3)
 	e.patchPod(3, func(p *corev1.Pod) { p.Labels[keys.SpecifiedDelete] = "true" })
-	e.eventually("Pod 3 is replaced although the update is paused", func() error {
+	e.Eventually("Pod 3 is replaced although the update is paused", func() error {
 		if now := e.uid(3); now == "" || now == before {
 			return fmt.Errorf("it is %q", now)
 		}
@@ -152,7 +152,7 @@ func TestInPlaceUpdateKeepsThePod(t *testing.T) {
 	e.edit(func(set *v1beta1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 	})
-	e.eventually("all are new", func() error {
+	e.Eventually("all are new", func() error {
 		for i, p := range e.allPods() {
 			if i >= len(before) || p.UID == before[i].UID {
 				return fmt.Errorf("%s is the old one", p.Name)
@@ -185,7 +185,7 @@ func TestBrokenPodsAreMendedByTheNextUpdate(t *testing.T) {
 	e.create(replicas(5))
 	e.settled(at("1.27", 0, 1, 2, 3, 4)...)
 	e.edit(image("nginx:fail-pull"))
-	e.eventually("Pod 4 can't be pulled", func() error {
+	e.Eventually("Pod 4 can't be pulled", func() error {
 		p, err := e.tryPod(4)
 		if err == nil && p.Spec.Containers[0].Image != "nginx:fail-pull" {
 			err = fmt.Errorf("it runs %s", p.Spec.Containers[0].Image)
@@ -199,7 +199,7 @@ func TestBrokenPodsAreMendedByTheNextUpdate(t *testing.T) {
 func TestOrderedRolloutMendsItself(t *testing.T) {
 	e := newEnv(t)
 	e.create(ordered, image("nginx:fail-pull"))
-	e.eventually("Pod 0 is broken", func() error {
+	e.Eventually("Pod 0 is broken", func() error {
 		for _, p := range e.allPods() {
 			for _, s := range p.Status.ContainerStatuses {
 				if s.State.Waiting != nil && strings.Contains(s.State.Waiting.Reason, "Pull") {
@@ -211,7 +211,7 @@ func TestOrderedRolloutMendsItself(t *testing.T) {
 	})
 	before := e.uid(0)
 	e.edit(image("nginx:1.28"), partition(3))
-	e.never("Pod 0 is replaced although the partition keeps it", func() bool { return e.uid(0) != before })
+	e.Never("Pod 0 is replaced although the partition keeps it", func() bool { return e.uid(0) != before })
 	e.edit(partition(0))
 	e.settled(at("1.28", 0, 1, 2)...)
 }
@@ -244,23 +244,23 @@ func TestSpecifiedDeleteWaitsForItsTurnAndForItsHook(t *testing.T) {
 		}
 		return out
 	}
-	e.eventually("one waits for its hook", func() error {
+	e.Eventually("one waits for its hook", func() error {
 		if len(preparing()) == 0 {
 			return fmt.Errorf("none does")
 		}
 		return nil
 	})
-	e.never("two wait, or one goes", func() bool {
+	e.Never("two wait, or one goes", func() bool {
 		return len(preparing()) != 1 || e.uid(3) != three || e.uid(4) != four || e.set().Status.AvailableReplicas < 4
 	})
 	letGo := func() {
 		for _, name := range preparing() {
-			p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}}
-			err := e.Patch(e.ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-			e.must(client.IgnoreNotFound(err))
+			p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+			err := e.Patch(e.Ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+			e.Must(client.IgnoreNotFound(err))
 		}
 	}
-	e.eventually("both are new", func() error {
+	e.Eventually("both are new", func() error {
 		letGo()
 		if a, b := e.uid(3), e.uid(4); a == "" || b == "" || a == three || b == four {
 			return fmt.Errorf("they are %s and %s", a, b)
@@ -269,7 +269,7 @@ func TestSpecifiedDeleteWaitsForItsTurnAndForItsHook(t *testing.T) {
 	})
 	e.settled(at("1.27", 0, 1, 2, 3, 4)...)
 	e.edit(replicas(0))
-	e.eventually("all are gone", func() error {
+	e.Eventually("all are gone", func() error {
 		letGo()
 		if n := len(e.allPods()); n > 0 {
 			return fmt.Errorf("%d are there", n)
@@ -285,7 +285,7 @@ func TestStuckPodDoesNotHoldUpTheOthers(t *testing.T) {
 	e.patchPod(1, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/stuck"} })
 	e.deletePod(1)
 	e.edit(image("nginx:1.28"))
-	e.eventually("the others are updated", func() error {
+	e.Eventually("the others are updated", func() error {
 		if s := e.set().Status; s.UpdatedAvailableReplicas != 4 {
 			return fmt.Errorf("the status is %+v", s)
 		}
@@ -324,7 +324,7 @@ func TestProgressDeadline(t *testing.T) {
 	})
 	progressing := func(want string) {
 		t.Helper()
-		e.eventually("the condition Progressing is "+want, func() error {
+		e.Eventually("the condition Progressing is "+want, func() error {
 			for _, c := range e.set().Status.Conditions {
 				if got := fmt.Sprintf("%s %s", c.Status, c.Reason); c.Type == v1beta1.StatefulSetConditionProgressing && got != want {
 					return fmt.Errorf("it is %s", got)

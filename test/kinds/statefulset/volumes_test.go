@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +30,7 @@ func TestTheClaimOfASurplusPodIsItsOwn(t *testing.T) {
 	surplus := e.pod(2)
 	var mu sync.Mutex
 	var owners []string
-	stop, err := shared.Follow(e.ctx, &corev1.PersistentVolumeClaimList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PersistentVolumeClaimList{}, e.Namespace, func(event watch.Event) {
 		c, ok := event.Object.(*corev1.PersistentVolumeClaim)
 		if !ok || c.Name != "data-web-2" {
 			return
@@ -42,10 +44,10 @@ func TestTheClaimOfASurplusPodIsItsOwn(t *testing.T) {
 			}
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	e.edit(replicas(2))
 	e.gone("data-web-2")
-	e.must(stop())
+	e.Must(stop())
 	want := []string{fmt.Sprintf("StatefulSet %s controller=true", set.UID), fmt.Sprintf("Pod %s controller=true", surplus.UID)}
 	if !slices.Equal(owners, want) {
 		t.Errorf("its owners were %q, want %q", owners, want)
@@ -61,28 +63,28 @@ func TestScalingInAndOutAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	var wrong []string
 	dying := map[string]bool{}
-	stopClaims, err := shared.Follow(e.ctx, &corev1.PersistentVolumeClaimList{}, e.namespace, func(event watch.Event) {
+	stopClaims, err := shared.Follow(e.Ctx, &corev1.PersistentVolumeClaimList{}, e.Namespace, func(event watch.Event) {
 		if c, ok := event.Object.(*corev1.PersistentVolumeClaim); ok {
 			mu.Lock()
 			defer mu.Unlock()
 			dying[c.Name] = c.DeletionTimestamp != nil && event.Type != watch.Deleted
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	kept := 0
 	for range 8 {
 		pod := e.uid(2)
 		before, err := e.claim("data-web-2")
-		e.must(err)
+		e.Must(err)
 		e.edit(replicas(2))
 		e.edit(replicas(3))
-		e.eventually("there are three Pods, and each has a claim to stay", func() error {
+		e.Eventually("there are three Pods, and each has a claim to stay", func() error {
 			if set := e.set(); set.Status.ObservedGeneration != set.Generation {
 				return fmt.Errorf("generation %d is not seen yet", set.Generation)
 			}
 			for n := range 3 {
 				p, err := e.tryPod(n)
-				if err != nil || p.DeletionTimestamp != nil || !isReady(&p) {
+				if err != nil || p.DeletionTimestamp != nil || !scene.IsReady(&p) {
 					return fmt.Errorf("%s is not ready, deleted %v: %w", p.Name, p.DeletionTimestamp, err)
 				}
 				c, err := e.claim("data-" + p.Name)
@@ -93,7 +95,7 @@ func TestScalingInAndOutAtOnce(t *testing.T) {
 			return nil
 		})
 		after, err := e.claim("data-web-2")
-		e.must(err)
+		e.Must(err)
 		if stayed := e.uid(2) == pod; stayed != (after.UID == before.UID) {
 			mu.Lock()
 			wrong = append(wrong, fmt.Sprintf("the Pod is the same: %v, its claim: %v", stayed, after.UID == before.UID))
@@ -102,7 +104,7 @@ func TestScalingInAndOutAtOnce(t *testing.T) {
 			kept++
 		}
 	}
-	e.must(stopClaims())
+	e.Must(stopClaims())
 	t.Logf("in %d of 8 cases the Pod stayed", kept)
 	for _, w := range wrong {
 		t.Error(w)
@@ -122,7 +124,7 @@ func TestClaimsGrowOneAfterTheOther(t *testing.T) {
 	var mu sync.Mutex
 	var order, wrong []string
 	growing := map[string]bool{}
-	stop, err := shared.Follow(e.ctx, &corev1.PersistentVolumeClaimList{}, e.namespace, func(event watch.Event) {
+	stop, err := shared.Follow(e.Ctx, &corev1.PersistentVolumeClaimList{}, e.Namespace, func(event watch.Event) {
 		c, ok := event.Object.(*corev1.PersistentVolumeClaim)
 		if !ok {
 			return
@@ -144,16 +146,16 @@ func TestClaimsGrowOneAfterTheOther(t *testing.T) {
 			wrong = append(wrong, fmt.Sprintf("%d claims grow at a time", n))
 		}
 	})
-	e.must(err)
+	e.Must(err)
 	e.edit(sized("2Gi"))
-	e.eventually("all claims have grown", func() error {
+	e.Eventually("all claims have grown", func() error {
 		set := e.set()
 		if s := set.Status.VolumeClaims; set.Status.ObservedGeneration != set.Generation || len(s) != 1 || s[0].CompatibleReadyReplicas != 3 {
 			return fmt.Errorf("the status is %+v", s)
 		}
 		return nil
 	})
-	e.must(stop())
+	e.Must(stop())
 	if want := []string{"data-web-2", "data-web-1", "data-web-0"}; !slices.Equal(order, want) || len(wrong) > 0 {
 		t.Errorf("claims grew in the order %v, want %v; %v", order, want, wrong)
 	}
@@ -172,8 +174,8 @@ func sized(text string) func(*v1beta1.StatefulSet) {
 func TestClaimsThatCannotGrowAreRefusedTo(t *testing.T) {
 	e := newEnv(t)
 	no := false
-	fixed := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fixed-" + e.namespace}, Provisioner: "example.com/none", AllowVolumeExpansion: &no}
-	e.must(e.Create(e.ctx, fixed))
+	fixed := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fixed-" + e.Namespace}, Provisioner: "example.com/none", AllowVolumeExpansion: &no}
+	e.Must(e.Create(e.Ctx, fixed))
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
 		if err := shared.Client.Delete(context.Background(), fixed); err != nil {
@@ -203,20 +205,20 @@ func TestScaledByOthers(t *testing.T) {
 	e.create(replicas(1))
 	set := e.settled(at("1.27", 0)...)
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
-	e.must(e.SubResource("scale").Update(e.ctx, set, client.WithSubResourceBody(scale)))
+	e.Must(e.SubResource("scale").Update(e.Ctx, set, client.WithSubResourceBody(scale)))
 	set = e.settled(at("1.27", 0, 1)...)
-	e.must(e.SubResource("scale").Get(e.ctx, set, scale))
+	e.Must(e.SubResource("scale").Get(e.Ctx, set, scale))
 	if scale.Status.Replicas != 2 || scale.Status.Selector != "app=web" {
 		t.Errorf("the scale says %+v", scale.Status)
 	}
 	least := int32(4)
-	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.namespace}}
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: e.Namespace}}
 	hpa.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Name: "web"}
 	hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas = &least, 9
-	e.must(e.Create(e.ctx, hpa))
+	e.Must(e.Create(e.Ctx, hpa))
 	e.settled(at("1.27", 0, 1, 2, 3)...)
-	e.eventually("the autoscaler has read the scale", func() error {
-		e.must(e.Get(e.ctx, client.ObjectKeyFromObject(hpa), hpa))
+	e.Eventually("the autoscaler has read the scale", func() error {
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(hpa), hpa))
 		for _, c := range hpa.Status.Conditions {
 			if c.Type == autoscalingv2.AbleToScale && c.Status == corev1.ConditionTrue {
 				return nil

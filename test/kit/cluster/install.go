@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -57,18 +58,35 @@ func (c *Cluster) InstallPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, "image")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("making the images: %w\n%s", err, out)
-	}
-	dist := filepath.Join(root, "dist")
-	if _, err := c.Local(ctx, "load-image", filepath.Join(dist, "kruise-manager.tar"), filepath.Join(dist, "kruise-daemon.tar")); err != nil {
+	if err := c.loadImages(ctx, root); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "apply", "-k", filepath.Join(root, "config", "default")); err != nil {
 		return err
 	}
 	_, err = c.Kubectl(ctx, "-n", "kruise-system", "rollout", "status", "--timeout=2m", "deployment/kruise-controller-manager")
+	return err
+}
+
+// loadImages makes the images of manager and daemon, and loads them into the cluster; one process at a time, for all write the same files.
+func (c *Cluster) loadImages(ctx context.Context, root string) error {
+	dist := filepath.Join(root, "dist")
+	if err := os.MkdirAll(dist, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(dist, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("waiting for who makes the images: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", root, "image")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("making the images: %w\n%s", err, out)
+	}
+	_, err = c.Local(ctx, "load-image", filepath.Join(dist, "kruise-manager.tar"), filepath.Join(dist, "kruise-daemon.tar"))
 	return err
 }
 

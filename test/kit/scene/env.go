@@ -24,6 +24,8 @@ type Env struct {
 	Site *Site
 	// Namespace is the name of the namespace.
 	Namespace string
+	// Nodes are those that only the test has, sorted by name.
+	Nodes []string
 }
 
 // Enter returns a namespace of the site, which is brought up by the first test that enters. The namespace is deleted when the test is over.

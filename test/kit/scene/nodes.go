@@ -2,6 +2,7 @@ package scene
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,15 +36,17 @@ func (p *pool) take() (name string, ok bool) {
 	return name, true
 }
 
-// TakeNode gives the test one more node, for its own, and returns its name: with the label Pool, by which its workloads choose it as if it
+// AddNode gives the test one more node of its own, and returns its name: with the label Pool, by which its workloads choose it as if it
 // had just come.
-func (e *Env) TakeNode() string {
+func (e *Env) AddNode() string {
 	e.Helper()
 	name, ok := e.Site.nodes.take()
 	if !ok {
 		e.Fatal("there are not enough nodes for all tests")
 	}
 	e.EditNode(name, func(node *corev1.Node) { node.Labels[Pool] = e.Namespace })
+	e.Nodes = append(e.Nodes, name)
+	slices.Sort(e.Nodes)
 	return name
 }
 

@@ -3,6 +3,7 @@ package scene
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,8 +54,25 @@ type Site struct {
 	nodes pool
 }
 
+// parallel is how many tests of a package run at once unless the command line says another number. They wait far more than they work, so that more
+// of them than there are processors fit.
+const parallel = "8"
+
+// ParseFlags reads the command line, for a TestMain that wants to know its own flags before Main.
+func ParseFlags() {
+	if flag.Parsed() {
+		return
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil { // what the command line says comes later, and wins
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	flag.Parse()
+}
+
 // Main runs the tests of a package, ends the sites that they have entered, and exits. It is what TestMain comes to.
 func Main(m *testing.M, sites ...*Site) {
+	ParseFlags()
 	code := m.Run()
 	for _, s := range sites {
 		if code != 0 && s.Manager != nil {

@@ -18,9 +18,10 @@ type Stage struct {
 	Dir string
 }
 
-// NewStage brings a cluster up, which is ended when the test is. All that the test does with it has to be done in ten minutes.
+// NewStage brings a cluster up, which is ended when the test is. The test runs beside others; all that it does has to be done in ten minutes.
 func NewStage(t *testing.T, o cluster.Options) *Stage {
 	t.Helper()
+	t.Parallel()
 	s := &Stage{Test: NewTest(t)}
 	var cancel context.CancelFunc
 	s.Ctx, cancel = context.WithTimeout(s.Ctx, 10*time.Minute)
@@ -41,6 +42,13 @@ func NewStage(t *testing.T, o cluster.Options) *Stage {
 		}
 	})
 	return s
+}
+
+// On returns the stage for a subtest.
+func (s *Stage) On(t *testing.T) *Stage {
+	stage, test := *s, *s.Test
+	test.T, stage.Test = t, &test
+	return &stage
 }
 
 // Launch starts a manager of a name, in a folder of that name, and does not wait until it is ready. Should the test fail, it tells what the

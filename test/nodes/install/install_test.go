@@ -2,52 +2,21 @@
 package install
 
 import (
-	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // user is somebody with a cluster of one real node.
-type user struct {
-	*testing.T
-	ctx  context.Context
-	root string
-	c    *cluster.Cluster
-}
-
-func newUser(t *testing.T) *user {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
-	t.Cleanup(cancel)
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "kruise-install-") // not the test's own: a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cluster.Up(ctx, cluster.Options{Dir: dir, RealNodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return &user{t, ctx, root, c}
-}
+type user struct{ *scene.Stage }
 
 // kubectl returns what kubectl prints.
 func (u *user) kubectl(args ...string) string {
 	u.Helper()
-	out, err := u.c.Kubectl(u.ctx, args...)
+	out, err := u.Kubectl(u.Ctx, args...)
 	if err != nil {
 		u.fail(err)
 	}
@@ -62,22 +31,24 @@ func (u *user) fail(err error) {
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", "kruise-system", "logs", "deployment/kruise-controller-manager", "--tail=20"},
 	} {
-		out, askErr := u.c.Kubectl(context.WithoutCancel(u.ctx), ask...)
+		out, askErr := u.Kubectl(u.Afterwards(), ask...)
 		u.Logf("kubectl %s: %v\n%s", strings.Join(ask, " "), askErr, out)
 	}
 	u.Fatal(err)
 }
 
 func TestTheManifestsInstallAManagerThatRollsOut(t *testing.T) {
-	u := newUser(t)
-	if err := u.c.InstallPods(u.ctx); err != nil {
+	u := &user{scene.NewStage(t, cluster.Options{RealNodes: 1})}
+	root, err := cluster.Root()
+	u.Must(err)
+	if err := u.InstallPods(u.Ctx); err != nil {
 		u.fail(err)
 	}
 	if got := u.kubectl("-n", "kruise-system", "get", "deployment", "kruise-controller-manager", "-o", "jsonpath={.status.availableReplicas}"); got != "2" {
 		t.Errorf("%s replicas are available, want 2", got)
 	}
 
-	u.kubectl("apply", "-f", filepath.Join(u.root, "examples", "cloneset-surge-partition.yaml"))
+	u.kubectl("apply", "-f", filepath.Join(root, "examples", "cloneset-surge-partition.yaml"))
 	u.kubectl("wait", "clone/demo", "--for=jsonpath={.status.updatedAvailableReplicas}=5", "--timeout=2m")
 	u.kubectl("patch", "clone", "demo", "--type=json", "-p", `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:mainline"}]`)
 	u.kubectl("wait", "clone/demo", "--for=jsonpath={.status.updatedAvailableReplicas}=2", "--timeout=2m")
@@ -88,13 +59,13 @@ func TestTheManifestsInstallAManagerThatRollsOut(t *testing.T) {
 	}
 
 	// The webhooks answer as Services of the cluster, from the same image.
-	_, err := u.c.Kubectl(u.ctx, "patch", "clone", "demo", "--type=merge", "-p", `{"spec": {"selector": {"matchLabels": {"app": "other"}}}}`)
+	_, err = u.Kubectl(u.Ctx, "patch", "clone", "demo", "--type=merge", "-p", `{"spec": {"selector": {"matchLabels": {"app": "other"}}}}`)
 	if err == nil || !strings.Contains(err.Error(), "spec.selector: Forbidden") {
 		t.Errorf("changing the selector ended with %v, want it forbidden by the webhook", err)
 	}
 
 	u.kubectl("delete", "clone", "demo", "--timeout=1m")
-	u.kubectl("delete", "-k", filepath.Join(u.root, "config", "default"), "--timeout=2m")
+	u.kubectl("delete", "-k", filepath.Join(root, "config", "default"), "--timeout=2m")
 	if got := u.kubectl("get", "namespaces,crds,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"); strings.Contains(got, "kruise") {
 		t.Errorf("these are left when the manifests are deleted:\n%s", got)
 	}

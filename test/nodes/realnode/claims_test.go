@@ -15,11 +15,11 @@ func (w *world) claimsGoWithPods() {
 	s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 		WhenScaled: v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
 	}
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	settled := func() {
 		w.Helper()
-		w.eventually("guest has settled", func() error {
-			if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(s), s); err != nil {
+		w.Eventually("guest has settled", func() error {
+			if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(s), s); err != nil {
 				return err
 			}
 			if n := *s.Spec.Replicas; s.Status.ObservedGeneration != s.Generation || s.Status.Replicas != n || s.Status.AvailableReplicas != n {
@@ -36,7 +36,7 @@ func (w *world) claimsGoWithPods() {
 	settled()
 	before, claims := w.takeNotes("guest"), w.claims("guest")
 	w.editObject(s, func() { *s.Spec.Replicas = 1 })
-	w.eventually("the Pod is on its way out", func() error {
+	w.Eventually("the Pod is on its way out", func() error {
 		for _, p := range w.pods("guest") {
 			if p.UID == before[1].UID && p.DeletionTimestamp == nil {
 				return fmt.Errorf("%s is not", p.Name)

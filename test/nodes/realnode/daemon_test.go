@@ -28,10 +28,10 @@ func nodes() []string { return []string{"real-0", "real-1"} }
 func (w *world) wantImage(node, tag string, retries int32) {
 	w.Helper()
 	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	if err := w.Client.Create(w.ctx, image); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.Client.Create(w.Ctx, image); err != nil && !apierrors.IsAlreadyExists(err) {
 		w.Fatal(err)
 	}
-	w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(image), image))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(image), image))
 	before := image.DeepCopy()
 	image.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{
 		Tag: tag, CreatedAt: ptr.To(metav1.Now()), ImagePullPolicy: v1beta1.PullIfNotPresent,
@@ -39,14 +39,14 @@ func (w *world) wantImage(node, tag string, retries int32) {
 			TTLSecondsAfterFinished: ptr.To[int32](3600), BackoffLimit: &retries, TimeoutSeconds: ptr.To[int32](120),
 		},
 	}}}}
-	w.must(w.Client.Patch(w.ctx, image, client.MergeFrom(before)))
+	w.Must(w.Client.Patch(w.Ctx, image, client.MergeFrom(before)))
 }
 
 // pullStatus returns what a node says of an image of nginx.
 func (w *world) pullStatus(node, tag string) v1beta1.ImageTagStatus {
 	w.Helper()
 	image := &v1beta1.NodeImage{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: node}, image))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: node}, image))
 	for _, status := range image.Status.ImageStatuses["nginx"].Tags {
 		if status.Tag == tag {
 			return status
@@ -57,7 +57,7 @@ func (w *world) pullStatus(node, tag string) v1beta1.ImageTagStatus {
 
 func (w *world) pullComesTo(node, tag string, phase v1beta1.ImagePullPhase) v1beta1.ImageTagStatus {
 	w.Helper()
-	w.eventually(fmt.Sprintf("node %s says %s of nginx:%s", node, phase, tag), func() error {
+	w.Eventually(fmt.Sprintf("node %s says %s of nginx:%s", node, phase, tag), func() error {
 		if status := w.pullStatus(node, tag); status.Phase != phase {
 			return fmt.Errorf("it says %+v", status)
 		}
@@ -70,7 +70,7 @@ func (w *world) pullComesTo(node, tag string, phase v1beta1.ImagePullPhase) v1be
 func (w *world) messages(namespace, name, reason string) []string {
 	w.Helper()
 	var events corev1.EventList
-	w.must(w.Client.List(w.ctx, &events, client.InNamespace(namespace)))
+	w.Must(w.Client.List(w.Ctx, &events, client.InNamespace(namespace)))
 	var out []string
 	for _, e := range events.Items {
 		if e.InvolvedObject.Name == name && e.Reason == reason {
@@ -83,7 +83,7 @@ func (w *world) messages(namespace, name, reason string) []string {
 func (w *world) pullAhead() {
 	s := set("ahead", 2)
 	s.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent // a CloneSet's default is Always, which asks the registry
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	w.settled("ahead")
 	for _, node := range nodes() {
 		w.wantImage(node, "1.26", 0)
@@ -112,7 +112,7 @@ func (w *world) refuse() {
 	if !strings.Contains(status.Message, "nginx:no-such: not found") {
 		w.Errorf("the message is %q, want what the registry said", status.Message)
 	}
-	w.eventually("there is an event", func() error {
+	w.Eventually("there is an event", func() error {
 		if len(w.messages("default", "real-0", "PullImageFailed")) == 0 {
 			return errors.New("there is none")
 		}
@@ -123,27 +123,27 @@ func (w *world) refuse() {
 // process returns the id of one of the cluster's processes.
 func (w *world) process(component string) int {
 	w.Helper()
-	id, err := w.ProcessOf(w.ctx, component)
-	w.must(err)
+	id, err := w.ProcessOf(w.Ctx, component)
+	w.Must(err)
 	return id
 }
 
 // interrupt has the registry stand still in the middle of a pull, in which first the daemon is killed and then the container runtime.
 func (w *world) interrupt() {
 	registry, daemon, runtime := w.process("registry"), w.process("kruise-daemon@real-0"), w.process("containerd@real-0")
-	w.must(syscall.Kill(registry, syscall.SIGSTOP))
+	w.Must(syscall.Kill(registry, syscall.SIGSTOP))
 	w.Cleanup(func() { _ = syscall.Kill(registry, syscall.SIGCONT) }) // an error means that it has ended
 	w.wantImage("real-0", "1.25", 0)
 	begun := w.pullComesTo("real-0", "1.25", v1beta1.ImagePhasePulling)
-	w.must(syscall.Kill(daemon, syscall.SIGKILL))
-	_, err := w.Local(w.ctx, "up")
-	w.must(err)
+	w.Must(syscall.Kill(daemon, syscall.SIGKILL))
+	_, err := w.Local(w.Ctx, "up")
+	w.Must(err)
 	time.Sleep(2 * time.Second) // it pulls again
-	w.must(syscall.Kill(runtime, syscall.SIGKILL))
+	w.Must(syscall.Kill(runtime, syscall.SIGKILL))
 	time.Sleep(time.Second)
-	w.must(syscall.Kill(registry, syscall.SIGCONT))
-	_, err = w.Local(w.ctx, "up")
-	w.must(err)
+	w.Must(syscall.Kill(registry, syscall.SIGCONT))
+	_, err = w.Local(w.Ctx, "up")
+	w.Must(err)
 	done := w.pullComesTo("real-0", "1.25", v1beta1.ImagePhaseSucceeded)
 	if !done.StartTime.Equal(begun.StartTime) || done.Message != "" {
 		w.Errorf("the pull began as %+v and ended as %+v, want one round and no complaint", begun, done)
@@ -159,10 +159,10 @@ func (w *world) environment() {
 	s.Spec.Template.Spec.Containers[1].Env = []corev1.EnvVar{{
 		Name: "TIER", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['tier']"}},
 	}}
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	w.settled("env")
 	before := w.pods("env")
-	w.eventually("the Pods tell what they run with", func() error {
+	w.Eventually("the Pods tell what they run with", func() error {
 		for _, p := range w.pods("env") {
 			var told pub.RuntimeContainerMetaSet
 			if err := json.Unmarshal([]byte(p.Annotations[keys.RuntimeContainersMeta]), &told); err != nil || len(told.Containers) != 2 {
@@ -185,8 +185,8 @@ func (w *world) environment() {
 
 	// What somebody changes by hand restarts nothing.
 	for i := range before {
-		_, err := w.Kubectl(w.ctx, "-n", namespace, "annotate", "pod", before[i].Name, "tier=lead", "--overwrite")
-		w.must(err)
+		_, err := w.Kubectl(w.Ctx, "-n", namespace, "annotate", "pod", before[i].Name, "tier=lead", "--overwrite")
+		w.Must(err)
 	}
 	time.Sleep(5 * time.Second)
 	w.expectTier(before, "bronze", 0, 2)
@@ -211,21 +211,21 @@ func (w *world) expectTier(before []corev1.Pod, tier string, web, side int32) {
 
 // daemonPods takes the daemons beside the nodes away, and lets those of the manifests find the sockets that nodes of this machine have.
 func (w *world) daemonPods() {
-	_, err := w.Local(w.ctx, "up", "--daemon", "none")
-	w.must(err)
+	_, err := w.Local(w.Ctx, "up", "--daemon", "none")
+	w.Must(err)
 	node := &corev1.Node{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "real-0"}, node))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "real-0"}, node))
 	site := strings.Split(node.Status.Addresses[0].Address, ".")[1] // nodes of one cluster are 10.SITE.I.1
 	// Nor is there a way from the network of this machine, which these nodes share with other clusters, to the Service of this one's API server.
 	host, err := url.Parse(w.Config.Host)
-	w.must(err)
+	w.Must(err)
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"affinity":null,"containers":[{"name":"daemon",
 		"args":["--addr=:10221","--socket-file=kruise-local/%s/$(NODE_NAME)/containerd.sock"],
 		"env":[{"name":"KUBERNETES_SERVICE_HOST","value":%q},{"name":"KUBERNETES_SERVICE_PORT","value":%q}]}]}}}}`, site, host.Hostname(), host.Port())
-	_, err = w.Kubectl(w.ctx, "-n", system, "patch", "daemonset", "kruise-daemon", "--type=strategic", "-p", patch)
-	w.must(err)
-	_, err = w.Kubectl(w.ctx, "-n", system, "rollout", "status", "--timeout=90s", "daemonset/kruise-daemon")
-	w.must(err)
+	_, err = w.Kubectl(w.Ctx, "-n", system, "patch", "daemonset", "kruise-daemon", "--type=strategic", "-p", patch)
+	w.Must(err)
+	_, err = w.Kubectl(w.Ctx, "-n", system, "rollout", "status", "--timeout=90s", "daemonset/kruise-daemon")
+	w.Must(err)
 	for _, node := range nodes() {
 		w.wantImage(node, "1.24", 0)
 	}

@@ -28,12 +28,12 @@ type version struct {
 func (w *world) follow() *history {
 	w.Helper()
 	h := &history{}
-	stop, err := w.Follow(w.ctx, &corev1.PodList{}, namespace, func(e watch.Event) {
+	stop, err := w.Follow(w.Ctx, &corev1.PodList{}, namespace, func(e watch.Event) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.versions = append(h.versions, version{e.Type, e.Object.(*corev1.Pod), time.Now()})
 	})
-	w.must(err)
+	w.Must(err)
 	h.stop = stop
 	return h
 }

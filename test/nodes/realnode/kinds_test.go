@@ -38,11 +38,11 @@ func stateful(name string, replicas int32) *v1beta1.StatefulSet {
 // statefulSet goes from an update in place to one that recreates the Pods, and scales in and out: what is on the volumes outlives all of it.
 func (w *world) statefulSet() {
 	s := stateful("ledger", 3)
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	settled := func() {
 		w.Helper()
-		w.eventually("ledger has settled", func() error {
-			if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(s), s); err != nil {
+		w.Eventually("ledger has settled", func() error {
+			if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(s), s); err != nil {
 				return err
 			}
 			want := *s.Spec.Replicas
@@ -82,7 +82,7 @@ func (w *world) statefulSet() {
 func (w *world) claims(name string) []string {
 	w.Helper()
 	var list corev1.PersistentVolumeClaimList
-	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": name}))
+	w.Must(w.Client.List(w.Ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": name}))
 	var out []string
 	for i := range list.Items {
 		out = append(out, fmt.Sprintf("%s is %s on %s", list.Items[i].Name, list.Items[i].UID, list.Items[i].Spec.VolumeName))
@@ -104,8 +104,8 @@ func daemon(name string, rolling v1beta1.RollingUpdateDaemonSet) *v1beta1.Daemon
 // covers waits until a DaemonSet has an updated, available Pod on both nodes and no other.
 func (w *world) covers(s *v1beta1.DaemonSet) {
 	w.Helper()
-	w.eventually(s.Name+" covers both nodes", func() error {
-		if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(s), s); err != nil {
+	w.Eventually(s.Name+" covers both nodes", func() error {
+		if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(s), s); err != nil {
 			return err
 		}
 		got := []int32{s.Status.DesiredNumberScheduled, s.Status.UpdatedNumberScheduled, s.Status.NumberAvailable, int32(len(w.pods(s.Name)))}
@@ -127,7 +127,7 @@ func (w *world) daemonSetInPlace() {
 	s := daemon("agent", v1beta1.RollingUpdateDaemonSet{
 		Type: v1beta1.InPlaceRollingUpdateType, InPlaceUpdateStrategy: &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: 1},
 	})
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	w.covers(s)
 	before := w.takeNotes("agent")
 	w.editObject(s, func() { s.Spec.Template.Spec.Containers[0].Image = "nginx:mainline" })
@@ -139,7 +139,7 @@ func (w *world) daemonSetSurges() {
 	one := intstr.FromInt32(1)
 	s := daemon("guard", v1beta1.RollingUpdateDaemonSet{MaxSurge: &one})
 	s.Spec.MinReadySeconds = 2
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	w.covers(s)
 	before := map[types.UID]bool{}
 	for _, p := range w.pods("guard") {
@@ -148,7 +148,7 @@ func (w *world) daemonSetSurges() {
 	h := w.follow()
 	w.editObject(s, func() { s.Spec.Template.Spec.Containers[0].Image = "nginx:mainline" })
 	w.covers(s)
-	w.must(h.stop())
+	w.Must(h.stop())
 	h.neverWithoutAReadyPod(w.T, "guard")
 	for _, p := range w.pods("guard") {
 		if before[p.UID] || strings.TrimSpace(w.run(&p, "web", "cat", "/etc/image-tag")) != "mainline" {

@@ -27,8 +27,8 @@ type launch struct{ running, ready map[string]time.Time }
 func (w *world) apply(example string) {
 	w.Helper()
 	root, err := cluster.Root()
-	w.must(err)
-	w.must(w.ApplyFileIn(w.ctx, filepath.Join(root, "examples", example), namespace))
+	w.Must(err)
+	w.Must(w.ApplyFileIn(w.Ctx, filepath.Join(root, "examples", example), namespace))
 }
 
 // watchLaunch looks at a Pod until all of its containers are ready, and checks that each group started after the ones before it were ready, and soon.
@@ -36,9 +36,9 @@ func (w *world) watchLaunch(name string, not types.UID, groups ...[]string) *cor
 	w.Helper()
 	l := launch{running: map[string]time.Time{}, ready: map[string]time.Time{}}
 	var p *corev1.Pod
-	w.eventually(name+" has launched", func() error {
+	w.Eventually(name+" has launched", func() error {
 		p = &corev1.Pod{}
-		if err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, p); err != nil {
+		if err := w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, p); err != nil {
 			return err
 		}
 		if p.UID == not {
@@ -87,12 +87,12 @@ func (w *world) injected(example, name string) types.UID {
 	w.Helper()
 	w.apply(example)
 	p := &corev1.Pod{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
 	if len(p.Spec.Containers) > 1 {
 		return ""
 	}
 	w.Logf("Pod %s came before its SidecarSet was known", name)
-	w.must(w.Client.Delete(w.ctx, p, client.GracePeriodSeconds(0)))
+	w.Must(w.Client.Delete(w.Ctx, p, client.GracePeriodSeconds(0)))
 	w.apply(example)
 	return p.UID
 }
@@ -100,7 +100,7 @@ func (w *world) injected(example, name string) types.UID {
 // launchInOrder starts Pods of all kinds in the order of their priorities, and one again under its old name.
 func (w *world) launchInOrder() {
 	defer func() {
-		w.must(client.IgnoreNotFound(w.Client.Delete(w.ctx, &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "launch-order"}})))
+		w.Must(client.IgnoreNotFound(w.Client.Delete(w.Ctx, &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "launch-order"}})))
 	}()
 	w.apply("launch-priority.yaml")
 	w.watchLaunch("launch-priority", "", []string{"proxy"}, []string{"app", "exporter"})
@@ -120,14 +120,14 @@ func (w *world) launchInOrder() {
 		}
 	}
 	groups := [][]string{{"a"}, {"b"}, {"c"}}
-	w.must(w.Client.Create(w.ctx, ordered()))
+	w.Must(w.Client.Create(w.Ctx, ordered()))
 	former := w.watchLaunch("ordered-0", "", groups...)
-	w.must(w.Client.Delete(w.ctx, former))
-	w.eventually("the name is free", func() error { return client.IgnoreAlreadyExists(w.Client.Create(w.ctx, ordered())) })
-	w.eventually("there is another Pod of that name", func() error {
+	w.Must(w.Client.Delete(w.Ctx, former))
+	w.Eventually("the name is free", func() error { return client.IgnoreAlreadyExists(w.Client.Create(w.Ctx, ordered())) })
+	w.Eventually("there is another Pod of that name", func() error {
 		p := ordered()
-		if err := w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p); err != nil || p.UID == former.UID {
-			_ = w.Client.Create(w.ctx, ordered()) // once the name is free
+		if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(p), p); err != nil || p.UID == former.UID {
+			_ = w.Client.Create(w.Ctx, ordered()) // once the name is free
 			return errors.New("there is not")
 		}
 		return nil
@@ -137,18 +137,18 @@ func (w *world) launchInOrder() {
 
 // terminateSidecars lets Jobs end although sidecars run in them.
 func (w *world) terminateSidecars() {
-	_, err := w.Kubectl(w.ctx, "-n", system, "patch", "deployment", "kruise-controller-manager", "--type=json", "-p",
+	_, err := w.Kubectl(w.Ctx, "-n", system, "patch", "deployment", "kruise-controller-manager", "--type=json", "-p",
 		`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--feature-gates=SidecarTerminator=true"}]`)
-	w.must(err)
-	_, err = w.Kubectl(w.ctx, "-n", system, "rollout", "status", "--timeout=2m", "deployment/kruise-controller-manager")
-	w.must(err)
+	w.Must(err)
+	_, err = w.Kubectl(w.Ctx, "-n", system, "rollout", "status", "--timeout=2m", "deployment/kruise-controller-manager")
+	w.Must(err)
 	w.apply("job-sidecar-terminator.yaml")
 	began := time.Now()
-	_, err = w.Kubectl(w.ctx, "-n", namespace, "wait", "--for=condition=complete", "--timeout=90s", "job/with-sidecar")
-	w.must(err)
+	_, err = w.Kubectl(w.Ctx, "-n", namespace, "wait", "--for=condition=complete", "--timeout=90s", "job/with-sidecar")
+	w.Must(err)
 	w.Logf("the Job was complete %v after it was created", time.Since(began).Round(100*time.Millisecond))
 	var list v1beta1.ContainerRecreateRequestList
-	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace)))
+	w.Must(w.Client.List(w.Ctx, &list, client.InNamespace(namespace)))
 	if len(list.Items) != 1 {
 		w.Errorf("there are %d requests, want one", len(list.Items))
 	}
@@ -165,10 +165,10 @@ func (w *world) terminateSidecars() {
 				{Name: "agent", Image: "busybox:1.36", Command: []string{"sh", "-c", "trap 'exit 143' TERM; while true; do sleep 1; done"}, Env: env},
 			}},
 		}
-		w.must(w.Client.Create(w.ctx, p))
+		w.Must(w.Client.Create(w.Ctx, p))
 		created := time.Now()
-		w.eventually("a Pod whose sidecar's exit code is "+marks+" is "+string(want), func() error {
-			w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p))
+		w.Eventually("a Pod whose sidecar's exit code is "+marks+" is "+string(want), func() error {
+			w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(p), p))
 			if !pod.IsFinished(p) {
 				return fmt.Errorf("it is %s", p.Status.Phase)
 			}
@@ -177,8 +177,8 @@ func (w *world) terminateSidecars() {
 		if p.Status.Phase != want {
 			w.Errorf("a Pod whose sidecar's exit code is %s is %s, want %s", marks, p.Status.Phase, want)
 		}
-		w.eventually("nothing runs in it any more", func() error {
-			w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p))
+		w.Eventually("nothing runs in it any more", func() error {
+			w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(p), p))
 			for _, status := range p.Status.ContainerStatuses {
 				if status.State.Running != nil {
 					return fmt.Errorf("%s does", status.Name)

@@ -3,11 +3,8 @@
 package realnode
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/kit/build"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 const (
@@ -33,29 +31,16 @@ const (
 )
 
 // world is a cluster of two real nodes with the manager in it.
-type world struct {
-	*testing.T
-	*cluster.Cluster
-	ctx context.Context
-}
+type world struct{ *scene.Stage }
 
 func TestOnRealNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(t.TempDir(), "cluster"), RealNodes: 2, Args: []string{"--owner", fmt.Sprint(os.Getpid())}})
-	if err != nil {
-		t.Fatal(err)
+	w := &world{scene.NewStage(t, cluster.Options{RealNodes: 2})}
+	w.Describe = func() string {
+		events, _ := w.Kubectl(w.Ctx, "get", "events,pods", "-A", "--sort-by=.metadata.creationTimestamp") // only more to read
+		return events
 	}
-	t.Cleanup(func() {
-		if err := c.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.InstallPods(ctx); err != nil {
-		t.Fatal(err)
-	}
-	w := &world{T: t, Cluster: c, ctx: ctx}
-	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w.Must(w.InstallPods(w.Ctx))
+	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("an update in place changes one container and nothing else", func(t *testing.T) { w.on(t).updateInPlace() })
 	t.Run("an image that can't be pulled holds the rollout, and rolling back frees it", func(t *testing.T) { w.on(t).badImage() })
 	t.Run("a StatefulSet keeps its Pods in place, and their claims whatever becomes of the Pods", func(t *testing.T) { w.on(t).statefulSet() })
@@ -74,30 +59,7 @@ func TestOnRealNodes(t *testing.T) {
 	t.Run("the daemon runs as a Pod on every node", func(t *testing.T) { w.on(t).daemonPods() })
 }
 
-func (w *world) on(t *testing.T) *world { return &world{T: t, Cluster: w.Cluster, ctx: w.ctx} }
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *world) eventually(what string, check func() error) {
-	w.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			events, _ := w.Kubectl(w.ctx, "get", "events,pods", "-A", "--sort-by=.metadata.creationTimestamp") // only more to read
-			w.Fatalf("waiting until %s: %v\n%s", what, err, events)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
+func (w *world) on(t *testing.T) *world { return &world{w.On(t)} }
 
 // set returns a CloneSet of Pods with two containers and a claim, which updates in place where it can.
 func set(name string, replicas int32) *v1beta1.CloneSet {
@@ -145,12 +107,12 @@ func (w *world) editObject(object client.Object, change func()) {
 	key := client.ObjectKey{Namespace: namespace, Name: object.GetName()}
 	// While a leader is being replaced, the webhooks may not answer for a moment.
 	patience := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.3, Steps: 20}
-	w.must(retry.OnError(patience, func(error) bool { return true }, func() error {
-		if err := w.Client.Get(w.ctx, key, object); err != nil {
+	w.Must(retry.OnError(patience, func(error) bool { return true }, func() error {
+		if err := w.Client.Get(w.Ctx, key, object); err != nil {
 			return err
 		}
 		change()
-		return w.Client.Update(w.ctx, object)
+		return w.Client.Update(w.Ctx, object)
 	}))
 }
 
@@ -160,9 +122,9 @@ func image(image string) func(*v1beta1.CloneSet) {
 
 func (w *world) settled(name string) {
 	w.Helper()
-	w.eventually(name+" has settled", func() error {
+	w.Eventually(name+" has settled", func() error {
 		s := &v1beta1.CloneSet{}
-		if err := w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {
+		if err := w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {
 			return err
 		}
 		want := *s.Spec.Replicas
@@ -177,7 +139,7 @@ func (w *world) settled(name string) {
 func (w *world) pods(name string) []corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
-	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": name}))
+	w.Must(w.Client.List(w.Ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": name}))
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items
 }
@@ -185,8 +147,8 @@ func (w *world) pods(name string) []corev1.Pod {
 // run runs a command in a container and returns what it printed.
 func (w *world) run(p *corev1.Pod, container string, command ...string) string {
 	w.Helper()
-	out, err := w.Kubectl(w.ctx, append([]string{"-n", p.Namespace, "exec", p.Name, "-c", container, "--"}, command...)...)
-	w.must(err)
+	out, err := w.Kubectl(w.Ctx, append([]string{"-n", p.Namespace, "exec", p.Name, "-c", container, "--"}, command...)...)
+	w.Must(err)
 	return strings.TrimSpace(out)
 }
 
@@ -194,13 +156,13 @@ func (w *world) updateInPlace() {
 	const grace = 4
 	s := set("keeper", 2)
 	s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: grace}
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	w.settled("keeper")
 	before := w.takeNotes("keeper")
 	h := w.follow()
 	w.edit("keeper", image("nginx:mainline"))
 	w.settled("keeper")
-	w.must(h.stop())
+	w.Must(h.stop())
 	w.changedInPlace("keeper", before)
 	for i := range before {
 		h.outOfServiceFirst(w.T, before[i].UID, grace*time.Second)
@@ -262,11 +224,11 @@ func (w *world) sameButImage(before, after *corev1.Pod) {
 }
 
 func (w *world) badImage() {
-	w.must(w.Client.Create(w.ctx, set("careful", 3)))
+	w.Must(w.Client.Create(w.Ctx, set("careful", 3)))
 	w.settled("careful")
 	before := w.pods("careful")
 	w.edit("careful", image("nginx:no-such"))
-	w.eventually("one Pod can't pull its image", func() error {
+	w.Eventually("one Pod can't pull its image", func() error {
 		for _, p := range w.pods("careful") {
 			status := pod.ContainerStatus(&p, "web")
 			if status != nil && status.State.Waiting != nil && strings.Contains(status.State.Waiting.Reason, "ImagePull") {
@@ -295,25 +257,25 @@ func (w *world) badImage() {
 
 func (w *world) killLeader() {
 	s := set("survivor", 6)
-	w.must(w.Client.Create(w.ctx, s))
+	w.Must(w.Client.Create(w.Ctx, s))
 	w.settled("survivor")
 	before := w.pods("survivor")
 	h := w.follow()
 	leader := w.leader()
 	w.edit("survivor", image("nginx:1.27"))
-	w.eventually("the rollout has begun", func() error {
+	w.Eventually("the rollout has begun", func() error {
 		if n := w.updated("survivor"); n == 0 || n > 3 {
 			return fmt.Errorf("%d Pods are updated", n)
 		}
 		return nil
 	})
-	_, err := w.Kubectl(w.ctx, "-n", system, "delete", "pod", leader, "--grace-period=0", "--force")
-	w.must(err)
+	_, err := w.Kubectl(w.Ctx, "-n", system, "delete", "pod", leader, "--grace-period=0", "--force")
+	w.Must(err)
 	w.settled("survivor")
 	if now := w.leader(); now == leader {
 		w.Errorf("%s is still the leader", now)
 	}
-	w.must(h.stop())
+	w.Must(h.stop())
 	h.neverFewerReady(w.T, "survivor", len(before)-1)
 	for i, p := range w.pods("survivor") {
 		if p.UID != before[i].UID {
@@ -326,7 +288,7 @@ func (w *world) killLeader() {
 func (w *world) leader() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: system, Name: "kruise-manager"}, lease))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: system, Name: "kruise-manager"}, lease))
 	if lease.Spec.HolderIdentity == nil {
 		w.Fatal("nobody leads")
 	}
@@ -337,7 +299,7 @@ func (w *world) leader() string {
 func (w *world) updated(name string) int32 {
 	w.Helper()
 	s := &v1beta1.CloneSet{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, s))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, s))
 	if s.Status.ObservedGeneration != s.Generation {
 		return 0
 	}

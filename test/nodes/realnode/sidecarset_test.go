@@ -34,8 +34,8 @@ initContainers:
 // process, and the hot sidecar was served by one of its containers all the time.
 func (w *world) updateSidecars() {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "real"}}
-	w.must(yaml.UnmarshalStrict([]byte(sidecars), &set.Spec))
-	w.must(w.Client.Create(w.ctx, set))
+	w.Must(yaml.UnmarshalStrict([]byte(sidecars), &set.Spec))
+	w.Must(w.Client.Create(w.Ctx, set))
 	grace := int64(1)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "sided", Namespace: namespace, Labels: map[string]string{"app": "sided"}},
@@ -44,20 +44,20 @@ func (w *world) updateSidecars() {
 			Containers:                    []corev1.Container{{Name: "web", Image: "nginx:alpine"}},
 		},
 	}
-	w.must(w.Client.Create(w.ctx, p))
+	w.Must(w.Client.Create(w.Ctx, p))
 	w.sidecarsAre("1", "hot-1", "hot-2")
 	before := w.sided()
 	w.run(before, "web", "sh", "-c", "echo kept > /tmp/note")
 	for i, working := range []string{"hot-2", "hot-1"} {
 		version := fmt.Sprint(i + 2)
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
 		for _, list := range [][]v1beta1.SidecarContainer{set.Spec.Containers, set.Spec.InitContainers} {
 			for j := range list {
 				name, _, _ := strings.Cut(list[j].Image, ":")
 				list[j].Image = name + ":" + version
 			}
 		}
-		w.must(w.Client.Update(w.ctx, set))
+		w.Must(w.Client.Update(w.Ctx, set))
 		idle := map[string]string{"hot-1": "hot-2", "hot-2": "hot-1"}[working]
 		w.sidecarsAre(version, working, idle)
 	}
@@ -79,16 +79,16 @@ func (w *world) updateSidecars() {
 func (w *world) sided() *corev1.Pod {
 	w.Helper()
 	p := &corev1.Pod{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "sided"}, p))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: "sided"}, p))
 	return p
 }
 
 // sidecarsAre waits until every sidecar runs the image of a version, and the container that does not work is idle.
 func (w *world) sidecarsAre(version, working, idle string) {
 	w.Helper()
-	w.eventually("all sidecars are at version "+version, func() error {
+	w.Eventually("all sidecars are at version "+version, func() error {
 		set := &v1beta1.SidecarSet{}
-		w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "real"}, set))
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "real"}, set))
 		if s := set.Status; s.ObservedGeneration != set.Generation || s.UpdatedReadyPods != 1 {
 			return fmt.Errorf("the status is %+v", s)
 		}
@@ -117,24 +117,24 @@ containers:
 // kubelet ends a container, pulls and starts the next one in one go, and reports the Pod after that.
 func (w *world) upgradeHot() {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "real-hot"}}
-	w.must(yaml.UnmarshalStrict([]byte(hotSidecar), &set.Spec))
-	w.must(w.Client.Create(w.ctx, set))
+	w.Must(yaml.UnmarshalStrict([]byte(hotSidecar), &set.Spec))
+	w.Must(w.Client.Create(w.Ctx, set))
 	h := w.follow()
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "hot-sided", Namespace: namespace, Labels: map[string]string{"app": "hot-sided"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx:alpine"}}},
 	}
-	w.must(w.Client.Create(w.ctx, p))
+	w.Must(w.Client.Create(w.Ctx, p))
 	want := []string{"1 idle proxy-1"}
 	w.becomes(p, want[0])
 	for i, steps := range [][]string{{"1 2 proxy-2", "idle 2 proxy-2"}, {"3 2 proxy-1", "3 idle proxy-1"}} {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
 		set.Spec.Containers[0].Image = fmt.Sprintf("busybox:%d", i+2)
-		w.must(w.Client.Update(w.ctx, set))
+		w.Must(w.Client.Update(w.Ctx, set))
 		w.becomes(p, steps[1])
 		want = append(want, steps...)
 	}
-	w.must(h.stop())
+	w.Must(h.stop())
 	h.neverUnready(w.T, p.Name)
 	var got []string
 	for _, v := range h.versions {
@@ -166,10 +166,10 @@ func proxies(p *corev1.Pod) string {
 // becomes waits until the containers of the hot sidecar are as proxies tells it, run their images and are ready.
 func (w *world) becomes(p *corev1.Pod, want string) {
 	w.Helper()
-	w.eventually("the containers of the hot sidecar are "+want, func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p))
+	w.Eventually("the containers of the hot sidecar are "+want, func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(p), p))
 		set := &v1beta1.SidecarSet{}
-		w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "real-hot"}, set))
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "real-hot"}, set))
 		if got := proxies(p); got != want || !pod.IsReady(p) || set.Status.UpdatedReadyPods != 1 {
 			return fmt.Errorf("they are %s, and the status is %+v", got, set.Status)
 		}

@@ -44,13 +44,13 @@ spec:
 func (w *world) look() {
 	for name, code := range map[string]string{"good": "0", "bad": "3"} {
 		p := &corev1.Pod{}
-		w.must(yaml.UnmarshalStrict([]byte(strings.NewReplacer("NAME", name, "CODE", code).Replace(answering)), p))
-		w.must(w.Client.Create(w.ctx, p))
+		w.Must(yaml.UnmarshalStrict([]byte(strings.NewReplacer("NAME", name, "CODE", code).Replace(answering)), p))
+		w.Must(w.Client.Create(w.Ctx, p))
 	}
 	for _, name := range []string{"good", "bad"} {
-		w.eventually(name+" has written its number", func() error {
+		w.Eventually(name+" has written its number", func() error {
 			p := &corev1.Pod{}
-			w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
+			w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, p))
 			if !pod.IsReady(p) {
 				return fmt.Errorf("it is %+v", p.Status)
 			}
@@ -59,21 +59,21 @@ func (w *world) look() {
 	}
 	w.sends("first", "Failed, succeeded 1, failed 1: 1 of 2 Pods failed: bad (first exited with code 3)")
 	bad := &corev1.Pod{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "bad"}, bad))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: "bad"}, bad))
 	if s := bad.Status.ContainerStatuses[0]; s.RestartCount != 0 || s.State.Running == nil {
 		w.Errorf("the container of the Pod is %+v", s)
 	}
-	w.must(w.Client.Delete(w.ctx, bad))
+	w.Must(w.Client.Delete(w.Ctx, bad))
 	w.sends("second", "Succeeded, succeeded 1, failed 0: 1 Pod succeeded")
 }
 
 func (w *world) sends(name, want string) {
 	w.Helper()
 	job := &v1alpha1.EphemeralJob{}
-	w.must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(asking, "NAME", name)), job))
-	w.must(w.Client.Create(w.ctx, job))
-	w.eventually("job "+name+" is over", func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(job), job))
+	w.Must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(asking, "NAME", name)), job))
+	w.Must(w.Client.Create(w.Ctx, job))
+	w.Eventually("job "+name+" is over", func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(job), job))
 		if job.Status.CompletionTime == nil {
 			return fmt.Errorf("it is %+v", job.Status)
 		}

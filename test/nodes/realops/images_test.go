@@ -20,16 +20,16 @@ import (
 func (w *world) pull(name, image, more string) *v1beta1.ImagePullJob {
 	w.Helper()
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	w.must(yaml.UnmarshalStrict([]byte("{image: \""+image+"\", "+more+"}"), &job.Spec))
-	w.must(w.Client.Create(w.ctx, job))
+	w.Must(yaml.UnmarshalStrict([]byte("{image: \""+image+"\", "+more+"}"), &job.Spec))
+	w.Must(w.Client.Create(w.Ctx, job))
 	return job
 }
 
 // comesTo waits until a job says what is wanted of its nodes, in words: pulling, succeeded, failed.
 func (w *world) comesTo(job *v1beta1.ImagePullJob, want string) {
 	w.Helper()
-	w.eventually("job "+job.Name+" says "+want, func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(job), job))
+	w.Eventually("job "+job.Name+" says "+want, func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(job), job))
 		s := job.Status
 		if got := fmt.Sprintf("%d pulling, %d succeeded, %d failed", s.Active, s.Succeeded, s.Failed); got != want {
 			return fmt.Errorf("it says %+v", s)
@@ -41,8 +41,8 @@ func (w *world) comesTo(job *v1beta1.ImagePullJob, want string) {
 // messages returns those of the events of a reason about an object of the namespace.
 func (w *world) messages(name, reason string) string {
 	w.Helper()
-	out, err := w.Kubectl(w.ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+name+",reason="+reason, "-o", "jsonpath={.items[*].message}")
-	w.must(err)
+	out, err := w.Kubectl(w.Ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+name+",reason="+reason, "-o", "jsonpath={.items[*].message}")
+	w.Must(err)
 	return out
 }
 
@@ -50,29 +50,29 @@ func (w *world) messages(name, reason string) string {
 func (w *world) servers(name, spec string) *v1beta1.CloneSet {
 	w.Helper()
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	w.must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(`
+	w.Must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(`
 replicas: 1
 selector: {matchLabels: {app: NAME}}
 updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}}
 template:
   metadata: {labels: {app: NAME}, annotations: {tier: gold}}
   spec: `+spec, "NAME", name)), &set.Spec))
-	w.must(w.Client.Create(w.ctx, set))
+	w.Must(w.Client.Create(w.Ctx, set))
 	return set
 }
 
 // updated waits until the Pod of a CloneSet is updated and ready, and returns it.
 func (w *world) updated(set *v1beta1.CloneSet) *corev1.Pod {
 	w.Helper()
-	w.eventually("CloneSet "+set.Name+" is updated", func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
+	w.Eventually("CloneSet "+set.Name+" is updated", func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
 		if s := set.Status; s.ObservedGeneration != set.Generation || s.UpdatedReadyReplicas != 1 || s.Replicas != 1 {
 			return fmt.Errorf("its status is %+v", s)
 		}
 		return nil
 	})
 	var list corev1.PodList
-	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": set.Name}))
+	w.Must(w.Client.List(w.Ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": set.Name}))
 	if len(list.Items) != 1 {
 		w.Fatalf("there are %d Pods", len(list.Items))
 	}
@@ -83,7 +83,7 @@ func (w *world) edit(set *v1beta1.CloneSet, change func(*v1beta1.CloneSet)) {
 	w.Helper()
 	before := set.DeepCopy()
 	change(set)
-	w.must(w.Client.Patch(w.ctx, set, client.MergeFrom(before)))
+	w.Must(w.Client.Patch(w.Ctx, set, client.MergeFrom(before)))
 }
 
 // pullAhead: once a job has brought the image, the kubelet finds it there.
@@ -114,7 +114,7 @@ func (w *world) refuse() {
 	if said := w.says("nginx", "no-such"); !strings.Contains(said.Message, "nginx:no-such: not found") {
 		w.Errorf("the node says %+v, want the words of the registry", said)
 	}
-	w.eventually("an event of the job tells why", func() error {
+	w.Eventually("an event of the job tells why", func() error {
 		if got := w.messages(job.Name, "PullImageFailed"); !strings.Contains(got, "nginx:no-such: not found") {
 			return fmt.Errorf("the events say %q", got)
 		}
@@ -126,7 +126,7 @@ func (w *world) refuse() {
 func (w *world) says(repository, tag string) v1beta1.ImageTagStatus {
 	w.Helper()
 	n := &v1beta1.NodeImage{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKey{Name: "real-0"}, n))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "real-0"}, n))
 	for _, s := range n.Status.ImageStatuses[repository].Tags {
 		if s.Tag == tag {
 			return s
@@ -139,16 +139,16 @@ func (w *world) says(repository, tag string) v1beta1.ImageTagStatus {
 // time that the node pulls, and that it has succeeded when all are back: nothing is lost, and nothing asked for twice.
 func (w *world) interrupt() {
 	process := func(component string) int {
-		id, err := w.ProcessOf(w.ctx, component)
-		w.must(err)
+		id, err := w.ProcessOf(w.Ctx, component)
+		w.Must(err)
 		return id
 	}
 	registry := process("registry")
-	w.must(syscall.Kill(registry, syscall.SIGSTOP))
+	w.Must(syscall.Kill(registry, syscall.SIGSTOP))
 	w.Cleanup(func() { _ = syscall.Kill(registry, syscall.SIGCONT) }) // an error means that it has ended
 	job := w.pull("interrupted", "nginx:1.25", `pullPolicy: {backoffLimit: 0, timeoutSeconds: 120}`)
 	w.comesTo(job, "1 pulling, 0 succeeded, 0 failed")
-	w.eventually("the node pulls", func() error {
+	w.Eventually("the node pulls", func() error {
 		if s := w.says("nginx", "1.25"); s.Phase != v1beta1.ImagePhasePulling {
 			return fmt.Errorf("it says %+v", s)
 		}
@@ -158,12 +158,12 @@ func (w *world) interrupt() {
 	w.restartDaemon()
 	time.Sleep(2 * time.Second) // it pulls again
 	w.comesTo(job, "1 pulling, 0 succeeded, 0 failed")
-	w.must(syscall.Kill(process("containerd@real-0"), syscall.SIGKILL))
+	w.Must(syscall.Kill(process("containerd@real-0"), syscall.SIGKILL))
 	time.Sleep(2 * time.Second)
 	w.comesTo(job, "1 pulling, 0 succeeded, 0 failed")
-	w.must(syscall.Kill(registry, syscall.SIGCONT))
-	_, err := w.Local(w.ctx, "up")
-	w.must(err)
+	w.Must(syscall.Kill(registry, syscall.SIGCONT))
+	_, err := w.Local(w.Ctx, "up")
+	w.Must(err)
 	w.comesTo(job, "0 pulling, 1 succeeded, 0 failed")
 	done := w.says("nginx", "1.25")
 	if !done.StartTime.Equal(begun.StartTime) || done.Version != begun.Version || done.Message != "" {

@@ -2,7 +2,6 @@
 package realops
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,47 +22,34 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 const namespace = "real"
 
 // world is a cluster of a real node with its daemon, and a manager beside it.
-type world struct {
-	*testing.T
-	*cluster.Cluster
-	ctx context.Context
-	dir string
-}
+type world struct{ *scene.Stage }
 
 func TestOnARealNode(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	dir := t.TempDir()
 	daemon, err := cluster.Binary("kruise-daemon")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "c"), RealNodes: 1, Args: []string{"--owner", fmt.Sprint(os.Getpid()), "--daemon", daemon}})
-	if err != nil {
-		t.Fatal(err)
+	w := &world{scene.NewStage(t, cluster.Options{RealNodes: 1, Args: []string{"--daemon", daemon}})}
+	w.Patience = time.Minute
+	w.Describe = func() string {
+		events, _ := w.Kubectl(w.Ctx, "get", "events,pods,crr", "-A", "--sort-by=.metadata.creationTimestamp") // only more to read
+		return events
 	}
-	w := &world{T: t, Cluster: c, ctx: ctx, dir: dir}
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{
-		Dir: filepath.Join(dir, "m"), Args: []string{"--feature-gates=ImagePullJobGate=true", "--nodeimage-creation-delay=1s"},
-	})
 	t.Cleanup(func() {
-		if t.Failed() && manager != nil {
-			t.Logf("the manager said:\n%s\nthe daemon said:\n%s", manager.Tail(40), w.daemonLog())
-		}
-		if manager != nil {
-			manager.Stop()
-		}
-		if err := c.Down(context.Background()); err != nil {
-			t.Error(err)
+		if t.Failed() {
+			t.Logf("the daemon said:\n%s", w.daemonLog())
 		}
 	})
-	w.must(err)
-	w.must(c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w.Must(w.Install(w.Ctx))
+	manager := w.Launch("manager", cluster.ManagerOptions{Args: []string{"--feature-gates=ImagePullJobGate=true", "--nodeimage-creation-delay=1s"}})
+	w.Must(manager.WaitReady(w.Ctx))
+	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("containers are recreated in order, with hook and grace, and their sibling is left alone", func(t *testing.T) { w.on(t).recreate() })
 	t.Run("the daemon is killed in a hook, and while a container ends", func(t *testing.T) { w.on(t).killDaemon() })
 	t.Run("containers look into Pods that run, and their exit codes make the status", func(t *testing.T) { w.on(t).look() })
@@ -74,32 +60,7 @@ func TestOnARealNode(t *testing.T) {
 	t.Run("an environment changes in place, after the hook of its container", func(t *testing.T) { w.on(t).environment() })
 }
 
-func (w *world) on(t *testing.T) *world {
-	return &world{T: t, Cluster: w.Cluster, ctx: w.ctx, dir: w.dir}
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *world) eventually(what string, check func() error) {
-	w.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			events, _ := w.Kubectl(w.ctx, "get", "events,pods,crr", "-A", "--sort-by=.metadata.creationTimestamp") // only more to read
-			w.Fatalf("waiting until %s: %v\n%s", what, err, events)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
+func (w *world) on(t *testing.T) *world { return &world{w.On(t)} }
 
 // diary is a Pod all of whose containers write into the same diary: when they start, are told to end, and when their hook begins and ends.
 const diary = `
@@ -129,16 +90,16 @@ spec:
 func (w *world) write(name string) *corev1.Pod {
 	w.Helper()
 	p := &corev1.Pod{}
-	w.must(yaml.UnmarshalStrict([]byte(strings.Replace(diary, "NAME", name, 1)), p))
-	w.must(w.Client.Create(w.ctx, p))
-	w.eventually("the Pod is ready", func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(p), p))
+	w.Must(yaml.UnmarshalStrict([]byte(strings.Replace(diary, "NAME", name, 1)), p))
+	w.Must(w.Client.Create(w.Ctx, p))
+	w.Eventually("the Pod is ready", func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(p), p))
 		if !pod.IsReady(p) {
 			return errors.New("it is not")
 		}
 		return nil
 	})
-	w.eventually("both have written", func() error {
+	w.Eventually("both have written", func() error {
 		if got := w.read(p); strings.Count(got, "starts") != 2 {
 			return errors.New(got)
 		}
@@ -155,26 +116,26 @@ func (w *world) read(p *corev1.Pod) string {
 
 func (w *world) exec(p *corev1.Pod, container string, command ...string) string {
 	w.Helper()
-	out, err := w.Kubectl(w.ctx, append([]string{"-n", p.Namespace, "exec", p.Name, "-c", container, "--"}, command...)...)
-	w.must(err)
+	out, err := w.Kubectl(w.Ctx, append([]string{"-n", p.Namespace, "exec", p.Name, "-c", container, "--"}, command...)...)
+	w.Must(err)
 	return strings.TrimSpace(out)
 }
 
 func (w *world) ask(p *corev1.Pod, strategy string) *v1beta1.ContainerRecreateRequest {
 	w.Helper()
 	r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name}}
-	w.must(yaml.UnmarshalStrict([]byte(strategy), &r.Spec.Strategy))
+	w.Must(yaml.UnmarshalStrict([]byte(strategy), &r.Spec.Strategy))
 	r.Spec.PodName = p.Name
 	r.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "a"}, {Name: "b"}}
-	w.must(w.Client.Create(w.ctx, r))
+	w.Must(w.Client.Create(w.Ctx, r))
 	return r
 }
 
 // succeeds waits until a request has ended well, and checks that the Pod is the one that it was, with a and b restarted once.
 func (w *world) succeeds(r *v1beta1.ContainerRecreateRequest, before *corev1.Pod) {
 	w.Helper()
-	w.eventually("the request has ended", func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(r), r))
+	w.Eventually("the request has ended", func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(r), r))
 		if r.Status.Phase != v1beta1.ContainerRecreateRequestCompleted {
 			return fmt.Errorf("it is %+v", r.Status)
 		}
@@ -186,7 +147,7 @@ func (w *world) succeeds(r *v1beta1.ContainerRecreateRequest, before *corev1.Pod
 		}
 	}
 	after := &corev1.Pod{}
-	w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(before), after))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(before), after))
 	if after.UID != before.UID || after.Status.PodIP != before.Status.PodIP {
 		w.Errorf("the Pod was %s at %s, is %s at %s", before.UID, before.Status.PodIP, after.UID, after.Status.PodIP)
 	}
@@ -208,8 +169,8 @@ func (w *world) recreate() {
 	if got != want {
 		w.Errorf("what happened is %q, want %q", got, want)
 	}
-	events, err := w.Kubectl(w.ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+p.Name+",reason=Killing", "-o", "jsonpath={.items[*].message}")
-	w.must(err)
+	events, err := w.Kubectl(w.Ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+p.Name+",reason=Killing", "-o", "jsonpath={.items[*].message}")
+	w.Must(err)
 	for _, name := range []string{"a", "b"} {
 		if want := "Stopping container " + name + " by ContainerRecreateRequest " + r.Name; !strings.Contains(events, want) {
 			w.Errorf("the events are %q, want %q among them", events, want)
@@ -223,7 +184,7 @@ func (w *world) killDaemon() {
 	before := w.read(p)
 	r := w.ask(p, `{forceRecreate: true}`)
 	for _, line := range []string{"a hook begins", "a told to end"} {
-		w.eventually(line, func() error {
+		w.Eventually(line, func() error {
 			if got := w.read(p); !strings.Contains(got, line) {
 				return errors.New(got)
 			}
@@ -249,22 +210,22 @@ func (w *world) killDaemon() {
 // restartDaemon kills the daemon and has it started again.
 func (w *world) restartDaemon() {
 	w.Helper()
-	files, err := filepath.Glob(filepath.Join(w.dir, "c", "run", "kruise-daemon@*.pid"))
-	w.must(err)
+	files, err := filepath.Glob(filepath.Join(w.Dir, "cluster", "run", "kruise-daemon@*.pid"))
+	w.Must(err)
 	if len(files) != 1 {
 		w.Fatalf("the daemons are %v", files)
 	}
 	text, err := os.ReadFile(files[0])
-	w.must(err)
+	w.Must(err)
 	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	w.must(err)
-	w.must(syscall.Kill(-id, syscall.SIGKILL))
-	_, err = w.Local(w.ctx, "up")
-	w.must(err)
+	w.Must(err)
+	w.Must(syscall.Kill(-id, syscall.SIGKILL))
+	_, err = w.Local(w.Ctx, "up")
+	w.Must(err)
 }
 
 func (w *world) daemonLog() string {
-	files, err := filepath.Glob(filepath.Join(w.dir, "c", "logs", "kruise-daemon@*.log"))
+	files, err := filepath.Glob(filepath.Join(w.Dir, "cluster", "logs", "kruise-daemon@*.log"))
 	if err != nil || len(files) == 0 {
 		return "nothing"
 	}
@@ -276,7 +237,7 @@ func (w *world) daemonLog() string {
 // idle is the story of examples/probe-idle.yaml: a script that fails says why on its standard error, and the Pod whose script succeeds goes first.
 func (w *world) idle() {
 	set := &v1beta1.CloneSet{}
-	w.must(yaml.UnmarshalStrict([]byte(`
+	w.Must(yaml.UnmarshalStrict([]byte(`
 metadata: {namespace: real, name: games}
 spec:
   replicas: 3
@@ -290,17 +251,17 @@ spec:
         image: busybox:1.36
         command: [sh, -c, "mkdir -p /home/game; printf '#!/bin/sh\nif [ -f /idle ]; then echo nobody; else echo 2 players online >&2; exit 1; fi\n' > /home/game/idle.sh; chmod +x /home/game/idle.sh; sleep 100000"]
 `), set))
-	w.must(w.Client.Create(w.ctx, set))
+	w.Must(w.Client.Create(w.Ctx, set))
 	root, err := cluster.Root()
-	w.must(err)
+	w.Must(err)
 	text, err := os.ReadFile(filepath.Join(root, "examples", "probe-idle.yaml"))
-	w.must(err)
+	w.Must(err)
 	marker := &v1alpha1.PodProbeMarker{}
-	w.must(yaml.UnmarshalStrict(text, marker))
+	w.Must(yaml.UnmarshalStrict(text, marker))
 	marker.Namespace = namespace
-	w.must(w.Client.Create(w.ctx, marker))
+	w.Must(w.Client.Create(w.Ctx, marker))
 	var pods []corev1.Pod
-	w.eventually("all say that they are busy", func() error {
+	w.Eventually("all say that they are busy", func() error {
 		pods = w.games()
 		if len(pods) != 3 {
 			return fmt.Errorf("there are %d", len(pods))
@@ -314,8 +275,8 @@ spec:
 	})
 	w.exec(&pods[1], "main", "touch", "/idle")
 	asked := time.Now()
-	w.eventually("one says that it is idle", func() error {
-		w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(&pods[1]), &pods[1]))
+	w.Eventually("one says that it is idle", func() error {
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(&pods[1]), &pods[1]))
 		if got := idleness(&pods[1]); got != "True, nobody, true, -10" {
 			return errors.New(got)
 		}
@@ -324,11 +285,11 @@ spec:
 	if took := time.Since(asked); took > 8*time.Second {
 		w.Errorf("it took %s, want the period of 5 s and 3 s at most", took)
 	}
-	w.must(w.Client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
+	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
 	two := set.DeepCopy()
 	*two.Spec.Replicas = 2
-	w.must(w.Client.Patch(w.ctx, two, client.MergeFrom(set)))
-	w.eventually("the idle one has gone", func() error {
+	w.Must(w.Client.Patch(w.Ctx, two, client.MergeFrom(set)))
+	w.Eventually("the idle one has gone", func() error {
 		left := w.games()
 		if len(left) != 2 || slices.ContainsFunc(left, func(p corev1.Pod) bool { return p.UID == pods[1].UID }) {
 			return fmt.Errorf("%d are left", len(left))
@@ -340,7 +301,7 @@ spec:
 func (w *world) games() []corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
-	w.must(w.Client.List(w.ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": "game-server"}))
+	w.Must(w.Client.List(w.Ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": "game-server"}))
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 

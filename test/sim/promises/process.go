@@ -44,7 +44,7 @@ func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Conn
 		}
 	}
 	l := loop.New(k, r, c.Cached, c.Live)
-	l.Glances = c.Between
+	l.BetweenCreates = c.Between
 	events, err := k.Events(l, c.Cached)
 	if err != nil {
 		panic(err)

@@ -89,8 +89,8 @@ func (w *World) start(connection *simulate.Client, view *simulate.View) simulate
 		Cached: observe.Reader{Reader: view, Indexed: true}, Live: observe.Reader{Reader: connection}, Now: w.Cluster.Now,
 		Glance: mistake.glance(glance{w.Cluster}, view), Between: connection.Between,
 		Executor: &apply.Executor{Config: apply.Config{
-			Writer: mistake.writer(connection), Scheme: w.suite.Scheme, Consistency: apply.NewConsistency(mistake.seen(view.Seen), w.Cluster.Now),
-			Events: apply.NewEvents(&record.FakeRecorder{}), Parallel: 1,
+			Writer: mistake.writer(connection), Scheme: w.suite.Scheme, Seen: mistake.seen(view.Seen), Now: w.Cluster.Now,
+			Events: &record.FakeRecorder{}, Parallel: 1,
 		}},
 	})
 	if mistake.IsDeaf != nil {
@@ -107,7 +107,7 @@ type Connection struct {
 	Live     observe.Reader
 	// Glance reads around the cache without counting as a look at the cluster: what it shows can only keep the controller from something.
 	Glance client.Reader
-	// Between lets the controller look at what a pass has created so far, between its creations (loop.Loop.Glances).
+	// Between lets the controller look at what a pass has created so far, between its creations (loop.Loop.BetweenCreates).
 	Between func(look func()) (over func())
 	Now     func() time.Time
 }

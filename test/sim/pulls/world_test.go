@@ -79,7 +79,7 @@ func newWorld(t *testing.T, nodes int, jobs ...string) *world {
 func (w *world) start(c promises.Connection) simulate.Process {
 	with := func(r record.EventRecorder) *apply.Executor {
 		e := &apply.Executor{Config: c.Executor.Config}
-		e.Events = apply.NewEvents(r)
+		e.Events = r
 		return e
 	}
 	jobs := imagepulljob.NewLoop(imagepulljob.Config{

@@ -1,0 +1,435 @@
+package webhookconfig
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+)
+
+const (
+	day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	// lag is how much later than a write an API server may go by it. Managers wait for a second at least.
+	lag = time.Second - time.Millisecond
+	// nextDelay is how long a manager that serves waits before it serves under the next CA.
+	nextDelay = time.Minute
+	service   = "kruise-webhook-service.kruise-system.svc"
+)
+
+// fleet are managers, of which the first one leads, with API servers whose clock is right.
+type fleet struct {
+	*world
+	members []*Reconciler
+	// ahead is by how much the clock of each is ahead.
+	ahead []time.Duration
+	// known are the CAs that API servers may go by: those of now, and those of before until lag has passed.
+	known  []knowledge
+	leaves map[string]bool
+}
+
+type knowledge struct {
+	bundle []byte
+	until  time.Time // zero while it is what is stored
+}
+
+func newFleet(t rapid.TB, ahead ...time.Duration) *fleet {
+	t.Helper()
+	known := manifests(t) // one webhook of each is enough
+	known.Mutating.Webhooks, known.Validating.Webhooks = known.Mutating.Webhooks[:1], known.Validating.Webhooks[:1]
+	f := &fleet{world: emptyWorld(t, known), leaves: map[string]bool{}, ahead: ahead}
+	for i := range ahead {
+		f.members = append(f.members, nil)
+		f.restart(i)
+	}
+	return f
+}
+
+func (f *fleet) restart(i int) {
+	elected := closed()
+	if i > 0 {
+		elected = make(chan struct{})
+	}
+	f.members[i] = f.manager(f.ahead[i], elected)
+}
+
+// bundles returns the CAs that the API server trusts for each of its webhooks.
+func (f *fleet) bundles() [][]byte {
+	ctx := context.Background()
+	v, crd := &admissionv1.ValidatingWebhookConfiguration{}, &apiextensionsv1.CustomResourceDefinition{}
+	f.must(f.client.Get(ctx, types.NamespacedName{Name: "kruise-validating-webhook-configuration"}, v))
+	f.must(f.client.Get(ctx, types.NamespacedName{Name: crdName}, crd))
+	all := [][]byte{f.configuration().Webhooks[0].ClientConfig.CABundle, v.Webhooks[0].ClientConfig.CABundle}
+	if crd.Spec.Conversion != nil {
+		all = append(all, crd.Spec.Conversion.Webhook.ClientConfig.CABundle)
+	}
+	return all
+}
+
+// pass has a manager reconcile one part, and checks what the API server would say of every certificate that is served.
+func (f *fleet) pass(i int, part string) {
+	f.t.Helper()
+	_, err := f.members[i].reconcile(context.Background(), part)
+	if err != nil && !errors.Is(err, certs.ErrConflict) && !apierrors.IsConflict(err) {
+		f.t.Fatal(err)
+	}
+	f.learn()
+	for i, m := range f.members {
+		c, err := m.Serving.GetCertificate(nil)
+		if err != nil {
+			continue
+		}
+		f.leaves[string(c.Certificate[0])] = true
+		for _, k := range f.known {
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(k.bundle)
+			if _, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: service, Roots: roots, CurrentTime: f.now}); err != nil {
+				f.t.Fatalf("at %s the API server refuses the certificate of manager %d, whose clock is ahead by %s: %v", f.now, i, f.ahead[i], err)
+			}
+		}
+	}
+}
+
+// learn notes what is known to API servers now, and for how long it was before.
+func (f *fleet) learn() {
+	bundles := f.bundles()
+	var still []knowledge
+	for _, k := range f.known {
+		if k.until.IsZero() && !slices.ContainsFunc(bundles, func(b []byte) bool { return string(b) == string(k.bundle) }) {
+			k.until = f.now.Add(lag)
+		}
+		if k.until.After(f.now) {
+			still = append(still, k)
+		}
+	}
+	for _, b := range bundles {
+		still = append(still, knowledge{bundle: b})
+	}
+	f.known = still
+}
+
+// settle lets every manager reconcile until all serve what is stored.
+func (f *fleet) settle() {
+	f.t.Helper()
+	for range 4 {
+		for i := range f.members {
+			for _, part := range Parts() {
+				f.pass(i, part)
+			}
+		}
+		f.now = f.now.Add(nextDelay)
+	}
+	for i, m := range f.members {
+		if err := m.Serving.Check(nil); err != nil {
+			f.t.Fatalf("manager %d is not ready in the end: %v", i, err)
+		}
+	}
+}
+
+func (f *fleet) deleteSecret() {
+	f.t.Helper()
+	name := secretName()
+	f.must(client.IgnoreNotFound(f.client.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})))
+}
+
+// TestEveryServedCertificateIsTrusted: whatever managers do in what order, and whatever their clocks say.
+func TestEveryServedCertificateIsTrusted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		clock := rapid.SampledFrom([]time.Duration{0, 0, 0, time.Hour, -time.Hour, 9 * year, 40 * year, -9 * year, -55 * year})
+		f := newFleet(t, clock.Draw(t, "ahead"), clock.Draw(t, "ahead"))
+		for _, step := range rapid.SliceOfN(rapid.IntRange(0, 8), 10, 40).Draw(t, "steps") {
+			manager := rapid.IntRange(0, 1).Draw(t, "manager")
+			switch step {
+			case 0, 1, 2:
+				f.pass(manager, rapid.SampledFrom(Parts()).Draw(t, "part"))
+			case 3:
+				f.now = f.now.Add(time.Duration(rapid.IntRange(1, 80000).Draw(t, "milliseconds")) * time.Millisecond)
+			case 4, 5:
+				f.settle()
+				f.now = f.now.Add(time.Duration(rapid.IntRange(1, 29).Draw(t, "days")) * day)
+			case 6:
+				f.restart(manager)
+			case 7: // somebody takes the Secret away
+				f.settle()
+				f.deleteSecret()
+			case 8: // a clock is mended, and the manager restarted
+				f.ahead[manager] = clock.Draw(t, "ahead")
+				f.restart(manager)
+			}
+		}
+		f.settle()
+		writes := f.writes
+		f.settle()
+		if f.writes != writes {
+			t.Fatalf("with clocks ahead by %v managers write %d times although nothing has changed", f.ahead, f.writes-writes)
+		}
+	})
+}
+
+// TestClocksThatAreWrong: a manager whose clock is wrong starts alone and makes the CA, or comes to the CA of another one. Every manager gets ready,
+// and the CA is made twice at most.
+func TestClocksThatAreWrong(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{
+		"an hour ahead": time.Hour, "a year ahead": year, "twenty years ahead": 20 * year, "a day behind": -day, "twenty years behind": -20 * year,
+		"at its beginning, in 1970": time.Unix(1, 0).Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	} {
+		for order, clocks := range map[string][]time.Duration{"the first": {ahead, 0, 0}, "the second": {0, ahead, 0}} {
+			t.Run(order+" manager is "+name, func(t *testing.T) {
+				f := newFleet(t, clocks...)
+				wrong := slices.Index(clocks, ahead)
+				if wrong == 0 { // alone at first
+					for range 2 {
+						for _, part := range Parts() {
+							_, err := f.members[0].reconcile(t.Context(), part)
+							f.must(err)
+						}
+					}
+				}
+				f.settle()
+				if n := len(parseAll(f.bundles()[0])); n > 2 {
+					t.Errorf("%d CAs are in the configurations", n)
+				}
+				writes := f.writes
+				f.settle()
+				f.ahead[wrong] = 0
+				f.restart(wrong)
+				f.settle()
+				if f.writes != writes {
+					t.Errorf("%d writes after all serve", f.writes-writes)
+				}
+			})
+		}
+	}
+}
+
+// TestACAThatIsNotYetValidIsReplaced: an earlier version dated CAs by its clock.
+func TestACAThatIsNotYetValidIsReplaced(t *testing.T) {
+	f := newFleet(t, 0, 0)
+	from := f.now.Add(5 * year)
+	f.must(f.client.Create(t.Context(), earlierSecret(t, from, from.Add(year))))
+	f.settle()
+}
+
+func TestFiftyYearsOfRotation(t *testing.T) {
+	f := newFleet(t, 0, 0)
+	for _, m := range f.members {
+		m.Issuer.RenewBefore = 200 * day
+	}
+	cas := map[string]bool{}
+	for f.now.Year() < 2076 {
+		f.settle() // as in the minutes of a day
+		cas[string(parseAll(f.bundles()[0])[0].Raw)] = true
+		c, err := f.members[1].Serving.GetCertificate(nil)
+		if err != nil || c.Leaf.NotAfter.Sub(f.now) < certs.DefaultRenewBefore-day {
+			t.Fatalf("at %s the certificate ends at %s: %v", f.now, c.Leaf.NotAfter, err)
+		}
+		f.now = f.now.Add(100 * day)
+	}
+	if got := len(cas); got < 5 || got > 6 {
+		t.Errorf("%d CAs in fifty years, want one in nine and a half", got)
+	}
+	if got := len(f.leaves); got != 2*len(cas) {
+		t.Errorf("%d certificates by %d CAs, want one of each manager by each CA", got, len(cas))
+	}
+	if got := len(parseAll(f.bundles()[0])); got != 1 {
+		t.Errorf("%d CAs are left in the configurations, want 1", got)
+	}
+}
+
+// TestBothCAsAreTrustedForADay: by then every manager serves under the new one.
+func TestBothCAsAreTrustedForADay(t *testing.T) {
+	f := newFleet(t, 0, 0)
+	f.settle()
+	f.deleteSecret()
+	f.settle()
+	f.now = f.now.Add(caOverlap - time.Hour)
+	f.settle()
+	if got := len(parseAll(f.bundles()[0])); got != 2 {
+		t.Errorf("%d CAs within a day, want 2", got)
+	}
+	f.now = f.now.Add(time.Hour)
+	for _, part := range Parts() {
+		f.pass(1, part)
+	}
+	if got := len(parseAll(f.bundles()[0])); got != 2 {
+		t.Errorf("%d CAs after a manager that does not lead, want 2", got)
+	}
+	f.settle()
+	for _, bundle := range f.bundles() {
+		if got := len(parseAll(bundle)); got != 1 {
+			t.Errorf("%d CAs after a day, want 1", got)
+		}
+	}
+}
+
+func TestQuietManagersWriteNothing(t *testing.T) {
+	f := newFleet(t, 0)
+	f.settle()
+	f.writes = 0
+	f.ahead = append(f.ahead, 0, 0)
+	f.members = append(f.members, nil, nil)
+	f.restart(1)
+	f.restart(2)
+	f.settle()
+	f.now = f.now.Add(2 * day)
+	f.settle()
+	if f.writes != 0 {
+		t.Errorf("%d writes by managers that had nothing to change, want 0", f.writes)
+	}
+}
+
+// TestTheCAOfAnEarlierVersionIsKept: what its managers serve stays trusted, and nothing has to be written.
+func TestTheCAOfAnEarlierVersionIsKept(t *testing.T) {
+	f := newFleet(t, 0)
+	secret := earlierSecret(t, f.now.Add(-100*day), f.now.Add(3550*day))
+	f.must(f.client.Create(t.Context(), secret.DeepCopy()))
+	f.settle()
+	stored := &corev1.Secret{}
+	f.must(f.client.Get(t.Context(), client.ObjectKeyFromObject(secret), stored))
+	for key, value := range secret.Data {
+		if string(stored.Data[key]) != string(value) {
+			t.Errorf("%s was replaced", key)
+		}
+	}
+	served := parseAll(secret.Data["tls.crt"])[0]
+	for _, bundle := range f.bundles() {
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(bundle)
+		if _, err := served.Verify(x509.VerifyOptions{DNSName: service, Roots: roots, CurrentTime: f.now}); err != nil {
+			t.Errorf("what managers of the earlier version serve is refused: %v", err)
+		}
+	}
+}
+
+func TestExternalCertificatesAreOnlyRead(t *testing.T) {
+	f := newFleet(t, 0)
+	f.settle() // fills the addresses in
+	name := types.NamespacedName{Namespace: "kruise-system", Name: "from-elsewhere"}
+	secret := earlierSecret(t, f.now, f.now.Add(day))
+	secret.Name = name.Name
+	f.must(f.client.Create(t.Context(), secret))
+	m := f.manager(0, make(chan struct{}))
+	m.Issuer.External, m.Issuer.Store = true, certs.SecretStore{Client: f.client, Name: name}
+	f.writes = 0
+	for _, part := range Parts() {
+		if _, err := m.reconcile(t.Context(), part); err == nil {
+			t.Error("a certificate that no configuration trusts is accepted")
+		}
+	}
+	if f.writes != 0 {
+		t.Errorf("%d writes, want 0", f.writes)
+	}
+	// Whoever fills the CAs in does so now.
+	for _, o := range []client.Object{f.configuration(), &admissionv1.ValidatingWebhookConfiguration{}, &apiextensionsv1.CustomResourceDefinition{}} {
+		switch o := o.(type) {
+		case *admissionv1.MutatingWebhookConfiguration:
+			for i := range o.Webhooks {
+				o.Webhooks[i].ClientConfig.CABundle = secret.Data["ca.crt"]
+			}
+		case *admissionv1.ValidatingWebhookConfiguration:
+			f.must(f.client.Get(t.Context(), types.NamespacedName{Name: m.Validating.Name}, o))
+			for i := range o.Webhooks {
+				o.Webhooks[i].ClientConfig.CABundle = secret.Data["ca.crt"]
+			}
+		case *apiextensionsv1.CustomResourceDefinition:
+			f.must(f.client.Get(t.Context(), types.NamespacedName{Name: crdName}, o))
+			o.Spec.Conversion.Webhook.ClientConfig.CABundle = secret.Data["ca.crt"]
+		}
+		f.must(f.client.Update(t.Context(), o))
+	}
+	for range 2 {
+		for _, part := range Parts() {
+			f.reconcile(m, part)
+		}
+		f.now = f.now.Add(time.Second)
+	}
+	if err := m.Serving.Check(nil); err != nil {
+		t.Errorf("a certificate that is trusted is not served: %v", err)
+	}
+}
+
+// TestExternalCAsThatNoLongerTrustAreNoticed: they are only compared, and whoever fills them in may change them at any time.
+func TestExternalCAsThatNoLongerTrustAreNoticed(t *testing.T) {
+	f := newFleet(t, 0)
+	secret := earlierSecret(t, f.now, f.now.Add(year))
+	f.must(f.client.Create(t.Context(), secret))
+	f.settle() // under the CA of the Secret
+	f.members[0].Issuer.External = true
+	for _, part := range Parts() {
+		f.reconcile(f.members[0], part)
+	}
+	live := f.configuration()
+	live.Webhooks[0].ClientConfig.CABundle = nil
+	f.must(f.client.Update(t.Context(), live))
+	if _, err := f.members[0].reconcile(t.Context(), mutatingPart); err == nil {
+		t.Error("a configuration that trusts nothing is taken for one that trusts the certificate")
+	}
+}
+
+func parseAll(bundle []byte) []*x509.Certificate {
+	var out []*x509.Certificate
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// earlierSecret returns the Secret of an earlier version, which stored a serving certificate beside the CA, both with the same dates.
+func earlierSecret(t *testing.T, from, to time.Time) *corev1.Secret {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM, keyPEM []byte) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		must(err)
+		if signer == nil {
+			parent, signer = template, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+		must(err)
+		encoded, err := x509.MarshalPKCS8PrivateKey(key)
+		must(err)
+		cert, err = x509.ParseCertificate(der)
+		must(err)
+		return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+	}
+	ca, signer, caPEM, caKey := pair(&x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhook-cert-ca"}, NotBefore: from, NotAfter: to,
+		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
+	}, nil, nil)
+	_, _, leafPEM, leafKey := pair(&x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: service}, NotBefore: from, NotAfter: to,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{service},
+	}, ca, signer)
+	name := secretName()
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Data: map[string][]byte{
+		"ca-cert.pem": caPEM, "ca-key.pem": caKey, "cert.pem": leafPEM, "key.pem": leafKey, "tls.crt": leafPEM, "tls.key": leafKey, "ca.crt": caPEM,
+	}}
+}

@@ -1,0 +1,183 @@
+package webhookconfig
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+)
+
+// conversionPath is where conversion between versions of a kind is served.
+const conversionPath = "/convert"
+
+// Manifests are the configurations as they are installed.
+type Manifests struct {
+	Mutating   *admissionv1.MutatingWebhookConfiguration
+	Validating *admissionv1.ValidatingWebhookConfiguration
+	Endpoint   Endpoint
+	// Serves reports whether the managers answer on a path, which depends on the feature gates.
+	Serves func(path string) bool
+}
+
+// Input is what the webhook configurations and CRDs follow from.
+type Input struct {
+	Manifests
+	// CA is the CA to be trusted; nil leaves the CAs as they are.
+	CA []byte
+	// OnlyCA removes all other CAs.
+	OnlyCA bool
+	// Prune removes webhooks that lead to the managers on a path that none serves: they are of another version, and could only fail.
+	Prune bool
+	// Pods says which new Pods are sent; nil leaves their webhooks as they are.
+	Pods *PodScope
+	// Evictions says whose evictions are sent; nil leaves their webhook as it is.
+	Evictions *EvictionScope
+}
+
+// Desired returns a webhook configuration, or a CRD, as it is to be. Webhooks that lead elsewhere stay as they are, and what users have tuned stays.
+func Desired(live client.Object, in Input) client.Object {
+	switch live := live.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		return in.mutating(live.DeepCopy())
+	case *admissionv1.ValidatingWebhookConfiguration:
+		return in.validating(live.DeepCopy())
+	case *apiextensionsv1.CustomResourceDefinition:
+		return in.crd(live)
+	default:
+		return live
+	}
+}
+
+func (in Input) mutating(next *admissionv1.MutatingWebhookConfiguration) *admissionv1.MutatingWebhookConfiguration {
+	next.Webhooks = withManifest(next.Webhooks, in.Mutating.DeepCopy().Webhooks, mutatingWebhook, in)
+	if in.Pods == nil {
+		return next
+	}
+	next.Webhooks = in.Pods.webhooks(next.Webhooks)
+	if in.Pods.Pending == "" {
+		delete(next.Annotations, keys.PodScopePending)
+	} else {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, keys.PodScopePending, in.Pods.Pending)
+	}
+	return next
+}
+
+func (in Input) validating(next *admissionv1.ValidatingWebhookConfiguration) *admissionv1.ValidatingWebhookConfiguration {
+	next.Webhooks = withManifest(next.Webhooks, in.Validating.DeepCopy().Webhooks, validatingWebhook, in)
+	if in.Evictions != nil {
+		next.Webhooks = in.Evictions.webhooks(next.Webhooks)
+	}
+	return next
+}
+
+// crd has the managers convert a kind of several versions. A kind of one version needs no conversion.
+func (in Input) crd(live *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	next := live.DeepCopy()
+	if len(live.Spec.Versions) < 2 || !in.Serves(conversionPath) {
+		return next
+	}
+	conversion := &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{}, ConversionReviewVersions: []string{"v1"},
+		},
+	}
+	if old := live.Spec.Conversion; old != nil && old.Webhook != nil {
+		conversion.Webhook.ConversionReviewVersions = old.Webhook.ConversionReviewVersions
+		if old.Webhook.ClientConfig != nil {
+			conversion.Webhook.ClientConfig.CABundle = old.Webhook.ClientConfig.CABundle
+		}
+	}
+	config := conversion.Webhook.ClientConfig
+	where := in.Endpoint.at(conversionPath)
+	config.URL = where.URL
+	if s := where.Service; s != nil {
+		config.Service = &apiextensionsv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
+	}
+	config.CABundle = in.bundle(config.CABundle)
+	next.Spec.Conversion = conversion
+	return next
+}
+
+// bundle returns the CAs that are to be in the place of live ones.
+func (in Input) bundle(live []byte) []byte {
+	switch {
+	case in.CA == nil:
+		return live
+	case in.OnlyCA:
+		return certs.Only(live, in.CA)
+	default:
+		return certs.Add(live, in.CA)
+	}
+}
+
+// A webhook of either kind has a name, and says where its server is.
+func mutatingWebhook(w *admissionv1.MutatingWebhook) (name string, server *admissionv1.WebhookClientConfig) {
+	return w.Name, &w.ClientConfig
+}
+
+func validatingWebhook(w *admissionv1.ValidatingWebhook) (name string, server *admissionv1.WebhookClientConfig) {
+	return w.Name, &w.ClientConfig
+}
+
+// withManifest returns the live webhooks and those of the manifest that are served and missing, with address and CA filled into those that lead to
+// the managers.
+func withManifest[T any](live, manifest []T, of func(*T) (string, *admissionv1.WebhookClientConfig), in Input) []T {
+	var out []T
+	served, found := map[string]bool{}, map[string]bool{}
+	add := func(webhook T) {
+		name, server := of(&webhook)
+		found[name] = true
+		where := in.Endpoint.at(pathOf(server))
+		server.URL, server.Service, server.CABundle = where.URL, where.Service, in.bundle(server.CABundle)
+		out = append(out, webhook)
+	}
+	for i := range manifest {
+		name, server := of(&manifest[i])
+		served[name] = in.Serves(pathOf(server))
+	}
+	for _, webhook := range live {
+		name, server := of(&webhook)
+		switch ours := served[name] || in.Endpoint.owns(server); {
+		case ours && in.Serves(pathOf(server)):
+			add(webhook)
+		case !ours, !in.Prune && !served[name]:
+			out = append(out, webhook)
+		}
+	}
+	for _, webhook := range manifest {
+		if name, _ := of(&webhook); served[name] && !found[name] {
+			add(webhook)
+		}
+	}
+	return out
+}
+
+// bundles returns the CAs that each webhook which leads to the managers trusts.
+func bundles(object client.Object, e Endpoint) [][]byte {
+	var servers []*admissionv1.WebhookClientConfig
+	switch o := object.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			servers = append(servers, &o.Webhooks[i].ClientConfig)
+		}
+	case *admissionv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			servers = append(servers, &o.Webhooks[i].ClientConfig)
+		}
+	case *apiextensionsv1.CustomResourceDefinition:
+		if c := o.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {
+			return [][]byte{c.Webhook.ClientConfig.CABundle}
+		}
+	}
+	var out [][]byte
+	for _, server := range servers {
+		if e.owns(server) {
+			out = append(out, server.CABundle)
+		}
+	}
+	return out
+}

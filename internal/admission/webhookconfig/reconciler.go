@@ -1,0 +1,247 @@
+package webhookconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+)
+
+const (
+	// caOverlap is how long a CA stays in the configurations after the leader first saw another one stored. All managers serve under that one then:
+	// they see it within a minute, and serve under it a minute later.
+	caOverlap = 24 * time.Hour
+	// conflictDelay is the wait after another manager was first, on average.
+	conflictDelay = 100 * time.Millisecond
+)
+
+// The parts that are reconciled one by one, which are the names in requests.
+const (
+	mutatingPart   = "mutating"
+	validatingPart = "validating"
+	crdsPart       = "crds"
+)
+
+// Parts returns the names of the parts that Serving has to see.
+func Parts() []string { return []string{mutatingPart, validatingPart, crdsPart} }
+
+// Options is what a Reconciler needs.
+type Options struct {
+	Manifests
+	// Client must read without a cache: what is stored counts, not what is known of it here.
+	Client client.WithWatch
+	// CRDs are the names of the kinds that the managers convert.
+	CRDs    []string
+	Issuer  certs.Issuer
+	Serving *certs.Serving
+	// Elected is closed once this manager leads.
+	Elected <-chan struct{}
+	// Pods, Markers and Evictions say that the gates want Pods of SidecarSets, Pods of PodProbeMarkers and evictions to be sent.
+	Pods, Markers, Evictions bool
+	// Propagation is how long API servers may take to go by a changed configuration; mostly it is milliseconds.
+	Propagation time.Duration
+	// RetryDelay is the wait before an admission tries a write again because another manager was first; it doubles with each try.
+	RetryDelay time.Duration
+	Now        func() time.Time
+}
+
+// Reconciler keeps the webhook configurations and the CRDs. Make it with New.
+type Reconciler struct {
+	Options
+
+	// mutating is held from a read of the mutating configuration to the write on top of it: users write many SidecarSets at the same time, whose
+	// admissions must not conflict with each other.
+	mutating sync.Mutex
+
+	// ca is the CA that is stored, and caSince when it was first seen.
+	ca      string
+	caSince time.Time
+
+	mu sync.Mutex
+	// evictionsSince is when a namespace was first seen here to have its evictions sent.
+	evictionsSince map[string]time.Time
+}
+
+// New returns a Reconciler.
+func New(o Options) *Reconciler { return &Reconciler{Options: o} }
+
+func (r *Reconciler) isLeader() bool {
+	select {
+	case <-r.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// Reconcile brings one part in line with what Desired returns for it.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	next, err := r.reconcile(ctx, request.Name)
+	r.Serving.Failed(err)
+	if apierrors.IsConflict(err) || errors.Is(err, certs.ErrConflict) {
+		return reconcile.Result{RequeueAfter: wait.Jitter(conflictDelay/2, 2)}, nil
+	}
+	return reconcile.Result{RequeueAfter: next}, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, part string) (time.Duration, error) {
+	if part == mutatingPart {
+		r.mutating.Lock()
+		defer r.mutating.Unlock()
+	}
+	live, err := r.read(ctx, part)
+	if err != nil {
+		return 0, err
+	}
+	// The rest is read after the configuration, see the comment of the package.
+	issue, err := r.Issuer.Current(ctx)
+	if err != nil {
+		return 0, err
+	}
+	in := Input{Manifests: r.Manifests, CA: issue.CA, OnlyCA: r.isOverlapOver(issue.CA)}
+	seen, expiry := certs.Seen{Part: part}, time.Duration(0)
+	if r.isLeader() {
+		in.Prune = true
+		if expiry, err = r.readScope(ctx, live[0], &in); err != nil {
+			return 0, err
+		}
+	}
+	for _, o := range live {
+		next := Desired(o, in)
+		written, err := r.write(ctx, o, next)
+		if err != nil {
+			return 0, err
+		}
+		seen.Written = seen.Written || written
+		seen.Bundles = append(seen.Bundles, bundles(next, r.Endpoint)...)
+	}
+	if in.Evictions != nil {
+		r.noteEvictions(in.Evictions.Namespaces)
+		if seen.Written {
+			log.FromContext(ctx).Info("Changed whose evictions are sent", "namespaces", len(in.Evictions.Namespaces))
+		}
+	}
+	if in.Pods != nil && seen.Written {
+		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(in.Pods.SidecarSets)+len(in.Pods.Markers))
+	}
+	served, err := r.Serving.Observe(issue, seen)
+	return soonest(served, expiry), err
+}
+
+// soonest returns the shorter of two waits, of which 0 is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// isOverlapOver reports whether no manager serves under another CA any more. Only the leader takes CAs away.
+func (r *Reconciler) isOverlapOver(ca []byte) bool {
+	if r.ca != string(ca) || r.caSince.IsZero() {
+		r.ca, r.caSince = string(ca), r.Now()
+	}
+	return r.isLeader() && r.Now().Sub(r.caSince) >= caOverlap
+}
+
+// readScope fills in what the leader follows for a part, and returns how long it takes until a pending SidecarSet expires; 0 if none is pending.
+func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Input) (time.Duration, error) {
+	switch live := live.(type) {
+	case *admissionv1.MutatingWebhookConfiguration:
+		if !r.Pods {
+			return 0, nil
+		}
+		selection, err := r.readSelection(ctx, live, nil)
+		in.Pods = selection.scope
+		if err != nil || selection.expiry.IsZero() {
+			return 0, err
+		}
+		return max(narrowDelay, selection.expiry.Sub(r.Now())), nil
+	case *admissionv1.ValidatingWebhookConfiguration:
+		namespaces, err := r.namespacesWithBudgets(ctx)
+		in.Evictions = &EvictionScope{Namespaces: namespaces}
+		return 0, err
+	default:
+		return 0, nil
+	}
+}
+
+// read returns the objects of a part. Configurations that are missing are returned without webhooks, and without a version.
+func (r *Reconciler) read(ctx context.Context, part string) ([]client.Object, error) {
+	switch part {
+	case mutatingPart:
+		live := &admissionv1.MutatingWebhookConfiguration{}
+		live.Name = r.Mutating.Name
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if apierrors.IsNotFound(err) {
+			live, err = r.Mutating.DeepCopy(), nil
+			live.Webhooks = nil
+		}
+		return []client.Object{live}, reading(err, live)
+	case validatingPart:
+		live := &admissionv1.ValidatingWebhookConfiguration{}
+		live.Name = r.Validating.Name
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if apierrors.IsNotFound(err) {
+			live, err = r.Validating.DeepCopy(), nil
+			live.Webhooks = nil
+		}
+		return []client.Object{live}, reading(err, live)
+	default:
+		var all []client.Object
+		for _, name := range r.CRDs {
+			live := &apiextensionsv1.CustomResourceDefinition{}
+			live.Name = name
+			if err := reading(r.Client.Get(ctx, client.ObjectKeyFromObject(live), live), live); err != nil {
+				return nil, err
+			}
+			all = append(all, live)
+		}
+		return all, nil
+	}
+}
+
+func reading(err error, o client.Object) error {
+	if err != nil {
+		return fmt.Errorf("reading %T %s: %w", o, o.GetName(), err)
+	}
+	return nil
+}
+
+// write writes the difference of two versions of an object, if there is one, on top of the version that was read. It returns a conflict as it is.
+func (r *Reconciler) write(ctx context.Context, live, next client.Object) (bool, error) {
+	if live.GetResourceVersion() == "" {
+		err := r.Client.Create(ctx, next)
+		if apierrors.IsForbidden(err) {
+			return false, fmt.Errorf("%T %s is missing and this manager may not create it, install it with: kubectl apply --server-side -k config/default: %w",
+				next, next.GetName(), err)
+		}
+		if apierrors.IsAlreadyExists(err) {
+			return false, certs.ErrConflict
+		}
+		return true, err
+	}
+	if equality.Semantic.DeepEqual(live, next) {
+		return false, nil
+	}
+	err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return false, err
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing %T %s: %w", live, live.GetName(), err)
+	}
+	return true, nil
+}

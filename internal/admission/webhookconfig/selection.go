@@ -1,0 +1,132 @@
+package webhookconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/scope"
+)
+
+// selection is which new Pods are to be sent, and what is pending.
+type selection struct {
+	scope *PodScope
+	// recent means that another SidecarSet was admitted a moment ago, so that API servers may not yet go by the configuration as it is.
+	recent bool
+	// expiry is when the first pending SidecarSet expires; zero if there is none.
+	expiry time.Time
+}
+
+// readSelection returns the selection by the SidecarSets and PodProbeMarkers that are stored or pending, and by one more that is, if any.
+// It is called after the configuration was read: a SidecarSet that is no longer pending there is stored by now.
+func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, more *pending) (selection, error) {
+	sets := &v1beta1.SidecarSetList{}
+	if err := r.Client.List(ctx, sets); err != nil {
+		return selection{}, fmt.Errorf("reading SidecarSets: %w", err)
+	}
+	markers := &v1alpha1.PodProbeMarkerList{}
+	if r.Markers {
+		if err := r.Client.List(ctx, markers); err != nil {
+			return selection{}, fmt.Errorf("reading PodProbeMarkers: %w", err)
+		}
+	}
+	waiting := r.stillPending(ctx, live, sets.Items)
+	var out selection
+	if more != nil {
+		out.recent = slices.ContainsFunc(waiting, func(p pending) bool { return r.Now().Sub(p.At.Time) <= r.Propagation+time.Second })
+		waiting = withPending(waiting, *more)
+	}
+	for _, p := range waiting {
+		if end := p.expiry(sets.Items); out.expiry.IsZero() || end.Before(out.expiry) {
+			out.expiry = end
+		}
+	}
+	annotation, err := formatPending(waiting)
+	if err != nil {
+		return selection{}, fmt.Errorf("writing annotation %s: %w", keys.PodScopePending, err)
+	}
+	out.scope = newPodScope(sets.Items, markers.Items, waiting)
+	out.scope.Pending = annotation
+	return out, nil
+}
+
+// stillPending returns what the annotation holds, without what has expired.
+func (r *Reconciler) stillPending(ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, sets []v1beta1.SidecarSet) []pending {
+	all, err := parsePending(live.Annotations[keys.PodScopePending])
+	if err != nil {
+		// Somebody else wrote it. It would have mattered for two minutes at most.
+		log.FromContext(ctx).Error(err, "An annotation can't be read and is removed", "annotation", keys.PodScopePending)
+		return nil
+	}
+	return slices.DeleteFunc(all, func(p pending) bool { return !p.expiry(sets).After(r.Now()) })
+}
+
+func newPodScope(sets []v1beta1.SidecarSet, markers []v1alpha1.PodProbeMarker, waiting []pending) *PodScope {
+	var bySets, byMarkers []scope.Interest
+	for i := range sets {
+		if interest, ok := scope.OfSidecarSet(&sets[i]); ok {
+			bySets = append(bySets, interest)
+		}
+	}
+	for _, p := range waiting {
+		if interest, ok := scope.OfSelectors(p.Selector, p.NamespaceSelector); ok {
+			bySets = append(bySets, interest)
+		}
+	}
+	for i := range markers {
+		if interest, ok := scope.OfPodProbeMarker(&markers[i]); ok {
+			byMarkers = append(byMarkers, interest)
+		}
+	}
+	return &PodScope{SidecarSets: scope.Entries(bySets), Markers: scope.Entries(byMarkers)}
+}
+
+// namespacesWithBudgets returns the namespaces that hold PodUnavailableBudgets, sorted; none if evictions are not to be sent.
+func (r *Reconciler) namespacesWithBudgets(ctx context.Context) ([]string, error) {
+	if !r.Evictions {
+		return nil, nil
+	}
+	var budgets policyv1beta1.PodUnavailableBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		return nil, fmt.Errorf("reading PodUnavailableBudgets: %w", err)
+	}
+	namespaces := map[string]bool{}
+	for i := range budgets.Items {
+		namespaces[budgets.Items[i].Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(namespaces)), nil
+}
+
+// EvictionsSentIn returns how long it takes until all evictions in a namespace are sent; 0 if they are. It is known to the leader.
+func (r *Reconciler) EvictionsSentIn(namespace string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, ok := r.evictionsSince[namespace]
+	if !ok {
+		return r.Propagation
+	}
+	return max(0, since.Add(r.Propagation).Sub(r.Now()))
+}
+
+// noteEvictions notes whose evictions are sent as of now.
+func (r *Reconciler) noteEvictions(namespaces []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since := map[string]time.Time{}
+	for _, namespace := range namespaces {
+		since[namespace] = r.Now()
+		if earlier, ok := r.evictionsSince[namespace]; ok {
+			since[namespace] = earlier
+		}
+	}
+	r.evictionsSince = since
+}

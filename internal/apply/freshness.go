@@ -1,0 +1,170 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// lateAfter is how long the cache may lag behind our own writes before the API server is read instead.
+const lateAfter = 10 * time.Second
+
+// Freshness says whether the cache shows all that was written for an owner.
+type Freshness int
+
+const (
+	// Stale means that it does not yet: the pass has to wait.
+	Stale Freshness = iota
+	// Fresh means that it does.
+	Fresh
+	// Unknown means that the cache can't be trusted, as it is too late or the outcome of a write is unknown: the pass has to read live.
+	Unknown
+)
+
+// Seen tells how far the cache of a kind has come: the last resource version that it holds, empty when it does not know.
+type Seen func(ctx context.Context, kind schema.GroupVersionKind) (string, error)
+
+// SeenBy returns how far the informers of a cache have come.
+func SeenBy(informers cache.Cache) Seen {
+	return func(ctx context.Context, kind schema.GroupVersionKind) (string, error) {
+		informer, err := informers.GetInformerForKind(ctx, kind)
+		if err != nil {
+			return "", fmt.Errorf("finding the informer of %s: %w", kind.Kind, err)
+		}
+		shared, ok := informer.(interface{ GetStore() toolscache.Store })
+		if !ok {
+			return "", fmt.Errorf("the informer of %s is a %T, which does not tell how far it has come", kind.Kind, informer)
+		}
+		return shared.GetStore().LastStoreSyncResourceVersion(), nil
+	}
+}
+
+// writes is what was written for an owner and the cache may not show yet: the newest version of each kind, so that no decision is based on a cache
+// that is older than our own writes. Unlike a count of expected events it can't leak: versions only grow, and events may be missed or merged.
+type writes struct {
+	versions map[schema.GroupVersionKind]string
+	since    time.Time
+	// unknown means that a write may or may not have happened.
+	unknown bool
+}
+
+func (w *writes) isEmpty() bool { return len(w.versions) == 0 && !w.unknown }
+
+// noteVersion notes that a write for the owner resulted in this version, or that a live read showed it.
+func (e *Executor) noteVersion(owner types.UID, kind schema.GroupVersionKind, version string) {
+	if version == "" {
+		return
+	}
+	e.owners.Do(owner, func(m *memory) {
+		if m.writes.isEmpty() {
+			m.writes.since = e.Now()
+		}
+		if m.writes.versions == nil {
+			m.writes.versions = map[schema.GroupVersionKind]string{}
+		}
+		if newest, ok := m.writes.versions[kind]; !ok || isOlder(newest, version) {
+			m.writes.versions[kind] = version
+		}
+	})
+}
+
+// noteUnknown notes that a write for the owner has an unknown outcome.
+func (e *Executor) noteUnknown(owner types.UID) {
+	e.owners.Do(owner, func(m *memory) {
+		if m.writes.isEmpty() {
+			m.writes.since = e.Now()
+		}
+		m.writes.unknown = true
+	})
+}
+
+// NoteReadLive notes that the owner was read live: no outcome is unknown any more, and the cache has as long again to catch up.
+func (e *Executor) NoteReadLive(owner types.UID) {
+	e.owners.Do(owner, func(m *memory) { m.writes.unknown, m.writes.since = false, e.Now() })
+}
+
+// Freshness says whether the owner can be read from the cache now.
+func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Freshness, err error) {
+	e.owners.Do(owner.GetUID(), func(m *memory) {
+		for kind, version := range m.writes.versions {
+			var seen string
+			if seen, err = e.Seen(ctx, kind); err != nil {
+				return
+			}
+			if !isOlder(seen, version) {
+				delete(m.writes.versions, kind)
+			}
+		}
+		late := len(m.writes.versions) > 0 && e.Now().Sub(m.writes.since) >= lateAfter
+		switch {
+		case late:
+			countLate(owner)
+			fresh = Unknown
+		case m.writes.unknown:
+			fresh = Unknown
+		case len(m.writes.versions) == 0:
+			fresh = Fresh
+		}
+	})
+	return fresh, err
+}
+
+// Tracked returns a reader that notes the newest versions that it reads, so that a cache which is older than what was read live is not believed
+// afterwards: a decision that went back in time could spend a budget twice.
+func (e *Executor) Tracked(owner types.UID, live client.Reader) client.Reader {
+	return &trackedReader{Reader: live, executor: e, owner: owner}
+}
+
+type trackedReader struct {
+	client.Reader
+	executor *Executor
+	owner    types.UID
+}
+
+// List notes the version of the newest object rather than that of the list, which a cache of a quiet kind would reach only with the next
+// bookmark.
+func (r *trackedReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := r.Reader.List(ctx, list, options...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, r.note)
+}
+
+// Get notes the version of the object.
+func (r *trackedReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := r.Reader.Get(ctx, key, object, options...); err != nil {
+		return err
+	}
+	return r.note(object)
+}
+
+func (r *trackedReader) note(item runtime.Object) error {
+	kind, err := apiutil.GVKForObject(item, r.executor.Scheme)
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", item, err)
+	}
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return fmt.Errorf("reading the version of %T: %w", item, err)
+	}
+	r.executor.noteVersion(r.owner, kind, object.GetResourceVersion())
+	return nil
+}
+
+// isOlder reports whether version a is older than b. A version that can't be read is older than any.
+func isOlder(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order < 0
+}

@@ -1,0 +1,186 @@
+package apply
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// PerOwner keeps a value in memory for each owner. The zero PerOwner is empty and ready for use.
+type PerOwner[T any] struct {
+	mu sync.Mutex
+	of map[types.UID]*T
+}
+
+// Do calls a function with the value of an owner, the zero value at first. No two calls overlap.
+func (p *PerOwner[T]) Do(owner types.UID, use func(*T)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	value := p.of[owner]
+	if value == nil {
+		value = new(T)
+		if p.of == nil {
+			p.of = map[types.UID]*T{}
+		}
+		p.of[owner] = value
+	}
+	use(value)
+}
+
+// Forget drops the value of an owner that is gone.
+func (p *PerOwner[T]) Forget(owner types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, owner)
+}
+
+// memory is what an Executor remembers of an owner from one pass to the next.
+type memory struct {
+	writes writes
+	// batch is how many creates are tried at once; 0 is 1.
+	batch int
+	// taken are names that objects of others have.
+	taken []string
+	// backoffs are of optional creates that the API server refused, by name.
+	backoffs map[string]backoff
+	// held are the holds of the last pass whose events were emitted.
+	held   map[plan.Hold]bool
+	status statusMemory
+}
+
+// Forget drops what is remembered of an owner that is gone.
+func (e *Executor) Forget(owner types.UID) { e.owners.Forget(owner) }
+
+// maxTaken is the number of names remembered for one owner; the older half makes room for more.
+const maxTaken = 64
+
+// noteTaken remembers a name that the owner could not create an object of, because another object has it. Names of new objects are derived from
+// what is there, so that a create whose answer got lost is asked for again under the same name; an object that the owner does not see, such as a
+// Pod that it has released, would be asked for for ever.
+func (m *memory) noteTaken(name string) {
+	if slices.Contains(m.taken, name) {
+		return
+	}
+	if len(m.taken) == maxTaken {
+		m.taken = slices.Clone(m.taken[maxTaken/2:])
+	}
+	m.taken = append(m.taken, name)
+}
+
+// TakenNames returns names that the owner tried to create objects of and that objects of others had, sorted.
+func (e *Executor) TakenNames(owner types.UID) (names []string) {
+	e.owners.Do(owner, func(m *memory) { names = slices.Sorted(slices.Values(m.taken)) })
+	return names
+}
+
+// An optional create that was refused is not tried again for a time that doubles with each refusal.
+const (
+	firstBackoff = 10 * time.Second
+	maxBackoff   = 10 * time.Minute
+)
+
+// backoff is an optional create that the API server refused for what it asks. Nothing depends on it, so that asking for the same in every pass
+// serves nobody.
+type backoff struct {
+	object plan.Object
+	why    string
+	until  time.Time
+	pause  time.Duration
+}
+
+// backsOff reports whether an action need not be tried now: the same was refused a short while ago.
+func (m *memory) backsOff(a plan.Action, now time.Time) bool {
+	if !a.Optional || a.Verb != plan.Create {
+		return false
+	}
+	known, ok := m.backoffs[a.After.GetName()]
+	return ok && now.Before(known.until) && equality.Semantic.DeepEqual(known.object, a.After)
+}
+
+// noteRefused notes the outcome of an action that was tried, and reports whether it was refused before in the same words.
+func (m *memory) noteRefused(a plan.Action, err error, now time.Time) (again bool) {
+	if !a.Optional || a.Verb != plan.Create {
+		return false
+	}
+	name := a.After.GetName()
+	if !isClientError(err) {
+		delete(m.backoffs, name)
+		return false
+	}
+	known, ok := m.backoffs[name]
+	again = ok && known.why == err.Error()
+	known.pause = min(max(firstBackoff, 2*known.pause), maxBackoff)
+	if !again {
+		known.pause = firstBackoff
+	}
+	known.object, known.why, known.until = a.After, err.Error(), now.Add(known.pause)
+	if m.backoffs == nil {
+		m.backoffs = map[string]backoff{}
+	}
+	maps.DeleteFunc(m.backoffs, func(_ string, old backoff) bool { return now.Sub(old.until) > maxBackoff }) // no longer asked for
+	m.backoffs[name] = known
+	return again
+}
+
+// isClientError reports whether the API server understood what was asked and refused it for what it is, not because it was busy.
+func isClientError(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
+}
+
+// refusedFor is how long an object is skipped after a write to it was refused, as by a budget or a policy: others get their turn meanwhile.
+const refusedFor = 10 * time.Second
+
+// Refused remembers objects for which a write of one verb and concern was refused, and until when they are skipped.
+type Refused struct {
+	Verb    plan.Verb
+	Concern plan.Concern
+
+	mu    sync.Mutex
+	until map[types.UID]time.Time
+}
+
+// Note remembers what was refused in a pass.
+func (r *Refused) Note(done Outcome, now time.Time) {
+	for _, result := range done.Results {
+		if !IsRefused(result.Err) || result.Action.Concern != r.Concern || result.Action.Verb != r.Verb {
+			continue
+		}
+		r.mu.Lock()
+		if r.until == nil {
+			r.until = map[types.UID]time.Time{}
+		}
+		r.until[result.Action.Before.GetUID()] = now.Add(refusedFor)
+		r.mu.Unlock()
+	}
+}
+
+// Present returns those that are still skipped.
+func (r *Refused) Present(now time.Time) map[types.UID]time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.until, func(_ types.UID, until time.Time) bool { return !until.After(now) })
+	return maps.Clone(r.until)
+}
+
+// IsRefused reports whether the API server understood a write and refused it: the same write right after would be refused, too.
+func IsRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsTooManyRequests(err)
+}

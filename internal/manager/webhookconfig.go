@@ -1,0 +1,118 @@
+package manager
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	webhookmanifests "github.com/seed-69ecc383/kruise/config/webhook"
+	"github.com/seed-69ecc383/kruise/internal/admission/certs"
+	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
+	"github.com/seed-69ecc383/kruise/internal/features"
+)
+
+// The names of the webhook configurations.
+const (
+	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
+	validatingConfiguration = "kruise-validating-webhook-configuration"
+)
+
+// propagation is how long API servers may take to go by a changed webhook configuration; mostly it is milliseconds.
+const propagation = time.Second
+
+func (o WebhookOptions) endpoint() webhookconfig.Endpoint {
+	if o.Host != "" {
+		return webhookconfig.Endpoint{HostPort: net.JoinHostPort(o.Host, o.Port)}
+	}
+	return webhookconfig.Endpoint{Service: types.NamespacedName{Namespace: o.PodNamespace, Name: o.ServiceName}}
+}
+
+func (o WebhookOptions) store(live client.Client) certs.Store {
+	if o.Host != "" {
+		return certs.FileStore{Dir: o.CertDir}
+	}
+	return certs.SecretStore{Client: live, Name: types.NamespacedName{Namespace: o.PodNamespace, Name: o.SecretName}}
+}
+
+func newServing(o WebhookOptions) *certs.Serving {
+	return certs.NewServing(certs.ServingOptions{
+		Hosts: o.endpoint().Hosts(), Parts: webhookconfig.Parts(), Log: log.Log.WithName("certificates"), Now: time.Now,
+	})
+}
+
+// newWebhookReconciler returns what keeps the webhook configurations.
+func newWebhookReconciler(mgr ctrlmanager.Manager, live client.WithWatch, serving *certs.Serving, s settings) (*webhookconfig.Reconciler, error) {
+	mutating, validating, err := configurations(s.Webhook.PodNamespace)
+	if err != nil {
+		return nil, err
+	}
+	renewBefore, err := certs.ParseRenewBefore(s.Webhook.RenewBefore)
+	if err != nil {
+		return nil, fmt.Errorf("reading CERTS_RENEW_BEFORE: %w", err)
+	}
+	endpoint := s.Webhook.endpoint()
+	return webhookconfig.New(webhookconfig.Options{
+		Manifests: webhookconfig.Manifests{
+			Mutating: mutating, Validating: validating, Endpoint: endpoint, Serves: func(path string) bool { return s.served[path] },
+		},
+		Client: live,
+		CRDs:   crds(),
+		Issuer: certs.Issuer{
+			Store: s.Webhook.store(live), Hosts: endpoint.Hosts(), RenewBefore: renewBefore,
+			External: s.gates.Enabled(features.EnableExternalCerts), Log: log.Log.WithName("certificates"), Now: time.Now,
+		},
+		Serving:     serving,
+		Elected:     mgr.Elected(),
+		Pods:        s.gates.Enabled(features.PodWebhook),
+		Markers:     s.asksProviders(),
+		Evictions:   s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
+		Propagation: propagation,
+		RetryDelay:  10 * time.Millisecond,
+		Now:         time.Now,
+	}), nil
+}
+
+// configurations returns the webhook configurations of the manifests, except that those for Pods leave out the namespace of the managers too: it could
+// not be set up without a manager that runs.
+func configurations(own string) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
+	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(webhookmanifests.Manifests), 4096)
+	if err := errors.Join(documents.Decode(mutating), documents.Decode(validating)); err != nil {
+		return nil, nil, fmt.Errorf("reading the webhook configurations: %w", err)
+	}
+	if mutating.Name != mutatingConfiguration || validating.Name != validatingConfiguration {
+		return nil, nil, fmt.Errorf("the webhook configurations are named %s and %s", mutating.Name, validating.Name)
+	}
+	for i := range mutating.Webhooks {
+		leaveOut(mutating.Webhooks[i].NamespaceSelector, own)
+	}
+	for i := range validating.Webhooks {
+		leaveOut(validating.Webhooks[i].NamespaceSelector, own)
+	}
+	return mutating, validating, nil
+}
+
+// leaveOut adds a namespace to those that a selector leaves out, if it leaves any out.
+func leaveOut(selector *metav1.LabelSelector, namespace string) {
+	if selector == nil {
+		return
+	}
+	for j := range selector.MatchExpressions {
+		e := &selector.MatchExpressions[j]
+		if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn && !slices.Contains(e.Values, namespace) {
+			e.Values = append(e.Values, namespace)
+		}
+	}
+}

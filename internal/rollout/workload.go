@@ -1,0 +1,154 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+// Workload is what the steps need to know of the workload whose Pods they move.
+type Workload struct {
+	// Object is the workload, an object of Kind.
+	Object metav1.Object
+	Kind   schema.GroupVersionKind
+	// Selector, Lifecycle, MinReadySeconds and DeadlineSeconds are those of its spec.
+	Selector        *metav1.LabelSelector
+	Lifecycle       *pub.Lifecycle
+	MinReadySeconds int32
+	// DeadlineSeconds is how long there may be no progress; nil, like the largest number, means for ever.
+	DeadlineSeconds *int32
+	// OnDelete means that the user updates Pods, by deleting them; Paused that the user has stopped the update.
+	OnDelete, Paused bool
+
+	InPlace inplace.Options
+	// TemplateHash also labels Pods with pod-template-hash, the short hash of their revision.
+	TemplateHash bool
+	// ShortHash labels Pods with the hash of their revision alone, instead of its full name.
+	ShortHash bool
+	// Bare Pods carry no lifecycle state unless a hook plays a part, and their records name a revision by its hash alone.
+	Bare bool
+
+	History revision.History
+	// PullJobs are the ImagePullJobs that the workload controls.
+	PullJobs []*v1beta1.ImagePullJob
+	// Taken are names that new objects can't have, because objects that are not seen here have them.
+	Taken []string
+	Now   time.Time
+
+	// next is the Pod that becomes available first by time alone, after wait.
+	next struct {
+		pod  string
+		wait time.Duration
+	}
+}
+
+// Member is a Pod of a workload, and the facts that the rules ask for.
+type Member struct {
+	Pod   *corev1.Pod
+	State pub.LifecycleStateType
+	// Leaving means that the Pod is being deleted, and Ended that it has run to its end, well or badly.
+	Leaving, Ended bool
+	// Updated means that the Pod is at the update revision.
+	Updated, Ready, Available bool
+	// Specified means that the user named the Pod for deletion.
+	Specified bool
+	// Settled means that this pass has already planned what becomes of the Pod.
+	Settled bool
+}
+
+// Classify reads the facts off a Pod.
+func (w *Workload) Classify(p *corev1.Pod) Member {
+	m := Member{
+		Pod: p, State: pod.State(p), Leaving: p.DeletionTimestamp != nil, Ended: pod.IsFinished(p),
+		Updated: w.History.IsUpdate(p), Ready: pod.IsReady(p), Specified: pod.IsSpecifiedDelete(p),
+	}
+	var wait time.Duration
+	m.Available, wait = pod.Available(p, w.MinReadySeconds, w.Now)
+	if wait > 0 && !m.Leaving && (w.next.wait == 0 || wait < w.next.wait) {
+		w.next.pod, w.next.wait = p.Name, wait
+	}
+	return m
+}
+
+// IsHeld reports whether the Pod waits for its preDelete hook, or did until now.
+func (m *Member) IsHeld() bool { return m.State == pub.LifecycleStatePreparingDelete }
+
+// IsFree reports whether a step may still be planned for the Pod: one that waits for its preDelete hook is on its way.
+func (m *Member) IsFree() bool { return !m.Settled && !m.Leaving && !m.IsHeld() }
+
+// Runs reports whether the Pod is there to stay: neither deleted nor ended nor held by its preDelete hook.
+func (m *Member) Runs() bool { return !m.Leaving && !m.Ended && !m.IsHeld() }
+
+// Counts are the numbers of a workload's status.
+type Counts struct {
+	// Revision is the name of the update revision.
+	Revision                                                            string
+	Replicas, Ready, Available, Updated, UpdatedReady, UpdatedAvailable int32
+}
+
+// Add counts a Pod. One that is being deleted is not counted as updated: its place is to be filled anew.
+func (c *Counts) Add(m *Member) {
+	count := func(holds bool, all, updated *int32) {
+		if holds {
+			*all++
+			if m.Updated {
+				*updated++
+			}
+		}
+	}
+	c.Replicas++
+	if m.Updated && !m.Leaving {
+		c.Updated++
+	}
+	count(m.Ready, &c.Ready, &c.UpdatedReady)
+	count(m.Available, &c.Available, &c.UpdatedAvailable)
+}
+
+// Owner returns the reference by which the workload controls objects.
+func (w *Workload) Owner() metav1.OwnerReference { return *metav1.NewControllerRef(w.Object, w.Kind) }
+
+// Summary describes the workload in a line.
+func (w *Workload) Summary(parts ...string) string {
+	name := fmt.Sprintf("%s %s/%s", w.Kind.Kind, w.Object.GetNamespace(), w.Object.GetName())
+	if len(parts) == 0 {
+		return name
+	}
+	return name + "   " + strings.Join(parts, ", ")
+}
+
+// Limit describes a limit for the summary: its number, and of which percentage that was made, if of one.
+func Limit(name string, number int, of *intstr.IntOrString) string {
+	return name + " " + budget.Words(number, of)
+}
+
+// WhyNotUpdating says why the controller updates no Pod; empty where it does.
+func (w *Workload) WhyNotUpdating() string {
+	switch {
+	case w.OnDelete:
+		return "type OnDelete updates a Pod when the user deletes it"
+	case w.Paused:
+		return "the update is paused"
+	}
+	return ""
+}
+
+// Recheck has the plan look again when a Pod becomes available by time alone, and after deadline, when there may have been no progress for too long.
+func (w *Workload) Recheck(deadline time.Duration, b *plan.Builder) {
+	b.Recheck(w.next.wait, fmt.Sprintf("%s becomes available (minReadySeconds %d)", w.next.pod, w.MinReadySeconds))
+	if deadline > 0 {
+		b.Recheck(deadline, fmt.Sprintf("progressDeadlineSeconds %d are over", *w.DeadlineSeconds))
+	}
+}

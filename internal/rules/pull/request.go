@@ -1,0 +1,243 @@
+// Package pull decides what a NodeImage holds: which rounds of pulling jobs request of a node, how the status of the node is read, and when a tag is
+// removed.
+//
+// Its promise: a round is identified by repository, tag and version, and a status counts for the round of its version only; a tag that a running job
+// wants is not removed; and no more nodes pull at the same time than a job allows.
+//
+//	requested (version n) ── Waiting ── Pulling ──┬── Succeeded ──┐
+//	     │                                        └── Failed ─────┼── its TTL is over, or no job wants it any more: removed
+//	     └── no status for ten minutes ── Failed ─────────────────┘   or, by a job that never completes: version n+1
+package pull
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// ErrFull is the reason why a NodeImage can't take another image.
+var ErrFull = errors.New("the NodeImage lists 256 images already, which is the most it can")
+
+// Want is what a job wants of every node.
+type Want struct {
+	Image Reference
+	// Job is the job. Its reference is written into every NodeImage.
+	Job *v1beta1.ImagePullJob
+	// Secrets hold the credentials that the daemon of the node pulls with.
+	Secrets []v1beta1.ReferenceObject
+	// Extra is added to the TTL of a tag.
+	Extra time.Duration
+	Now   time.Time
+}
+
+// State is how far one node has come for a job.
+type State int
+
+const (
+	// NotRequested: there is no round for the job or, by a job that never completes, a new one is due.
+	NotRequested State = iota
+	// Pulling: the round has not ended yet.
+	Pulling
+	// Succeeded: the node has the image.
+	Succeeded
+	// Failed: the node has given up.
+	Failed
+)
+
+// NodeState is what a NodeImage says about a job.
+type NodeState struct {
+	State State
+	// Full says that the NodeImage lists too many images to take another one.
+	Full bool
+	// LacksSecrets says that the round goes on and the NodeImage does not list all Secrets of the job yet.
+	LacksSecrets bool
+	// Stale says that the job still owns tags that it does not want any more.
+	Stale bool
+	// Status is the status of this round; nil when there is none.
+	Status *v1beta1.ImageTagStatus
+	// RepeatAt is when a new round becomes due; zero for never.
+	RepeatAt time.Time
+}
+
+// StateOn reads a NodeImage.
+func (w Want) StateOn(n *v1beta1.NodeImage) NodeState {
+	var s NodeState
+	for repository := range n.Spec.Images {
+		for i := range n.Spec.Images[repository].Tags {
+			tag := &n.Spec.Images[repository].Tags[i]
+			if !w.owns(tag) {
+				continue
+			}
+			if repository != w.Image.Repository || tag.Tag != w.Image.Tag {
+				s.Stale = true
+				continue
+			}
+			w.read(n, tag, &s)
+		}
+	}
+	_, listed := n.Spec.Images[w.Image.Repository]
+	s.Full = s.State == NotRequested && !listed && len(n.Spec.Images) >= v1beta1.MaxNodeImages
+	return s
+}
+
+// read fills in what the tag that the job wants says.
+func (w Want) read(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec, s *NodeState) {
+	s.State, s.Status = Pulling, StatusOf(n, w.Image.Repository, tag)
+	switch {
+	case s.Status == nil:
+	case s.Status.Phase == v1beta1.ImagePhaseSucceeded:
+		s.State = Succeeded
+	case s.Status.Phase == v1beta1.ImagePhaseFailed:
+		s.State = Failed
+	}
+	if Repeats(w.Job) {
+		if s.RepeatAt = expiry(tag, s.Status); !s.RepeatAt.IsZero() && !s.RepeatAt.After(w.Now) {
+			s.State, s.RepeatAt = NotRequested, time.Time{}
+		}
+	}
+	listed := n.Spec.Images[w.Image.Repository].PullSecrets
+	s.LacksSecrets = s.State == Pulling && len(union(listed[:len(listed):len(listed)], w.Secrets)) > len(listed)
+}
+
+// StatusOf returns the status of the round of a tag; nil when there is none.
+func StatusOf(n *v1beta1.NodeImage, repository string, tag *v1beta1.ImageTagSpec) *v1beta1.ImageTagStatus {
+	status := lastStatus(n, repository, tag.Tag)
+	if status == nil || status.Version != tag.Version {
+		return nil
+	}
+	return status
+}
+
+func lastStatus(n *v1beta1.NodeImage, repository, tag string) *v1beta1.ImageTagStatus {
+	tags := n.Status.ImageStatuses[repository].Tags
+	i := slices.IndexFunc(tags, func(t v1beta1.ImageTagStatus) bool { return t.Tag == tag })
+	if i < 0 {
+		return nil
+	}
+	return &tags[i]
+}
+
+// expiry returns when the TTL of a tag is over; zero when its round has not ended, or it has no TTL.
+func expiry(tag *v1beta1.ImageTagSpec, status *v1beta1.ImageTagStatus) time.Time {
+	if status == nil || status.CompletionTime == nil || tag.PullPolicy == nil || tag.PullPolicy.TTLSecondsAfterFinished == nil {
+		return time.Time{}
+	}
+	return status.CompletionTime.Add(time.Duration(*tag.PullPolicy.TTLSecondsAfterFinished) * time.Second)
+}
+
+func (w Want) owns(tag *v1beta1.ImageTagSpec) bool {
+	return slices.ContainsFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return r.UID == w.Job.UID })
+}
+
+// Request returns the NodeImage with a new round of the tag, and without the job as an owner of tags that it does not want any more. A tag that
+// another job requested gets a new round as well, which a node that has the image ends at once.
+func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
+	if w.StateOn(n).Full {
+		return nil, ErrFull
+	}
+	after := w.Disown(n)
+	if after.Spec.Images == nil {
+		after.Spec.Images = map[string]v1beta1.ImageSpec{}
+	}
+	image := after.Spec.Images[w.Image.Repository]
+	image.SandboxConfig = w.Job.Spec.SandboxConfig.DeepCopy()
+	image.PullSecrets = union(image.PullSecrets, w.Secrets)
+	tag := v1beta1.ImageTagSpec{Tag: w.Image.Tag}
+	i, found := slices.BinarySearchFunc(image.Tags, w.Image.Tag, func(t v1beta1.ImageTagSpec, name string) int { return cmp.Compare(t.Tag, name) })
+	if found {
+		tag = image.Tags[i]
+	} else {
+		image.Tags = slices.Insert(image.Tags, i, tag)
+	}
+	w.newRound(n, &tag)
+	image.Tags[i] = tag
+	after.Spec.Images[w.Image.Repository] = image
+	return after, nil
+}
+
+func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
+	fresh := tag.CreatedAt == nil
+	version := int64(-1)
+	if last := lastStatus(n, w.Image.Repository, w.Image.Tag); last != nil {
+		version = last.Version
+	}
+	if !fresh {
+		version = max(version, tag.Version)
+	}
+	tag.Version = version + 1
+	now := metav1.NewTime(w.Now)
+	tag.CreatedAt = &now
+	policy := Policy(w.Job, w.Extra, n.Name+"/"+string(w.Job.UID))
+	if fresh || w.owns(tag) {
+		tag.PullPolicy = policy
+	} else {
+		tag.PullPolicy = merge(tag.PullPolicy, policy)
+	}
+	tag.ImagePullPolicy = w.Job.Spec.ImagePullPolicy
+	if !w.owns(tag) {
+		tag.OwnerReferences = append(tag.OwnerReferences, corev1.ObjectReference{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "ImagePullJob", Namespace: w.Job.Namespace, Name: w.Job.Name, UID: w.Job.UID,
+		})
+	}
+}
+
+// AddSecrets returns the NodeImage with all Secrets of the job, for a round that goes on.
+func (w Want) AddSecrets(n *v1beta1.NodeImage) *v1beta1.NodeImage {
+	after := n.DeepCopy()
+	image := after.Spec.Images[w.Image.Repository]
+	image.PullSecrets = union(image.PullSecrets, w.Secrets)
+	after.Spec.Images[w.Image.Repository] = image
+	return after
+}
+
+// Disown returns the NodeImage without the job as an owner of tags that it does not want any more.
+func (w Want) Disown(n *v1beta1.NodeImage) *v1beta1.NodeImage {
+	after := n.DeepCopy()
+	prune(after, func(repository string, tag *v1beta1.ImageTagSpec) bool {
+		if !w.owns(tag) || repository == w.Image.Repository && tag.Tag == w.Image.Tag {
+			return true
+		}
+		tag.OwnerReferences = slices.DeleteFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return r.UID == w.Job.UID })
+		return len(tag.OwnerReferences) > 0
+	})
+	return after
+}
+
+// prune removes the tags that keep returns false for, which may also remove their owners, and repositories without tags. It reports whether a tag or
+// an owner was removed.
+func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.ImageTagSpec) bool) (changed bool) {
+	for repository, image := range n.Spec.Images {
+		kept := image.Tags[:0]
+		for i := range image.Tags {
+			tag, owners := &image.Tags[i], len(image.Tags[i].OwnerReferences)
+			keeps := keep(repository, tag)
+			changed = changed || !keeps || len(tag.OwnerReferences) < owners
+			if keeps {
+				kept = append(kept, *tag)
+			}
+		}
+		image.Tags = kept
+		if len(kept) == 0 {
+			delete(n.Spec.Images, repository)
+			continue
+		}
+		n.Spec.Images[repository] = image
+	}
+	return changed
+}
+
+// union returns all references, each namespace and name once.
+func union(have, more []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
+	for _, r := range more {
+		if !slices.ContainsFunc(have, func(h v1beta1.ReferenceObject) bool { return h.Namespace == r.Namespace && h.Name == r.Name }) {
+			have = append(have, r)
+		}
+	}
+	return have
+}

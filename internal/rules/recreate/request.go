@@ -1,0 +1,134 @@
+// Package recreate decides about requests to recreate containers of a running Pod: what admission fills in, when the manager ends a request, and, on the
+// node, which container is to be stopped next.
+//
+// Its promise: no container is stopped twice for one request, whenever the daemon is killed. Before the daemon stops a container it has stored the ID of
+// the container in the status, and it never stops one with another ID.
+//
+//	"" ──── Pending ──── Recreating ──── Completed        a request; one of a Pod at a time is Recreating
+//	Pending ──── Recreating ──┬── Succeeded               one of its containers
+//	                          └── Failed
+package recreate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+)
+
+// defaultGrace is the termination grace period of a Pod without one, in seconds.
+const defaultGrace int64 = 30
+
+// roundingSlack is added to the grace: the time of a condition has whole seconds.
+const roundingSlack = 100 * time.Millisecond
+
+// Fill completes a new request from the Pod and its node, so that no later change of the Pod redirects it: the UID of the Pod, the hooks to run, and the
+// IDs by which the containers differ from their successors. The Pod has all containers that the request names.
+func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node) {
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+	r.Labels[keys.RecreatePodUID] = string(p.UID)
+	r.Labels[keys.RecreateNodeName] = p.Spec.NodeName
+	r.Labels[keys.RecreateActive] = "true"
+	if node.Labels[keys.NodeType] == keys.NodeTypeVirtual {
+		r.Labels[keys.NodeType] = keys.NodeTypeVirtual
+	}
+	if r.Spec.Strategy == nil {
+		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{}
+	}
+	if r.Spec.Strategy.FailurePolicy == "" {
+		r.Spec.Strategy.FailurePolicy = v1beta1.ContainerRecreateRequestFailurePolicyFail
+	}
+	if r.Spec.Strategy.TerminationGracePeriodSeconds == nil {
+		r.Spec.Strategy.TerminationGracePeriodSeconds = new(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, defaultGrace))
+	}
+	for i := range r.Spec.Containers {
+		c := &r.Spec.Containers[i]
+		container, status := pod.Lasting(p, c.Name), pod.LastingStatus(p, c.Name)
+		if container.Lifecycle != nil && container.Lifecycle.PreStop != nil {
+			c.PreStop = container.Lifecycle.PreStop.DeepCopy()
+			if c.PreStop.HTTPGet != nil {
+				c.Ports = slices.Clone(container.Ports)
+			}
+		}
+		c.StatusContext = &v1beta1.ContainerRecreateRequestContainerContext{
+			ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+		}
+	}
+}
+
+// Pick returns which of the requests of one Pod is carried out now, nil if all have ended, and those that wait for it. The order is by phase, Recreating
+// before Pending before new, and then by age.
+func Pick(requests []*v1beta1.ContainerRecreateRequest) (acting *v1beta1.ContainerRecreateRequest, waiting []*v1beta1.ContainerRecreateRequest) {
+	open := slices.DeleteFunc(slices.Clone(requests), func(r *v1beta1.ContainerRecreateRequest) bool {
+		return IsCompleted(r) || r.DeletionTimestamp != nil
+	})
+	if len(open) == 0 {
+		return nil, nil
+	}
+	phases := []v1beta1.ContainerRecreateRequestPhase{"", v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating}
+	slices.SortFunc(open, func(a, b *v1beta1.ContainerRecreateRequest) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(phases, b.Status.Phase), slices.Index(phases, a.Status.Phase)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return open[0], open[1:]
+}
+
+func unreadyGrace(r *v1beta1.ContainerRecreateRequest) (time.Duration, bool) {
+	if r.Spec.Strategy == nil || r.Spec.Strategy.UnreadyGracePeriodSeconds == nil {
+		return 0, false
+	}
+	return time.Duration(*r.Spec.Strategy.UnreadyGracePeriodSeconds) * time.Second, true
+}
+
+// NeedsGrace reports whether the Pod has yet to be taken out of service for a request that is carried out.
+func NeedsGrace(r *v1beta1.ContainerRecreateRequest) bool {
+	_, wanted := unreadyGrace(r)
+	return wanted && r.Status.Phase == v1beta1.ContainerRecreateRequestRecreating && grace(r) == nil
+}
+
+// BeginGrace sets the condition that the grace has begun. Doing it again does not prolong it.
+func BeginGrace(s *v1beta1.ContainerRecreateRequestStatus, now time.Time) {
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type:   v1beta1.ContainerRecreateRequestPreRecreateGrace,
+		Status: metav1.ConditionTrue,
+		Reason: v1beta1.ContainerRecreateRequestPreRecreateGrace,
+		// Wire: users' tools show it.
+		Message:            "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain",
+		LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
+	})
+}
+
+// GraceLeft returns how long the Pod has to stay out of service before its first container is stopped. While begun is false, the manager has to take the
+// Pod out of service first.
+func GraceLeft(r *v1beta1.ContainerRecreateRequest, now time.Time) (left time.Duration, begun bool) {
+	period, wanted := unreadyGrace(r)
+	if !wanted {
+		return 0, true
+	}
+	since := grace(r)
+	if since == nil {
+		return 0, false
+	}
+	return max(0, since.LastTransitionTime.Add(period+roundingSlack).Sub(now)), true
+}
+
+func grace(r *v1beta1.ContainerRecreateRequest) *metav1.Condition {
+	c := meta.FindStatusCondition(r.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return c
+}
