@@ -62,7 +62,7 @@ func (o *Options) exempt() []string {
 }
 
 // guardOf returns what controllers ask before they take a Pod out of service; nil where budgets are not asked about updates.
-func (s settings) guardOf() apply.Guard {
+func (s settings) guardOf() apply.Budgets {
 	if s.judge == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return nil
 	}
@@ -102,10 +102,10 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 
 // survey returns how the numbers of a budget are computed anew.
 func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-	surveyor := podunavailablebudget.Surveyor{Scales: s.scales.Anew(), Now: time.Now}
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
+	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
-		counts, surplus, err := surveyor.Count(ctx, reader, b)
+		counts, surplus, err := podunavailablebudget.Count(ctx, workloads, b, time.Now())
 		return disruption.Survey{Counts: counts, Surplus: surplus}, err
 	}
 }
@@ -119,4 +119,12 @@ type wanted struct {
 // Get reads live.
 func (w wanted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	return w.live.Get(ctx, key, into, options...)
+}
+
+// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off, so that none would be heeded; empty else.
+func (s settings) budgetsOff() string {
+	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) || s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+		return ""
+	}
+	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
 }

@@ -111,12 +111,6 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	if err := addImageControllers(ctx, mgr, live, configured); err != nil {
-		return err
-	}
-	if err := addBudgetController(mgr, live, configured); err != nil {
-		return err
-	}
 	return mgr.Start(ctx)
 }
 

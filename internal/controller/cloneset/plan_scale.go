@@ -71,7 +71,7 @@ func (v *State) cancelDeletions(b *plan.Builder) bool {
 	return acted
 }
 
-// remove deletes Pods: those whose preDelete hook has let go, those that the user named, and then the surplus. A Pod that is not available
+// remove deletes Pods: those that their preDelete hook has released, those that the user named, and then the surplus. A Pod that is not available
 // costs nothing; the others go within maxUnavailable.
 func (v *State) remove(moves budget.Moves, b *plan.Builder) bool {
 	ready := moves.DeleteReady

@@ -41,7 +41,7 @@ func (f Failure) retry() time.Time {
 	return f.Last.Add(delay)
 }
 
-// memory remembers the failures of all DaemonSets. A new generation of the spec begins anew, because it may be what mends them.
+// memory remembers the failures of all DaemonSets. A new generation of the spec begins anew, because it may repair them.
 type memory struct {
 	mu    sync.Mutex
 	known map[types.UID]*remembered

@@ -60,7 +60,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 // finder finds the DaemonSets that a change concerns that does not name them itself, in a cache.
 type finder struct{ client.Reader }
 
-// ofOrphan returns the DaemonSets that could adopt a Pod that nobody controls.
+// ofOrphan returns the DaemonSets that could adopt a Pod without a controller.
 func (f finder) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.NamespacedName, error) {
 	if after == nil || after.DeletionTimestamp != nil || metav1.GetControllerOfNoCopy(after) != nil || len(after.Labels) == 0 {
 		return nil, nil

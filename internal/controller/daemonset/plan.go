@@ -30,8 +30,8 @@ var errSelectsAll = errors.New("This daemon set is selecting all pods. A non-emp
 
 // Plan decides the next step. It reads only the state and changes nothing but its notes of this pass.
 //
-// What is in flight is settled first, Pod by Pod, so that one odd node delays no other. Then every node is looked after: it gets its Pod, and what
-// it has too much goes. Both go on while the update is paused. The update comes last; it counts every node that lacks an available Pod for
+// What is in flight is settled first, Pod by Pod, so that one odd node delays no other. Then every node gets its Pod, and what it has too
+// many of is deleted. Both go on while the update is paused. The update comes last; it counts every node that lacks an available Pod for
 // whatever reason.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
@@ -55,7 +55,7 @@ func Plan(v State) plan.Plan {
 	}
 	rollout.WriteHistory(v.workload.History, b)
 	if len(v.Orphans) > 0 {
-		// They are adopted first. Nobody knows yet which nodes they are on: the next pass does.
+		// They are adopted first. Only their metadata is known: the next pass knows which nodes they are on.
 		for _, p := range v.Orphans {
 			b.First(v.workload.Adopt(p))
 		}
@@ -63,7 +63,7 @@ func Plan(v State) plan.Plan {
 	}
 	s := &step{State: &v, b: b, pods: v.newPods(), creates: v.burst, deletes: v.burst, changes: v.burst}
 	s.settle()
-	s.manage()
+	s.scale()
 	s.update()
 	s.preDownload()
 	s.tidy()

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// manage looks after every node: what it has too much goes, and it gets what it lacks.
-func (s *step) manage() {
+// scale gives every node the Pod that it lacks, and deletes what it has too many of.
+func (s *step) scale() {
 	for _, p := range s.nodeStates {
 		switch {
 		case p.node == nil:
@@ -28,7 +28,7 @@ func (s *step) manage() {
 	s.create()
 }
 
-// leaveNode deletes Pods that wait for a node that is gone. The garbage collector of Pods sees to those that ran there.
+// leaveNode deletes Pods that wait for a node that is gone. The garbage collector of Pods deletes those that ran there.
 func (s *step) leaveNode(p *nodeState) {
 	for _, m := range p.members {
 		if !pod.IsScheduled(m.Pod) {
@@ -53,7 +53,7 @@ func (s *step) manageNode(p *nodeState) {
 	s.retryHeld(p, len(running))
 }
 
-// keepBest keeps the Pod that is of most use, of several the one that speaks for the node, and returns it; nil when there is none.
+// keepBest keeps the Pod that is closest to being available, of several the first, and returns it; nil when there is none.
 func (s *step) keepBest(p *nodeState, all []*rollout.Member) *rollout.Member {
 	if len(all) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (s *step) keepBest(p *nodeState, all []*rollout.Member) *rollout.Member {
 	return best
 }
 
-// managePair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that serves nobody need
+// managePair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that is not ready need
 // not wait for that.
 func (s *step) managePair(p *nodeState, running []*rollout.Member) {
 	var old, updated []*rollout.Member

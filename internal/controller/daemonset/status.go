@@ -37,7 +37,7 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
 	return s
 }
 
-// count writes the numbers of nodes into a status. The first Pod of a node speaks for it.
+// count writes the numbers of nodes into a status. Of a node's Pods the first counts.
 func (v *State) count(s *v1beta1.DaemonSetStatus) {
 	s.DesiredNumberScheduled = int32(v.desired)
 	s.CurrentNumberScheduled, s.NumberMisscheduled, s.NumberReady, s.NumberAvailable, s.UpdatedNumberScheduled = 0, 0, 0, 0, 0

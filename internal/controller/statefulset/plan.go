@@ -131,7 +131,7 @@ func (v *State) isUnwanted(s *slot) bool {
 	return m.Specified || m.Ended || (s.inReach && m.isOutdated() && !v.workload.OnDelete)
 }
 
-// settleDeletion deletes a Pod whose preDelete hook has let go, or takes one back into service that is wanted again.
+// settleDeletion deletes a Pod that its preDelete hook has released, or takes one back into service that is wanted again.
 func (v *State) settleDeletion(m *member, unwanted bool, b *plan.Builder) {
 	if !unwanted {
 		v.workload.CancelDeletion(&m.Member, pub.LifecycleStateNormal, b)

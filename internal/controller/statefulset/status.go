@@ -68,7 +68,7 @@ func (v *State) count(s *v1beta1.StatefulSetStatus) {
 }
 
 // isComplete reports whether all Pods have left the current revision. A StatefulSet that is scaled to nothing in the middle of a canary has not done
-// so: its Pods come back at the revisions that they had.
+// so: its Pods are created again at the revisions that they had.
 func (v *State) isComplete(s *v1beta1.StatefulSetStatus) bool {
 	replicas := v.replicas()
 	if v.workload.OnDelete || replicas == 0 && v.limits.partition > 0 {

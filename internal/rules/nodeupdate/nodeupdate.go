@@ -1,8 +1,8 @@
 // Package nodeupdate decides on which nodes a rollout that goes from node to node takes its next step.
 //
 // It keeps two inequalities. Without surge, a step never takes the number of nodes without an available Pod above maxUnavailable by itself, nor
-// that of nodes without a ready one. With surge, no step makes more than maxSurge nodes run two Pods. What is broken already costs nothing, so
-// that a rollout that mends never waits for what it is to mend.
+// that of nodes without a ready one. With surge, no step makes more than maxSurge nodes run two Pods. A node that is broken already costs
+// nothing, so that a rollout never waits for what it repairs.
 package nodeupdate
 
 // State says how far a Pod is of use.
@@ -11,7 +11,7 @@ type State int
 const (
 	// Absent means that there is no Pod, or only one on its way out.
 	Absent State = iota
-	// NotReady means that the Pod serves nobody: to replace it costs nothing.
+	// NotReady means that the Pod is out of service: to replace it costs nothing.
 	NotReady
 	// Young means that the Pod is ready and not available: it has not been for long enough, or a hook holds it.
 	Young

@@ -25,7 +25,7 @@ type ScaleInOptions struct {
 
 // ScaleIn returns the candidates in the order in which a workload that shrinks deletes them: those that serve least, then those that the user
 // values least, then those of which a node or a zone has the most. all are the active Pods of the workload, candidates included: crowding is
-// judged over all of them.
+// measured over all of them.
 func ScaleIn(candidates, all []*corev1.Pod, o ScaleInOptions) []*corev1.Pod {
 	crowding := o.crowding(all)
 	ranked := slices.Clone(candidates)

@@ -25,8 +25,8 @@ const (
 	Failed
 )
 
-// Standing is how a Pod stands with a job.
-type Standing struct {
+// Progress is how far a job has come in one Pod.
+type Progress struct {
 	State State
 	// Busy means that a container of the job runs or may still start. It may be so in a Pod that has failed, as long as another container has not ended.
 	Busy bool
@@ -40,14 +40,14 @@ const (
 	invalidImageName  = "InvalidImageName"
 )
 
-// Stand returns how the Pod stands with the job. In a Pod that has ended, what has not ended before never will.
-func Stand(p *corev1.Pod, job types.UID) Standing {
+// ProgressOf returns how far a job has come in the Pod. A container that has not ended when its Pod ends has failed.
+func ProgressOf(p *corev1.Pod, job types.UID) Progress {
 	seen := map[string]corev1.ContainerState{}
 	for i := range p.Status.EphemeralContainerStatuses {
 		status := &p.Status.EphemeralContainerStatuses[i]
 		seen[status.Name] = status.State
 	}
-	out, all, done := Standing{State: Absent}, 0, 0
+	out, all, done := Progress{State: Absent}, 0, 0
 	for i := range p.Spec.EphemeralContainers {
 		c := &p.Spec.EphemeralContainers[i]
 		if jobOf(c) != job {
@@ -77,7 +77,7 @@ func Stand(p *corev1.Pod, job types.UID) Standing {
 	return out
 }
 
-func (s *Standing) fail(why string) {
+func (s *Progress) fail(why string) {
 	if s.State != Failed {
 		s.State, s.Why = Failed, why
 	}

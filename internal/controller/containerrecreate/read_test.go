@@ -2,7 +2,6 @@ package containerrecreate
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
@@ -35,7 +35,7 @@ func TestNoRequestEndsByACacheThatIsLate(t *testing.T) {
 			r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", Labels: map[string]string{keys.RecreatePodUID: "new"}}}
 			r.Spec.PodName = "p"
 			cached := observe.Reader{Reader: of(tc.cached)}
-			v, err := NewLoop(Config{Live: of(tc.live), Now: time.Now}, cached, observe.Reader{}).Observe(t.Context(), cached, r)
+			v, err := read(t.Context(), loop.Reads{Reader: cached, Live: of(tc.live)}, r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func TestOfPod(t *testing.T) {
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	over := jobWith(func(job *v1alpha1.EphemeralJob) { job.Name, job.Status.Phase = "over", v1alpha1.EphemeralJobFailed })
 	elsewhere := jobWith(func(job *v1alpha1.EphemeralJob) { job.Namespace = "elsewhere" })
-	jobs := Jobs{Reader: fake.NewClientBuilder().WithScheme(promises.Scheme(v1alpha1.AddToScheme)).WithObjects(jobWith(), over, elsewhere).Build()}
+	found := jobs{Reader: fake.NewClientBuilder().WithScheme(promises.Scheme(v1alpha1.AddToScheme)).WithObjects(jobWith(), over, elsewhere).Build()}
 	for name, tc := range map[string]struct {
 		before, after *corev1.Pod
 		want          bool
@@ -44,7 +44,7 @@ func TestOfPod(t *testing.T) {
 		"a version of the Pod that is the same": {marked, marked.DeepCopy(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := jobs.OfPod(t.Context(), tc.before, tc.after)
+			got, err := found.ofPod(t.Context(), tc.before, tc.after)
 			if err != nil {
 				t.Fatal(err)
 			}
