@@ -16,7 +16,7 @@ import (
 // that are of no use.
 func (p *planner) tidy() {
 	for i := range p.matched {
-		if s := &p.matched[i]; s.IsNoteStale(p.Set.Name, p.exists) {
+		if s := &p.matched[i]; s.IsConditionStale(p.Set.Name, p.exists) {
 			p.setUpgradable(s, s.Upgradable, "it is not as the Pod says")
 		}
 	}
