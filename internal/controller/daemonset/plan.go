@@ -124,8 +124,8 @@ func (s *step) settle() {
 	}
 }
 
-// tidy releases Pods whose labels the selector does not match any more, says that not all that is due fits into this pass, and deletes revisions
-// that are of no use. The writes of this pass bring about the next one.
+// tidy releases Pods whose labels the selector does not match any more, says that not all that is due fits into this pass, and deletes
+// revisions that are of no use. The writes of this pass bring about the next one.
 func (s *step) tidy() {
 	for _, p := range s.release {
 		s.b.Do(s.workload.Release(p, "its labels do not match the selector any more"))
@@ -160,7 +160,8 @@ func (s *step) preDownload() {
 		}
 	}
 	s.workload.PreDownload(rollout.PreDownload{
-		Old: old, Pointless: s.pointless, UpdatedReady: ready, Tuning: rollout.Annotated(s.Set.Annotations, s.desired), Done: done || len(old) == 0,
+		Old: old, Done: done || len(old) == 0, Pointless: s.pointless,
+		UpdatedReady: ready, Tuning: rollout.Annotated(s.Set.Annotations, s.desired),
 	}, s.b)
 }
 
