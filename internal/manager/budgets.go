@@ -1,17 +1,34 @@
 package manager
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
+	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off, so that none would be heeded; empty else.
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that the API
+// server waits.
+const ledgerPause = 50 * time.Millisecond
+
+// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off; empty else.
 func (s settings) budgetsOff() string {
 	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) || s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return ""
@@ -19,20 +36,95 @@ func (s settings) budgetsOff() string {
 	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
 }
 
-// addBudgetController adds the controller of PodUnavailableBudgets, unless none would be heeded.
-func addBudgetController(mgr ctrlmanager.Manager, live client.Client, s settings) error {
+// addBudgets fills in what evaluates PodUnavailableBudgets; nothing if the gates leave them out.
+func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
 	if s.budgetsOff() != "" {
 		return nil
 	}
-	options := podunavailablebudget.Options{Scales: s.scales}
-	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) {
-		options.InForce = s.configurations.EvictionsSentIn
+	if s.scales, err = scales(mgr, live); err != nil {
+		return err
 	}
-	return podunavailablebudget.Add(mgr, podunavailablebudget.Config{
-		Executor: executors(mgr, live)(podunavailablebudget.EventSource),
-		Live:     live,
-		Workers:  s.PodUnavailableBudgetWorkers,
-		Now:      time.Now,
-		Options:  options,
+	s.judge, err = newJudge(ctx, mgr, live, *s)
+	return err
+}
+
+// newJudge returns the one judge of this process, for its webhook and its controllers.
+func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Judge, error) {
+	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
+			return nil, fmt.Errorf("following %T: %w", kind, err)
+		}
+	}
+	resizing := rules.ResizeIsUpdate
+	if s.gates.Enabled(features.InPlacePodVerticalScaling) {
+		resizing = rules.ResizeIsOwn
+	}
+	return disruption.New(disruption.Config{
+		Cached: mgr.GetCache(), Live: live, Survey: survey(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+	}), nil
+}
+
+// exempt returns the names of users whose requests are not judged.
+func (o *Options) exempt() []string {
+	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
+}
+
+// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+func (s settings) askBudgets() apply.Budgets {
+	if s.judge == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+		return nil
+	}
+	return disruption.Gate{Judge: s.judge}
+}
+
+// budgetWebhook returns the options of the webhook for Pods with a budget.
+func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (podbudget.Options, error) {
+	if s.judge == nil {
+		return podbudget.Options{}, nil
+	}
+	protection, err := podbudget.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
+	if err != nil {
+		return podbudget.Options{}, err
+	}
+	reports, err := podbudget.NewReports(podbudget.ReportOptions{
+		Registry: metrics.Registry, Log: protection, Now: time.Now,
+		Events: mgr.GetEventRecorderFor(podbudget.EventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
 	})
+	if err != nil {
+		return podbudget.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
+	}
+	return podbudget.Options{
+		Judge: s.judge, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
+		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
+	}, nil
+}
+
+// scales returns what says how many Pods workloads of any kind should have.
+func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error) {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	return observe.NewScales(live, kinds, time.Now), nil
+}
+
+// survey returns how the numbers of a budget are computed anew.
+func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
+	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
+	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+		counts, surplus, err := podunavailablebudget.Count(ctx, workloads, b, time.Now())
+		return disruption.Survey{Counts: counts, Surplus: surplus}, err
+	}
+}
+
+// wanted reads from a cache what is there, and live what is wanted: single workloads, which say how many Pods there should be.
+type wanted struct {
+	client.Reader
+	live client.Reader
+}
+
+// Get reads live.
+func (w wanted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return w.live.Get(ctx, key, into, options...)
 }

@@ -1,25 +1,32 @@
 package manager
 
 import (
-	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/advancedcronjob"
+	"github.com/seed-69ecc383/kruise/internal/controller/broadcastjob"
 	"github.com/seed-69ecc383/kruise/internal/controller/cloneset"
 	"github.com/seed-69ecc383/kruise/internal/controller/containerrecreate"
 	"github.com/seed-69ecc383/kruise/internal/controller/daemonset"
+	"github.com/seed-69ecc383/kruise/internal/controller/ephemeraljob"
 	"github.com/seed-69ecc383/kruise/internal/controller/imagelistpulljob"
+	"github.com/seed-69ecc383/kruise/internal/controller/imagepulljob"
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
+	"github.com/seed-69ecc383/kruise/internal/controller/nodeimage"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
+	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
+	"github.com/seed-69ecc383/kruise/internal/controller/pullsecret"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -27,31 +34,28 @@ import (
 // the pace beyond that.
 const parallelWrites = 128
 
-// launchPriorityWorkers is the number of Pods whose containers are started in order at the same time.
-const launchPriorityWorkers = 4
+// The numbers of workers that no flag sets.
+const (
+	launchPriorityWorkers = 4
+	ephemeralJobWorkers   = 3
+)
 
 // addControllers adds every controller, with the options that flags and gates give it.
 func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) error {
-	o, gates := s.Options, s.gates
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
 	executor := executors(mgr, live)
-	for _, c := range s.controllers() {
+	for _, c := range s.controllers(live) {
 		e := executor(c.kind.EventSource())
 		if c.guarded {
-			e.Guard = s.guardOf()
+			e.Budgets = s.askBudgets()
 		}
-		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers, Now: time.Now}); err != nil {
+		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers}); err != nil {
 			return err
 		}
 	}
-	return errors.Join(addNodeControllers(mgr, live, o, gates), addJobControllers(mgr, live, o), launchpriority.Add(mgr, launchpriority.Config{
-		Executor: executor(launchpriority.EventSource),
-		Live:     live,
-		Workers:  launchPriorityWorkers,
-		Now:      time.Now,
-	}))
+	return nil
 }
 
 // controller is a kind that the manager reconciles.
@@ -63,15 +67,48 @@ type controller struct {
 }
 
 // controllers is the one list of controllers, with the options that flags and gates give them.
-func (s settings) controllers() []controller {
+func (s settings) controllers(live client.Reader) []controller {
 	all := []controller{
 		{kind: cloneset.Kind(s.cloneSet()), workers: s.CloneSetWorkers, guarded: true},
 		{kind: statefulset.Kind(s.statefulSet()), workers: s.StatefulSetWorkers, guarded: true},
 		{kind: daemonset.Kind(s.daemonSet()), workers: s.DaemonSetWorkers, guarded: true},
 		{kind: sidecarset.Kind(sidecarset.Options{Namespace: s.Webhook.PodNamespace}), workers: s.SidecarSetWorkers, guarded: true},
+		{kind: broadcastjob.Kind(broadcastjob.Options{BindPods: !s.AssignBroadcastJobPodsByScheduler}), workers: s.BroadcastJobWorkers},
+		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers},
+		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers},
+		{kind: launchpriority.Kind(), workers: launchPriorityWorkers},
 	}
-	if daemon := s.gates.Enabled(features.KruiseDaemon); daemon && s.gates.Enabled(features.ImagePullJobGate) {
-		all = append(all, controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers})
+	all = append(all, s.daemonControllers(live)...)
+	if s.budgetsOff() == "" {
+		all = append(all, controller{kind: podunavailablebudget.Kind(s.budgets()), workers: s.PodUnavailableBudgetWorkers})
+	}
+	return all
+}
+
+// daemonControllers are the controllers whose work the daemons of the nodes do.
+func (s settings) daemonControllers(live client.Reader) []controller {
+	if !s.gates.Enabled(features.KruiseDaemon) {
+		return nil
+	}
+	images := s.nodeImages()
+	all := []controller{
+		{kind: containerrecreate.Kind(), workers: s.ContainerRecreateWorkers},
+		{kind: nodeimage.CreationKind(images), workers: s.NodeImageWorkers},
+		{kind: nodeimage.Kind(images), workers: s.NodeImageWorkers},
+	}
+	if s.gates.Enabled(features.SidecarTerminator) {
+		all = append(all, controller{kind: sidecarterminator.Kind(), workers: s.SidecarTerminatorWorkers})
+	}
+	if s.gates.Enabled(features.PodProbeMarkerGate) {
+		virtual := nodepodprobe.Options{Virtual: s.gates.Enabled(features.EnablePodProbeMarkerOnServerless)}
+		all = append(all, controller{kind: podprobemarker.Kind(), workers: s.PodProbeMarkerWorkers},
+			controller{kind: nodepodprobe.Kind(virtual), workers: s.NodePodProbeWorkers})
+	}
+	if images.Jobs {
+		sources := observe.NewSources(live, time.Now)
+		all = append(all, controller{kind: imagepulljob.Kind(s.imagePullJobs(sources)), workers: s.ImagePullJobWorkers},
+			controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers},
+			controller{kind: pullsecret.Kind(pullsecret.Options{Sources: sources, Namespace: s.DaemonConfigNamespace}), workers: 1})
 	}
 	return all
 }
@@ -107,41 +144,30 @@ func (s settings) daemonSet() daemonset.Options {
 	}
 }
 
-// addNodeControllers adds those whose work the daemons of the nodes do.
-func addNodeControllers(mgr ctrlmanager.Manager, live client.Client, o Options, gates features.Set) error {
-	if !gates.Enabled(features.KruiseDaemon) {
-		return nil
+func (s settings) nodeImages() nodeimage.Options {
+	return nodeimage.Options{
+		CreationDelay:   s.NodeImageCreationDelay,
+		Jobs:            s.gates.Enabled(features.ImagePullJobGate),
+		Namespace:       s.Namespace,
+		ConfigNamespace: s.DaemonConfigNamespace,
 	}
-	executor := executors(mgr, live)
-	all := []error{containerrecreate.Add(mgr, containerrecreate.Config{
-		Executor: executor(containerrecreate.EventSource),
-		Live:     live,
-		Workers:  o.ContainerRecreateWorkers,
-		Now:      time.Now,
-	})}
-	if gates.Enabled(features.SidecarTerminator) {
-		all = append(all, sidecarterminator.Add(mgr, sidecarterminator.Config{
-			Executor: executor(sidecarterminator.EventSource),
-			Live:     live,
-			Workers:  o.SidecarTerminatorWorkers,
-			Now:      time.Now,
-		}))
+}
+
+func (s settings) imagePullJobs(sources *observe.Sources) imagepulljob.Options {
+	return imagepulljob.Options{
+		Sources:         sources,
+		ConfigNamespace: s.DaemonConfigNamespace,
+		SystemNamespace: s.Webhook.PodNamespace,
+		Extra:           time.Duration(s.NodeImageExtraTTL) * time.Second,
 	}
-	if gates.Enabled(features.PodProbeMarkerGate) {
-		all = append(all, podprobemarker.Add(mgr, podprobemarker.Config{
-			Executor: executor(podprobemarker.EventSource),
-			Live:     live,
-			Workers:  o.PodProbeMarkerWorkers,
-			Now:      time.Now,
-		}), nodepodprobe.Add(mgr, nodepodprobe.Config{
-			Options:  nodepodprobe.Options{Virtual: gates.Enabled(features.EnablePodProbeMarkerOnServerless)},
-			Executor: executor(nodepodprobe.EventSource),
-			Live:     live,
-			Workers:  o.NodePodProbeWorkers,
-			Now:      time.Now,
-		}))
+}
+
+func (s settings) budgets() podunavailablebudget.Options {
+	options := podunavailablebudget.Options{Scales: s.scales}
+	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) {
+		options.InForce = s.configurations.EvictionsSentIn
 	}
-	return errors.Join(all...)
+	return options
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.

@@ -102,19 +102,13 @@ func Run(ctx context.Context, o Options) error {
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
-	if err := configured.judging(ctx, mgr, live); err != nil {
+	if err := configured.addBudgets(ctx, mgr, live); err != nil {
 		return err
 	}
 	if err := addWebhooks(ctx, mgr, live, configured); err != nil {
 		return err
 	}
 	if err := addControllers(mgr, live, configured); err != nil {
-		return err
-	}
-	if err := addImageControllers(ctx, mgr, live, configured); err != nil {
-		return err
-	}
-	if err := addBudgetController(mgr, live, configured); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

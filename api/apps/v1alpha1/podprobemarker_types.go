@@ -53,7 +53,7 @@ type PodProbeMarkerSpec struct {
 
 // PodContainerProbe is one question to one container.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.podConditionType) && self.podConditionType != '' || has(self.markerPolicy) && size(self.markerPolicy) > 0",message="without it and without markerPolicy nothing would show the answer",fieldPath=".podConditionType",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="has(self.podConditionType) && size(self.podConditionType) > 0 || has(self.markerPolicy) && size(self.markerPolicy) > 0",message="without it and without markerPolicy nothing would show the answer",fieldPath=".podConditionType",reason="FieldValueRequired"
 type PodContainerProbe struct {
 	// name is the name of the probe. It must not contain a #, nor be the name of a condition of Kubernetes or Kruise.
 	// +kubebuilder:validation:MinLength=1

@@ -56,7 +56,7 @@ const (
 
 // SidecarContainerUpgradeStrategy says how a new image reaches the container in existing Pods.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.upgradeType) || self.upgradeType != 'HotUpgrade' || has(self.hotUpgradeEmptyImage) && self.hotUpgradeEmptyImage != ''",message="HotUpgrade needs an image for the idle one of the two containers",fieldPath=".hotUpgradeEmptyImage",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="!has(self.upgradeType) || self.upgradeType != 'HotUpgrade' || has(self.hotUpgradeEmptyImage) && self.hotUpgradeEmptyImage != \"\"",message="HotUpgrade needs an image for the idle one of the two containers",fieldPath=".hotUpgradeEmptyImage",reason="FieldValueRequired"
 type SidecarContainerUpgradeStrategy struct {
 	// upgradeType is ColdUpgrade, which restarts the container, or HotUpgrade, which adds the container twice, as <name>-1 and <name>-2, and
 	// lets the new image take over from the old one. It can't be changed. Defaults to ColdUpgrade.

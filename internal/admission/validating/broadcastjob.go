@@ -27,7 +27,7 @@ func BroadcastJob(o BroadcastJobOptions) admission.Handler {
 			path := field.NewPath("spec", "template")
 			found := findings{errors: broadcastTemplate(&w.new.Spec.Template, path)}
 			if len(found.errors) == 0 && o.Templates != nil {
-				found = judge(ctx, o.Templates, w.namespace, w.template(), path).findings()
+				found = judge(ctx, o.Templates, w.namespace, w.rawTemplate(), path).findings()
 			}
 			return found, nil
 		},

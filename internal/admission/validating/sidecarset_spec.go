@@ -56,8 +56,7 @@ func sidecarSetRules(set *v1beta1.SidecarSet) field.ErrorList {
 	if strategy.Type == v1beta1.NotUpdateSidecarSetStrategyType {
 		return errs // nothing of it has an effect then
 	}
-	return slices.Concat(errs, selector(strategy.Selector, at.Child("selector")),
-		validatePriority(strategy.PriorityStrategy, at.Child("priorityStrategy")), validateScatter(strategy.ScatterStrategy, at.Child("scatterStrategy")))
+	return slices.Concat(errs, selector(strategy.Selector, at.Child("selector")), checkWeights(strategy.PriorityStrategy, at.Child("priorityStrategy")))
 }
 
 // patchedMetadata checks the form of the annotations to write; whether they are allowed is another matter.

@@ -1,7 +1,6 @@
 package advancedcronjob
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -30,20 +28,9 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok {
-					if err := AddIndexes(context.Background(), indexer); err != nil {
-						panic(err)
-					}
-				}
-				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
-				owner := kind().GroupKind()
-				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-					promises.On(loop.OwnerEvents[*v1beta1.AdvancedCronJob](l.Forget)),
-					promises.On(loop.OwnedEvents[*batchv1.Job](owner)),
-					promises.On(loop.OwnedEvents[*v1beta1.BroadcastJob](owner)),
-					promises.On(loop.OwnedEvents[*v1beta1.ImageListPullJob](owner)),
-				}}
+				k := Kind()
+				k.Plan = planner.In(w)
+				return promises.Start(k, c.Runtime(), c)
 			},
 			Act: s.act, Relent: s.relent, Others: []func() bool{s.finish}, Check: invariant.CheckAdvancedCronJob,
 			Converged: func() []string { return invariant.CronConverged(w.Cluster, s.cron()) },

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -29,13 +28,9 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
-				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-					promises.On(loop.OwnerEvents[*v1beta1.BroadcastJob](l.Forget)),
-					promises.On(loop.OwnedEvents[*corev1.Pod](kind().GroupKind())),
-					promises.On(loop.AffectedEvents(Jobs{Reader: c.Cached}.OfNode)),
-				}}
+				k := Kind(Options{})
+				k.Plan = planner.In(w)
+				return promises.Start(k, c.Runtime(), c)
 			},
 			Act: s.act, Relent: s.relent, Others: []func() bool{s.runPods, s.goOn}, Check: invariant.CheckBroadcastJob,
 			Converged: func() []string { return invariant.BroadcastConverged(w.Cluster, s.job()) },

@@ -31,7 +31,7 @@ func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 			Event: eventScaleUpLimited,
 		})
 	}
-	number := min(moves.CreateNow-v.awaitLeaving(b), burst)
+	number := min(moves.CreateNow-v.waitingForClaims(b), burst)
 	if number <= 0 {
 		return false
 	}
@@ -57,16 +57,17 @@ func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 	return true
 }
 
-// How long a Pod that is being deleted from outside keeps its place, so that its replacement can take over its name and its claims.
+// waitForClaims is how long a Pod that somebody else deletes keeps its place, so that its replacement can take over its name and its
+// claims.
 const waitForClaims = 20 * time.Second
 
-// awaitLeaving returns how many Pods are not to be created yet, because a Pod of that many is being deleted from outside whose claims the
-// new one shall take over. A Pod that is stuck gives up its claims after a while: then the new one gets claims of its own.
-func (v *State) awaitLeaving(b *plan.Builder) int {
+// waitingForClaims returns how many Pods are not to be created yet, because a Pod of that many is being deleted by somebody else whose
+// claims the new one shall take over. A Pod that is stuck gives up its claims after a while: then the new one gets claims of its own.
+func (v *State) waitingForClaims(b *plan.Builder) int {
 	if !v.Set.Spec.ScaleStrategy.EnablePVCReuse {
 		return 0
 	}
-	awaited := 0
+	waiting := 0
 	for _, p := range v.leaving {
 		if p.DeletionTimestamp == nil || !hasLiveClaims(claim.Of(claim.InstanceID(p, v.Set.Name), v.Claims)) {
 			continue
@@ -79,11 +80,11 @@ func (v *State) awaitLeaving(b *plan.Builder) int {
 		if wait <= 0 {
 			continue
 		}
-		awaited++
+		waiting++
 		b.Hold(plan.Hold{Name: p.Name, Why: "its replacement takes over its claims once it is gone"})
 		b.Recheck(wait, fmt.Sprintf("%s gives up its claims", p.Name))
 	}
-	return awaited
+	return waiting
 }
 
 func hasLiveClaims(claims []*corev1.PersistentVolumeClaim) bool {

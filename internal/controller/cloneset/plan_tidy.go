@@ -24,8 +24,8 @@ func (v *State) tidy(b *plan.Builder) {
 	}
 }
 
-// releaseStrays lets go of Pods whose labels were changed such that the selector does not match them any more. A Pod takes its claims along,
-// which is written first: nothing would know afterwards whose they are.
+// releaseStrays releases Pods whose labels the selector does not match any more. A Pod takes its claims along, which is written first:
+// afterwards nothing would tell whose they are.
 func (v *State) releaseStrays(b *plan.Builder) {
 	for _, p := range v.release {
 		var chain plan.Chain
@@ -55,7 +55,7 @@ func (v *State) trimPodsToDelete(b *plan.Builder) {
 	})
 }
 
-// tidyClaims sees to the claims of Pods that do not count any more, where claims are not taken over: each goes with its Pod.
+// tidyClaims has the claims of Pods that do not count any more deleted with these Pods, where claims are not reused.
 func (v *State) tidyClaims(b *plan.Builder) {
 	orphans := claim.Orphans(v.Claims, append(v.pods(), v.release...), v.leaving, v.Set.Name)
 	for _, c := range orphans.Delete {

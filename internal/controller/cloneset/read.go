@@ -20,7 +20,7 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Claims are those that the CloneSet, or one of its Pods, controls.
 	Claims []*corev1.PersistentVolumeClaim
-	// Revisions are those that the CloneSet controls, and those that its selector matches and nobody controls.
+	// Revisions are those that the CloneSet controls, and those that its selector matches and that have no controller.
 	Revisions []*appsv1.ControllerRevision
 	// NodeLabels holds the labels of the nodes that Pods are on; filled only where the template has topology spread constraints.
 	NodeLabels map[string]map[string]string

@@ -1,7 +1,6 @@
 package containerrecreate
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
@@ -54,18 +52,7 @@ func newAsked(t *testing.T, change func(*v1beta1.ContainerRecreateRequestSpec)) 
 	return a
 }
 
-func start(c promises.Connection) simulate.Process {
-	if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok {
-		if err := AddIndex(context.Background(), indexer); err != nil {
-			panic(err)
-		}
-	}
-	l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-	return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-		promises.On(loop.OwnerEvents[*v1beta1.ContainerRecreateRequest](l.Forget)),
-		promises.On(loop.AffectedEvents(requests{c.Cached}.of)),
-	}}
-}
+func start(c promises.Connection) simulate.Process { return promises.Start(Kind(), c.Runtime(), c) }
 
 // settle lets everything happen that is due within a time; the clock moves on to what the controller waits for, and no further.
 func (a *asked) settle(patience time.Duration) {

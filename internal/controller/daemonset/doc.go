@@ -4,8 +4,8 @@
 // fit; a rollout never makes more nodes unavailable than maxUnavailable, nor more run two Pods than maxSurge, and touches none that the partition
 // or the node selector leaves out, whatever fails in between and whenever the controller is killed.
 //
-// One pass looks once (observe.go), sorts what it saw node by node (survey.go, place.go), decides (plan*.go), and reports (status.go). Only
-// observing reads and only package apply writes. What is looked at is a node rather than a Pod:
+// A pass reads once (read.go), classifies nodes and Pods (classify.go, node.go), plans (plan*.go), and writes a status (status.go).
+// Package apply writes. What is planned for is a node rather than a Pod:
 //
 //	no Pod ── created ── runs ──┬── deleted, created anew          Standard
 //	                            ├── a new one beside it, deleted   Standard with maxSurge

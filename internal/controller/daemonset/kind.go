@@ -33,7 +33,7 @@ type Options struct {
 
 // Kind is the controller of DaemonSets.
 func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatus] {
-	failed := newMemory()
+	failed := &memory{}
 	return loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatus]{
 		Name: "daemonset",
 		Owns: []client.Object{&corev1.Pod{}},
@@ -52,7 +52,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 		Plan:     Plan,
 		Status:   Status,
 		Remember: failed.note,
-		Forget:   failed.forget,
+		Forget:   failed.Forget,
 		Final:    saysComplete,
 	}
 }
@@ -60,7 +60,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 // finder finds the DaemonSets that a change concerns that does not name them itself, in a cache.
 type finder struct{ client.Reader }
 
-// ofOrphan returns the DaemonSets that could adopt a Pod that nobody controls.
+// ofOrphan returns the DaemonSets that could adopt a Pod without a controller.
 func (f finder) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.NamespacedName, error) {
 	if after == nil || after.DeletionTimestamp != nil || metav1.GetControllerOfNoCopy(after) != nil || len(after.Labels) == 0 {
 		return nil, nil
@@ -71,8 +71,8 @@ func (f finder) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.Nam
 	})
 }
 
-// ofNode returns the DaemonSets for which the coming, going or changing of a node makes a difference. Most changes of nodes are heartbeats, which
-// make none and cost no more than a comparison.
+// ofNode returns the DaemonSets for which the coming, going or changing of a node makes a difference. Most changes of nodes are
+// heartbeats, which make none and cost no more than a comparison.
 func (f finder) ofNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
 	if before != nil && after != nil && !nodefit.Changed(before, after) {
 		return nil, nil

@@ -24,7 +24,7 @@ type nodeState struct {
 	verdict nodefit.Verdict
 	// selected means that the node selector of the update matches the node.
 	selected bool
-	// members are the node's Pods, the first of which speaks for it: those that are bound, then the oldest.
+	// members are the node's Pods, the first of which stands for it in the status: those that are bound, then the oldest.
 	members []*rollout.Member
 }
 
@@ -42,7 +42,7 @@ func stateOf(m *rollout.Member) nodeupdate.State {
 	return nodeupdate.NotReady
 }
 
-// sort puts the Pods in the order in which they speak for their node.
+// sort puts the Pods in order: those that are bound, then the oldest.
 func (p *nodeState) sort() {
 	slices.SortFunc(p.members, func(a, b *rollout.Member) int {
 		return cmp.Or(

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// manage looks after every node: what it has too much goes, and it gets what it lacks.
-func (s *step) manage() {
+// scale gives every node the Pod that it lacks, and deletes what it has too many of.
+func (s *step) scale() {
 	for _, p := range s.nodeStates {
 		switch {
 		case p.node == nil:
@@ -28,7 +28,7 @@ func (s *step) manage() {
 	s.create()
 }
 
-// leaveNode deletes Pods that wait for a node that is gone. The garbage collector of Pods sees to those that ran there.
+// leaveNode deletes Pods that wait for a node that is gone. The garbage collector of Pods deletes those that ran there.
 func (s *step) leaveNode(p *nodeState) {
 	for _, m := range p.members {
 		if !pod.IsScheduled(m.Pod) {
@@ -53,7 +53,7 @@ func (s *step) manageNode(p *nodeState) {
 	s.retryHeld(p, len(running))
 }
 
-// keepBest keeps the Pod that is of most use, of several the one that speaks for the node, and returns it; nil when there is none.
+// keepBest keeps the Pod that is closest to being available, of several the first, and returns it; nil when there is none.
 func (s *step) keepBest(p *nodeState, all []*rollout.Member) *rollout.Member {
 	if len(all) == 0 {
 		return nil
@@ -72,8 +72,8 @@ func (s *step) keepBest(p *nodeState, all []*rollout.Member) *rollout.Member {
 	return best
 }
 
-// managePair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that serves nobody need
-// not wait for that.
+// managePair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that is not
+// ready need not wait for that.
 func (s *step) managePair(p *nodeState, running []*rollout.Member) {
 	var old, updated []*rollout.Member
 	for _, m := range running {
@@ -94,9 +94,9 @@ func (s *step) managePair(p *nodeState, running []*rollout.Member) {
 	}
 }
 
-// retryHeld tries again to delete the Pods of a node that their preDelete hook held. Where none runs on the node, and nothing wants it gone any
-// more, the first of them comes back into service: an update does that takes old Pods away before new ones come, and a surge on nodes that get no
-// new one.
+// retryHeld tries again to delete the Pods of a node that their preDelete hook held. Where none runs on the node, and nothing wants it
+// gone any more, the first of them comes back into service: an update does that takes old Pods away before new ones come, and a surge
+// on nodes that get no new one.
 func (s *step) retryHeld(p *nodeState, running int) {
 	for _, m := range p.members {
 		switch {

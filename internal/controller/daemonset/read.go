@@ -21,13 +21,13 @@ type Snapshot struct {
 	Set *v1beta1.DaemonSet
 	// Pods are those that the DaemonSet controls.
 	Pods []*corev1.Pod
-	// Orphans are those that its selector matches and nobody controls. No more of them may be known than their metadata.
+	// Orphans are those that its selector matches and that have no controller. No more of them may be known than their metadata.
 	Orphans []*corev1.Pod
 	// Predecessor means that a DaemonSet of Kubernetes of the same name is being deleted, whose Pods may become orphans any moment.
 	Predecessor bool
 	// Nodes are all nodes of the cluster.
 	Nodes []*corev1.Node
-	// Revisions are those that the DaemonSet controls, and those that its selector matches and nobody controls.
+	// Revisions are those that the DaemonSet controls, and those that its selector matches and that have no controller.
 	Revisions []*appsv1.ControllerRevision
 	// Failures are the nodes whose Pod has ended lately.
 	Failures map[string]Failure
@@ -41,9 +41,9 @@ type Snapshot struct {
 
 // read makes every read of a pass, but for the failures, which are kept in memory.
 //
-// A DaemonSet that nobody has looked at yet may be there to take over the Pods of another one. The cache of Pods may lag behind that of DaemonSets
-// and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans are read live, and the cache
-// is not read again before it has come as far.
+// A DaemonSet without an observed generation may be there to take over the Pods of another one. The cache of Pods may lag behind that
+// of DaemonSets and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans
+// are read live, and the cache is not read again before it has come as far.
 func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: r.Taken}
 	var err error
@@ -78,8 +78,8 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet)
 }
 
 // hasPredecessor reports whether a DaemonSet of Kubernetes of the same name is being deleted. It has its Pods until the garbage collector has taken
-// its name off each of them, or deleted them; until then, every node seems to lack one of ours. It matters for a DaemonSet alone that nobody has
-// looked at yet.
+// its name off each of them, or deleted them; until then, every node seems to lack one of ours. It matters only for a DaemonSet without
+// an observed generation.
 func hasPredecessor(ctx context.Context, live client.Reader, set *v1beta1.DaemonSet) (bool, error) {
 	if set.Status.ObservedGeneration != 0 {
 		return false, nil

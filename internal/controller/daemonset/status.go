@@ -37,7 +37,7 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
 	return s
 }
 
-// count writes the numbers of nodes into a status. The first Pod of a node speaks for it.
+// count writes the numbers of nodes into a status. Of a node's Pods the first counts.
 func (v *State) count(s *v1beta1.DaemonSetStatus) {
 	s.DesiredNumberScheduled = int32(v.desired)
 	s.CurrentNumberScheduled, s.NumberMisscheduled, s.NumberReady, s.NumberAvailable, s.UpdatedNumberScheduled = 0, 0, 0, 0, 0
@@ -66,11 +66,14 @@ func conditionsOf(s *v1beta1.DaemonSetStatus) rollout.Conditions[appsv1.DaemonSe
 	return rollout.Conditions[appsv1.DaemonSetCondition]{
 		List: &s.Conditions,
 		From: func(c appsv1.DaemonSetCondition) rollout.Condition {
-			return rollout.Condition{Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransition: c.LastTransitionTime}
+			return rollout.Condition{
+				Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransition: c.LastTransitionTime,
+			}
 		},
 		To: func(c rollout.Condition) appsv1.DaemonSetCondition {
 			return appsv1.DaemonSetCondition{
-				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition,
+				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+				LastTransitionTime: c.LastTransition,
 			}
 		},
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// State is a Snapshot sorted once into what the plan and the status both speak of.
+// State is a Snapshot, classified once for the plan and the status.
 type State struct {
 	Snapshot
 	// targets are the Pods that the job is for: those that have its containers, and then those that are to get them, in that order.
@@ -28,8 +28,8 @@ type State struct {
 	// waiting, running, succeeded and failed are numbers of Pods that have the containers, absent of those that are to get them.
 	waiting, running, succeeded, failed, absent int
 	// busy is the number of Pods in which a container runs or may still start.
-	busy    int
-	verdict verdict
+	busy   int
+	result result
 	// problem is what can't be read in the spec; nothing is planned then.
 	problem error
 }
@@ -37,16 +37,16 @@ type State struct {
 // target is a Pod that the job is for.
 type target struct {
 	pod *corev1.Pod
-	ephemeral.Standing
+	ephemeral.Progress
 }
 
 // unfit is a Pod that can't take the containers.
 type unfit struct{ name, why string }
 
-// Classify sorts a snapshot.
+// Classify returns the state of a snapshot.
 func Classify(s Snapshot) State {
 	v := State{Snapshot: s}
-	if s.Job.DeletionTimestamp != nil || isOver(s.Job) {
+	if s.Job.DeletionTimestamp != nil || isFinished(s.Job) {
 		return v
 	}
 	if _, v.problem = selectorOf(s.Job); v.problem == nil && len(s.Job.Spec.Template.EphemeralContainers) == 0 {
@@ -56,24 +56,23 @@ func Classify(s Snapshot) State {
 		v.choose()
 		v.count()
 	}
-	v.verdict = v.judge()
+	v.result = v.evaluate()
 	return v
 }
 
-// choose finds the Pods that the job is for. A Pod that has the containers stays one whatever becomes of its labels. Of the others come first those
-// that have a node, and of these the oldest: the order stays the same from pass to pass, so that a controller that knows less than another one did
-// before wants what that one wanted, and no more.
+// choose finds the Pods that the job is for. A Pod that has the containers stays one, whatever its labels. Of the other Pods those come first that have
+// a node, and of these the oldest. The order is the same in each pass: a controller that takes over with an older cache chooses the same Pods.
 func (v *State) choose() {
 	containers := v.Job.Spec.Template.EphemeralContainers
 	var candidates []target
 	for _, p := range v.Pods {
-		t := target{p, ephemeral.Stand(p, v.Job.UID)}
+		t := target{p, ephemeral.ProgressOf(p, v.Job.UID)}
 		switch {
 		case t.State != ephemeral.Absent:
 			v.targets = append(v.targets, t)
 		case !pod.IsActive(p):
 		default:
-			if why := ephemeral.Refusal(p, containers); why != "" {
+			if why := ephemeral.Unfit(p, containers); why != "" {
 				v.unfit = append(v.unfit, unfit{p.Name, why})
 				continue
 			}
@@ -92,7 +91,7 @@ func (v *State) choose() {
 	v.targets = append(v.targets, candidates...)
 }
 
-// isRefused reports whether the API server did not let the Pod have the containers a moment ago: others get their turn first.
+// isRefused reports whether the API server has just refused the containers for the Pod: other Pods come first.
 func (v *State) isRefused(p *corev1.Pod) bool {
 	_, refused := v.Refused[p.UID]
 	return refused
@@ -130,8 +129,8 @@ func parallelism(job *v1alpha1.EphemeralJob) int {
 	return int(*job.Spec.Parallelism)
 }
 
-// isOver reports whether the job is over, well or badly.
-func isOver(job *v1alpha1.EphemeralJob) bool {
+// isFinished reports whether the job has succeeded or failed.
+func isFinished(job *v1alpha1.EphemeralJob) bool {
 	return job.Status.Phase == v1alpha1.EphemeralJobSucceeded || job.Status.Phase == v1alpha1.EphemeralJobFailed
 }
 
@@ -164,51 +163,51 @@ const (
 	eventLeftOut           = "PodsLeftOut"
 )
 
-// verdict is how far a job has come, and the condition that says so; that has no type for most phases.
-type verdict struct {
+// result is how far a job has come, and the condition that says so; that has no type for most phases.
+type result struct {
 	phase           v1alpha1.EphemeralJobPhase
 	condition       v1alpha1.EphemeralJobConditionType
 	reason, message string
 }
 
-func (d verdict) isOver() bool {
-	return d.phase == v1alpha1.EphemeralJobSucceeded || d.phase == v1alpha1.EphemeralJobFailed
+func (r result) isFinished() bool {
+	return r.phase == v1alpha1.EphemeralJobSucceeded || r.phase == v1alpha1.EphemeralJobFailed
 }
 
-func (d verdict) eventType() string {
-	if d.phase == v1alpha1.EphemeralJobFailed {
+func (r result) eventType() string {
+	if r.phase == v1alpha1.EphemeralJobFailed {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal
 }
 
-// judge says how far a job has come that was not over before. What has ended in all Pods has ended, also past the deadline and in a pause.
-func (v *State) judge() verdict {
+// evaluate returns how far an unfinished job has come. A job whose containers have ended in all Pods is finished even past its deadline and while paused.
+func (v *State) evaluate() result {
 	all := len(v.targets)
 	switch {
 	case v.problem != nil:
-		return verdict{v1alpha1.EphemeralJobError, v1alpha1.EphemeralJobIsInError, reasonInvalid, v.problem.Error()}
+		return result{v1alpha1.EphemeralJobError, v1alpha1.EphemeralJobIsInError, reasonInvalid, v.problem.Error()}
 	case all > 0 && v.succeeded == all:
 		message := fmt.Sprintf("%s succeeded", pods(all))
-		return verdict{v1alpha1.EphemeralJobSucceeded, v1alpha1.EphemeralJobIsSucceeded, reasonSucceeded, message}
+		return result{v1alpha1.EphemeralJobSucceeded, v1alpha1.EphemeralJobIsSucceeded, reasonSucceeded, message}
 	case all > 0 && v.succeeded+v.failed == all:
 		message := fmt.Sprintf("%d of %s failed: %s", v.failed, pods(all), v.failures())
-		return verdict{v1alpha1.EphemeralJobFailed, v1alpha1.EphemeralJobIsFailed, reasonFailed, message}
+		return result{v1alpha1.EphemeralJobFailed, v1alpha1.EphemeralJobIsFailed, reasonFailed, message}
 	}
 	if left, limited := v.untilDeadline(); limited && left <= 0 {
-		return verdict{v1alpha1.EphemeralJobFailed, v1alpha1.EphemeralJobIsFailed, reasonDeadlineExceeded, v.overdue()}
+		return result{v1alpha1.EphemeralJobFailed, v1alpha1.EphemeralJobIsFailed, reasonDeadlineExceeded, v.overdue()}
 	}
 	switch {
 	case all == 0:
-		return verdict{v1alpha1.EphemeralJobWaiting, v1alpha1.EphemeralJobMatchedEmpty, reasonMatchEmpty, v.empty()}
+		return result{v1alpha1.EphemeralJobWaiting, v1alpha1.EphemeralJobMatchedEmpty, reasonMatchEmpty, v.empty()}
 	case v.running > 0:
-		return verdict{phase: v1alpha1.EphemeralJobRunning}
+		return result{phase: v1alpha1.EphemeralJobRunning}
 	case v.waiting < all && v.Job.Spec.Paused:
-		return verdict{phase: v1alpha1.EphemeralJobPaused}
+		return result{phase: v1alpha1.EphemeralJobPaused}
 	case v.succeeded+v.failed > 0:
-		return verdict{phase: v1alpha1.EphemeralJobRunning} // between two Pods
+		return result{phase: v1alpha1.EphemeralJobRunning} // between two Pods
 	default:
-		return verdict{phase: v1alpha1.EphemeralJobWaiting}
+		return result{phase: v1alpha1.EphemeralJobWaiting}
 	}
 }
 
@@ -258,7 +257,7 @@ func (v *State) empty() string {
 	return fmt.Sprintf("%s: %s can't take the containers: %s", message, pods(len(v.unfit)), v.leftOut())
 }
 
-// overdue says that the deadline has passed, and in how many Pods containers still run: nobody can stop those.
+// overdue says that the deadline has passed, and in how many Pods containers still run: they can't be stopped.
 func (v *State) overdue() string {
 	message := fmt.Sprintf("Job %s/%s was active longer than specified deadline", v.Job.Namespace, v.Job.Name)
 	if v.busy > 0 {

@@ -4,9 +4,6 @@
 // they run, or may still start, in as many Pods as parallelism allows; and once a job is over its status stays as it is. What was added can't be taken out
 // of a Pod again by anybody, so that the Pods themselves are the only memory that it takes.
 //
-// One pass looks once (observe.go), sorts what it saw (survey.go), judges how far the job has come (judge.go), decides (plan.go), and reports
-// (status.go). Only observing reads and only package apply writes.
-//
 //	waiting ──► running ──┬── all Pods have succeeded ──── succeeded ──┐
 //	              ▲       ├── one has failed, all ended ── failed ─────┼── ttl ── gone
 //	              ▼       └── deadline ─────────────────── failed ─────┘

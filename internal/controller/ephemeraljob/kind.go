@@ -2,16 +2,13 @@ package ephemeraljob
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
@@ -22,102 +19,44 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// kind is what the controller looks after.
-func kind() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("EphemeralJob") }
-
-// EventSource is the component that the controller's events come from.
-const EventSource = "ephemeraljob-controller"
-
-// Options are the choices made for the whole controller at start-up: there are none.
-type Options struct{}
-
-// Config is what the controller works with.
-type Config = loop.Config[Options]
-
-// Add adds the controller to a manager, whose cache has the indexes of package observe.
-func Add(mgr manager.Manager, c Config) error {
-	if err := AddIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	return loop.Controller{Name: "ephemeraljob", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
-		source.Kind(mgr.GetCache(), &v1alpha1.EphemeralJob{}, loop.OwnerEvents[*v1alpha1.EphemeralJob](l.Forget)),
-		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.AffectedEvents(Jobs{Reader: mgr.GetCache()}.OfPod)),
-	}}.AddTo(mgr)
-}
-
-// Loop is the reconcile of EphemeralJobs.
-type Loop = loop.Loop[*v1alpha1.EphemeralJob, State]
-
-// NewLoop returns the reconcile of EphemeralJobs, for a manager or for a simulated cluster.
-func NewLoop(c Config, cached, live observe.Reader) *Loop {
-	statuses := apply.NewStatuses(c.Executor)
-	statuses.Exact = true // a job that is over must not run again
+// Kind is the controller of EphemeralJobs.
+func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus] {
 	refused := &apply.Refused{Verb: plan.AddContainers, Concern: plan.Scale}
-	return &Loop{
-		New:   func() *v1alpha1.EphemeralJob { return &v1alpha1.EphemeralJob{} },
-		Cache: cached,
-		Live:  live,
-		Observe: func(ctx context.Context, r observe.Reader, job *v1alpha1.EphemeralJob) (State, error) {
-			s, err := Observe(ctx, r, job)
-			if err != nil {
-				return State{}, err
-			}
-			s.Now = c.Now()
-			s.Refused = refused.Present(s.Now)
-			return Classify(s), nil
+	return loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus]{
+		Name:    "ephemeraljob",
+		Indexes: addIndex,
+		Watches: func(cached observe.Reader) []loop.Watch {
+			return []loop.Watch{loop.Affected(&corev1.Pod{}, jobs{cached}.ofPod)}
 		},
-		Plan: Plan,
-		Report: func(v State, p plan.Plan, done apply.Outcome) *v1alpha1.EphemeralJob {
-			after := v.Job.DeepCopy()
-			after.Status = Status(v, p, done)
-			return after
+		Read: func(ctx context.Context, r loop.Reads, job *v1alpha1.EphemeralJob) (State, error) {
+			s, err := read(ctx, r, job)
+			s.Refused = refused.Present(r.Now)
+			return Classify(s), err
 		},
+		Plan:     Plan,
+		Status:   Status,
 		Remember: func(v State, done apply.Outcome) { refused.Note(done, v.Now) },
-		Executor: c.Executor,
-		Statuses: statuses,
+		Exact:    true, // a finished job must not run again
 	}
 }
 
-// Jobs finds the EphemeralJobs that a Pod concerns.
-type Jobs struct {
-	// Reader is a cache.
-	client.Reader
-}
+// jobs finds the EphemeralJobs that a change concerns.
+type jobs struct{ client.Reader }
 
-// OfPod returns the jobs, not yet over, for which the coming, going or changing of a Pod makes a difference. Most changes of Pods make none and cost no
-// more than a comparison.
-func (j Jobs) OfPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
+// ofPod returns the unfinished jobs for which a new, deleted or changed Pod makes a difference. Most changes make none and cost a comparison.
+func (j jobs) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
 	if before != nil && after != nil && !changed(before, after) {
 		return nil, nil
 	}
-	var versions []*corev1.Pod
-	for _, p := range []*corev1.Pod{before, after} {
-		if p != nil {
-			versions = append(versions, p)
-		}
-	}
-	var all v1alpha1.EphemeralJobList
-	if err := j.List(ctx, &all, client.InNamespace(versions[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing EphemeralJobs: %w", err)
-	}
-	var out []types.NamespacedName
-	for i := range all.Items {
-		if job := &all.Items[i]; !isOver(job) && concerns(job, versions) {
-			out = append(out, client.ObjectKeyFromObject(job))
-		}
-	}
-	return out, nil
-}
-
-func concerns(job *v1alpha1.EphemeralJob, versions []*corev1.Pod) bool {
-	selector, err := selectorOf(job)
-	for _, p := range versions {
-		if ephemeral.Has(p, job.UID) || err == nil && selector.Matches(labels.Set(p.Labels)) {
-			return true
-		}
-	}
-	return false
+	versions := slices.DeleteFunc([]*corev1.Pod{before, after}, func(p *corev1.Pod) bool { return p == nil })
+	var list v1alpha1.EphemeralJobList
+	all, err := observe.List(ctx, j, &list, &list.Items, client.InNamespace(versions[0].Namespace))
+	return observe.Keys(all, func(job *v1alpha1.EphemeralJob) bool {
+		selector, unreadable := selectorOf(job)
+		return !isFinished(job) && slices.ContainsFunc(versions, func(p *corev1.Pod) bool {
+			return ephemeral.Has(p, job.UID) || unreadable == nil && selector.Matches(labels.Set(p.Labels))
+		})
+	}), err
 }
 
 // changed reports whether anything about the Pod has changed that a job looks at.

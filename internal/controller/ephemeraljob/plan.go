@@ -13,20 +13,20 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Plan decides the next step. It reads only the state and changes nothing.
+// Plan decides the next step from the state alone.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	switch {
 	case v.Job.DeletionTimestamp != nil:
 		v.release(b)
-	case isOver(v.Job):
+	case isFinished(v.Job):
 		b.Expire(v.Job, plan.TTL{
 			Seconds: cmp.Or(v.Job.Spec.TTLSecondsAfterFinished, new(int32(defaultTTLSeconds))), Finished: finishedAt(v.Job), Now: v.Now,
 		})
 	case v.problem != nil:
 		return b.Stop(v.problem)
-	case v.verdict.isOver():
-		v.announce(b)
+	case v.result.isFinished():
+		v.recordResult(b)
 	default:
 		v.add(b)
 		if left, limited := v.untilDeadline(); limited {
@@ -38,11 +38,11 @@ func Plan(v State) plan.Plan {
 
 func (v *State) summary() string {
 	out := fmt.Sprintf("EphemeralJob %s/%s", v.Job.Namespace, v.Job.Name)
-	if v.Job.DeletionTimestamp != nil || isOver(v.Job) || v.problem != nil {
+	if v.Job.DeletionTimestamp != nil || isFinished(v.Job) || v.problem != nil {
 		return out
 	}
 	return fmt.Sprintf("%s   %s, parallelism %d, match %d, waiting %d, running %d, succeeded %d, failed %d", out,
-		v.verdict.phase, parallelism(v.Job), len(v.targets), v.waiting, v.running, v.succeeded, v.failed)
+		v.result.phase, parallelism(v.Job), len(v.targets), v.waiting, v.running, v.succeeded, v.failed)
 }
 
 // release removes the finalizer of older installations: nothing has to be cleaned up.
@@ -55,17 +55,17 @@ func (v *State) release(b *plan.Builder) {
 	}
 }
 
-// announce writes the status of a job that is over: its event comes once, and after the fact.
-func (v *State) announce(b *plan.Builder) {
+// recordResult writes the status of a job that finishes together with its event, which comes once and after the write.
+func (v *State) recordResult(b *plan.Builder) {
 	after := v.Job.DeepCopy()
 	after.Status = v.status("")
 	b.Do(plan.Action{
-		Verb: plan.UpdateStatus, Concern: plan.Tidy, Before: v.Job, After: after, What: string(v.verdict.phase), Why: v.verdict.message,
-		Event: v.verdict.reason, EventType: v.verdict.eventType(), EventMessage: v.verdict.message,
+		Verb: plan.UpdateStatus, Concern: plan.Tidy, Before: v.Job, After: after, What: string(v.result.phase), Why: v.result.message,
+		Event: v.result.reason, EventType: v.result.eventType(), EventMessage: v.result.message,
 	})
 }
 
-// add gives the containers to as many Pods as parallelism has room for.
+// add adds the containers to as many Pods as parallelism allows.
 func (v *State) add(b *plan.Builder) {
 	if len(v.unfit) > 0 {
 		b.Hold(plan.Hold{Why: fmt.Sprintf("%s can't take the containers: %s", pods(len(v.unfit)), v.leftOut()), Event: eventLeftOut})
@@ -76,7 +76,7 @@ func (v *State) add(b *plan.Builder) {
 		}
 		return
 	}
-	room, waiting := parallelism(v.Job)-v.busy, 0
+	free, waiting := parallelism(v.Job)-v.busy, 0
 	for _, t := range v.targets {
 		until, refused := v.Refused[t.pod.UID]
 		switch {
@@ -87,10 +87,10 @@ func (v *State) add(b *plan.Builder) {
 			b.Recheck(left, "Pods that were not let have the containers are tried again")
 		case !pod.IsScheduled(t.pod):
 			b.Hold(plan.Hold{Name: t.pod.Name, Why: "it has no node yet"})
-		case room <= 0:
+		case free <= 0:
 			waiting++
 		default:
-			room--
+			free--
 			b.Do(v.into(t))
 		}
 	}

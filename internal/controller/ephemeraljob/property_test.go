@@ -1,7 +1,6 @@
 package ephemeraljob
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
@@ -31,15 +29,9 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				if err := AddIndex(context.Background(), c.Cached.Reader.(client.FieldIndexer)); err != nil {
-					panic(err)
-				}
-				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
-				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-					promises.On(loop.OwnerEvents[*v1alpha1.EphemeralJob](l.Forget)),
-					promises.On(loop.AffectedEvents(Jobs{Reader: c.Cached}.OfPod)),
-				}}
+				k := Kind()
+				k.Plan = planner.In(w)
+				return promises.Start(k, c.Runtime(), c)
 			},
 			Act: s.act, Relent: s.relent, Others: []func() bool{s.endContainers}, Check: invariant.CheckEphemeralJob,
 			Converged: func() []string { return invariant.EphemeralConverged(w.Cluster, s.job()) },
@@ -87,11 +79,11 @@ func TestMistakesShow(t *testing.T) {
 			v.Job.Spec.Paused = false
 		}, invariant.RuleEphemeralPaused},
 		"it judges a job that is over once more": {func(v *State) {
-			if isOver(v.Job) {
+			if isFinished(v.Job) {
 				v.Job = v.Job.DeepCopy()
 				v.Job.Status = v1alpha1.EphemeralJobStatus{}
-				v.verdict = v.judge()
-				v.verdict.phase = v1alpha1.EphemeralJobFailed
+				v.result = v.evaluate()
+				v.result.phase = v1alpha1.EphemeralJobFailed
 			}
 		}, invariant.RuleOver},
 	} {

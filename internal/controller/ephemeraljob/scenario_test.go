@@ -19,7 +19,7 @@ type scenario struct {
 }
 
 func newScenario(w *promises.World) *scenario {
-	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: kind(), Namespace: "default", Name: "shell"}}
+	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: v1alpha1.GroupVersion.WithKind("EphemeralJob"), Namespace: "default", Name: "shell"}}
 	for range 3 + w.Rand.Intn(6) {
 		s.addPod()
 	}

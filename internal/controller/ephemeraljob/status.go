@@ -10,17 +10,16 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 )
 
-// Status judges what was seen, and what was refused just now; what was just added shows in the next state. The status of a job that has come to its end
-// in this pass is left to the plan.
+// Status counts what was read, and tells what was refused in this pass; containers that it added count in the next one. The status of a job that
+// finishes in this pass is left to the plan.
 func Status(v State, _ plan.Plan, done apply.Outcome) v1alpha1.EphemeralJobStatus {
-	if v.verdict.isOver() {
+	if v.result.isFinished() {
 		return *v.Job.Status.DeepCopy()
 	}
 	return v.status(v.refusal(done))
 }
 
-// refusal returns why containers were not let into a Pod, in this pass or, as long as that Pod is left alone for it, in one before; empty when all were
-// that were tried.
+// refusal returns why the API server refused the containers for a Pod, in this pass or in an earlier one whose Pod is still left alone; else empty.
 func (v *State) refusal(done apply.Outcome) string {
 	for _, r := range done.Results {
 		if r.Action.Verb == plan.AddContainers && apply.IsRefused(r.Err) {
@@ -38,30 +37,30 @@ func (v *State) refusal(done apply.Outcome) string {
 	return ""
 }
 
-// status returns the status that the state comes to. That of a job that is over stays as it was.
+// status returns the status by the state. That of a finished job stays as it was.
 func (v *State) status(refusal string) v1alpha1.EphemeralJobStatus {
 	s := *v.Job.Status.DeepCopy()
-	if v.Job.DeletionTimestamp != nil || isOver(v.Job) {
+	if v.Job.DeletionTimestamp != nil || isFinished(v.Job) {
 		return s
 	}
 	now := metav1.NewTime(v.Now)
 	if s.StartTime == nil {
 		s.StartTime = &now
 	}
-	s.Phase = v.verdict.phase
+	s.Phase = v.result.phase
 	if v.problem == nil {
 		s.Match, s.Waiting, s.Running = int32(len(v.targets)), int32(v.waiting), int32(v.running)
 		s.Succeeded, s.Failed = int32(v.succeeded), int32(v.failed)
 	}
-	if v.verdict.isOver() {
+	if v.result.isFinished() {
 		s.CompletionTime = &now
 	}
 	wanted := []v1alpha1.EphemeralJobCondition{fact(v1alpha1.EphemeralJobInitialized, reasonInitialized, "")}
 	if refusal != "" {
 		wanted = append(wanted, fact(v1alpha1.EphemeralJobIsFailed, reasonCreateFailed, refusal))
 	}
-	if d := v.verdict; d.condition != "" {
-		wanted = append(wanted, fact(d.condition, d.reason, d.message))
+	if r := v.result; r.condition != "" {
+		wanted = append(wanted, fact(r.condition, r.reason, r.message))
 	}
 	s.Conditions = since(s.Conditions, wanted, now)
 	return s

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
@@ -124,7 +124,7 @@ func TestPlan(t *testing.T) {
 			if got := strings.Join(asks, " "); got != tc.asks {
 				t.Errorf("asks %q, want %q\n%s", got, tc.asks, Plan(v))
 			}
-			s := Status(v)
+			s := Status(v, plan.Plan{}, apply.Outcome{})
 			counts := [4]int32{s.Desired, s.Active, s.Succeeded, s.Failed}
 			if s.Message != tc.message || (s.CompletionTime != nil) != tc.over || counts != tc.counts || int(s.Failed) != len(s.FailedNodes) {
 				t.Errorf("status is %+v, want %v, %q, over %t", s, tc.counts, tc.message, tc.over)
@@ -148,7 +148,7 @@ func TestNodesWithoutAServingDaemonTakeNoPlace(t *testing.T) {
 	if n := len(Plan(v).Actions()); n != 3 {
 		t.Errorf("%d nodes are asked, want the two without a daemon and the one with\n%s", n, Plan(v))
 	}
-	if message := Status(v).Message; !strings.HasSuffix(message, "; not ready: a, b") {
+	if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; !strings.HasSuffix(message, "; not ready: a, b") {
 		t.Errorf("message is %q", message)
 	}
 }
@@ -205,7 +205,7 @@ func TestSecretsComeFirst(t *testing.T) {
 	if diff := cmp.Diff([]v1beta1.ReferenceObject{pull.ReferenceTo(made)}, asked.Spec.Images["nginx"].PullSecrets); diff != "" {
 		t.Errorf("Secrets of the node (-want +got):\n%s", diff)
 	}
-	if message := Status(v).Message; message != "job is running, progress 0.0%; there is no Secret gone" {
+	if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; message != "job is running, progress 0.0%; there is no Secret gone" {
 		t.Errorf("message is %q", message)
 	}
 	s.Copies = []*corev1.Secret{made}
@@ -231,7 +231,7 @@ func TestOtherSecretsAreNotCopied(t *testing.T) {
 			t.Errorf("plan:\n%s", p)
 		}
 		const want = "; Secret db is of type Opaque, which holds no credentials of registries"
-		if message := Status(v).Message; !strings.HasSuffix(message, want) {
+		if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; !strings.HasSuffix(message, want) {
 			t.Errorf("message is %q, want %q", message, want)
 		}
 	}
@@ -239,7 +239,7 @@ func TestOtherSecretsAreNotCopied(t *testing.T) {
 
 // TestAJobThatIsOverStaysOver: a status that arrives late, from a controller that has been replaced, must not have the nodes asked again.
 func TestAJobThatIsOverStaysOver(t *testing.T) {
-	if !NewLoop(Config{}, observe.Reader{}, observe.Reader{}).Statuses.Exact {
+	if !Kind(Options{}).Exact {
 		t.Error("a status is written over one that it was not judged from")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
@@ -69,18 +68,9 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 			planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
-					l := NewLoop(Config{
-						Options: Options{ConfigNamespace: "config", Extra: 300 * time.Second}, Executor: c.Executor, Live: c.Live,
-						Sources: observe.NewSources(c.Live.Reader, c.Now), Workers: 1, Now: c.Now,
-					}, c.Cached, c.Live)
-					l.Plan = planner.In(w)
-					jobs := Jobs{Reader: c.Cached}
-					return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-						promises.On(loop.OwnerEvents[*v1beta1.ImagePullJob](l.Forget)),
-						promises.On(loop.AffectedEvents(jobs.OfNodeImage)),
-						promises.On(loop.AffectedEvents(jobs.OfNode)),
-						promises.On(loop.AffectedEvents(OfCopy)),
-					}}
+					k := Kind(Options{Sources: observe.NewSources(c.Live.Reader, c.Now), ConfigNamespace: "config", Extra: 300 * time.Second})
+					k.Plan = planner.In(w)
+					return promises.Start(k, c.Runtime(), c)
 				},
 				Act: s.act, Relent: func() {}, Others: []func() bool{s.answer}, Check: invariant.CheckImagePullJob, Converged: s.converged,
 			}

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
@@ -17,8 +19,8 @@ const (
 	messageNoProgress = "job is running, no progress"
 )
 
-// Status judges what was seen. What was just asked for shows in the next state.
-func Status(v State) v1beta1.ImagePullJobStatus {
+// Status counts the nodes as they were read. What this pass asks for counts in the next one.
+func Status(v State, _ plan.Plan, _ apply.Outcome) v1beta1.ImagePullJobStatus {
 	s := *v.Job.Status.DeepCopy()
 	if v.Job.DeletionTimestamp != nil || s.CompletionTime != nil {
 		return s

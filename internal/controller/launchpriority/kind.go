@@ -2,45 +2,34 @@ package launchpriority
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
-	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 )
 
-// EventSource is the component that the controller's events come from.
-const EventSource = "container-launch-priority-controller"
-
-// Config is what the controller works with.
-type Config = loop.Config[loop.None]
-
-// Add adds the controller to a manager, whose cache keeps the containers of Pods that are held, and of ConfigMaps those with the label of a
-// barrier.
-func Add(mgr manager.Manager, c Config) error {
-	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	return loop.Controller{Name: "launchpriority", Reconciler: l, Workers: c.Workers, Sources: []source.Source{
-		source.Kind(mgr.GetCache(), &corev1.Pod{}, loop.OwnerEvents[*corev1.Pod](l.Forget), matters()),
-		source.Kind(mgr.GetCache(), &corev1.ConfigMap{}, loop.NamedEvents(podOf)),
-	}}.AddTo(mgr)
+// Kind is the controller of held Pods. The cache keeps the containers of Pods that are held, and of ConfigMaps those with the label of a barrier.
+func Kind() loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus] {
+	return loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus]{
+		Name:     "launchpriority",
+		Source:   "container-launch-priority-controller",
+		Concerns: concerns,
+		Watches: func(observe.Reader) []loop.Watch {
+			return []loop.Watch{loop.Named(&corev1.ConfigMap{}, podOf)}
+		},
+		Read: read,
+		Plan: Plan,
+	}
 }
 
-// matters lets through what can make a difference: of Pods whose containers may all start, only that they came and that they go.
-func matters() predicate.TypedPredicate[*corev1.Pod] {
-	return predicate.TypedFuncs[*corev1.Pod]{
-		CreateFunc: func(e event.TypedCreateEvent[*corev1.Pod]) bool { return launch.IsHeld(e.Object) },
-		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Pod]) bool {
-			return launch.IsHeld(e.ObjectNew) && (!isCompleted(e.ObjectNew) || e.ObjectNew.DeletionTimestamp != nil)
-		},
-		DeleteFunc: func(e event.TypedDeleteEvent[*corev1.Pod]) bool { return launch.IsHeld(e.Object) },
-	}
+// concerns reports whether a change of a Pod can make a difference: of Pods whose containers may all start, only that they came and that they go.
+func concerns(before, after *corev1.Pod) bool {
+	return launch.IsHeld(after) && (before == nil || !isCompleted(after) || after.DeletionTimestamp != nil)
 }
 
 func podOf(barrier *corev1.ConfigMap) []string {
@@ -52,18 +41,27 @@ func podOf(barrier *corev1.ConfigMap) []string {
 	return nil
 }
 
-// NewLoop returns the reconcile of held Pods.
-func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Pod, Snapshot] {
-	return &loop.Loop[*corev1.Pod, Snapshot]{
-		New:   func() *corev1.Pod { return &corev1.Pod{} },
-		Cache: cached,
-		Live:  live,
-		Observe: func(ctx context.Context, r observe.Reader, p *corev1.Pod) (Snapshot, error) {
-			return Observe(ctx, r, p, Found{Taken: c.Executor.TakenNames(p.UID), Live: live})
-		},
-		Plan:     Plan,
-		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *corev1.Pod { return s.Pod },
-		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor),
+// Snapshot is all that one pass reads.
+type Snapshot struct {
+	Pod *corev1.Pod
+	// Barrier is the ConfigMap that has the name of the Pod's barrier; nil for none. Its data need not be there.
+	Barrier *corev1.ConfigMap
+}
+
+// read makes every read of a pass. Names that others were found to have are looked up live: the cache holds only what carries the label of a barrier,
+// and so not what other software made.
+func read(ctx context.Context, r loop.Reads, p *corev1.Pod) (s Snapshot, err error) {
+	s.Pod = p
+	name, err := launch.BarrierName(p.Name)
+	if err != nil || !launch.IsHeld(p) {
+		return s, nil // the webhook lets no Pod of such a name be held
 	}
+	from := client.Reader(r)
+	if slices.Contains(r.Taken, name) {
+		from = r.Live
+	}
+	if s.Barrier, err = observe.Find(ctx, from, client.ObjectKey{Namespace: p.Namespace, Name: name}, &corev1.ConfigMap{}); err != nil {
+		err = fmt.Errorf("reading the barrier: %w", err)
+	}
+	return s, err
 }

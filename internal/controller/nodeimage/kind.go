@@ -1,146 +1,112 @@
 package nodeimage
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
-	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// EventSource is the component that the controller's events come from.
-const EventSource = "nodeimage-controller"
-
-// Config is what the controller works with.
-type Config struct {
-	// Births carries out what the loop over nodes plans, Upkeep what the one over NodeImages does.
-	Births, Upkeep *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
-	// Workers is the number of NodeImages looked after at the same time.
-	Workers int
-	// CreationDelay is how long a node must have been Ready before it gets a NodeImage.
+// Options are the choices made for both controllers at start-up.
+type Options struct {
+	// CreationDelay is how long a node must have been Ready before it gets a NodeImage: new nodes are busy enough.
 	CreationDelay time.Duration
-	// Jobs says that ImagePullJobs are looked after: what becomes of one matters to the tags that it asked for.
+	// Jobs says that ImagePullJobs are reconciled: what becomes of one matters to the tags that it asked for.
 	Jobs bool
-	// Namespace is the only one whose jobs are looked after; empty for all.
+	// Namespace is the only one whose jobs are reconciled; empty for all.
 	Namespace string
 	// ConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
 	ConfigNamespace string
-	Now             func() time.Time
 }
 
-// Add adds the controllers to a manager.
-func Add(mgr manager.Manager, c Config) error {
-	cached, live := observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live}
-	births := NewBirths(c, cached, live)
-	upkeep := NewUpkeep(c, cached, live)
-	nodes := []source.Source{
-		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(ofNode)),
-		source.Kind(mgr.GetCache(), &v1beta1.NodeImage{}, loop.AffectedEvents(ofLost)),
-	}
-	images := Images{Reader: mgr.GetCache()}
-	tidy := []source.Source{
-		source.Kind(mgr.GetCache(), &v1beta1.NodeImage{}, loop.OwnerEvents[*v1beta1.NodeImage](upkeep.Forget)),
-		source.Kind(mgr.GetCache(), &corev1.Node{}, loop.AffectedEvents(ofLabels)),
-	}
-	if c.Jobs {
-		tidy = append(tidy, source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.AffectedEvents(images.OfJob)))
-	}
-	return errors.Join(
-		loop.Controller{Name: "nodeimage-birth", Reconciler: births, Workers: c.Workers, Sources: nodes}.AddTo(mgr),
-		loop.Controller{Name: "nodeimage", Reconciler: upkeep, Workers: c.Workers, Sources: tidy}.AddTo(mgr),
-	)
-}
-
-// NewBirths returns the reconcile of nodes.
-func NewBirths(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Node, Newcomer] {
-	return &loop.Loop[*corev1.Node, Newcomer]{
-		New:      func() *corev1.Node { return &corev1.Node{} },
-		Cache:    cached,
-		Live:     live,
-		Observe:  c.observeNewcomer,
-		Plan:     PlanBirth,
-		Report:   func(n Newcomer, _ plan.Plan, _ apply.Outcome) *corev1.Node { return n.Node },
-		Executor: c.Births,
-		Statuses: apply.NewStatuses(c.Births),
+// CreationKind is the controller that creates the NodeImages of nodes.
+func CreationKind(o Options) loop.Kind[*corev1.Node, NodeSnapshot, corev1.NodeStatus] {
+	return loop.Kind[*corev1.Node, NodeSnapshot, corev1.NodeStatus]{
+		Name:     "nodeimage-birth", // in the labels of metrics
+		Source:   eventSource,
+		Concerns: concerns,
+		Watches: func(observe.Reader) []loop.Watch {
+			return []loop.Watch{loop.Affected(&v1beta1.NodeImage{}, ofDeleted)}
+		},
+		Read: o.readNode,
+		Plan: PlanCreation,
 	}
 }
 
-// NewUpkeep returns the reconcile of NodeImages.
-func NewUpkeep(c Config, cached, live observe.Reader) *loop.Loop[*v1beta1.NodeImage, Snapshot] {
-	return &loop.Loop[*v1beta1.NodeImage, Snapshot]{
-		New:      func() *v1beta1.NodeImage { return &v1beta1.NodeImage{} },
-		Cache:    cached,
-		Live:     live,
-		Observe:  (&observer{Config: c}).observe,
-		Plan:     Plan,
-		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *v1beta1.NodeImage { return s.Image },
-		Executor: c.Upkeep,
-		Statuses: apply.NewStatuses(c.Upkeep),
+// Kind is the controller of NodeImages.
+func Kind(o Options) loop.Kind[*v1beta1.NodeImage, Snapshot, v1beta1.NodeImageStatus] {
+	read := reader{Options: o, gone: &goneJobs{}}
+	return loop.Kind[*v1beta1.NodeImage, Snapshot, v1beta1.NodeImageStatus]{
+		Name: "nodeimage",
+		Watches: func(cached observe.Reader) []loop.Watch {
+			watches := []loop.Watch{loop.Affected(&corev1.Node{}, ofLabels)}
+			if o.Jobs {
+				watches = append(watches, loop.Affected(&v1beta1.ImagePullJob{}, images{cached}.ofJob))
+			}
+			return watches
+		},
+		Read: read.image,
+		Plan: Plan,
 	}
+}
+
+const eventSource = "nodeimage-controller"
+
+// concerns reports whether a node comes, becomes Ready, or turns from a virtual node into a machine.
+func concerns(before, after *corev1.Node) bool {
+	if before == nil {
+		return true
+	}
+	_, was := readySince(before)
+	_, is := readySince(after)
+	return was != is || isVirtual(before) != isVirtual(after) || before.UID != after.UID
+}
+
+// ofDeleted returns the node whose NodeImage was deleted.
+func ofDeleted(_ context.Context, before, after *v1beta1.NodeImage) ([]types.NamespacedName, error) {
+	if after != nil {
+		return nil, nil
+	}
+	return []types.NamespacedName{{Name: before.Name}}, nil
 }
 
 // ofLabels returns the NodeImage of a node whose labels have changed, or that is gone.
 func ofLabels(_ context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
-	switch {
-	case after == nil:
-		return []types.NamespacedName{{Name: before.Name}}, nil
-	case before == nil, before.UID != after.UID, !maps.Equal(before.Labels, after.Labels), (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil):
-		return []types.NamespacedName{{Name: after.Name}}, nil
-	default:
+	if before != nil && after != nil && before.UID == after.UID && maps.Equal(before.Labels, after.Labels) &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) {
 		return nil, nil
 	}
+	return []types.NamespacedName{{Name: cmp.Or(after, before).Name}}, nil
 }
 
-// Images finds the NodeImages that something concerns that does not say so itself.
-type Images struct {
-	// Reader is a cache.
-	client.Reader
-}
+// images finds the NodeImages that a change concerns.
+type images struct{ observe.Reader }
 
-// OfJob returns the NodeImages that a job has asked, when the job has completed or is gone: they need not keep for it what they have.
-func (m Images) OfJob(ctx context.Context, before, after *v1beta1.ImagePullJob) ([]types.NamespacedName, error) {
+// ofJob returns the NodeImages that a job has asked, when the job has completed or is gone: they need not keep for it what they have.
+func (m images) ofJob(ctx context.Context, before, after *v1beta1.ImagePullJob) ([]types.NamespacedName, error) {
 	gone := after == nil || after.DeletionTimestamp != nil
 	completed := !gone && before != nil && before.Status.CompletionTime == nil && after.Status.CompletionTime != nil
 	if !gone && !completed {
 		return nil, nil
 	}
-	of := before
-	if of == nil {
-		of = after
-	}
-	var all v1beta1.NodeImageList
-	if err := m.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	var out []types.NamespacedName
-	for i := range all.Items {
-		if asked(&all.Items[i], of.UID) {
-			out = append(out, client.ObjectKeyFromObject(&all.Items[i]))
-		}
-	}
-	return out, nil
+	job := cmp.Or(before, after).UID
+	all, err := m.NodeImages(ctx)
+	return observe.Keys(all, func(n *v1beta1.NodeImage) bool { return wasAsked(n, job) }), err
 }
 
-func asked(n *v1beta1.NodeImage, job types.UID) bool {
+func wasAsked(n *v1beta1.NodeImage, job types.UID) bool {
 	for _, image := range n.Spec.Images {
 		for i := range image.Tags {
-			for _, owner := range image.Tags[i].OwnerReferences {
-				if owner.UID == job {
-					return true
-				}
+			if slices.ContainsFunc(image.Tags[i].OwnerReferences, func(owner corev1.ObjectReference) bool { return owner.UID == job }) {
+				return true
 			}
 		}
 	}

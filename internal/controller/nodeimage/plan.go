@@ -1,38 +1,22 @@
 package nodeimage
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
 // eventPullImageFailed is the reason of events about rounds that did not end well. Wire: users' alerts match it.
 const eventPullImageFailed = "PullImageFailed"
-
-// Snapshot is all that one pass over a NodeImage may look at.
-type Snapshot struct {
-	Image *v1beta1.NodeImage
-	// Node is nil where there is none.
-	Node *corev1.Node
-	// Owners says of each owner of a tag what has become of it.
-	Owners map[types.UID]pull.OwnerState
-	// Lost are the Secrets of images that are gone.
-	Lost map[types.NamespacedName]bool
-	Now  time.Time
-}
 
 // Plan decides the next step. It reads only the snapshot and changes nothing.
 func Plan(s Snapshot) plan.Plan {
@@ -97,28 +81,8 @@ func (s Snapshot) endSilence(b *plan.Builder) {
 	}
 }
 
-// Newcomer is a node, and whether it has a NodeImage.
-type Newcomer struct {
-	Node *corev1.Node
-	Has  bool
-	Now  time.Time
-	// Delay is how long a node must have been Ready before it gets a NodeImage: new nodes are busy enough.
-	Delay time.Duration
-}
-
-// observeNewcomer makes every read of a pass over a node.
-func (c Config) observeNewcomer(ctx context.Context, r observe.Reader, node *corev1.Node) (Newcomer, error) {
-	out := Newcomer{Node: node, Now: c.Now(), Delay: c.CreationDelay}
-	err := r.Get(ctx, client.ObjectKey{Name: node.Name}, &v1beta1.NodeImage{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return Newcomer{}, fmt.Errorf("reading NodeImage %s: %w", node.Name, err)
-	}
-	out.Has = err == nil
-	return out, nil
-}
-
-// PlanBirth makes the NodeImage of a node once it has been Ready for long enough.
-func PlanBirth(n Newcomer) plan.Plan {
+// PlanCreation makes the NodeImage of a node once it has been Ready for long enough.
+func PlanCreation(n NodeSnapshot) plan.Plan {
 	b := plan.For("Node " + n.Node.Name)
 	if n.Has || n.Node.DeletionTimestamp != nil || isVirtual(n.Node) {
 		return b.Plan()
@@ -158,27 +122,4 @@ func readySince(n *corev1.Node) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
-}
-
-// ofNode returns a node itself when it matters to the loop over nodes: when it comes, becomes Ready, or has become something with a machine.
-func ofNode(_ context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
-	if after == nil {
-		return nil, nil
-	}
-	if before != nil {
-		_, was := readySince(before)
-		_, is := readySince(after)
-		if was == is && isVirtual(before) == isVirtual(after) && before.UID == after.UID {
-			return nil, nil
-		}
-	}
-	return []types.NamespacedName{{Name: after.Name}}, nil
-}
-
-// ofLost returns the node whose NodeImage has gone.
-func ofLost(_ context.Context, before, after *v1beta1.NodeImage) ([]types.NamespacedName, error) {
-	if after != nil {
-		return nil, nil
-	}
-	return []types.NamespacedName{{Name: before.Name}}, nil
 }

@@ -18,32 +18,32 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func node(ready corev1.ConditionStatus, since time.Duration, labels map[string]string) *corev1.Node {
+func nodeOf(ready corev1.ConditionStatus, since time.Duration, labels map[string]string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: labels},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-since))}}},
 	}
 }
 
-func TestBirth(t *testing.T) {
-	leaving := node(corev1.ConditionTrue, time.Hour, nil)
+func TestCreation(t *testing.T) {
+	leaving := nodeOf(corev1.ConditionTrue, time.Hour, nil)
 	leaving.DeletionTimestamp = &metav1.Time{Time: now}
 	for name, tc := range map[string]struct {
-		in      Newcomer
+		in      NodeSnapshot
 		creates bool
 		recheck time.Duration
 	}{
-		"ready for long enough":        {Newcomer{Node: node(corev1.ConditionTrue, 30*time.Second, map[string]string{"a": "b"})}, true, 0},
-		"not yet":                      {Newcomer{Node: node(corev1.ConditionTrue, 29*time.Second, nil)}, false, time.Second},
-		"not ready":                    {Newcomer{Node: node(corev1.ConditionFalse, time.Hour, nil)}, false, 0},
-		"no machine":                   {Newcomer{Node: node(corev1.ConditionTrue, time.Hour, map[string]string{"type": "virtual-kubelet"})}, false, 0},
-		"it has one":                   {Newcomer{Node: node(corev1.ConditionTrue, time.Hour, nil), Has: true}, false, 0},
-		"on its way out":               {Newcomer{Node: leaving}, false, 0},
-		"a node that says nothing yet": {Newcomer{Node: &corev1.Node{}}, false, 0},
+		"ready for long enough":        {NodeSnapshot{Node: nodeOf(corev1.ConditionTrue, 30*time.Second, map[string]string{"a": "b"})}, true, 0},
+		"not yet":                      {NodeSnapshot{Node: nodeOf(corev1.ConditionTrue, 29*time.Second, nil)}, false, time.Second},
+		"not ready":                    {NodeSnapshot{Node: nodeOf(corev1.ConditionFalse, time.Hour, nil)}, false, 0},
+		"no machine":                   {NodeSnapshot{Node: nodeOf(corev1.ConditionTrue, time.Hour, map[string]string{"type": "virtual-kubelet"})}, false, 0},
+		"it has one":                   {NodeSnapshot{Node: nodeOf(corev1.ConditionTrue, time.Hour, nil), Has: true}, false, 0},
+		"on its way out":               {NodeSnapshot{Node: leaving}, false, 0},
+		"a node that says nothing yet": {NodeSnapshot{Node: &corev1.Node{}}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Now, tc.in.Delay = now, 30*time.Second
-			p := PlanBirth(tc.in)
+			p := PlanCreation(tc.in)
 			if p.Empty() == tc.creates || p.Recheck != tc.recheck {
 				t.Fatalf("plan:\n%s", p)
 			}
@@ -67,7 +67,7 @@ func TestUpkeep(t *testing.T) {
 			}}}}},
 		}
 	}
-	here := node(corev1.ConditionTrue, time.Hour, map[string]string{"a": "b"})
+	here := nodeOf(corev1.ConditionTrue, time.Hour, map[string]string{"a": "b"})
 	running := map[types.UID]pull.OwnerState{"job": pull.Running}
 	fake := asked(0)
 	fake.Labels[keys.FakeNodeImage] = "true"
@@ -80,7 +80,7 @@ func TestUpkeep(t *testing.T) {
 		"nothing to do":                  {Snapshot{Image: asked(0), Node: here, Owners: running}, "", pull.ResponseTimeout, ""},
 		"the node is gone":               {Snapshot{Image: asked(0), Owners: running}, "delete the NodeImage", 0, ""},
 		"a NodeImage for tests":          {Snapshot{Image: fake, Owners: running}, "", pull.ResponseTimeout, ""},
-		"the labels differ":              {Snapshot{Image: asked(0), Node: node(corev1.ConditionTrue, time.Hour, map[string]string{"a": "c"}), Owners: running}, "tidy up", pull.ResponseTimeout, ""},
+		"the labels differ":              {Snapshot{Image: asked(0), Node: nodeOf(corev1.ConditionTrue, time.Hour, map[string]string{"a": "c"}), Owners: running}, "tidy up", pull.ResponseTimeout, ""},
 		"the job is gone":                {Snapshot{Image: asked(0), Node: here}, "tidy up", pull.ResponseTimeout, ""},
 		"the node has been silent":       {Snapshot{Image: asked(pull.ResponseTimeout), Node: here, Owners: running}, "fail pulls", 0, "nginx:1: node has not responded for a long time"},
 		"it is about to have been":       {Snapshot{Image: asked(pull.ResponseTimeout - time.Millisecond), Node: here, Owners: running}, "", 3 * time.Second, ""},

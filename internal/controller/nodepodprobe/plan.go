@@ -1,66 +1,17 @@
 package nodepodprobe
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
-
-// Snapshot is all that one pass looks at.
-type Snapshot struct {
-	Node *corev1.Node
-	// Probes is the NodePodProbe of the node; nil if there is none.
-	Probes *v1alpha1.NodePodProbe
-	// Pods are those on the node.
-	Pods []*corev1.Pod
-	// Markers are those of the namespaces of these Pods.
-	Markers []*v1alpha1.PodProbeMarker
-	Options Options
-}
-
-// Observe makes every read of a pass.
-func Observe(ctx context.Context, r observe.Reader, node *corev1.Node) (Snapshot, error) {
-	v := Snapshot{Node: node, Probes: &v1alpha1.NodePodProbe{}}
-	err := r.Get(ctx, client.ObjectKeyFromObject(node), v.Probes)
-	if apierrors.IsNotFound(err) {
-		v.Probes, err = nil, nil
-	}
-	if err != nil {
-		return Snapshot{}, fmt.Errorf("reading NodePodProbe %s: %w", node.Name, err)
-	}
-	var pods corev1.PodList
-	if err := r.List(ctx, &pods, client.MatchingFields{ByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return Snapshot{}, fmt.Errorf("listing Pods: %w", err)
-	}
-	seen := map[string]bool{}
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		v.Pods = append(v.Pods, p)
-		if seen[p.Namespace] {
-			continue
-		}
-		seen[p.Namespace] = true
-		var markers v1alpha1.PodProbeMarkerList
-		if err := r.List(ctx, &markers, client.InNamespace(p.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return Snapshot{}, fmt.Errorf("listing PodProbeMarkers: %w", err)
-		}
-		for j := range markers.Items {
-			v.Markers = append(v.Markers, &markers.Items[j])
-		}
-	}
-	return v, nil
-}
 
 // Plan decides the next step. It reads only the snapshot and changes nothing.
 func Plan(v Snapshot) plan.Plan {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
 func marker(name string, age time.Duration) *v1alpha1.PodProbeMarker {
@@ -62,7 +64,7 @@ func TestPlan(t *testing.T) {
 func TestStatusCounts(t *testing.T) {
 	m := marker("m", 0)
 	want := v1alpha1.PodProbeMarkerStatus{ObservedGeneration: 3, MatchedPods: 2}
-	if diff := cmp.Diff(want, Status(Snapshot{Marker: m, Pods: make([]*corev1.Pod, 2)})); diff != "" {
+	if diff := cmp.Diff(want, Status(Snapshot{Marker: m, Pods: make([]*corev1.Pod, 2)}, plan.Plan{}, apply.Outcome{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
@@ -25,7 +26,7 @@ const (
 // recheckProblem is when to try again what could not be read.
 const recheckProblem = 5 * time.Second
 
-// Plan decides the next step. It reads only the snapshot and changes nothing.
+// Plan decides the next step from the snapshot alone.
 func Plan(s Snapshot) plan.Plan {
 	b := plan.For(fmt.Sprintf("PodUnavailableBudget %s/%s   %d Pods of %d", s.Budget.Namespace, s.Budget.Name, len(s.Pods), s.Total))
 	for _, l := range s.Links {
@@ -41,20 +42,20 @@ func Plan(s Snapshot) plan.Plan {
 	if len(s.Pods) == 0 && s.Problem == nil {
 		b.Hold(plan.Hold{Event: eventNoPods, EventType: corev1.EventTypeNormal, Why: "No matching pods found"})
 	}
-	if _, err := s.judge(); err != nil {
+	if _, err := s.counts(); err != nil {
 		b.Hold(plan.Hold{Event: eventCountFailed, Why: err.Error()})
 		b.Recheck(recheckProblem, "what could not be read may be readable")
 	}
-	b.Recheck(s.Pending, "all evictions are judged by then")
-	s.settle(b)
+	b.Recheck(s.Pending, "all evictions are evaluated by then")
+	s.reportUnused(b)
 	if s.Polled {
-		b.Recheck(observe.ScaleStands, "a scale may have changed")
+		b.Recheck(observe.ScaleTTL, "a scale may have changed")
 	}
 	return b.Plan()
 }
 
-// settle tells of permissions that nobody made use of, and looks again when the next one ends.
-func (s Snapshot) settle(b *plan.Builder) {
+// reportUnused tells of permissions that were not used, and looks again when the next one ends.
+func (s Snapshot) reportUnused(b *plan.Builder) {
 	pruned := s.ledger()
 	b.Recheck(pruned.Recheck, "a permission ends")
 	for _, name := range pruned.Overdue {
@@ -78,22 +79,22 @@ func (s Snapshot) ledger() disruption.Pruned {
 	return disruption.LedgerOf(&s.Budget.Status).Prune(s.Pods, s.Now)
 }
 
-func (s Snapshot) judge() (disruption.Counts, error) {
+func (s Snapshot) counts() (disruption.Counts, error) {
 	if s.Problem != nil {
 		return disruption.Counts{}, s.Problem
 	}
 	return disruption.Count(s.Budget, s.Pods, s.Total, s.ledger().Ledger)
 }
 
-// IsSurplus reports whether there are more Pods than there should be, so that deletions are judged by disruption.Counts.ForSurplus.
+// IsSurplus reports whether there are more Pods than there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
 func (s Snapshot) IsSurplus() bool { return s.Problem == nil && len(s.Pods) > int(s.Total) }
 
 // Status returns the numbers. Where they can't be known nothing more is permitted, and they stay those of the spec that they were of.
-func Status(s Snapshot) v1beta1.PodUnavailableBudgetStatus {
+func Status(s Snapshot, _ plan.Plan, _ apply.Outcome) v1beta1.PodUnavailableBudgetStatus {
 	status := *s.Budget.Status.DeepCopy()
 	pruned := s.ledger()
 	status.DisruptedPods, status.UnavailablePods = pruned.Ledger.Disrupted, pruned.Ledger.Unavailable
-	counts, err := s.judge()
+	counts, err := s.counts()
 	if err != nil {
 		status.UnavailableAllowed = 0
 		return status
@@ -103,19 +104,19 @@ func Status(s Snapshot) v1beta1.PodUnavailableBudgetStatus {
 	}
 	status.UnavailableAllowed, status.CurrentAvailable = counts.Allowed, counts.Current
 	status.DesiredAvailable, status.TotalReplicas = counts.Desired, counts.Total
-	s.tell(&status, metav1.Condition{
+	s.setCondition(&status, metav1.Condition{
 		Type: v1beta1.ConditionTotalReplicasUnknown, Reason: "NoReplicas",
 		Message: "these do not say how many Pods they should have, so those that are there are counted: " + strings.Join(s.Silent, ", "),
 	}, len(s.Silent) > 0)
-	s.tell(&status, metav1.Condition{
+	s.setCondition(&status, metav1.Condition{
 		Type: v1beta1.ConditionSurplusPods, Reason: "MorePodsThanReplicas",
 		Message: fmt.Sprintf("there are %d Pods where there should be %d", len(s.Pods), s.Total),
 	}, s.IsSurplus())
 	return status
 }
 
-// tell puts a condition into the status while it holds, and takes it out else.
-func (s Snapshot) tell(status *v1beta1.PodUnavailableBudgetStatus, c metav1.Condition, holds bool) {
+// setCondition puts a condition into the status while it holds, and removes it otherwise.
+func (s Snapshot) setCondition(status *v1beta1.PodUnavailableBudgetStatus, c metav1.Condition, holds bool) {
 	if !holds {
 		meta.RemoveStatusCondition(&status.Conditions, c.Type)
 		if len(status.Conditions) == 0 {

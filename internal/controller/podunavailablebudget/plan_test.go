@@ -14,6 +14,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
 var noon = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -168,7 +170,7 @@ func TestStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Status(seen(tc.change))); diff != "" {
+			if diff := cmp.Diff(tc.want, Status(seen(tc.change), plan.Plan{}, apply.Outcome{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

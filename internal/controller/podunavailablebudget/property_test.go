@@ -1,7 +1,6 @@
 package podunavailablebudget
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/loop"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -34,7 +31,7 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 // TestMistakesShow makes mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
 	t.Run("it writes over what has been permitted meanwhile", func(t *testing.T) {
-		suite(Plan, func(l *Loop) { l.Statuses.Exact = false }).Break(t, ruleLedger)
+		suiteWith(Plan, false).Break(t, ruleLedger)
 	})
 	t.Run("it does not hear of Pods", func(t *testing.T) {
 		s := suite(Plan)
@@ -47,7 +44,11 @@ func TestMistakesShow(t *testing.T) {
 }
 
 // suite is the controller in clusters with up to two budgets, one CloneSet and Pods that others make and delete.
-func suite(planned func(Snapshot) plan.Plan, changes ...func(*Loop)) promises.Suite {
+func suite(planned func(Snapshot) plan.Plan) promises.Suite {
+	return suiteWith(planned, Kind(Options{}).Exact)
+}
+
+func suiteWith(planned func(Snapshot) plan.Plan, isExact bool) promises.Suite {
 	watched := []client.Object{
 		&policyv1beta1.PodUnavailableBudget{}, &corev1.Pod{}, &v1beta1.CloneSet{}, &appsv1.ReplicaSet{},
 	}
@@ -58,23 +59,9 @@ func suite(planned func(Snapshot) plan.Plan, changes ...func(*Loop)) promises.Su
 		}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				if indexer, ok := c.Cached.Reader.(client.FieldIndexer); ok {
-					if err := AddIndexes(context.Background(), indexer); err != nil {
-						panic(err)
-					}
-				}
-				l := NewLoop(Config{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}, c.Cached, c.Live)
-				l.Plan = planner.In(w)
-				for _, change := range changes {
-					change(l)
-				}
-				a := affected{observe.Workloads{Reader: c.Cached}}
-				return &promises.Process{Reconciler: l, Ears: []promises.Ear{
-					promises.On(loop.OwnerEvents[*policyv1beta1.PodUnavailableBudget](l.Forget)),
-					promises.On(loop.AffectedEvents(a.byLeaving)),
-					promises.On(loop.AffectedEvents(a.byPod)),
-					promises.On(loop.AffectedEvents(changesOf[*v1beta1.CloneSet](a))),
-				}}
+				k := Kind(Options{})
+				k.Plan, k.Exact = planner.In(w), isExact
+				return promises.Start(k, c.Runtime(), c)
 			},
 			Act: s.act, Relent: func() {}, Others: []func() bool{s.expire}, Check: checkLedger, Converged: s.converged,
 		}

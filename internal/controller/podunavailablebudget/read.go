@@ -2,7 +2,6 @@ package podunavailablebudget
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -14,43 +13,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// ByBudget is the index of Pods by the budget that their annotations name.
-const ByBudget = "kruise.budget"
-
-// AddIndexes adds the index ByBudget to a cache.
-func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, ByBudget, budgetKeys); err != nil {
-		return fmt.Errorf("indexing Pods by their budgets: %w", err)
-	}
-	return nil
-}
-
-func budgetKeys(object client.Object) []string {
-	if name := disruption.Related(object.GetAnnotations()); name != "" {
-		return []string{name}
-	}
-	return nil
-}
-
-// Snapshot is all that one pass looks at.
+// Snapshot is all that one pass reads.
 type Snapshot struct {
 	Budget *v1beta1.PodUnavailableBudget
 	// Pods are the active Pods that the budget guards.
 	Pods []*corev1.Pod
 	// Total is how many of them there should be.
 	Total int32
-	// Silent are the workloads that do not say how many Pods they should have, so that those that are there count.
+	// Silent are the workloads that do not say how many Pods they should have: the Pods that are there count.
 	Silent []string
 	// Polled means that nothing tells when a number of replicas changes.
 	Polled bool
 	// Problem is why neither the Pods nor the total are known; nil if they are.
 	Problem error
-	// Pending is how long it takes until all requests on the Pods are judged: the budget is not in force before. Zero for most.
+	// Pending is how long it takes until all requests on the Pods are evaluated: the budget is not in force before. Zero for most.
 	Pending time.Duration
 	// Links are the Pods whose annotations name the wrong budget, or none.
 	Links []Link
@@ -63,211 +45,206 @@ type Link struct {
 	To  string
 }
 
-// Surveyor makes the reads of a pass.
-type Surveyor struct {
-	Scales *observe.Scales
-	Now    func() time.Time
-	// InForce says how long it takes until all requests on the Pods of a namespace are judged; nil where nobody has to be waited for.
-	InForce func(namespace string) time.Duration
-}
-
-// Observe makes every read of a pass.
-func (v Surveyor) Observe(ctx context.Context, r observe.Reader, b *v1beta1.PodUnavailableBudget) (Snapshot, error) {
-	c := &census{Workloads: observe.Workloads{Reader: r, Scales: v.Scales}, budget: b}
-	s := Snapshot{Budget: b, Now: v.Now()}
-	if v.InForce != nil && b.Status.ObservedGeneration == 0 {
-		s.Pending = v.InForce(b.Namespace)
+// read makes every read of a pass.
+func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailableBudget) (Snapshot, error) {
+	s, err := read(ctx, observe.Workloads{Reader: r.Reader, Scales: o.Scales}, b, r.Now)
+	if o.InForce != nil && b.Status.ObservedGeneration == 0 {
+		s.Pending = o.InForce(b.Namespace)
 	}
-	if s.Problem = c.survey(ctx); s.Problem != nil {
-		return s, ctx.Err()
-	}
-	slices.Sort(c.silent)
-	s.Pods, s.Total, s.Silent, s.Polled = c.pods, c.total, c.silent, c.polled
-	var err error
-	s.Links, err = c.links(ctx)
 	return s, err
 }
 
-// census finds the Pods of a budget, and how many there should be.
-type census struct {
+// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass. surplus says that there are more Pods than
+// there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
+func Count(
+	ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time,
+) (counts disruption.Counts, surplus bool, err error) {
+	s, err := read(ctx, w, b, now)
+	if err != nil {
+		return disruption.Counts{}, false, err
+	}
+	counts, err = s.counts()
+	return counts, s.IsSurplus(), err
+}
+
+func read(ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time) (Snapshot, error) {
+	s := &selection{Workloads: w, Snapshot: Snapshot{Budget: b, Now: now}}
+	if s.Problem = s.find(ctx); s.Problem != nil {
+		return Snapshot{Budget: b, Problem: s.Problem, Now: now}, ctx.Err()
+	}
+	slices.Sort(s.Silent)
+	var err error
+	s.Links, err = s.links(ctx)
+	return s.Snapshot, err
+}
+
+// selection finds the Pods of a budget, and how many there should be.
+type selection struct {
 	observe.Workloads
-	budget *v1beta1.PodUnavailableBudget
+	Snapshot
 	// target is the workload that the budget names; nil if it names none, or one that is gone.
 	target *observe.Workload
-	pods   []*corev1.Pod
-	total  int32
-	silent []string
-	polled bool
 }
 
-// survey finds the Pods, and counts how many there should be.
-func (c *census) survey(ctx context.Context) error {
-	if err := c.find(ctx); err != nil {
+// find finds the Pods, and counts how many there should be.
+func (s *selection) find(ctx context.Context) error {
+	if err := s.findPods(ctx); err != nil {
 		return err
 	}
-	if total, said := disruption.ProtectedTotal(c.budget); said {
-		c.total = total
+	if total, said := disruption.ProtectedTotal(s.Budget); said {
+		s.Total = total
 		return nil
 	}
-	return c.count(ctx)
+	return s.countReplicas(ctx)
 }
 
-// find finds the Pods.
-func (c *census) find(ctx context.Context) error {
-	if c.budget.Spec.TargetReference == nil {
-		selector := disruption.SelectorOf(c.budget)
+func (s *selection) findPods(ctx context.Context) error {
+	ref := s.Budget.Spec.TargetReference
+	if ref == nil {
+		selector := disruption.SelectorOf(s.Budget)
 		if selector == nil {
 			return nil
 		}
-		return c.take(c.SelectedPods(ctx, c.budget.Namespace, selector))
+		return s.add(s.SelectedPods(ctx, s.Budget.Namespace, selector))
 	}
-	ref := c.budget.Spec.TargetReference
-	target, err := c.Get(ctx, c.budget.Namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name)
+	target, err := s.Get(ctx, s.Budget.Namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name)
 	if err != nil {
 		return err
 	}
-	if c.target = target; target == nil {
+	if s.target = target; target == nil {
 		// Of a workload that is gone those Pods are left that were linked while it was there.
-		return c.take(c.linked(ctx))
+		return s.add(s.linked(ctx))
 	}
-	c.polled = target.Polled
+	s.Polled = target.Polled
 	if target.UID != "" && !target.Polled {
-		return c.owned(ctx)
+		return s.addControlled(ctx)
 	}
-	return c.descended(ctx)
+	return s.addDescendants(ctx)
 }
 
-func (c *census) take(pods []*corev1.Pod, err error) error {
+// add takes over the active ones of the Pods that a read returned.
+func (s *selection) add(pods []*corev1.Pod, err error) error {
 	for _, p := range pods {
 		if pod.IsActive(p) {
-			c.pods = append(c.pods, p)
+			s.Pods = append(s.Pods, p)
 		}
 	}
 	return err
 }
 
-// owned takes the Pods that the target controls, itself or by its ReplicaSets.
-func (c *census) owned(ctx context.Context) error {
-	if err := c.take(c.Pods(ctx, c.budget.Namespace, c.target.UID)); err != nil || c.target.Kind != "Deployment" {
+// addControlled adds the Pods that the target controls, itself or by its ReplicaSets.
+func (s *selection) addControlled(ctx context.Context) error {
+	if err := s.add(s.Reader.Pods(ctx, s.Budget.Namespace, s.target.UID)); err != nil || s.target.Kind != "Deployment" {
 		return err
 	}
-	sets, err := c.ReplicaSets(ctx, c.budget.Namespace, c.target.UID)
+	sets, err := s.ReplicaSets(ctx, s.Budget.Namespace, s.target.UID)
 	if err != nil {
 		return err
 	}
 	for _, set := range sets {
-		if err := c.take(c.Pods(ctx, c.budget.Namespace, set)); err != nil {
+		if err := s.add(s.Reader.Pods(ctx, s.Budget.Namespace, set)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// descended takes the Pods above which the target stands somewhere, or else those that its scale selects.
-func (c *census) descended(ctx context.Context) error {
-	all, err := c.SelectedPods(ctx, c.budget.Namespace, labels.Everything())
+// addDescendants adds the Pods that have the target among their owners, or else those that its scale selects.
+func (s *selection) addDescendants(ctx context.Context) error {
+	all, err := s.SelectedPods(ctx, s.Budget.Namespace, labels.Everything())
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
-		candidate, _, err := c.candidate(ctx, p)
+		candidate, _, err := candidateOf(ctx, s.Workloads, p)
 		if err != nil {
 			return err
 		}
-		if candidate.IsGuardedBy(c.budget) {
-			if err := c.take([]*corev1.Pod{p}, nil); err != nil {
-				return err
-			}
+		if candidate.IsGuardedBy(s.Budget) && pod.IsActive(p) {
+			s.Pods = append(s.Pods, p)
 		}
 	}
-	selector, err := labels.Parse(c.target.Selector)
-	if len(c.pods) > 0 || err != nil || selector.Empty() {
+	selector, err := labels.Parse(s.target.Selector)
+	if len(s.Pods) > 0 || err != nil || selector.Empty() {
 		return nil // a selector that can't be read selects nothing
 	}
-	return c.take(c.SelectedPods(ctx, c.budget.Namespace, selector))
+	return s.add(s.SelectedPods(ctx, s.Budget.Namespace, selector))
 }
 
 // linked returns the Pods whose annotations name the budget.
-func (c *census) linked(ctx context.Context) ([]*corev1.Pod, error) {
-	options := []client.ListOption{client.InNamespace(c.budget.Namespace)}
-	if c.Indexed {
-		options = append(options, client.MatchingFields{ByBudget: c.budget.Name}, client.UnsafeDisableDeepCopy)
+func (s *selection) linked(ctx context.Context) ([]*corev1.Pod, error) {
+	options := []client.ListOption{client.InNamespace(s.Budget.Namespace)}
+	if s.Indexed {
+		options = append(options, client.MatchingFields{byBudget: s.Budget.Name})
 	}
 	var list corev1.PodList
-	if err := c.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
-	}
-	var out []*corev1.Pod
-	for i := range list.Items {
-		if disruption.Related(list.Items[i].Annotations) == c.budget.Name {
-			out = append(out, &list.Items[i])
-		}
-	}
-	return out, nil
+	pods, err := observe.List(ctx, s.Reader, &list, &list.Items, options...)
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return disruption.Related(p.Annotations) != s.Budget.Name }), err
 }
 
-// count adds up how many Pods there should be.
-func (c *census) count(ctx context.Context) error {
-	if c.budget.Spec.TargetReference != nil {
-		if c.target != nil {
-			c.add(c.target, int32(len(c.pods)))
+// countReplicas adds up how many Pods there should be.
+func (s *selection) countReplicas(ctx context.Context) error {
+	if s.Budget.Spec.TargetReference != nil {
+		if s.target != nil {
+			s.addReplicas(s.target, int32(len(s.Pods)))
 		}
 		return nil
 	}
-	there := map[observe.Owner]int32{}
+	pods := map[observe.Owner]int32{}
 	known := map[types.UID]observe.Owner{}
-	for _, p := range c.pods {
+	for _, p := range s.Pods {
 		controller := metav1.GetControllerOfNoCopy(p)
 		if controller == nil {
 			continue
 		}
 		owner, ok := known[controller.UID]
 		if !ok {
-			chain, _, err := c.Chain(ctx, p)
+			chain, _, err := s.Chain(ctx, p)
 			if err != nil {
 				return err
 			}
-			owner = maker(chain)
+			owner = scaled(chain)
 			known[controller.UID] = owner
 		}
-		there[owner]++
+		pods[owner]++
 	}
-	for owner, pods := range there {
-		w, err := c.Get(ctx, c.budget.Namespace, owner.GroupVersionKind, owner.Name)
+	for owner, n := range pods {
+		w, err := s.Get(ctx, s.Budget.Namespace, owner.GroupVersionKind, owner.Name)
 		if err != nil {
 			return err
 		}
 		if w != nil {
-			c.polled = c.polled || w.Polled
-			c.add(w, pods)
+			s.Polled = s.Polled || w.Polled
+			s.addReplicas(w, n)
 		}
 	}
 	return nil
 }
 
-// maker returns the workload that says how many Pods there should be: the owner of a ReplicaSet, which has several in a rollout, and else the Pod's own
+// scaled returns the workload that says how many Pods there should be: the owner of a ReplicaSet, which has several in a rollout, and else the Pod's own
 // controller. What stands above a workload may count in other units than Pods.
-func maker(chain []observe.Owner) observe.Owner {
+func scaled(chain []observe.Owner) observe.Owner {
 	if len(chain) > 1 && chain[0].Kind == "ReplicaSet" && chain[0].Group == "apps" {
 		return chain[1]
 	}
 	return chain[0]
 }
 
-// add adds what a workload should have; of one that does not say, what it has.
-func (c *census) add(w *observe.Workload, pods int32) {
+// addReplicas adds the Pods that a workload should have; of one that does not say, the Pods that it has.
+func (s *selection) addReplicas(w *observe.Workload, pods int32) {
 	switch {
 	case w.Deleting:
 	case w.Replicas == nil:
-		c.silent = append(c.silent, w.Kind+" "+w.Name)
-		c.total += pods
+		s.Silent = append(s.Silent, w.Kind+" "+w.Name)
+		s.Total += pods
 	default:
-		c.total += *w.Replicas
+		s.Total += *w.Replicas
 	}
 }
 
-func (c *census) candidate(ctx context.Context, p *corev1.Pod) (candidate disruption.Candidate, complete bool, err error) {
-	chain, complete, err := c.Chain(ctx, p)
+// candidateOf returns what says which budgets may guard a Pod; not complete if one of its owners could not be found.
+func candidateOf(ctx context.Context, w observe.Workloads, p *corev1.Pod) (candidate disruption.Candidate, complete bool, err error) {
+	chain, complete, err := w.Chain(ctx, p)
 	candidate.Labels = p.Labels
 	for _, owner := range chain {
 		candidate.Owners = append(candidate.Owners, disruption.Reference{GroupKind: owner.GroupKind(), Name: owner.Name})
@@ -277,50 +254,50 @@ func (c *census) candidate(ctx context.Context, p *corev1.Pod) (candidate disrup
 
 // links finds the Pods of the budget that name none, or one that does not exist or does not want them, and those that name the budget and are not its
 // own any more.
-func (c *census) links(ctx context.Context) ([]Link, error) {
-	all, err := c.Budgets(ctx, c.budget.Namespace)
+func (s *selection) links(ctx context.Context) ([]Link, error) {
+	all, err := s.Budgets(ctx, s.Budget.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	linked, err := c.linked(ctx)
+	linked, err := s.linked(ctx)
 	if err != nil {
 		return nil, err
 	}
-	mine := make(map[string]bool, len(c.pods))
 	var out []Link
-	for _, p := range c.pods {
-		mine[p.Name] = true
-		if disruption.Related(p.Annotations) == c.budget.Name {
+	check := func(p *corev1.Pod) error {
+		to, err := s.choose(ctx, all, p)
+		// A Pod that another budget is to guard is linked by the pass over that budget.
+		if named := disruption.Related(p.Annotations); err == nil && to != named && (to == s.Budget.Name || named == s.Budget.Name) {
+			out = append(out, Link{Pod: p, To: to})
+		}
+		return err
+	}
+	own := make(map[string]bool, len(s.Pods))
+	for _, p := range s.Pods {
+		own[p.Name] = true
+		if disruption.Related(p.Annotations) == s.Budget.Name {
 			continue
 		}
-		to, err := c.choose(ctx, all, p)
-		if err != nil {
+		if err := check(p); err != nil {
 			return nil, err
-		}
-		if to == c.budget.Name {
-			out = append(out, Link{Pod: p, To: to})
 		}
 	}
 	for _, p := range linked {
-		if mine[p.Name] || !pod.IsActive(p) {
+		if own[p.Name] || !pod.IsActive(p) {
 			continue
 		}
-		to, err := c.choose(ctx, all, p)
-		if err != nil {
+		if err := check(p); err != nil {
 			return nil, err
-		}
-		if to != c.budget.Name {
-			out = append(out, Link{Pod: p, To: to})
 		}
 	}
 	return out, nil
 }
 
-// choose returns the budget that the annotations of a Pod are to name. One that is there and wants the Pod stays, and so does any as long as it is not
-// known whose the Pod is.
-func (c *census) choose(ctx context.Context, all []*v1beta1.PodUnavailableBudget, p *corev1.Pod) (string, error) {
+// choose returns the budget that the annotations of a Pod are to name. One that is there and wants the Pod stays, and so does any as long as the owners
+// of the Pod are not all known.
+func (s *selection) choose(ctx context.Context, all []*v1beta1.PodUnavailableBudget, p *corev1.Pod) (string, error) {
 	named := disruption.Related(p.Annotations)
-	candidate, complete, err := c.candidate(ctx, p)
+	candidate, complete, err := candidateOf(ctx, s.Workloads, p)
 	if err != nil {
 		return "", err
 	}
@@ -332,19 +309,8 @@ func (c *census) choose(ctx context.Context, all []*v1beta1.PodUnavailableBudget
 	if best := disruption.Choose(all, candidate); best != nil {
 		return best.Name, nil
 	}
-	if slices.Contains(c.pods, p) {
-		return c.budget.Name, nil // by the selector of a scale
+	if slices.Contains(s.Pods, p) {
+		return s.Budget.Name, nil // by the selector of a scale
 	}
 	return "", nil
-}
-
-// Count computes the numbers of a budget anew, for whoever judges a request before the controller has come to it. surplus says that there are more
-// Pods than there should be, so that deletions are judged by disruption.Counts.ForSurplus.
-func (v Surveyor) Count(ctx context.Context, r observe.Reader, b *v1beta1.PodUnavailableBudget) (counts disruption.Counts, surplus bool, err error) {
-	s, err := v.Observe(ctx, r, b)
-	if err != nil {
-		return disruption.Counts{}, false, err
-	}
-	counts, err = s.judge()
-	return counts, s.IsSurplus(), err
 }

@@ -1,55 +1,55 @@
 package pullsecret
 
 import (
-	"time"
+	"cmp"
+	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
-	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
-// EventSource is the component that the controller's events come from.
-const EventSource = "pullsecret-controller"
-
-// Config is what the controller works with.
-type Config struct {
-	Executor *apply.Executor
-	// Live reads around the cache.
-	Live client.Reader
+// Options are the choices made for the whole controller at start-up.
+type Options struct {
 	// Sources reads the Secrets that copies are of.
 	Sources *observe.Sources
-	// Namespace is where the copies are.
+	// Namespace is where the copies are. The cache of Secrets holds those of it alone.
 	Namespace string
-	Now       func() time.Time
 }
 
-// Add adds the controller to a manager, whose cache of Secrets holds those of the namespace alone.
-func Add(mgr manager.Manager, c Config) error {
-	l := NewLoop(c, observe.Reader{Reader: mgr.GetCache(), Indexed: true}, observe.Reader{Reader: c.Live})
-	copies := Copies{Reader: mgr.GetCache(), Namespace: c.Namespace}
-	return loop.Controller{Name: "pullsecret", Reconciler: l, Workers: 1, Sources: []source.Source{
-		source.Kind(mgr.GetCache(), &corev1.Secret{}, loop.OwnerEvents[*corev1.Secret](l.Forget)),
-		source.Kind(mgr.GetCache(), &v1beta1.ImagePullJob{}, loop.AffectedEvents(copies.OfJob)),
-	}}.AddTo(mgr)
-}
-
-// NewLoop returns the reconcile of copies.
-func NewLoop(c Config, cached, live observe.Reader) *loop.Loop[*corev1.Secret, Snapshot] {
-	return &loop.Loop[*corev1.Secret, Snapshot]{
-		New:      func() *corev1.Secret { return &corev1.Secret{} },
-		Cache:    cached,
-		Live:     live,
-		Observe:  c.Observe,
-		Plan:     Plan,
-		Report:   func(s Snapshot, _ plan.Plan, _ apply.Outcome) *corev1.Secret { return s.Copy },
-		Executor: c.Executor,
-		Statuses: apply.NewStatuses(c.Executor),
+// Kind is the controller of copied Secrets.
+func Kind(o Options) loop.Kind[*corev1.Secret, Snapshot, any] {
+	return loop.Kind[*corev1.Secret, Snapshot, any]{
+		Name: "pullsecret",
+		Watches: func(cached observe.Reader) []loop.Watch {
+			return []loop.Watch{loop.Affected(&v1beta1.ImagePullJob{}, copies{cached, o.Namespace}.ofJob)}
+		},
+		Read: o.read,
+		Plan: Plan,
 	}
+}
+
+// copies finds the copies that a change concerns.
+type copies struct {
+	observe.Reader
+	namespace string
+}
+
+// ofJob returns the copies that were made for a job, when the job has completed or is gone.
+func (c copies) ofJob(ctx context.Context, before, after *v1beta1.ImagePullJob) ([]types.NamespacedName, error) {
+	job := cmp.Or(after, before)
+	running := after != nil && after.DeletionTimestamp == nil && after.Status.CompletionTime == nil
+	if running || len(job.Spec.PullSecrets) == 0 {
+		return nil, nil
+	}
+	secrets, err := c.Secrets(ctx, c.namespace)
+	return observe.Keys(secrets, func(s *corev1.Secret) bool {
+		return slices.Contains(pull.ReferencesOf(s), client.ObjectKeyFromObject(job))
+	}), err
 }

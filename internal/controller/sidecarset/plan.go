@@ -32,14 +32,11 @@ func Plan(v State) plan.Plan {
 	}
 	rollout.WriteHistory(v.history, b)
 	p := planner{State: &v, Builder: b, written: map[*corev1.Pod]bool{}}
-	p.reset()
+	p.settle()
 	if v.mayUpdate() {
 		p.update()
-		p.refuse()
-		p.hold()
 	}
-	p.note()
-	v.trimHistory(b)
+	p.tidy()
 	return b.Plan()
 }
 
@@ -56,8 +53,8 @@ func (p *planner) do(object *corev1.Pod, chain ...plan.Action) {
 	p.Do(chain...)
 }
 
-// reset lets containers go idle whose work another one has taken over.
-func (p *planner) reset() {
+// settle turns containers idle whose work another one has taken over.
+func (p *planner) settle() {
 	for i := range p.matched {
 		s := &p.matched[i]
 		if len(s.Resets) == 0 {
@@ -73,7 +70,7 @@ func (p *planner) reset() {
 	}
 }
 
-// update brings the present images to the Pods whose turn it is.
+// update brings the present images to the Pods whose turn it is, and tells why others are not updated.
 func (p *planner) update() {
 	for _, s := range p.decision.Update {
 		if p.written[s.Pod] {
@@ -94,6 +91,8 @@ func (p *planner) update() {
 	if p.decision.Recheck > 0 {
 		p.Recheck(p.decision.Recheck, "an update by a Pod's workload is waited for no longer")
 	}
+	p.refuse()
+	p.hold()
 }
 
 // refuse tells which Pods can't be updated in place, on themselves and in an event.
@@ -109,16 +108,7 @@ func (p *planner) refuse() {
 	}
 }
 
-// note keeps what Pods say of their sidecars true: that of a Pod which can be updated again, or was, and that of SidecarSets which are gone.
-func (p *planner) note() {
-	for i := range p.matched {
-		if s := &p.matched[i]; s.IsNoteStale(p.Set.Name, p.exists) {
-			p.setUpgradable(s, s.Upgradable, "it is not as the Pod says")
-		}
-	}
-}
-
-func (p *planner) setUpgradable(s *sidecar.Standing, upgradable bool, why string) {
+func (p *planner) setUpgradable(s *sidecar.PodStatus, upgradable bool, why string) {
 	if p.written[s.Pod] {
 		return
 	}

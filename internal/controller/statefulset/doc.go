@@ -2,12 +2,12 @@
 //
 // Its promise: no ordinal ever has two Pods; under OrderedReady a Pod is created only while all of lower ordinals are available; an update never
 // makes more than maxUnavailable Pods unavailable and leaves as many at their revision as the partition says; no claim is lost that the retention
-// policy keeps. A Pod that is broken is never what keeps it from being mended.
+// policy keeps. A broken Pod never blocks the update that repairs it.
 //
-// One pass looks once (observe.go), sorts what it saw (survey.go), decides (plan*.go), and reports (status.go). Only observing reads and only
-// package apply writes. The phases of a plan, of which OrderedReady enters each only when the one before has nothing left to do:
+// A pass reads once (read.go), classifies what it read (classify.go), plans (plan*.go), and writes a status (status.go). Package apply
+// writes. The phases of a plan, of which OrderedReady enters each only when the one before has nothing left to do:
 //
-//	settle ── walk the slots upwards: create, replace what has ended ── scale in from the highest ordinal down ── update from the highest down
+//	settle ── fill the slots upwards: create, replace what has ended ── scale in from the highest ordinal down ── update from the highest down
 //
 // A slot is an ordinal that is wanted; a Pod in no slot is surplus.
 package statefulset

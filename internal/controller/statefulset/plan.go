@@ -25,8 +25,8 @@ const (
 
 // Plan decides the next step. It reads only the state and changes nothing but its notes of this pass.
 //
-// What is in flight is settled first. Then slots are filled and surplus Pods deleted, and at last Pods are updated; every phase counts what the ones
-// before have made unavailable, so that together they stay within maxUnavailable.
+// What is in flight is settled first. Then slots are filled and surplus Pods deleted, and at last Pods are updated; every phase counts
+// what the ones before have made unavailable, so that together they stay within maxUnavailable.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	switch {
@@ -91,8 +91,8 @@ func (v *State) summary() string {
 	return v.workload.Summary(parts...)
 }
 
-// adoptOrphans adopts Pods without a controller, such as those that a StatefulSet of Kubernetes has left behind. What becomes of them is for the next
-// pass, which sees them whole.
+// adoptOrphans adopts Pods without a controller, such as those that a StatefulSet of Kubernetes has left behind. What becomes of them
+// is for the next pass, which sees them whole.
 func (v *State) adoptOrphans(b *plan.Builder) {
 	for _, p := range v.adopt {
 		action := v.workload.Adopt(p)
@@ -131,7 +131,7 @@ func (v *State) isUnwanted(s *slot) bool {
 	return m.Specified || m.Ended || (s.inReach && m.isOutdated() && !v.workload.OnDelete)
 }
 
-// settleDeletion deletes a Pod whose preDelete hook has let go, or takes one back into service that is wanted again.
+// settleDeletion deletes a Pod that its preDelete hook has released, or takes one back into service that is wanted again.
 func (v *State) settleDeletion(m *member, unwanted bool, b *plan.Builder) {
 	if !unwanted {
 		v.workload.CancelDeletion(&m.Member, pub.LifecycleStateNormal, b)

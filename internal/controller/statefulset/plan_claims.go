@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,14 +46,17 @@ func (v *State) createClaim(c *corev1.PersistentVolumeClaim, podName string) pla
 	}
 }
 
-// claimsOf returns the claims that there are of the Pod with an ordinal, by their templates' places; nil where there is none.
-func (v *State) claimsOf(n int32) []*corev1.PersistentVolumeClaim {
-	templates := v.Set.Spec.VolumeClaimTemplates
-	out := make([]*corev1.PersistentVolumeClaim, len(templates))
-	for i := range templates {
-		out[i] = v.claims[claim.Name(templates[i].Name, v.Set.Name, strconv.Itoa(int(n)))]
+// claimsOf yields the claims of the Pod with an ordinal, but for those that are being deleted, each with its template.
+func (v *State) claimsOf(n int32) iter.Seq2[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim] {
+	return func(yield func(c, template *corev1.PersistentVolumeClaim) bool) {
+		for i := range v.Set.Spec.VolumeClaimTemplates {
+			template := &v.Set.Spec.VolumeClaimTemplates[i]
+			c := v.claims[claim.Name(template.Name, v.Set.Name, strconv.Itoa(int(n)))]
+			if c != nil && c.DeletionTimestamp == nil && !yield(c, template) {
+				return
+			}
+		}
 	}
-	return out
 }
 
 // keepClaims tells every claim of a Pod that is there to stay what it goes along with when that is deleted. The garbage collector does the rest.
@@ -64,14 +68,11 @@ func (v *State) keepClaims(b *plan.Builder) {
 		if m == nil || m.Leaving {
 			return
 		}
-		for _, c := range v.claimsOf(m.ordinal) {
-			if c == nil || c.DeletionTimestamp != nil {
-				continue
-			}
+		for c := range v.claimsOf(m.ordinal) {
 			if action := v.keepClaim(c, m.Pod, wanted); action != nil {
 				b.Do(*action)
 			}
-			if _, _, foreign := v.kept(c, m.Pod, wanted); foreign && v.retention() != (claim.Retention{}) {
+			if _, _, foreign := v.ownersFor(c, m.Pod, wanted); foreign && v.retention() != (claim.Retention{}) {
 				b.Hold(plan.Hold{Name: c.Name, Why: fmt.Sprintf("claim %s has another controller, and so is kept whatever happens", c.Name), Event: eventConflictingController})
 			}
 		}
@@ -92,11 +93,9 @@ func (v *State) claimsBefore(m *member) plan.Chain {
 	if !v.Options.ClaimRetention || !m.surplus {
 		return nil
 	}
-	for _, c := range v.claimsOf(m.ordinal) {
-		if c != nil && c.DeletionTimestamp == nil {
-			if action := v.keepClaim(c, m.Pod, false); action != nil {
-				chain = append(chain, *action)
-			}
+	for c := range v.claimsOf(m.ordinal) {
+		if action := v.keepClaim(c, m.Pod, false); action != nil {
+			chain = append(chain, *action)
 		}
 	}
 	return chain
@@ -115,8 +114,8 @@ func (v *State) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.Ref
 	return by
 }
 
-// isGarbage reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
-// kept still.
+// isGarbage reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more,
+// one that was to is kept still.
 func (v *State) isGarbage(c *corev1.PersistentVolumeClaim) bool {
 	by := v.owners(c, nil)
 	if !v.retention().WithPod && v.Options.ClaimRetention {
@@ -125,7 +124,7 @@ func (v *State) isGarbage(c *corev1.PersistentVolumeClaim) bool {
 	return claim.IsGarbage(c.OwnerReferences, by)
 }
 
-func (v *State) kept(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
+func (v *State) ownersFor(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
 	return claim.OwnersFor(c.OwnerReferences, v.retention().DeletedWith(wanted), v.owners(c, p))
 }
 
@@ -135,7 +134,7 @@ func (v *State) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted
 	if !v.Options.ClaimRetention {
 		return nil
 	}
-	references, changed, _ := v.kept(c, p, wanted)
+	references, changed, _ := v.ownersFor(c, p, wanted)
 	if !changed {
 		return nil
 	}
@@ -164,9 +163,8 @@ func (v *State) waitsForClaims(s *slot) bool {
 	if !resizes(v.Set, v.Options) || s.member == nil {
 		return false
 	}
-	for i, c := range v.claimsOf(s.ordinal) {
-		template := &v.Set.Spec.VolumeClaimTemplates[i]
-		if c != nil && c.DeletionTimestamp == nil && claim.IsCompatible(c, template) && !claim.IsReady(c) {
+	for c, template := range v.claimsOf(s.ordinal) {
+		if claim.IsCompatible(c, template) && !claim.IsReady(c) {
 			return true
 		}
 	}
@@ -178,8 +176,8 @@ func (v *State) needsResize(s *slot) bool {
 	if !resizes(v.Set, v.Options) {
 		return false
 	}
-	for i, c := range v.claimsOf(s.ordinal) {
-		if c != nil && c.DeletionTimestamp == nil && !claim.IsCompatible(c, &v.Set.Spec.VolumeClaimTemplates[i]) {
+	for c, template := range v.claimsOf(s.ordinal) {
+		if !claim.IsCompatible(c, template) {
 			return true
 		}
 	}
@@ -201,9 +199,8 @@ func (v *State) resize(s *slot, b *plan.Builder) growth {
 		return grown
 	}
 	out := grown
-	for i, c := range v.claimsOf(s.ordinal) {
-		template := &v.Set.Spec.VolumeClaimTemplates[i]
-		if c == nil || c.DeletionTimestamp != nil || claim.IsExpanded(c, template) {
+	for c, template := range v.claimsOf(s.ordinal) {
+		if claim.IsExpanded(c, template) {
 			continue
 		}
 		out = max(out, growing)

@@ -21,7 +21,7 @@ const burst = 25
 type filler struct {
 	*State
 	b *plan.Builder
-	// atCurrent says, for each position, whether a missing Pod comes back at the current revision.
+	// atCurrent says, for each position, whether a missing Pod is created at the current revision.
 	atCurrent []bool
 	// missing is the number of slots without a Pod, and created how many Pods this pass creates.
 	missing, created int
@@ -29,8 +29,8 @@ type filler struct {
 	used int
 }
 
-// scale fills the slots, deletes surplus Pods, and tells claims what to go along with. Under OrderedReady it reports whether all slots are available and
-// no Pod is surplus; else it always reports true.
+// scale fills the slots, deletes surplus Pods, and tells claims what to go along with. Under OrderedReady it reports whether all slots
+// are available and no Pod is surplus; else it always reports true.
 func (v *State) scale(b *plan.Builder) bool {
 	complete := v.fill(b)
 	complete = v.scaleIn(complete, b)
@@ -38,8 +38,8 @@ func (v *State) scale(b *plan.Builder) bool {
 	return complete
 }
 
-// fill goes up through the slots and creates the Pods of those that are empty. Under OrderedReady it stops at the first slot whose Pod is not available, and
-// reports whether there was none; else it always reports true.
+// fill goes up through the slots and creates the Pods of those that are empty. Under OrderedReady it stops at the first slot whose Pod
+// is not available, and reports whether there was none; else it always reports true.
 func (v *State) fill(b *plan.Builder) bool {
 	v.replaceEnded(b)
 	f := filler{State: v, b: b, atCurrent: v.atCurrent(), missing: v.missingFrom(0)}
@@ -70,7 +70,7 @@ func (v *State) missingFrom(position int) int {
 	return missing
 }
 
-// atCurrent says, for each position, whether a missing Pod comes back at the current revision.
+// atCurrent says, for each position, whether a missing Pod is created at the current revision.
 func (v *State) atCurrent() []bool {
 	if v.workload.OnDelete {
 		return make([]bool, len(v.slots))
@@ -81,8 +81,8 @@ func (v *State) atCurrent() []bool {
 	}), v.order())
 }
 
-// replaceEnded deletes the Pods that have run to their end, such as those that were evicted. They cost nothing: whatever their slot was worth is
-// lost already.
+// replaceEnded deletes the Pods that have run to their end, such as those that were evicted. They cost nothing: their slot is
+// unavailable already.
 func (v *State) replaceEnded(b *plan.Builder) {
 	for _, s := range v.slots {
 		if m := s.member; m != nil && m.Ended && m.IsFree() {
@@ -161,7 +161,7 @@ func (f *filler) addClaims(m *member) {
 }
 
 // replaceBroken updates the Pod that OrderedReady waits for, where it is outdated and can't become available by itself: else a bad template
-// could only be mended by hand. A Pod that the partition keeps at its revision, or that merely starts, is left alone.
+// could only be repaired by hand. A Pod that the partition keeps at its revision, or that merely starts, is left alone.
 func (f *filler) replaceBroken(s *slot) {
 	m := s.member
 	if f.workload.Paused || f.workload.OnDelete || !s.inReach || !m.isOutdated() || !m.IsFree() {

@@ -24,12 +24,12 @@ type Snapshot struct {
 	Set *v1beta1.StatefulSet
 	// Pods are those that the StatefulSet controls.
 	Pods []*corev1.Pod
-	// Orphans are Pods that the selector matches, that have a name of this StatefulSet, and that nobody controls. Of each only what identifies it
+	// Orphans are Pods that the selector matches, that have a name of this StatefulSet, and no controller. Of each only what identifies it
 	// is known. There are none where it is not sure that the StatefulSet is still the one that is meant.
 	Orphans []*corev1.Pod
 	// Claims are those that have the name of a claim of one of the Pods, whoever owns them.
 	Claims []*corev1.PersistentVolumeClaim
-	// Revisions are those that the StatefulSet controls, and those that its selector matches and nobody controls.
+	// Revisions are those that the StatefulSet controls, and those that its selector matches and that have no controller.
 	Revisions []*appsv1.ControllerRevision
 	// FixedClasses are the storage classes, of claims that are too small, whose claims can't grow, each with the reason.
 	FixedClasses map[string]string

@@ -38,8 +38,8 @@ type answer struct {
 	until       time.Time
 }
 
-// For returns the credentials for a repository, in the order of the plugins, of each the most specific first. A plugin that fails is left out, and named
-// in the error.
+// For returns the credentials for a repository, in the order of the plugins, of each the most specific first. A plugin that fails is left
+// out, and named in the error.
 func (p *Plugins) For(ctx context.Context, named reference.Named) ([]cri.Credentials, error) {
 	var out []cri.Credentials
 	var problems []error
@@ -48,22 +48,22 @@ func (p *Plugins) For(ctx context.Context, named reference.Named) ([]cri.Credent
 		if !slices.ContainsFunc(plugin.images, func(pattern Pattern) bool { return pattern.Matches(named) }) {
 			continue
 		}
-		said, err := p.ask(ctx, plugin, named)
+		found, err := p.ask(ctx, plugin, named)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("asking credential provider plugin %s: %w", plugin.name, err))
 			continue
 		}
-		for j := range said.patterns {
-			if said.patterns[j].Matches(named) {
-				out = append(out, said.credentials[j])
+		for j := range found.patterns {
+			if found.patterns[j].Matches(named) {
+				out = append(out, found.credentials[j])
 			}
 		}
 	}
 	return out, errors.Join(problems...)
 }
 
-// ask returns the answer of a plugin for an image, or one that is still cached. A plugin runs once at a time, because its answer to one pull may be for
-// others, too.
+// ask returns the answer of a plugin for an image, or one that is still cached. A plugin runs once at a time, because its answer to one
+// pull may be for others, too.
 func (p *Plugins) ask(ctx context.Context, plugin *plugin, image reference.Named) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout(ctx))
 	defer cancel()
@@ -77,14 +77,14 @@ func (p *Plugins) ask(ctx context.Context, plugin *plugin, image reference.Named
 	if cached, ok := p.cached(plugin.name, image); ok {
 		return cached, nil
 	}
-	said, keep, err := plugin.run(ctx, image)
+	found, keep, err := plugin.run(ctx, image)
 	if err == nil && keep.duration > 0 {
-		said.until = p.now().Add(keep.duration)
+		found.until = p.now().Add(keep.duration)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.cache[cacheKey{plugin.name, keep.kind, subject(keep.kind, image)}] = said
+		p.cache[cacheKey{plugin.name, keep.kind, subject(keep.kind, image)}] = found
 	}
-	return said, err
+	return found, err
 }
 
 // maxTimeout is that of the kubelet.

@@ -77,8 +77,8 @@ func TestRefusal(t *testing.T) {
 		"a static Pod":                           {static, container("debug"), "it is a static Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Refusal(tc.pod, []corev1.EphemeralContainer{tc.add}); got != tc.want {
-				t.Errorf("Refusal() = %q, want %q", got, tc.want)
+			if got := Unfit(tc.pod, []corev1.EphemeralContainer{tc.add}); got != tc.want {
+				t.Errorf("Unfit() = %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -96,23 +96,23 @@ func TestStand(t *testing.T) {
 	for name, tc := range map[string]struct {
 		states states // of containers a and b, both the job's
 		phase  corev1.PodPhase
-		want   Standing
+		want   Progress
 	}{
-		"nothing is known yet":                 {want: Standing{State: Waiting, Busy: true}},
-		"both wait":                            {states: states{"a": waits("ContainerCreating"), "b": waits("ImagePullBackOff")}, want: Standing{State: Waiting, Busy: true}},
-		"one runs":                             {states: states{"a": waits("ContainerCreating"), "b": running}, want: Standing{State: Running, Busy: true}},
-		"one runs, one is done":                {states: states{"a": exited(0), "b": running}, want: Standing{State: Running, Busy: true}},
-		"one waits, one is done":               {states: states{"a": exited(0), "b": waits("")}, want: Standing{State: Waiting, Busy: true}},
-		"both are done":                        {states: states{"a": exited(0), "b": exited(0)}, want: Standing{State: Succeeded}},
-		"both have failed":                     {states: states{"a": exited(1), "b": exited(137)}, want: Standing{State: Failed, Why: "a exited with code 1"}},
-		"one has failed and one still runs":    {states: states{"a": running, "b": exited(2)}, want: Standing{State: Failed, Busy: true, Why: "b exited with code 2"}},
-		"one has failed before one runs":       {states: states{"a": exited(2), "b": running}, want: Standing{State: Failed, Busy: true, Why: "a exited with code 2"}},
-		"one can't be started":                 {states: states{"a": waits("RunContainerError"), "b": exited(0)}, want: Standing{State: Failed, Why: "a can't be started: RunContainerError"}},
-		"an image that nobody can read":        {states: states{"a": waits("InvalidImageName"), "b": exited(0)}, want: Standing{State: Failed, Why: "a can't be started: InvalidImageName"}},
-		"the Pod ends before they start":       {phase: corev1.PodFailed, want: Standing{State: Failed, Why: "a was cut off by the end of the Pod"}},
-		"the Pod ends while one is done":       {states: states{"a": exited(0), "b": running}, phase: corev1.PodSucceeded, want: Standing{State: Failed, Why: "b was cut off by the end of the Pod"}},
-		"the Pod ends after they have":         {states: states{"a": exited(0), "b": exited(0)}, phase: corev1.PodFailed, want: Standing{State: Succeeded}},
-		"another job's failure does not count": {states: states{"a": exited(0), "b": exited(0), "other": exited(1)}, want: Standing{State: Succeeded}},
+		"nothing is known yet":                 {want: Progress{State: Waiting, Busy: true}},
+		"both wait":                            {states: states{"a": waits("ContainerCreating"), "b": waits("ImagePullBackOff")}, want: Progress{State: Waiting, Busy: true}},
+		"one runs":                             {states: states{"a": waits("ContainerCreating"), "b": running}, want: Progress{State: Running, Busy: true}},
+		"one runs, one is done":                {states: states{"a": exited(0), "b": running}, want: Progress{State: Running, Busy: true}},
+		"one waits, one is done":               {states: states{"a": exited(0), "b": waits("")}, want: Progress{State: Waiting, Busy: true}},
+		"both are done":                        {states: states{"a": exited(0), "b": exited(0)}, want: Progress{State: Succeeded}},
+		"both have failed":                     {states: states{"a": exited(1), "b": exited(137)}, want: Progress{State: Failed, Why: "a exited with code 1"}},
+		"one has failed and one still runs":    {states: states{"a": running, "b": exited(2)}, want: Progress{State: Failed, Busy: true, Why: "b exited with code 2"}},
+		"one has failed before one runs":       {states: states{"a": exited(2), "b": running}, want: Progress{State: Failed, Busy: true, Why: "a exited with code 2"}},
+		"one can't be started":                 {states: states{"a": waits("RunContainerError"), "b": exited(0)}, want: Progress{State: Failed, Why: "a can't be started: RunContainerError"}},
+		"an image that nobody can read":        {states: states{"a": waits("InvalidImageName"), "b": exited(0)}, want: Progress{State: Failed, Why: "a can't be started: InvalidImageName"}},
+		"the Pod ends before they start":       {phase: corev1.PodFailed, want: Progress{State: Failed, Why: "a was cut off by the end of the Pod"}},
+		"the Pod ends while one is done":       {states: states{"a": exited(0), "b": running}, phase: corev1.PodSucceeded, want: Progress{State: Failed, Why: "b was cut off by the end of the Pod"}},
+		"the Pod ends after they have":         {states: states{"a": exited(0), "b": exited(0)}, phase: corev1.PodFailed, want: Progress{State: Succeeded}},
+		"another job's failure does not count": {states: states{"a": exited(0), "b": exited(0), "other": exited(1)}, want: Progress{State: Succeeded}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := podWith(container("a", of(job)), container("other", of("other-uid")), container("plain"), container("b", of(job)))
@@ -122,12 +122,12 @@ func TestStand(t *testing.T) {
 			if tc.phase != "" {
 				p.Status.Phase = tc.phase
 			}
-			if diff := cmp.Diff(tc.want, Stand(p, job)); diff != "" {
+			if diff := cmp.Diff(tc.want, ProgressOf(p, job)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := Stand(podWith(container("plain")), job); got != (Standing{}) {
+	if got := ProgressOf(podWith(container("plain")), job); got != (Progress{}) {
 		t.Errorf("a Pod without containers of the job stands as %+v", got)
 	}
 }

@@ -106,7 +106,7 @@ func restartsForResize(container *corev1.Container, changed corev1.ResourceRequi
 	})
 }
 
-// resizeProgress judges whether a container has the CPU and memory of its spec.
+// resizeProgress evaluates whether a container has the CPU and memory of its spec.
 func resizeProgress(p *corev1.Pod, name string) Verdict {
 	container, status := pod.Container(p, name), pod.ContainerStatus(p, name)
 	if container == nil {
@@ -117,7 +117,7 @@ func resizeProgress(p *corev1.Pod, name string) Verdict {
 		actual = *status.Resources
 	}
 	if !sameScalable(container.Resources.Limits, actual.Limits) || !sameScalable(container.Resources.Requests, actual.Requests) {
-		return Verdict{Why: fmt.Sprintf("container %s is being resized%s", name, resizeTrouble(p))}
+		return Verdict{Why: fmt.Sprintf("container %s is being resized%s", name, resizeProblem(p))}
 	}
 	return Verdict{Done: true}
 }
@@ -134,8 +134,8 @@ func sameScalable(want, got corev1.ResourceList) bool {
 	return true
 }
 
-// resizeTrouble says what stands in the way of a resize, by the conditions that the kubelet keeps.
-func resizeTrouble(p *corev1.Pod) string {
+// resizeProblem says what stands in the way of a resize, by the conditions that the kubelet keeps.
+func resizeProblem(p *corev1.Pod) string {
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
 		if c := pod.Condition(p, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {
 			return fmt.Sprintf(": %s (%s)", c.Reason, c.Message)

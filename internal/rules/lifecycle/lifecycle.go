@@ -4,7 +4,7 @@
 //	      └───────────────┴── (PreparingDelete) ── gone
 //
 // States in brackets are entered only by a Pod that a hook holds. A Pod is hooked when it carries any of the hook's labels or finalizers, and
-// is let go when it carries none; it counts as back in service when it carries all of them.
+// released when it carries none; it counts as back in service when it carries all of them.
 package lifecycle
 
 import (

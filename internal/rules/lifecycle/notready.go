@@ -37,7 +37,7 @@ func MarksNotReady(lifecycle *pub.Lifecycle) bool {
 
 func marksNotReady(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
 
-// NeedsFirstReady reports whether the Pod waits for the gate of hooks to speak for the first time.
+// NeedsFirstReady reports whether the readiness gate of hooks has no condition on the Pod yet.
 func NeedsFirstReady(p *corev1.Pod) bool {
 	return pod.HasReadinessGate(p, pub.KruisePodReady) && pod.Condition(p, pub.KruisePodReady) == nil
 }

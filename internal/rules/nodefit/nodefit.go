@@ -57,7 +57,7 @@ func Of(template *corev1.PodSpec) Fit {
 	}
 }
 
-// On judges a node. An affinity that can't be read matches no node.
+// On evaluates a node. An affinity that can't be read matches no node.
 func (f Fit) On(node *corev1.Node) Verdict {
 	if f.nodeName != "" && f.nodeName != node.Name {
 		return Verdict{}
@@ -125,7 +125,7 @@ func Changed(before, after *corev1.Node) bool {
 		!maps.EqualFunc(before.Status.Allocatable, after.Status.Allocatable, func(a, b quantity.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
-// Tolerations returns the tolerations of the Pods of a template: its own, and those that let a daemon live through the troubles of its node.
+// Tolerations returns the tolerations of the Pods of a template: its own, and those of a daemon, which stays on a node with problems.
 // One of its own for the same taint is replaced.
 func Tolerations(template *corev1.PodSpec) []corev1.Toleration {
 	out := append([]corev1.Toleration(nil), template.Tolerations...)
@@ -163,8 +163,8 @@ func defaultTolerations(hostNetwork bool) []corev1.Toleration {
 	return out
 }
 
-// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been judged already, and is replaced;
-// what it prefers, and how it stands to other Pods, stays. The Pod must not share its affinity with another object.
+// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been evaluated already, and
+// is replaced; what it prefers, and how it stands to other Pods, stays. The Pod must not share its affinity with another object.
 func Pin(p *corev1.PodSpec, node string) {
 	if p.Affinity == nil {
 		p.Affinity = &corev1.Affinity{}

@@ -1,8 +1,8 @@
 // Package nodeupdate decides on which nodes a rollout that goes from node to node takes its next step.
 //
 // It keeps two inequalities. Without surge, a step never takes the number of nodes without an available Pod above maxUnavailable by itself, nor
-// that of nodes without a ready one. With surge, no step makes more than maxSurge nodes run two Pods. What is broken already costs nothing, so
-// that a rollout that mends never waits for what it is to mend.
+// that of nodes without a ready one. With surge, no step makes more than maxSurge nodes run two Pods. A node that is broken already costs
+// nothing, so that a rollout never waits for what it repairs.
 package nodeupdate
 
 // State says how far a Pod is of use.
@@ -11,7 +11,7 @@ type State int
 const (
 	// Absent means that there is no Pod, or only one on its way out.
 	Absent State = iota
-	// NotReady means that the Pod serves nobody: to replace it costs nothing.
+	// NotReady means that the Pod is out of service: to replace it costs nothing.
 	NotReady
 	// Young means that the Pod is ready and not available: it has not been for long enough, or a hook holds it.
 	Young
@@ -52,8 +52,9 @@ type Step struct {
 	Used int
 }
 
-// Reach returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have been updated
-// or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left out at the end.
+// Reach returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have
+// been updated or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left
+// out at the end.
 //
 // Of ten nodes n9 to n0 that are all old, partition 7 keeps n9, n8 and n7. Where a selector matches n8, n4 and n1, partition 8 keeps n8 and n4.
 func Reach(nodes []Node, l Limits) []Node {

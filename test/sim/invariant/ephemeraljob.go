@@ -112,7 +112,7 @@ func (e *ephemeralJobs) judge(c simulate.Change, job *v1alpha1.EphemeralJob, bef
 			continue
 		}
 		all++
-		if ephemeral.Stand(p, job.UID).Busy {
+		if ephemeral.ProgressOf(p, job.UID).Busy {
 			busy++
 		}
 	}
@@ -144,7 +144,7 @@ func EphemeralConverged(cluster *simulate.Cluster, job *v1alpha1.EphemeralJob) [
 	}
 	for _, object := range cluster.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
 		p := object.(*corev1.Pod)
-		if selector.Matches(labels.Set(p.Labels)) && !hasEnded(p) && ephemeral.Refusal(p, job.Spec.Template.EphemeralContainers) == "" {
+		if selector.Matches(labels.Set(p.Labels)) && !hasEnded(p) && ephemeral.Unfit(p, job.Spec.Template.EphemeralContainers) == "" {
 			out = append(out, fmt.Sprintf("Pod %s is not seen", p.Name))
 		}
 	}

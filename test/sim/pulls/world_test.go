@@ -82,23 +82,15 @@ func (w *world) start(c promises.Connection) simulate.Process {
 		e.Events = r
 		return e
 	}
-	jobs := imagepulljob.NewLoop(imagepulljob.Config{
-		Options: imagepulljob.Options{ConfigNamespace: "config", SystemNamespace: "system", Extra: 300 * time.Second}, Executor: with(w.ofJobs),
-		Live: c.Live, Sources: observe.NewSources(c.Live.Reader, c.Now), Workers: 1, Now: c.Now,
-	}, c.Cached, c.Live)
-	images := nodeimage.NewUpkeep(nodeimage.Config{
-		Upkeep: with(w.ofImages), Births: with(w.ofImages), Live: c.Live, Workers: 1, Jobs: true, ConfigNamespace: "config", Now: c.Now,
-	}, c.Cached, c.Live)
-	of := imagepulljob.Jobs{Reader: c.Cached, SystemNamespace: "system"}
-	return &process{images: images, Process: promises.Process{Reconciler: jobs, Ears: []promises.Ear{
-		promises.On(loop.OwnerEvents[*v1beta1.ImagePullJob](jobs.Forget)),
-		promises.On(loop.AffectedEvents(of.OfNodeImage)),
-		promises.On(loop.AffectedEvents(of.OfNode)),
-		promises.On(loop.AffectedEvents(of.OfPod)),
-		promises.On(loop.AffectedEvents(imagepulljob.OfCopy)),
-		promises.On(loop.OwnerEvents[*v1beta1.NodeImage](images.Forget)),
-		promises.On(loop.AffectedEvents(nodeimage.Images{Reader: c.Cached}.OfJob)),
-	}}}
+	runtime := func(r record.EventRecorder) loop.Runtime {
+		return loop.Runtime{Executor: with(r), Live: c.Live, Workers: 1}
+	}
+	jobs := promises.Start(imagepulljob.Kind(imagepulljob.Options{
+		Sources: observe.NewSources(c.Live.Reader, c.Now), ConfigNamespace: "config", SystemNamespace: "system", Extra: 300 * time.Second,
+	}), runtime(w.ofJobs), c)
+	images := promises.Start(nodeimage.Kind(nodeimage.Options{Jobs: true, ConfigNamespace: "config"}), runtime(w.ofImages), c)
+	jobs.Ears = append(jobs.Ears, images.Ears...)
+	return &process{Process: *jobs, images: images.Reconciler}
 }
 
 func (w *world) store(object client.Object) client.Object {

@@ -1,0 +1,112 @@
+package observe
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Slim takes out of an object, before a cache stores it, what nothing reads: the record of field managers, which can be a third of a Pod.
+func Slim(object any) (any, error) {
+	if accessor, ok := object.(metav1.Object); ok && accessor.GetManagedFields() != nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// SlimJob leaves of a Job what identifies it and how far it has come: its spec is not read here.
+func SlimJob(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return Slim(object)
+	}
+	job.ManagedFields = nil
+	job.Spec = batchv1.JobSpec{}
+	return job, nil
+}
+
+// SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for another
+// reason only its outline: what identifies it, where it runs, and what its containers are doing.
+func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
+	return func(object any) (any, error) {
+		p, ok := object.(*corev1.Pod)
+		if !ok {
+			return Slim(object)
+		}
+		p.ManagedFields = nil
+		controller := metav1.GetControllerOfNoCopy(p)
+		if controller != nil {
+			if version, err := schema.ParseGroupVersion(controller.APIVersion); err == nil && version.Group == group {
+				return p, nil
+			}
+		}
+		for _, wants := range wanted {
+			if wants(p) {
+				return p, nil
+			}
+		}
+		return outline(p), nil
+	}
+}
+
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral containers.
+func outline(p *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
+			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: p.Spec.NodeName, ReadinessGates: p.Spec.ReadinessGates,
+			Containers: outlines(p.Spec.Containers), InitContainers: outlines(p.Spec.InitContainers),
+			EphemeralContainers: p.Spec.EphemeralContainers,
+		},
+		Status: corev1.PodStatus{
+			Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: p.Status.Conditions,
+			ContainerStatuses: p.Status.ContainerStatuses, InitContainerStatuses: p.Status.InitContainerStatuses,
+			EphemeralContainerStatuses: p.Status.EphemeralContainerStatuses,
+		},
+	}
+}
+
+func outlines(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for i := range containers {
+		c := &containers[i]
+		out = append(out, corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
+	}
+	return out
+}
+
+// SlimNode leaves of a node what says which Pods fit it, its labels, its taints, whether it is cordoned and its size, and since when it is Ready. The
+// rest, above all the images that it has, is many times that.
+func SlimNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return Slim(object)
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, Conditions: readyCondition(node)},
+	}, nil
+}
+
+// SlimConfigMap leaves out of a ConfigMap its data, which can be large and which nothing reads from a cache.
+func SlimConfigMap(object any) (any, error) {
+	if c, ok := object.(*corev1.ConfigMap); ok {
+		c.Data, c.BinaryData = nil, nil
+	}
+	return Slim(object)
+}
+
+// readyCondition returns the condition Ready without its heartbeat, its only part that changes all the time.
+func readyCondition(node *corev1.Node) []corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	return nil
+}
