@@ -35,7 +35,7 @@ type Options struct {
 	StatefulSet          validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
-	// Guard is who judges what is done to Pods that budgets guard; without a judge none is asked for.
+	// Guard evaluates what is done to Pods that budgets guard; without an evaluator its webhook is not served.
 	Guard guard.Options
 	// Now is the clock.
 	Now func() time.Time
@@ -52,7 +52,7 @@ func Register(server Server, o Options) {
 	if len(o.Pods.Steps) > 0 {
 		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
 	}
-	if o.Guard.Judge != nil {
+	if o.Guard.Evaluator != nil {
 		server.Register(guard.Path, &webhook.Admission{Handler: guard.Handler(o.Guard)})
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})

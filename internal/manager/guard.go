@@ -28,20 +28,20 @@ import (
 // server waits.
 const ledgerPause = 50 * time.Millisecond
 
-// judging fills in who judges what is done to Pods that budgets guard; nobody where budgets are asked about nothing.
-func (s *settings) judging(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
+// evaluating fills in what evaluates changes of Pods that budgets guard; nothing where budgets are asked about nothing.
+func (s *settings) evaluating(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
 	if s.budgetsOff() != "" {
-		return nil // nobody is asked, and evictions are judged for budgets only
+		return nil // nobody is asked, and evictions are evaluated for budgets only
 	}
 	if s.scales, err = scales(mgr, live); err != nil {
 		return err
 	}
-	s.judge, err = newJudge(ctx, mgr, live, *s)
+	s.evaluator, err = newEvaluator(ctx, mgr, live, *s)
 	return err
 }
 
-// newJudge returns the one judge of this process, for its webhook and its controllers.
-func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Judge, error) {
+// newEvaluator returns the one evaluator of this process, for its webhook and its controllers.
+func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Evaluator, error) {
 	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
 			return nil, fmt.Errorf("following %T: %w", kind, err)
@@ -52,26 +52,26 @@ func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Survey: survey(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Count: count(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 	}), nil
 }
 
-// exempt returns the names of users whose requests are not judged.
+// exempt returns the names of users whose requests are not evaluated.
 func (o *Options) exempt() []string {
 	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
 }
 
 // guardOf returns what controllers ask before they take a Pod out of service; nil where budgets are not asked about updates.
 func (s settings) guardOf() apply.Guard {
-	if s.judge == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return nil
 	}
-	return disruption.Gate{Judge: s.judge}
+	return disruption.Writes{Evaluator: s.evaluator}
 }
 
 // guardOptions returns what the webhook of Pods that budgets guard works with.
 func guardOptions(mgr ctrlmanager.Manager, live client.Client, s settings) (guard.Options, error) {
-	if s.judge == nil {
+	if s.evaluator == nil {
 		return guard.Options{}, nil
 	}
 	protection, err := guard.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
@@ -86,7 +86,7 @@ func guardOptions(mgr ctrlmanager.Manager, live client.Client, s settings) (guar
 		return guard.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
 	}
 	return guard.Options{
-		Judge: s.judge, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
+		Evaluator: s.evaluator, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
 		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
 	}, nil
 }
@@ -100,13 +100,13 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 	return observe.NewScales(live, kinds, time.Now), nil
 }
 
-// survey returns how the numbers of a budget are computed anew.
-func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+// count returns how the numbers of a budget are computed anew.
+func count(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
 	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
-	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
 		counts, surplus, err := podunavailablebudget.Count(ctx, workloads, b, time.Now())
-		return disruption.Survey{Counts: counts, Surplus: surplus}, err
+		return disruption.Numbers{Counts: counts, Surplus: surplus}, err
 	}
 }
 

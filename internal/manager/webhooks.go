@@ -30,8 +30,8 @@ type settings struct {
 	gates features.Set
 	// scales tells how many Pods workloads should have; nil where budgets are asked about nothing.
 	scales *observe.Scales
-	// judge decides what may be done to Pods that PodUnavailableBudgets guard; nil where they are asked about nothing.
-	judge *disruption.Judge
+	// evaluator decides what may be done to Pods that PodUnavailableBudgets guard; nil where they are asked about nothing.
+	evaluator *disruption.Evaluator
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
 	// served are the paths at which the webhook server has handlers.

@@ -23,17 +23,17 @@ import (
 // Path is where requests on Pods are sent.
 const Path = "/validate-pod"
 
-// Judge decides on requests.
-type Judge interface {
-	Permit(context.Context, disruption.Request) (disruption.Verdict, error)
+// Evaluator decides on requests.
+type Evaluator interface {
+	Evaluate(context.Context, disruption.Request) (disruption.Decision, error)
 }
 
 // Options is what the webhook works with.
 type Options struct {
-	Judge Judge
+	Evaluator Evaluator
 	// Pods knows the Pods that are to be evicted, and Live those that are too new for it: a request to evict does not hold them.
 	Pods, Live client.Reader
-	// Deletes and Updates say what is judged: deletions and evictions; updates and resizes.
+	// Deletes and Updates say what is evaluated: deletions and evictions; updates and resizes.
 	Deletes, Updates bool
 	// Within is the only namespace that the manager looks after; empty for all.
 	Within string
@@ -59,20 +59,20 @@ func (o Options) handle(ctx context.Context, from admission.Request) admission.R
 	}
 	r.User = from.UserInfo.Username
 	r.DryRun = r.DryRun || from.DryRun != nil && *from.DryRun
-	verdict, err := o.Judge.Permit(ctx, *r)
+	decision, err := o.Evaluator.Evaluate(ctx, *r)
 	switch {
 	case err != nil:
 		return failed(ctx, from, err)
-	case verdict.Allowed():
+	case decision.Allowed():
 		return admission.Allowed("")
 	}
-	answer := refusal(r, verdict)
-	o.Reports.refused(r, verdict, answer.Message)
+	answer := refusal(r, decision)
+	o.Reports.refused(r, decision, answer.Message)
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: answer}}
 }
 
 func failed(ctx context.Context, from admission.Request, err error) admission.Response {
-	log.FromContext(ctx).Error(err, "A request on a Pod could not be judged", "operation", from.Operation, "namespace", from.Namespace, "name", from.Name)
+	log.FromContext(ctx).Error(err, "A request on a Pod could not be evaluated", "operation", from.Operation, "namespace", from.Namespace, "name", from.Name)
 	return admission.Errored(http.StatusInternalServerError, err)
 }
 
@@ -109,8 +109,8 @@ func update(from admission.Request) (*disruption.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	operation, judged := rules.OperationOf(before, after)
-	if !judged {
+	operation, guarded := rules.OperationOf(before, after)
+	if !guarded {
 		return nil, nil
 	}
 	return &disruption.Request{Pod: before, Operation: operation}, nil

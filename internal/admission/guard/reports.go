@@ -61,8 +61,8 @@ func NewReports(o ReportOptions) (*Reports, error) {
 }
 
 // refused tells of one refusal.
-func (r *Reports) refused(asked *disruption.Request, v disruption.Verdict, message string) {
-	if r == nil || v.Obstacle == disruption.Kubernetes {
+func (r *Reports) refused(asked *disruption.Request, v disruption.Decision, message string) {
+	if r == nil || v.Refused == disruption.Kubernetes {
 		return // what another budget refuses, that one tells
 	}
 	const kind = "PodUnavailableBudget"
