@@ -25,11 +25,13 @@ test: test-unit test-cluster test-real ## Run all tests.
 test-unit: ## Run the tests that need no cluster.
 	go test $$(go list ./... | grep -vE '/test/(api|kinds|chaos|nodes)/')
 
-# These suites wait far more than they work: one alone leaves two processors idle three quarters of the time.
+# These suites wait far more than they work: one alone leaves two processors idle three quarters of the time. The longest ones go first, so that none
+# of them runs alone at the end.
 SUITES ?= 3
+LONG := ./test/chaos/crash $(addprefix ./test/kinds/,statefulset images jobs)
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that bring clusters up, SUITES (3) of them at a time.
-	go test -p $(SUITES) -timeout 30m ./test/chaos/... ./test/kinds/... ./test/api/...
+	go test -p $(SUITES) -timeout 30m $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
 	cd localcluster && go test -p 1 -timeout 20m ./...
 
 # The scenarios that speak of no simulation.

@@ -17,15 +17,15 @@ import (
 // EventWaits is the reason of the event on an owner whose Pods wait because a PodUnavailableBudget lets no more of them become unavailable.
 const EventWaits = "WaitingForPodUnavailableBudget"
 
-// Guard is asked before each chain of writes whether it takes a Pod that names a PodUnavailableBudget out of service. An update in place begins with a
-// status that says that the Pod is not ready, which nobody else judges; by the time that its spec changes, it is not available any more.
-type Guard interface {
-	// Permit returns the name of the budget that does not let a Pod change so now; empty where none stands against it, which is recorded then.
+// Budgets are asked before each chain of writes that may take a Pod out of service. An update in place begins with a status that says that the Pod is
+// not ready, which no webhook checks; by the time that its spec changes, it is not available any more.
+type Budgets interface {
+	// Permit returns the name of the PodUnavailableBudget that does not allow the writes now; if empty, they are allowed, and the budget counts them.
 	Permit(ctx context.Context, chain plan.Chain) (budget string, err error)
 }
 
-// Waiting is the error of a write that was not made because a budget stands against it for the moment. It is none of the write's: the same is asked for
-// again a little later.
+// Waiting is the error of a write that was not made because a budget does not allow it for the moment. It is no failure: the same write is tried again
+// a little later.
 type Waiting struct {
 	// Budget is the name of the PodUnavailableBudget.
 	Budget string
@@ -58,12 +58,12 @@ func (o Outcome) Waits() []plan.Hold {
 	return holds
 }
 
-// permit asks the guard about a chain; Waiting is the error if the chain has to wait.
+// permit asks the budgets about a chain; Waiting is the error if the chain has to wait.
 func (e *Executor) permit(ctx context.Context, chain plan.Chain) error {
-	if e.Guard == nil {
+	if e.Budgets == nil {
 		return nil
 	}
-	budget, err := e.Guard.Permit(ctx, chain)
+	budget, err := e.Budgets.Permit(ctx, chain)
 	if err != nil {
 		return fmt.Errorf("asking the budget of %s: %w", chain[0].Object().GetName(), err)
 	}

@@ -45,7 +45,7 @@ func guardedPod(t *testing.T, b *bench, name string) *corev1.Pod {
 // TestWhatABudgetHoldsWaits: nothing of it is written and nothing failed; others go on, but not what was to come after all of them.
 func TestWhatABudgetHoldsWaits(t *testing.T) {
 	b := newBench(t)
-	b.Guard = guardian{held: map[string]bool{"a": true, "c": true}}
+	b.Budgets = guardian{held: map[string]bool{"a": true, "c": true}}
 	var stage plan.Stage
 	for _, name := range []string{"a", "b", "c"} {
 		p := guardedPod(t, b, name)
@@ -89,7 +89,7 @@ func TestARefusedDeletionWaits(t *testing.T) {
 func TestAGuardThatFailsIsAFailure(t *testing.T) {
 	b := newBench(t)
 	why := errors.New("no answer")
-	b.Guard = guardian{fails: why}
+	b.Budgets = guardian{fails: why}
 	p := guardedPod(t, b, "a")
 	outcome := b.run(t, plan.Stage{{{Verb: plan.Update, Before: p, After: withImage(p, "app:v2")}}})
 	if !errors.Is(outcome.Err(), why) || len(b.writes) > 0 || len(outcome.Waits()) > 0 {

@@ -33,8 +33,8 @@ type Config struct {
 	Events record.EventRecorder
 	// Parallel is the number of writes under way at the same time for one owner.
 	Parallel int
-	// Guard is asked before Pods are taken out of service; nil where nobody is.
-	Guard Guard
+	// Budgets are asked before Pods are taken out of service; nil where there are none.
+	Budgets Budgets
 }
 
 // Executor carries plans out.
@@ -77,8 +77,8 @@ func (o Outcome) Err() error {
 	return errors.Join(failures...)
 }
 
-// IsFailure reports whether the error of a write is one to tell of and to try again after: not a conflict, after which the next pass judges anew, nor
-// the wait for a budget, nor a creation in a namespace that is on its way out.
+// IsFailure reports whether the error of a write is a failure, to be reported and retried with backoff. A conflict is none, as the next pass decides
+// anew, nor is the wait for a budget, nor a create in a namespace that is being deleted.
 func IsFailure(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !IsWaiting(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
@@ -118,7 +118,7 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 	return append(results, created...)
 }
 
-// runCreates starts with one chain and doubles with each batch that succeeds: when a quota or an admission rule stands against the Pods, one
+// runCreates starts with one chain and doubles with each batch that succeeds: when a quota or an admission rule refuses the Pods, one
 // request finds out instead of thousands. The next stage of the same owner goes on where this one came to.
 func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates plan.Stage) []Result {
 	var results []Result

@@ -267,7 +267,7 @@ func changes(at string, before, after map[string]string) []operation {
 // escape writes a key as one part of a JSON pointer.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// goneIsConflict turns the answer that a Pod is gone into a conflict: there is nothing to do to it any more, and nobody has failed.
+// goneIsConflict turns the answer that a Pod is gone into a conflict: there is nothing to do to it any more.
 func goneIsConflict(name string, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -275,7 +275,7 @@ func goneIsConflict(name string, err error) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, fmt.Errorf("it is gone: %w", err))
 }
 
-// failedTestIsConflict turns the refusal of a guarded patch into a conflict: what it tests has changed.
+// failedTestIsConflict turns the refusal of a conditional patch into a conflict: what it tests has changed.
 func failedTestIsConflict(name string, err error) error {
 	if !apierrors.IsInvalid(err) {
 		return err

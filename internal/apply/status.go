@@ -206,7 +206,7 @@ const (
 	burstWindow = time.Second / 4
 	// quietAfter is how long no more statuses than the rate have to change for turns to end.
 	quietAfter = time.Second
-	// maxTurnWait is how soon a status that waits for its turn is looked at again.
+	// maxTurnWait is how soon a status that waits for its turn is tried again.
 	maxTurnWait = time.Second
 )
 

@@ -168,7 +168,7 @@ func (l *Loop[O, S]) delayNext(owner O, seen S, statusWait time.Duration) {
 	l.next.Do(owner.GetUID(), func(next *nextPass) { *next = nextPass{owner.GetGeneration(), l.Executor.Now().Add(interval)} })
 }
 
-// reader says what to look at the owner with; nil means that it is too early.
+// reader returns what the pass reads with; nil while the cache is stale.
 func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
 	fresh, err := l.Executor.Freshness(ctx, owner)
 	switch {
@@ -177,7 +177,7 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 	case fresh == apply.Stale:
 		return nil, nil
 	case fresh == apply.Unknown:
-		log.FromContext(ctx).Info("Looking live: the cache is late, or the outcome of a write is unknown")
+		log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
 		live := l.Live
 		live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
 		return &live, nil

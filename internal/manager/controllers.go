@@ -49,7 +49,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	for _, c := range s.controllers(live) {
 		e := executor(c.kind.EventSource())
 		if c.guarded {
-			e.Guard = s.guardOf()
+			e.Budgets = s.guardOf()
 		}
 		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers, Now: time.Now}); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (o *Options) exempt() []string {
 }
 
 // guardOf returns what controllers ask before they take a Pod out of service; nil where budgets are not asked about updates.
-func (s settings) guardOf() apply.Guard {
+func (s settings) guardOf() apply.Budgets {
 	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return nil
 	}

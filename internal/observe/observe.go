@@ -4,12 +4,15 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
@@ -183,4 +187,105 @@ func (r Reader) NodeLabels(ctx context.Context, pods []*corev1.Pod) (map[string]
 func isControlledBy(object metav1.Object, owner types.UID) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID == owner
+}
+
+// NodeImages returns all NodeImages.
+func (r Reader) NodeImages(ctx context.Context) ([]*v1beta1.NodeImage, error) {
+	var list v1beta1.NodeImageList
+	return List(ctx, r, &list, &list.Items)
+}
+
+// SelectedPods returns the Pods of a namespace that the selector matches. A cache may hold no more of them than what identifies them and where
+// they are.
+func (r Reader) SelectedPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	return List(ctx, r, &list, &list.Items, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+}
+
+// ImagePullJobs returns the jobs that the owner controls.
+func (r Reader) ImagePullJobs(ctx context.Context, namespace string, owner types.UID) ([]*v1beta1.ImagePullJob, error) {
+	var list v1beta1.ImagePullJobList
+	jobs, err := List(ctx, r, &list, &list.Items, r.controlledBy(string(owner), namespace)...)
+	return slices.DeleteFunc(jobs, func(job *v1beta1.ImagePullJob) bool { return !isControlledBy(job, owner) }), err
+}
+
+// Secrets returns the Secrets of a namespace.
+func (r Reader) Secrets(ctx context.Context, namespace string) ([]*corev1.Secret, error) {
+	var list corev1.SecretList
+	return List(ctx, r, &list, &list.Items, client.InNamespace(namespace))
+}
+
+// ErrOutdated means that a cache shows an owner as it is no more: it is being deleted or gone, perhaps with another one in its place. Nothing may be
+// done for it until the cache knows.
+var ErrOutdated = errors.New("the cache does not know yet that the owner is gone")
+
+// Adoptable returns the Pods that the owner may take over: those that the selector matches, that nobody controls and that are not being deleted. A
+// cache may hold no more of them than what identifies them.
+//
+// Such Pods may be what the owner itself has left behind by its deletion, of which its cache does not know yet: adopted for one that is gone, they
+// would be deleted by the garbage collector, and taken for missing, they would be replaced by others beside them. So the owner is read once more
+// from live before there are any, and the error is ErrOutdated where it is not the one that is meant.
+func (r Reader) Adoptable(ctx context.Context, live client.Reader, owner client.Object, selector labels.Selector) ([]*corev1.Pod, error) {
+	if owner.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	pods, err := r.OrphanPods(ctx, owner.GetNamespace(), selector)
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	now := reflect.New(reflect.TypeOf(owner).Elem()).Interface().(client.Object)
+	switch err := live.Get(ctx, client.ObjectKeyFromObject(owner), now); {
+	case apierrors.IsNotFound(err):
+		return nil, ErrOutdated
+	case err != nil:
+		return nil, fmt.Errorf("reading the owner of Pods without a controller: %w", err)
+	case now.GetUID() != owner.GetUID() || now.GetDeletionTimestamp() != nil:
+		return nil, ErrOutdated
+	}
+	return pods, nil
+}
+
+// Nodes returns all nodes.
+func (r Reader) Nodes(ctx context.Context) ([]*corev1.Node, error) {
+	var list corev1.NodeList
+	return List(ctx, r, &list, &list.Items)
+}
+
+// List reads a list and returns pointers to its items, which must not be changed: a cache does not copy them.
+func List[T any](ctx context.Context, r client.Reader, list client.ObjectList, items *[]T, options ...client.ListOption) ([]*T, error) {
+	if err := r.List(ctx, list, append(slices.Clip(options), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing %ss: %w", reflect.TypeFor[T]().Name(), err)
+	}
+	out := make([]*T, len(*items))
+	for i := range *items {
+		out[i] = &(*items)[i]
+	}
+	return out, nil
+}
+
+// Find reads an object into out and returns it; nil if there is none of that name.
+func Find[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r client.Reader, key types.NamespacedName, out P) (P, error) {
+	err := r.Get(ctx, key, out)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s: %w", reflect.TypeFor[T]().Name(), key, err)
+	}
+	return out, nil
+}
+
+// Keys returns the names of those objects that a change concerns.
+func Keys[T client.Object](objects []T, concerned func(T) bool) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, object := range objects {
+		if concerned(object) {
+			out = append(out, client.ObjectKeyFromObject(object))
+		}
+	}
+	return out
 }

@@ -25,7 +25,7 @@ type Workload struct {
 	UID  types.UID
 	// Replicas is the number of Pods that it should have; nil if it does not say.
 	Replicas *int32
-	// Deleting means that it is on its way out.
+	// Deleting means that it is being deleted.
 	Deleting bool
 	// PodLabels are the labels of the Pods that it makes; nil if it is of a kind that is only known by its scale.
 	PodLabels map[string]string
@@ -54,7 +54,7 @@ func workloadKinds() map[schema.GroupKind]func() client.Object {
 	}
 }
 
-// withoutReplicas reports whether objects of a kind are known to have as many Pods as it takes, so that nobody need be asked.
+// withoutReplicas reports whether objects of a kind are known to have as many Pods as it takes, so that no scale need be read.
 func withoutReplicas(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Kind: "Node"},

@@ -39,7 +39,7 @@ func (b *Builder) Hold(h Hold) {
 	b.plan.Holds = append(b.plan.Holds, h)
 }
 
-// Recheck asks for another look after wait. The soonest of several requests counts; one that is not positive is ignored.
+// Recheck asks for another pass after wait. The soonest of several requests counts; one that is not positive is ignored.
 func (b *Builder) Recheck(wait time.Duration, why string) {
 	if wait <= 0 || (b.plan.Recheck > 0 && b.plan.Recheck <= wait) {
 		return

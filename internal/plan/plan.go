@@ -53,7 +53,7 @@ type Action struct {
 	Verb Verb
 	// Concern says under which heading a failure is reported.
 	Concern Concern
-	// Before is the object as it was judged: its UID and, unless AnyVersion, its resourceVersion are the precondition of the write. Nil for Create.
+	// Before is the object as it was read: its UID and, unless AnyVersion, its resourceVersion are the precondition of the write. Nil for Create.
 	Before Object
 	// After is the object as it is wanted. Nil for Delete.
 	After Object

@@ -174,6 +174,6 @@ func (v *State) recheck(b *plan.Builder) {
 		}
 	}
 	if unfinished && len(v.unread) > 0 {
-		b.Recheck(observe.SourceStands, "a Secret may be there")
+		b.Recheck(observe.SourceTTL, "a Secret may be there")
 	}
 }

@@ -49,7 +49,7 @@ func Plan(s Snapshot) plan.Plan {
 	b.Recheck(s.Pending, "all evictions are evaluated by then")
 	s.reportUnused(b)
 	if s.Polled {
-		b.Recheck(observe.ScaleStands, "a scale may have changed")
+		b.Recheck(observe.ScaleTTL, "a scale may have changed")
 	}
 	return b.Plan()
 }

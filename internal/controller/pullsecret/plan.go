@@ -20,7 +20,7 @@ import (
 
 // How often the source of a copy is looked at: while nodes may be pulling with it, and otherwise, which is for jobs that never complete.
 const (
-	lookOften = observe.SourceStands
+	lookOften = observe.SourceTTL
 	lookAtAll = time.Minute
 )
 

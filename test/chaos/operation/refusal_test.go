@@ -59,7 +59,7 @@ func (s *site) ends(kubeconfig string, texts ...string) {
 	s.Helper()
 	binary, err := cluster.Binary("kruise-manager")
 	s.Must(err)
-	ctx, cancel := context.WithTimeout(s.Ctx, scene.Patience)
+	ctx, cancel := context.WithTimeout(s.Ctx, scene.Timeout)
 	defer cancel()
 	args := append([]string{"--kubeconfig"}, strings.Fields(kubeconfig)...)
 	cmd := exec.CommandContext(ctx, binary, append(args, "--health-probe-addr=127.0.0.1:0", "--metrics-addr=0", "--enable-pprof=false")...)

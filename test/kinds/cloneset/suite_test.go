@@ -24,9 +24,7 @@ import (
 )
 
 // env is a namespace of a cluster, for one test.
-type env struct {
-	*scene.Env
-}
+type env struct{ *scene.Env }
 
 // newEnv returns a namespace of the usual cluster; the test runs beside others.
 func newEnv(t *testing.T) *env {
@@ -37,8 +35,7 @@ func newEnv(t *testing.T) *env {
 func newEnvAt(t *testing.T, where *scene.Site) *env {
 	t.Helper()
 	t.Parallel()
-	at := where.Enter(t)
-	e := &env{Env: at}
+	e := &env{where.Enter(t)}
 	e.Describe = e.describe
 	return e
 }

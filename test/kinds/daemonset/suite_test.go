@@ -25,15 +25,12 @@ var shared = &scene.Site{Name: "daemons", Options: cluster.Options{Nodes: 200}}
 func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // env is a namespace and some nodes, for one test.
-type env struct {
-	*scene.Env
-}
+type env struct{ *scene.Env }
 
 func newEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	t.Parallel()
-	at := shared.Enter(t)
-	e := &env{Env: at}
+	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
 	for range nodes {
 		e.AddNode()

@@ -107,7 +107,7 @@ func (e *env) asked(since time.Time) audit.Requests {
 // TestManyNodes: a job on many nodes keeps its parallelism, asks every node once, and by one write each. When nothing is left to do, nothing is
 // written.
 func TestManyNodes(t *testing.T) {
-	e := newEnvAlone(t, *fleet)
+	e := newSerialEnv(t, *fleet)
 	limit := max(10, *fleet/10)
 	seen, stop := e.watchNodes()
 	begin, cpu := time.Now(), e.ManagerSeconds()
@@ -144,7 +144,7 @@ func TestManyNodes(t *testing.T) {
 
 // TestTwoJobsAtTheSameMoment: neither loses what the other one wrote.
 func TestTwoJobsAtTheSameMoment(t *testing.T) {
-	e := newEnvAlone(t, 0)
+	e := newSerialEnv(t, 0)
 	e.borrow(min(*fleet, 50))
 	begin := time.Now()
 	more := fmt.Sprintf("parallelism: %d", len(e.Nodes))
@@ -187,15 +187,14 @@ func (e *env) borrow(count int) {
 
 // TestManagerIsKilledAgainAndAgain: no node is asked twice, none is forgotten, and no more pull at the same time than may.
 func TestManagerIsKilledAgainAndAgain(t *testing.T) {
-	e := newEnvAlone(t, 0)
+	e := newSerialEnv(t, 0)
 	e.borrow(min(*fleet, 40))
 	seen, stop := e.pollNodes()
 	e.pull("job", "nginx:killed", "parallelism: 5")
 	e.pullList("list", "[redis:killed, busybox:killed]", "parallelism: 5")
 	for range 4 {
 		time.Sleep(1500 * time.Millisecond)
-		shared.Manager.Kill()
-		e.Must(shared.Relaunch(e.Ctx))
+		e.CrashManager()
 	}
 	if status := e.completed("job").Status; status.Succeeded != int32(len(e.Nodes)) {
 		t.Errorf("status is %+v", status)

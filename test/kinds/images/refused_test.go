@@ -13,7 +13,7 @@ import (
 
 // TestJobsThatAreRefused: a quota lets no job through. The update goes on without, the job is not asked for in every pass, and one event tells why.
 func TestJobsThatAreRefused(t *testing.T) {
-	e := newEnvAlone(t, 2)
+	e := newSerialEnv(t, 2)
 	const counted = "count/imagepulljobs.apps.kruise.io"
 	quota := &corev1.ResourceQuota{ObjectMeta: metaOf(e.Namespace, "none", nil)}
 	quota.Spec.Hard = corev1.ResourceList{counted: resource.MustParse("0")}

@@ -99,7 +99,7 @@ func TestBothVersions(t *testing.T) {
 
 // TestExamples: what is shipped to start from works.
 func TestExamples(t *testing.T) {
-	e := newEnvAlone(t, 0)
+	e := newSerialEnv(t, 0)
 	root, err := cluster.Root()
 	e.Must(err)
 	files, err := filepath.Glob(filepath.Join(root, "examples", "image*.yaml"))

@@ -43,23 +43,20 @@ func TestMain(m *testing.M) {
 }
 
 // env is a namespace and some nodes, for one test.
-type env struct {
-	*scene.Env
-}
+type env struct{ *scene.Env }
 
 func newEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	t.Parallel()
-	return newEnvAlone(t, nodes)
+	return newSerialEnv(t, nodes)
 }
 
-// newEnvAlone is for a test that no other may run beside.
-func newEnvAlone(t *testing.T, nodes int) *env {
+// newSerialEnv is for a test that no other may run beside.
+func newSerialEnv(t *testing.T, nodes int) *env {
 	t.Helper()
-	at := shared.Enter(t)
-	e := &env{Env: at}
+	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
-	e.Patience = time.Minute + time.Duration(*fleet)*300*time.Millisecond // many nodes take longer
+	e.Timeout = time.Minute + time.Duration(*fleet)*300*time.Millisecond // many nodes take longer
 	for range nodes {
 		e.AddNode()
 	}

@@ -42,7 +42,7 @@ type warnings struct{ texts []string }
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
 func TestAnnotationsThatTheAdministratorAllows(t *testing.T) {
-	e := sequential(t)
+	e := newSerialEnv(t)
 	patched := `{containers: [{name: side, image: i}], patchPodMetadata: [
 		{annotations: {retain.example.com/a: set, retain.example.com/b: set}, patchPolicy: Retain},
 		{annotations: {overwrite.example.com/a: set}, patchPolicy: Overwrite},
@@ -73,7 +73,7 @@ func TestAnnotationsThatTheAdministratorAllows(t *testing.T) {
 // TestWithoutAManager: where Kruise looks after new Pods, none is created without it; everywhere else, and for all else, it is as if it were not
 // there.
 func TestWithoutAManager(t *testing.T) {
-	e := sequential(t)
+	e := newSerialEnv(t)
 	pod := `{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
 	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
 	before := e.newPod(strings.Replace(pod, "name: web", "name: before", 1))

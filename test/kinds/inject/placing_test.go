@@ -26,7 +26,7 @@ func (e *env) withArgs(args ...string) {
 
 // TestSidecarsAreSortedByNameIfAskedFor has the same Pod as TestOrderIsAlwaysTheSame come out in the order of names.
 func TestSidecarsAreSortedByNameIfAskedFor(t *testing.T) {
-	e := sequential(t)
+	e := newSerialEnv(t)
 	e.withArgs("--feature-gates=EnableSortSidecarContainerByName=true")
 	e.sidecarSet("a", `{containers: [{name: z, image: i, podInjectPolicy: BeforeAppContainer}, {name: m, image: i, podInjectPolicy: AfterAppContainer}]}`)
 	e.sidecarSet("b", `{containers: [{name: c, image: i}, {name: a, image: i, podInjectPolicy: AfterAppContainer}]}`)

@@ -93,7 +93,7 @@ spec:
 
 // TestWithoutTheGateNothingIsStopped runs the manager as it is unless its administrator asks for more.
 func TestWithoutTheGateNothingIsStopped(t *testing.T) {
-	e := sequential(t)
+	e := newSerialEnv(t)
 	e.withArgs("--feature-gates=SidecarTerminator=false")
 	e.apply(job("Never", "0", ignored))
 	e.mainHasEnded()

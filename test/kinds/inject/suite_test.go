@@ -26,22 +26,18 @@ var shared = &scene.Site{Name: "inject", Options: cluster.Options{Nodes: 3}, Arg
 func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // env is a namespace of the shared cluster, for one test.
-type env struct {
-	*scene.Env
-	client.Client
-}
+type env struct{ *scene.Env }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	return sequential(t)
+	return newSerialEnv(t)
 }
 
-// sequential is for a test that others must not run beside.
-func sequential(t *testing.T) *env {
+// newSerialEnv is for a test that others must not run beside.
+func newSerialEnv(t *testing.T) *env {
 	t.Helper()
-	at := shared.Enter(t)
-	e := &env{Env: at, Client: at.Cluster.Client}
+	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
 	return e
 }
@@ -63,7 +59,7 @@ func (e *env) describe() string {
 
 // in returns the same test in another namespace.
 func (e *env) in(namespace string) *env {
-	return &env{Env: e.In(namespace), Client: e.Client}
+	return &env{e.In(namespace)}
 }
 
 // newPod creates a Pod from a manifest.

@@ -252,7 +252,7 @@ func TestHistory(t *testing.T) {
 
 // TestManagersThatDie: what was missed while no manager was there is made up for by one job, and no slot has two.
 func TestManagersThatDie(t *testing.T) {
-	e := newLonelyEnv(t, 1)
+	e := newSerialEnv(t, 1)
 	made := e.made(&v1beta1.BroadcastJobList{})
 	e.create(cronOf("@every 1s", e.broadcastTemplate("0s", ", completionPolicy: {ttlSecondsAfterFinished: 1}")))
 	for i := range 4 {
@@ -262,7 +262,7 @@ func TestManagersThatDie(t *testing.T) {
 			}
 			return nil
 		})
-		e.restart()
+		e.CrashManager()
 	}
 	shared.Manager.Kill()
 	before := len(made())

@@ -331,13 +331,13 @@ func TestRefusedContainers(t *testing.T) {
 
 // TestKilledManagersAddOnce: whenever the manager is killed, a Pod gets the containers once, and never more of them run than may.
 func TestKilledManagersAddOnce(t *testing.T) {
-	e := newLonelyEnv(t, 1)
+	e := newSerialEnv(t, 1)
 	e.web(12, "600ms")
 	most := e.followBusy()
 	e.create(shell("parallelism: 3"))
 	for range 3 {
 		time.Sleep(900 * time.Millisecond)
-		e.restart()
+		e.CrashManager()
 	}
 	e.comesTo(v1alpha1.EphemeralJobStatus{Phase: v1alpha1.EphemeralJobSucceeded, Match: 12, Succeeded: 12})
 	if n := len(e.added()); n != 12 {

@@ -13,11 +13,11 @@ import (
 
 // TestDeadlineOutlivesTheManager: no event comes that could remind a manager of it.
 func TestDeadlineOutlivesTheManager(t *testing.T) {
-	e := newLonelyEnv(t, 2)
+	e := newSerialEnv(t, 2)
 	e.create(e.broadcast("completionPolicy: {activeDeadlineSeconds: 10}"))
 	started := e.reaches(tally{v1beta1.BroadcastJobRunning, 2, 2, 0, 0}).Status.StartTime.Time
 	time.Sleep(time.Until(started.Add(5 * time.Second)))
-	e.restart()
+	e.CrashManager()
 	job := e.reaches(tally{v1beta1.BroadcastJobFailed, 2, 0, 0, 2})
 	if took := job.Status.CompletionTime.Sub(started); took < 10*time.Second || took > 13*time.Second {
 		t.Errorf("the job failed after %s, its deadline is 10s", took)
@@ -39,7 +39,7 @@ func TestDeadlineOutlivesTheManager(t *testing.T) {
 
 // TestKilledManagers: whenever the manager is killed, a node gets one Pod.
 func TestKilledManagers(t *testing.T) {
-	e := newLonelyEnv(t, 20)
+	e := newSerialEnv(t, 20)
 	most := e.followActive()
 	created := map[string][]string{}
 	stop, err := e.Follow(e.Ctx, &corev1.PodList{}, e.Namespace, func(event watch.Event) {
@@ -51,7 +51,7 @@ func TestKilledManagers(t *testing.T) {
 	e.create(e.broadcastRunning("700ms", "parallelism: 5"))
 	for range 4 {
 		time.Sleep(1500 * time.Millisecond)
-		e.restart()
+		e.CrashManager()
 	}
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 20, 0, 20, 0})
 	e.Must(stop())

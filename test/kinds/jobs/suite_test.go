@@ -31,29 +31,19 @@ func TestMain(m *testing.M) { scene.Main(m, shared) }
 const pool = scene.Pool
 
 // env is a namespace and some nodes, for one test.
-type env struct {
-	*scene.Env
-}
-
-// restart kills the manager, as a crash would, and starts another one.
-func (e *env) restart() {
-	e.Helper()
-	shared.Manager.Kill()
-	e.Must(shared.Relaunch(e.Ctx))
-}
+type env struct{ *scene.Env }
 
 // newEnv returns a namespace and nodes for a test that runs beside others.
 func newEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	t.Parallel()
-	return newLonelyEnv(t, nodes)
+	return newSerialEnv(t, nodes)
 }
 
-// newLonelyEnv does the same for a test that runs alone, because it stops the manager.
-func newLonelyEnv(t *testing.T, nodes int) *env {
+// newSerialEnv does the same for a test that runs alone, because it stops the manager.
+func newSerialEnv(t *testing.T, nodes int) *env {
 	t.Helper()
-	at := shared.Enter(t)
-	e := &env{Env: at}
+	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
 	for range nodes {
 		e.AddNode()

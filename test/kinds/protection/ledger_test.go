@@ -170,7 +170,7 @@ func TestPodsThatNoBudgetWantsAnyMore(t *testing.T) {
 
 // TestNoWritesAtRest: a budget and its Pods stay as they are while nothing happens, and after a restart of the manager.
 func TestNoWritesAtRest(t *testing.T) {
-	e := newLonelyEnv(t)
+	e := newSerialEnv(t)
 	e.deployment("web", 3)
 	e.Make(fmt.Sprintf(ofWeb, "guard", "maxUnavailable: 1"))
 	e.counts("guard", disruption.Counts{Allowed: 1, Current: 3, Desired: 2, Total: 3})
@@ -191,8 +191,7 @@ func TestNoWritesAtRest(t *testing.T) {
 		return out
 	}
 	before := versions()
-	shared.Manager.Kill()
-	e.Must(shared.Relaunch(e.Ctx))
+	e.CrashManager()
 	e.Always(3*time.Second, "nothing is written", func() error {
 		if now := versions(); fmt.Sprint(now) != fmt.Sprint(before) {
 			return fmt.Errorf("the versions were %v and are %v", before, now)

@@ -30,22 +30,19 @@ var shared = &scene.Site{
 func TestMain(m *testing.M) { scene.Main(m, shared) }
 
 // env is a namespace for one test.
-type env struct {
-	*scene.Env
-}
+type env struct{ *scene.Env }
 
 // newEnv returns a namespace for a test that runs beside others.
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	return newLonelyEnv(t)
+	return newSerialEnv(t)
 }
 
-// newLonelyEnv does the same for a test that runs alone, because it stops the manager.
-func newLonelyEnv(t *testing.T) *env {
+// newSerialEnv does the same for a test that runs alone, because it stops the manager.
+func newSerialEnv(t *testing.T) *env {
 	t.Helper()
-	at := shared.Enter(t)
-	e := &env{Env: at}
+	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
 	return e
 }

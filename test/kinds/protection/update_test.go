@@ -171,7 +171,7 @@ func TestABadImageGoesNoFurtherThanTheBudget(t *testing.T) {
 		return nil
 	})
 	// Longer than the permissions last: then the state of the Pods keeps the others from following.
-	e.Always(disruption.UnavailableFor+scene.AWhile, "no third Pod gets it", func() error {
+	e.Always(disruption.UnavailableFor+scene.QuietPeriod, "no third Pod gets it", func() error {
 		if n := e.images("app")["nginx:fail-pull"]; n != 2 {
 			return fmt.Errorf("%d have", n)
 		}
@@ -200,7 +200,7 @@ func TestAnUpdateWaitsForItsBudget(t *testing.T) {
 			stop := e.fewest()
 			e.setImage(web, "nginx:2")
 			e.waitsQuietly()
-			e.Always(scene.AWhile, "no Pod changes", func() error {
+			e.Always(scene.QuietPeriod, "no Pod changes", func() error {
 				if n := len(e.available()); n != 3 || e.images("app")["nginx:1"] != 3 {
 					return fmt.Errorf("%d are available, images %v", n, e.images("app"))
 				}

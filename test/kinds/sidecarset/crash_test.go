@@ -11,7 +11,7 @@ import (
 // sidecar restarts twice.
 func TestTheManagerIsKilled(t *testing.T) {
 	const pods, limit, kills = 20, 3, 6
-	e := sequential(t)
+	e := newSerialEnv(t)
 	e.newLog(fmt.Sprintf("{maxUnavailable: %d}", limit))
 	e.newPods(pods)
 	e.counts(pods, pods, pods, pods)
@@ -19,8 +19,7 @@ func TestTheManagerIsKilled(t *testing.T) {
 	e.image("log:2")
 	for range kills {
 		time.Sleep(time.Duration(50+rand.IntN(400)) * time.Millisecond)
-		shared.Manager.Kill()
-		e.Must(shared.Relaunch(e.Ctx))
+		e.CrashManager()
 	}
 	e.counts(pods, pods, pods, pods)
 	if most := stop(); most > limit {

@@ -116,7 +116,7 @@ func TestHotUpgrade(t *testing.T) {
 		}
 		return nil
 	})
-	e.Always(scene.AWhile, "the old container serves", func() error {
+	e.Always(scene.QuietPeriod, "the old container serves", func() error {
 		p := e.pod("web-0")
 		if restarts := restartsOf(p, "envoy-1"); restarts != 2 || imageOf(p, "envoy-1") != "envoy:3" {
 			return fmt.Errorf("it restarted %d times", restarts)

@@ -114,7 +114,7 @@ patchPodMetadata: [{annotations: {example.com/kept: "1"}, patchPolicy: Retain}, 
 			}
 		}
 	})
-	e.Always(scene.AWhile, "annotations alone change no Pod", func() error {
+	e.Always(scene.QuietPeriod, "annotations alone change no Pod", func() error {
 		if got := e.pod("web-0").Annotations["example.com/written"]; got != "1" {
 			return fmt.Errorf("it is %s", got)
 		}

@@ -155,7 +155,7 @@ func TestPartitionAndMaxUnavailable(t *testing.T) {
 	stop := e.watchRollout()
 	e.image("log:2")
 	e.counts(10, 7, 10, 7)
-	e.Always(scene.AWhile, "the partition keeps three", func() error { return e.countsAre(10, 7, 10, 7) })
+	e.Always(scene.QuietPeriod, "the partition keeps three", func() error { return e.countsAre(10, 7, 10, 7) })
 	zero := intstr.FromInt32(0)
 	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.Partition = &zero })
 	e.counts(10, 10, 10, 10)
@@ -170,13 +170,13 @@ func TestSmallPercentages(t *testing.T) {
 	e.newPods(6)
 	e.image("log:2")
 	e.counts(6, 1, 6, 1)
-	e.Always(scene.AWhile, "one is updated", func() error { return e.countsAre(6, 1, 6, 1) })
+	e.Always(scene.QuietPeriod, "one is updated", func() error { return e.countsAre(6, 1, 6, 1) })
 	all := intstr.FromString("100%")
 	e.edit(func(set *v1beta1.SidecarSet) {
 		set.Spec.UpdateStrategy.Partition = &all
 		set.Spec.Containers[0].Image = "log:3"
 	})
-	e.Always(scene.AWhile, "none is updated", func() error { return e.countsAre(6, 0, 6, 0) })
+	e.Always(scene.QuietPeriod, "none is updated", func() error { return e.countsAre(6, 0, 6, 0) })
 	stop := e.watchRollout()
 	none := intstr.FromString("0%")
 	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.Partition = &none })
@@ -198,7 +198,7 @@ func TestABrokenImageIsMended(t *testing.T) {
 		}
 		return nil
 	})
-	e.Always(scene.AWhile, "one Pod is broken", func() error { return e.countsAre(4, 1, 3, 0) })
+	e.Always(scene.QuietPeriod, "one Pod is broken", func() error { return e.countsAre(4, 1, 3, 0) })
 	e.image("log:2")
 	e.counts(4, 4, 4, 4)
 }
@@ -219,7 +219,7 @@ func TestSelectedPodsAreUpdated(t *testing.T) {
 	e.counts(8, 2, 8, 2)
 	choose("web-5")
 	e.counts(8, 3, 8, 3)
-	e.Always(scene.AWhile, "three are updated", func() error { return e.countsAre(8, 3, 8, 3) })
+	e.Always(scene.QuietPeriod, "three are updated", func() error { return e.countsAre(8, 3, 8, 3) })
 }
 
 // TestPauses: one pause keeps new Pods free of sidecars, the other one existing Pods free of updates.
@@ -236,7 +236,7 @@ func TestPauses(t *testing.T) {
 		set.Spec.UpdateStrategy.Paused = true
 		set.Spec.Containers[0].Image = "log:3"
 	})
-	e.Always(scene.AWhile, "the update is paused", func() error { return e.countsAre(2, 0, 2, 0) })
+	e.Always(scene.QuietPeriod, "the update is paused", func() error { return e.countsAre(2, 0, 2, 0) })
 	if c := e.set().Status.Conditions[0]; c.Reason != v1beta1.SidecarSetPaused {
 		t.Errorf("condition %+v", c)
 	}
@@ -244,7 +244,7 @@ func TestPauses(t *testing.T) {
 		set.Spec.UpdateStrategy.Paused = false
 		set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	})
-	e.Always(scene.AWhile, "nothing is updated", func() error { return e.countsAre(2, 0, 2, 0) })
+	e.Always(scene.QuietPeriod, "nothing is updated", func() error { return e.countsAre(2, 0, 2, 0) })
 }
 
 // TestPodsThatVanish deletes Pods in the middle of a rollout, which must go on.
@@ -378,7 +378,7 @@ func TestNamespacesAreSelectedByLabel(t *testing.T) {
 	label(nil)
 	e.counts(0, 0, 0, 0)
 	e.image("log:2")
-	e.Always(scene.AWhile, "nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
+	e.Always(scene.QuietPeriod, "nothing is updated", func() error { return e.countsAre(0, 0, 0, 0) })
 	label(e.Namespace)
 	e.counts(2, 2, 2, 2)
 	if got := imageOf(e.pod("web-0"), "agent"); got != "log:2" {

@@ -42,7 +42,7 @@ func fleets() map[string]fleet {
 // TestManagerIsKilledDuringRollouts kills the manager again and again, and judges every version of every Pod and claim that the API server told of
 // meanwhile. The other tests wait until it is over.
 func TestManagerIsKilledDuringRollouts(t *testing.T) {
-	e := sequential(t)
+	e := newSerialEnv(t)
 	for name, f := range fleets() {
 		labels := map[string]string{"app": name}
 		change := append([]func(*v1beta1.StatefulSet){claims("data"), replicas(int32(f.replicas)), unavailable(intstr.FromInt32(int32(f.unavailable)))}, f.change...)
@@ -65,8 +65,7 @@ func TestManagerIsKilledDuringRollouts(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
-		shared.Manager.Kill()
-		e.Must(shared.Relaunch(e.Ctx))
+		e.CrashManager()
 	}
 	for name := range fleets() {
 		e.rolledOut(name)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -217,23 +216,4 @@ func tail(log string, lines int) string {
 	}
 	all := strings.Split(string(bytes.TrimSpace(text)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-func freePorts(number int) ([]string, error) {
-	var ports []string
-	var taken []net.Listener // until all are chosen, or one would be chosen twice
-	defer func() {
-		for _, listener := range taken {
-			_ = listener.Close() // nothing was sent
-		}
-	}()
-	for range number {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
-		}
-		taken = append(taken, listener)
-		ports = append(ports, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
-	}
-	return ports, nil
 }

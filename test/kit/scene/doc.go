@@ -1,5 +1,5 @@
-// Package scene is where tests of the whole product play: clusters, shared by the tests of a package or one test's own, with Kruise in them, and
-// in a shared one a namespace for each test, with the ways to wait for what has to happen there.
+// Package scene brings up the clusters that tests of the whole product run in: a Site is shared by the tests of a package, each of which has a
+// namespace of its own there, a Stage is a cluster of one test. Test has the ways to wait.
 //
 //	var shared = &scene.Site{Name: "web", Options: cluster.Options{Nodes: 5}}
 //

@@ -20,6 +20,8 @@ import (
 type Env struct {
 	*Test
 	*cluster.Cluster
+	// Client is the cluster's.
+	client.Client
 	// Site is the site that the namespace is of.
 	Site *Site
 	// Namespace is the name of the namespace.
@@ -34,7 +36,7 @@ func (s *Site) Enter(t *testing.T) *Env {
 	if err := s.Up(); err != nil {
 		t.Fatal(err)
 	}
-	e := &Env{Test: NewTest(t), Site: s, Cluster: s.Cluster}
+	e := &Env{Test: NewTest(t), Site: s, Cluster: s.Cluster, Client: s.Client}
 	e.Namespace = e.NewNamespace(nil)
 	return e
 }
@@ -127,6 +129,13 @@ func (e *Env) Reasons(name string) []string {
 		reasons = append(reasons, event.Reason)
 	}
 	return reasons
+}
+
+// CrashManager kills the manager of the site and starts another one, which is ready when this returns. The test has to run alone.
+func (e *Env) CrashManager() {
+	e.Helper()
+	e.Site.Manager.Kill()
+	e.Must(e.Site.Relaunch(e.Ctx))
 }
 
 // ManagerSeconds returns the CPU time that the manager of the site has used, in seconds.

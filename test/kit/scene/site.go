@@ -28,8 +28,8 @@ const (
 	Manifests Kruise = "Manifests"
 )
 
-// lastWords is how many lines of the manager's log are told when tests have failed.
-const lastWords = 400
+// tailLines is how many lines of the manager's log are told when tests have failed.
+const tailLines = 400
 
 // Site is a cluster with Kruise in it that the tests of a package share. It is brought up when the first of them enters it.
 type Site struct {
@@ -76,7 +76,7 @@ func Main(m *testing.M, sites ...*Site) {
 	code := m.Run()
 	for _, s := range sites {
 		if code != 0 && s.Manager != nil {
-			fmt.Fprintf(os.Stderr, "the last words of the manager of %s:\n%s\n", s.Name, s.Manager.Tail(lastWords))
+			fmt.Fprintf(os.Stderr, "the end of the log of the manager of %s:\n%s\n", s.Name, s.Manager.Tail(tailLines))
 		}
 		if err := s.down(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -60,7 +60,7 @@ func (s *Stage) Launch(name string, o cluster.ManagerOptions) *cluster.Manager {
 	s.Must(err)
 	s.Cleanup(func() {
 		if s.Failed() {
-			s.Logf("the last words of manager %s:\n%s", name, m.Tail(lastWords))
+			s.Logf("the end of the log of manager %s:\n%s", name, m.Tail(tailLines))
 		}
 		m.Stop()
 	})

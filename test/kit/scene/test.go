@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
-const Patience = 2 * time.Minute
+// Timeout is how long a test waits for what has to happen; on a busy machine a few hundred milliseconds can become many seconds.
+const Timeout = 2 * time.Minute
 
-// AWhile is how long a test watches that something does not happen.
-const AWhile = 2 * time.Second
+// QuietPeriod is how long a test watches that something does not happen.
+const QuietPeriod = 2 * time.Second
 
-// beat is how often a test looks whether something has happened.
-const beat = 50 * time.Millisecond
+// pollInterval is how often a test looks whether something has happened.
+const pollInterval = 50 * time.Millisecond
 
 // Test is a test that can wait.
 type Test struct {
 	*testing.T
 	// Ctx ends with the test.
 	Ctx context.Context
-	// Patience is how long the test waits for what has to happen.
-	Patience time.Duration
+	// Timeout is how long the test waits for what has to happen.
+	Timeout time.Duration
 	// Describe, if any, tells of what the test is about, for the reader of a failure.
 	Describe func() string
 }
 
-// NewTest returns a test with the usual patience, and with nothing to describe.
+// NewTest returns a test with the usual timeout, and with nothing to describe.
 func NewTest(t *testing.T) *Test {
-	return &Test{T: t, Ctx: t.Context(), Patience: Patience}
+	return &Test{T: t, Ctx: t.Context(), Timeout: Timeout}
 }
 
 // Must ends the test if there is an error.
@@ -43,10 +43,10 @@ func (t *Test) Must(err error) {
 // Eventually waits until check has nothing to complain about.
 func (t *Test) Eventually(what string, check func() error) {
 	t.Helper()
-	t.Within(t.Patience, what, check)
+	t.Within(t.Timeout, what, check)
 }
 
-// Within does the same with a patience of its own.
+// Within does the same with a timeout of its own.
 func (t *Test) Within(limit time.Duration, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -58,14 +58,14 @@ func (t *Test) Within(limit time.Duration, what string, check func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waiting until %s: %v\n%s", what, err, t.described())
 		}
-		time.Sleep(beat)
+		time.Sleep(pollInterval)
 	}
 }
 
 // Always checks again and again for a while that there is nothing to complain about.
 func (t *Test) Always(duration time.Duration, what string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(beat) {
+	for deadline := time.Now().Add(duration); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		if err := check(); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, t.described())
 		}
@@ -75,7 +75,7 @@ func (t *Test) Always(duration time.Duration, what string, check func() error) {
 // Never checks for a while that something does not happen.
 func (t *Test) Never(what string, happens func() bool) {
 	t.Helper()
-	t.Always(AWhile, "it must not happen that "+what, func() error {
+	t.Always(QuietPeriod, "it must not happen that "+what, func() error {
 		if happens() {
 			return errors.New("it did")
 		}

@@ -30,6 +30,8 @@ const (
 	system    = "kruise-system"
 )
 
+func TestMain(m *testing.M) { scene.Main(m) }
+
 // world is a cluster of two real nodes with the manager in it.
 type world struct{ *scene.Stage }
 
@@ -41,21 +43,30 @@ func TestOnRealNodes(t *testing.T) {
 	}
 	w.Must(w.InstallPods(w.Ctx))
 	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	t.Run("an update in place changes one container and nothing else", func(t *testing.T) { w.on(t).updateInPlace() })
-	t.Run("an image that can't be pulled holds the rollout, and rolling back frees it", func(t *testing.T) { w.on(t).badImage() })
-	t.Run("a StatefulSet keeps its Pods in place, and their claims whatever becomes of the Pods", func(t *testing.T) { w.on(t).statefulSet() })
-	t.Run("claims of a StatefulSet go along with surplus Pods", func(t *testing.T) { w.on(t).claimsGoWithPods() })
-	t.Run("a DaemonSet keeps its Pods in place", func(t *testing.T) { w.on(t).daemonSetInPlace() })
-	t.Run("a DaemonSet is never missing while it surges", func(t *testing.T) { w.on(t).daemonSetSurges() })
-	t.Run("sidecars of all kinds are updated", func(t *testing.T) { w.on(t).updateSidecars() })
-	t.Run("a Pod is never unready while a sidecar is upgraded hot", func(t *testing.T) { w.on(t).upgradeHot() })
+	t.Run("that need no peace", func(t *testing.T) {
+		for name, test := range map[string]func(*world){
+			"an update in place changes one container and nothing else":                            (*world).updateInPlace,
+			"an image that can't be pulled holds the rollout, and rolling back frees it":           (*world).badImage,
+			"a StatefulSet keeps its Pods in place, and their claims whatever becomes of the Pods": (*world).statefulSet,
+			"claims of a StatefulSet go along with surplus Pods":                                   (*world).claimsGoWithPods,
+			"a DaemonSet keeps its Pods in place":                                                  (*world).daemonSetInPlace,
+			"a DaemonSet is never missing while it surges":                                         (*world).daemonSetSurges,
+			"sidecars of all kinds are updated":                                                    (*world).updateSidecars,
+			"a Pod is never unready while a sidecar is upgraded hot":                               (*world).upgradeHot,
+			"an environment that comes from an annotation changes in place":                        (*world).environment,
+		} {
+			t.Run(name, func(t *testing.T) {
+				test(w.on(t))
+			})
+		}
+	})
+	// These measure times, or end what the others need.
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
 	t.Run("containers start in the order of their priorities", func(t *testing.T) { w.on(t).launchInOrder() })
 	t.Run("sidecars do not keep Jobs from ending", func(t *testing.T) { w.on(t).terminateSidecars() })
 	t.Run("an image that was pulled ahead needs no pull when a Pod is updated in place", func(t *testing.T) { w.on(t).pullAhead() })
 	t.Run("a registry that has no such image is told of", func(t *testing.T) { w.on(t).refuse() })
 	t.Run("a pull outlives the daemon and the container runtime", func(t *testing.T) { w.on(t).interrupt() })
-	t.Run("an environment that comes from an annotation changes in place", func(t *testing.T) { w.on(t).environment() })
 	t.Run("the daemon runs as a Pod on every node", func(t *testing.T) { w.on(t).daemonPods() })
 }
 

@@ -56,9 +56,9 @@ func (s *scaleServer) ServerResourcesForGroupVersion(string) (*metav1.APIResourc
 
 var game = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
 
-// TestAScaleStandsForAWhile: it is read again only once it has stood for ScaleStands, and at once by those who have to know it now, whose reading
+// TestAScaleTTLForAWhile: it is read again only once it has stood for ScaleTTL, and at once by those who have to know it now, whose reading
 // stands for the others, too.
-func TestAScaleStandsForAWhile(t *testing.T) {
+func TestAScaleTTLForAWhile(t *testing.T) {
 	server := &scaleServer{replicas: 3}
 	now := time.Unix(0, 0)
 	scales := NewScales(server, server, func() time.Time { return now })
@@ -71,13 +71,13 @@ func TestAScaleStandsForAWhile(t *testing.T) {
 	}
 	check(scales, 3, 1)
 	server.replicas = 5
-	now = now.Add(ScaleStands - 1)
+	now = now.Add(ScaleTTL - 1)
 	check(scales, 3, 1)
 	check(scales.Anew(), 5, 2)
 	check(scales.Anew(), 5, 3)
 	check(scales, 5, 3)
 	server.replicas = 7
-	now = now.Add(ScaleStands)
+	now = now.Add(ScaleTTL)
 	check(scales, 7, 4)
 	if w, err := scales.Get(t.Context(), "other", game, "web"); err != nil || *w.Replicas != 7 || server.asked != 5 {
 		t.Errorf("of another namespace's object: got %+v (%v) after %d questions", w, err, server.asked)

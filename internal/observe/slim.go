@@ -15,7 +15,7 @@ func Slim(object any) (any, error) {
 	return object, nil
 }
 
-// SlimJob leaves of a Job what identifies it and how far it has come: what it is to do is nobody's business here.
+// SlimJob leaves of a Job what identifies it and how far it has come: its spec is not read here.
 func SlimJob(object any) (any, error) {
 	job, ok := object.(*batchv1.Job)
 	if !ok {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,23 +21,49 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ScaleStands is for how long a scale is not read again: nothing tells when it changes.
-const ScaleStands = 30 * time.Second
+// kept are values that were read live and count as known for a while.
+type kept[K comparable, V any] struct {
+	ttl time.Duration
+	now func() time.Time
+	mu  sync.Mutex
+	of  map[K]keptValue[V]
+}
 
-// Scales reads workloads of any kind live by their scale, which is all that the manager may read of them. What was read stands for a while.
+type keptValue[V any] struct {
+	value V
+	at    time.Time
+}
+
+// get returns what was read not long ago, and drops what was read before that.
+func (k *kept[K, V]) get(key K) (V, bool) {
+	now := k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.of, func(_ K, known keptValue[V]) bool { return now.Sub(known.at) >= k.ttl })
+	known, ok := k.of[key]
+	return known.value, ok
+}
+
+func (k *kept[K, V]) set(key K, value V) {
+	at := k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of == nil {
+		k.of = map[K]keptValue[V]{}
+	}
+	k.of[key] = keptValue[V]{value, at}
+}
+
+// ScaleTTL is for how long a scale is not read again: nothing tells when it changes.
+const ScaleTTL = 30 * time.Second
+
+// Scales reads workloads of any kind live by their scale, which is all that the manager may read of them. What was read is kept for ScaleTTL.
 type Scales struct {
 	live  client.SubResourceClientConstructor
 	kinds Kinds
-	now   func() time.Time
-	// anew means that nothing stands.
+	// anew reads again what is kept.
 	anew bool
-	*readings
-}
-
-// readings are what was read.
-type readings struct {
-	mu sync.Mutex
-	of map[scaleKey]scaleRead
+	kept *kept[scaleKey, *Workload]
 }
 
 // Kinds tells what the API server serves.
@@ -49,17 +76,12 @@ type scaleKey struct {
 	types.NamespacedName
 }
 
-type scaleRead struct {
-	workload *Workload
-	at       time.Time
-}
-
 // NewScales returns Scales that have read nothing yet.
 func NewScales(live client.SubResourceClientConstructor, kinds Kinds, now func() time.Time) *Scales {
-	return &Scales{live: live, kinds: kinds, now: now, readings: &readings{of: map[scaleKey]scaleRead{}}}
+	return &Scales{live: live, kinds: kinds, kept: &kept[scaleKey, *Workload]{ttl: ScaleTTL, now: now}}
 }
 
-// Anew returns Scales that read each scale anew, for those who have to know what is wanted now. What they read stands for these.
+// Anew returns Scales that read each scale anew, for those who have to know what is wanted now. What they read is kept for these.
 func (s *Scales) Anew() *Scales {
 	anew := *s
 	anew.anew = true
@@ -69,34 +91,19 @@ func (s *Scales) Anew() *Scales {
 // Get returns a workload by its scale; nil if there is none of that name. It does not say how many Pods it should have if its kind has no scale or is
 // not known, or if the manager may not read the scale.
 func (s *Scales) Get(ctx context.Context, namespace string, kind schema.GroupVersionKind, name string) (*Workload, error) {
-	key, now := scaleKey{kind, types.NamespacedName{Namespace: namespace, Name: name}}, s.now()
-	if known, ok := s.recall(key, now); ok && !s.anew {
-		return known.workload, nil
+	key := scaleKey{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+	if known, ok := s.kept.get(key); ok && !s.anew {
+		return known, nil
 	}
-	workload, err := s.ask(ctx, key)
+	workload, err := s.read(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	s.keep(key, scaleRead{workload: workload, at: now})
+	s.kept.set(key, workload)
 	return workload, nil
 }
 
-// recall returns what was read of a scale, and drops what does not stand any more.
-func (r *readings) recall(key scaleKey, now time.Time) (scaleRead, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.of, func(_ scaleKey, known scaleRead) bool { return now.Sub(known.at) >= ScaleStands })
-	known, ok := r.of[key]
-	return known, ok
-}
-
-func (r *readings) keep(key scaleKey, read scaleRead) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of[key] = read
-}
-
-func (s *Scales) ask(ctx context.Context, key scaleKey) (*Workload, error) {
+func (s *Scales) read(ctx context.Context, key scaleKey) (*Workload, error) {
 	object, answer := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	object.SetGroupVersionKind(key.GroupVersionKind)
 	object.SetNamespace(key.Namespace)
@@ -139,4 +146,36 @@ func (s *Scales) isScalable(kind schema.GroupVersionKind) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// Sources reads Secrets by name, live: the manager may neither list nor watch them. What was read is kept for SourceTTL.
+type Sources struct {
+	live client.Reader
+	kept kept[types.NamespacedName, secretRead]
+}
+
+type secretRead struct {
+	secret *corev1.Secret
+	err    error
+}
+
+// SourceTTL is for how long a Secret is not read again.
+const SourceTTL = 5 * time.Second
+
+// NewSources returns Sources that have read nothing yet.
+func NewSources(live client.Reader, now func() time.Time) *Sources {
+	return &Sources{live: live, kept: kept[types.NamespacedName, secretRead]{ttl: SourceTTL, now: now}}
+}
+
+// Get returns a Secret, or what the API server said to the last try to read it. The Secret must not be changed.
+func (s *Sources) Get(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	if known, ok := s.kept.get(key); ok {
+		return known.secret, known.err
+	}
+	read := secretRead{secret: &corev1.Secret{}}
+	if read.err = s.live.Get(ctx, key, read.secret); read.err != nil {
+		read.secret = nil
+	}
+	s.kept.set(key, read)
+	return read.secret, read.err
 }
