@@ -29,7 +29,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/admission/guard"
+	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
@@ -78,7 +78,7 @@ func allEntries(t testing.TB) entries {
 	out := entries{}
 	Register(out, Options{
 		Revisions:            live,
-		Guard:                guard.Options{Evaluator: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
+		Budgets:              podbudget.Options{Evaluator: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
 		AdvancedCronJob:      validating.AdvancedCronJobOptions{Templates: agreeable{}},
 		BroadcastJob:         validating.BroadcastJobOptions{Templates: agreeable{}},
 		CloneSet:             validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},

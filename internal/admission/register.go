@@ -9,7 +9,7 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
-	"github.com/seed-69ecc383/kruise/internal/admission/guard"
+	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
@@ -35,8 +35,8 @@ type Options struct {
 	StatefulSet          validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
-	// Guard evaluates what is done to Pods that budgets guard; without an evaluator its webhook is not served.
-	Guard guard.Options
+	// Budgets is the webhook for Pods with a PodUnavailableBudget; it is not served without an Evaluator.
+	Budgets podbudget.Options
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -52,8 +52,8 @@ func Register(server Server, o Options) {
 	if len(o.Pods.Steps) > 0 {
 		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
 	}
-	if o.Guard.Evaluator != nil {
-		server.Register(guard.Path, &webhook.Admission{Handler: guard.Handler(o.Guard)})
+	if o.Budgets.Evaluator != nil {
+		server.Register(podbudget.Path, &webhook.Admission{Handler: podbudget.Handler(o.Budgets)})
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})

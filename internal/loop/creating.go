@@ -23,11 +23,11 @@ const (
 // A new Pod's readiness gate is opened once the Pod has a node. If that waited for the creation of hundreds of others, the containers would run
 // before, and each Pod would cost its kubelet a report more and its users the time. Creating fewer Pods in a pass is no way out: the last of them
 // would be the later for it.
-func (l *Loop[O, S]) run(ctx context.Context, owner O, decided plan.Plan) apply.Outcome {
+func (l *Loop[O, S, T]) run(ctx context.Context, owner O, decided plan.Plan) apply.Outcome {
 	if l.WhileCreating == nil || l.BetweenCreates == nil && (l.Executor.Parallel <= 1 || countCreates(decided) < minCreates) {
 		return l.Executor.Run(ctx, owner, decided)
 	}
-	side := &sideRun[O, S]{Loop: l, owner: owner, touched: touchedBy(decided)}
+	side := &sideRun[O, S, T]{Loop: l, owner: owner, touched: touchedBy(decided)}
 	var outcome apply.Outcome
 	if l.BetweenCreates != nil {
 		done := l.BetweenCreates(func() { side.runOnce(ctx) })
@@ -59,8 +59,8 @@ func countCreates(p plan.Plan) int {
 
 // sideRun carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so it makes only writes
 // that test themselves that they are still due, to objects that the pass has not touched.
-type sideRun[O plan.Object, S any] struct {
-	*Loop[O, S]
+type sideRun[O plan.Object, S, T any] struct {
+	*Loop[O, S, T]
 	owner   O
 	touched map[types.UID]bool
 	results []apply.Result
@@ -78,7 +78,7 @@ func touchedBy(decided plan.Plan) map[types.UID]bool {
 	return touched
 }
 
-func (r *sideRun[O, S]) runUntil(ctx context.Context, done <-chan struct{}) {
+func (r *sideRun[O, S, T]) runUntil(ctx context.Context, done <-chan struct{}) {
 	next := time.NewTicker(creatingInterval)
 	defer next.Stop()
 	for !r.ended {
@@ -92,11 +92,11 @@ func (r *sideRun[O, S]) runUntil(ctx context.Context, done <-chan struct{}) {
 }
 
 // runOnce reads, and writes what is due.
-func (r *sideRun[O, S]) runOnce(ctx context.Context) {
+func (r *sideRun[O, S, T]) runOnce(ctx context.Context) {
 	if r.ended {
 		return
 	}
-	seen, err := r.Observe(ctx, r.Cache, r.owner)
+	seen, err := r.read(ctx, r.cached, r.owner)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Leaving the rest to the next pass", "why", err.Error())
 		r.ended = true

@@ -80,17 +80,15 @@ func creating(b *plan.Builder) plan.Plan {
 	return b.Plan()
 }
 
-func newLoop() (*Loop[*corev1.ConfigMap, int], *slowServer) {
+func newLoop() (*Loop[*corev1.ConfigMap, int, any], *slowServer) {
 	server := &slowServer{last: fmt.Sprint(minCreates - 1), patched: make(chan struct{})}
-	seen := func(context.Context, schema.GroupVersionKind) (string, error) { return "1", nil }
-	return &Loop[*corev1.ConfigMap, int]{
-		Observe:       func(context.Context, observe.Reader, *corev1.ConfigMap) (int, error) { return 0, nil },
+	return New(Kind[*corev1.ConfigMap, int, any]{
+		Read:          func(context.Context, Reads, *corev1.ConfigMap) (int, error) { return 0, nil },
 		WhileCreating: func(int) plan.Plan { return plan.Plan{} },
-		Executor: &apply.Executor{Config: apply.Config{
-			Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(100), Parallel: 8,
-			Seen: seen, Now: time.Now,
-		}},
-	}, server
+	}, Runtime{Executor: &apply.Executor{Config: apply.Config{
+		Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(100), Parallel: 8, Now: time.Now,
+		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "1", nil },
+	}}}, observe.Reader{}, observe.Reader{}), server
 }
 
 func TestNewPodsAreOpenedWhileOthersAreCreated(t *testing.T) {
@@ -120,7 +118,7 @@ func TestNewPodsAreOpenedWhileOthersAreCreated(t *testing.T) {
 
 func TestAPanicBesideAPassIsOneOfThePass(t *testing.T) {
 	l, server := newLoop()
-	l.Observe = func(context.Context, observe.Reader, *corev1.ConfigMap) (int, error) {
+	l.Read = func(context.Context, Reads, *corev1.ConfigMap) (int, error) {
 		close(server.patched) // the pass may end
 		panic("a bug")
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 )
 
 func TestMinInterval(t *testing.T) {
@@ -30,10 +31,8 @@ func TestMinInterval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := begin
-			l := &Loop[*corev1.Pod, int]{
-				MinInterval: func(int) time.Duration { return 300 * time.Millisecond },
-				Executor:    &apply.Executor{Config: apply.Config{Now: func() time.Time { return now }}},
-			}
+			l := New(Kind[*corev1.Pod, int, corev1.PodStatus]{MinInterval: func(int) time.Duration { return 300 * time.Millisecond }},
+				Runtime{Executor: &apply.Executor{Config: apply.Config{Now: func() time.Time { return now }}}}, observe.Reader{}, observe.Reader{})
 			for _, reconciled := range []types.UID{"a", "gone"} {
 				l.delayNext(owner(reconciled, 1), 0, 0)
 			}

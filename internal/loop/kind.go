@@ -54,7 +54,8 @@ type Kind[O plan.Object, S, T any] struct {
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
 	MinInterval func(S) time.Duration
-	// WhileCreating decides what can't wait until a pass is over that creates many objects: see Loop.WhileCreating.
+	// WhileCreating decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only writes are made that
+	// test themselves that they are due (plan.Action.While). It must be pure.
 	WhileCreating func(S) plan.Plan
 }
 
@@ -82,7 +83,6 @@ type Runtime struct {
 	Live client.Reader
 	// Workers is the number of owners reconciled at the same time.
 	Workers int
-	Now     func() time.Time
 }
 
 // EventSource is the component that the controller's events come from.
@@ -91,40 +91,6 @@ func (k Kind[O, S, T]) EventSource() string {
 		return k.Source
 	}
 	return k.Name + "-controller"
-}
-
-// New returns the reconcile of a kind over a cache and the API server itself.
-func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live observe.Reader) *Loop[O, S] {
-	statuses := apply.NewStatuses(r.Executor)
-	if k.StatusesPerSecond > 0 {
-		statuses = apply.NewLimitedStatuses(r.Executor, k.StatusesPerSecond)
-	}
-	statuses.Exact = k.Exact
-	if k.Final != nil {
-		statuses.Final = func(owner plan.Object) bool { return k.Final(owner.(O)) }
-	}
-	l := &Loop[O, S]{
-		New: newObject[O], Cache: cached, Live: live, Plan: k.Plan, Remember: k.Remember, WhileCreating: k.WhileCreating, MinInterval: k.MinInterval,
-		Executor: r.Executor, Statuses: statuses, forget: k.Forget,
-	}
-	reads := func(reader observe.Reader, owner types.UID) Reads {
-		return Reads{
-			Reader: reader, Live: r.Live, Tracked: r.Executor.Tracked(owner, live.Reader),
-			Now: r.Now(), Taken: r.Executor.TakenNames(owner),
-		}
-	}
-	l.Observe = func(ctx context.Context, reader observe.Reader, owner O) (S, error) {
-		return k.Read(ctx, reads(reader, owner.GetUID()), owner)
-	}
-	if k.Status != nil {
-		l.status = func(seen S, p plan.Plan, done apply.Outcome) any { return k.Status(seen, p, done) }
-	}
-	if k.Deleted != nil {
-		l.deleted = func(ctx context.Context, name types.NamespacedName) (plan.Object, plan.Plan, error) {
-			return k.Deleted(ctx, reads(cached, ""), name)
-		}
-	}
-	return l
 }
 
 // AddTo adds the indexes and the controller of a kind to a manager.
@@ -140,7 +106,7 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 	if err != nil {
 		return fmt.Errorf("making the controller %s: %w", k.Name, err)
 	}
-	events, err := k.Events(l, cached)
+	events, err := l.Events()
 	if err != nil {
 		return err
 	}
@@ -163,20 +129,20 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 }
 
 // Events returns all events that ask for passes, those of the owners first.
-func (k Kind[O, S, T]) Events(l *Loop[O, S], cached observe.Reader) ([]Watch, error) {
+func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	owner := newObject[O]()
-	out := []Watch{owners(owner, k.Concerns, l.Forget)}
-	if len(k.Owns) > 0 {
+	out := []Watch{owners(owner, l.Concerns, l.Forget)}
+	if len(l.Owns) > 0 {
 		gvk, err := apiutil.GVKForObject(owner, l.Executor.Scheme)
 		if err != nil {
 			return nil, fmt.Errorf("finding the kind of %T: %w", owner, err)
 		}
-		for _, object := range k.Owns {
+		for _, object := range l.Owns {
 			out = append(out, Owned(object, gvk.GroupKind()))
 		}
 	}
-	if k.Watches != nil {
-		out = append(out, k.Watches(cached)...)
+	if l.Watches != nil {
+		out = append(out, l.Watches(l.cached)...)
 	}
 	return out, nil
 }

@@ -25,45 +25,37 @@ const staleRecheck = 200 * time.Millisecond
 // budgetRecheck is when to ask a budget again that has let no more Pods become unavailable.
 const budgetRecheck = time.Second
 
-// Loop reconciles owners of the kind O, about which everything that matters is in an S.
-type Loop[O plan.Object, S any] struct {
-	// New returns an empty owner.
-	New func() O
-	// Cache is read on the hot path, Live when the cache can't be trusted.
-	Cache, Live observe.Reader
-	// Observe makes every read of a pass.
-	Observe func(ctx context.Context, reader observe.Reader, owner O) (S, error)
-	// Plan decides. It must be pure.
-	Plan func(S) plan.Plan
-	// Report returns a copy of the owner with the status that it should have. It must be pure.
-	Report func(S, plan.Plan, apply.Outcome) O
-	// Remember, if there is one, keeps in memory what no object tells, such as when a write last happened.
-	Remember func(S, apply.Outcome)
-	// WhileCreating, if there is one, decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only
-	// writes are done that test themselves that they are due (plan.Action.While). It must be pure.
-	WhileCreating func(S) plan.Plan
+// Loop is the reconcile of a Kind.
+type Loop[O plan.Object, S, T any] struct {
+	Kind[O, S, T]
+	Runtime
 	// BetweenCreates, if there is one, says when WhileCreating is asked, instead of a clock. It is given the function that does, for calls between
 	// the writes of a pass, and returns what is called when the pass is over. An executor that writes one thing at a time needs it.
 	BetweenCreates func(run func()) (done func())
-	// MinInterval, if there is one, says how long after a pass the next one over the same owner begins at the earliest. Events that come meanwhile
-	// are answered by that one. A new spec does not wait.
-	MinInterval func(S) time.Duration
 
-	Executor *apply.Executor
-	Statuses *apply.Statuses
+	cached, live observe.Reader
+	statuses     *apply.Statuses
+	next         apply.PerOwner[nextPass]
+}
 
-	next apply.PerOwner[nextPass]
-	// These are what a Kind says.
-	status  func(S, plan.Plan, apply.Outcome) any
-	deleted func(context.Context, types.NamespacedName) (plan.Object, plan.Plan, error)
-	forget  func(types.UID)
+// New returns the reconcile of a kind over a cache and the API server itself.
+func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live observe.Reader) *Loop[O, S, T] {
+	l := &Loop[O, S, T]{Kind: k, Runtime: r, cached: cached, live: live, statuses: apply.NewStatuses(r.Executor)}
+	if k.StatusesPerSecond > 0 {
+		l.statuses = apply.NewLimitedStatuses(r.Executor, k.StatusesPerSecond)
+	}
+	l.statuses.Exact = k.Exact
+	if k.Final != nil {
+		l.statuses.Final = func(owner plan.Object) bool { return k.Final(owner.(O)) }
+	}
+	return l
 }
 
 // Reconcile takes one owner one step further.
-func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	owner := l.New()
-	if err := l.Cache.Get(ctx, request.NamespacedName, owner); err != nil {
-		if apierrors.IsNotFound(err) && l.deleted != nil {
+func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	owner := newObject[O]()
+	if err := l.cached.Get(ctx, request.NamespacedName, owner); err != nil {
+		if apierrors.IsNotFound(err) && l.Deleted != nil {
 			return reconcile.Result{}, l.runDeleted(ctx, request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -77,7 +69,7 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !reader.Indexed {
 		cached := owner.GetUID()
-		owner = l.New()
+		owner = newObject[O]()
 		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
@@ -86,47 +78,55 @@ func (l *Loop[O, S]) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: staleRecheck}, nil
 		}
 	}
-	seen, err := l.Observe(ctx, *reader, owner)
+	state, err := l.read(ctx, *reader, owner)
 	switch {
 	case errors.Is(err, observe.ErrOutdated):
 		return reconcile.Result{RequeueAfter: staleRecheck}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("observing: %w", err)
+		return reconcile.Result{}, fmt.Errorf("reading: %w", err)
 	}
 	if !reader.Indexed {
 		l.Executor.NoteReadLive(owner.GetUID())
 	}
-	decided := l.Plan(seen)
+	decided := l.Plan(state)
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
 	l.Executor.EmitHolds(owner, decided)
 	if l.Remember != nil {
-		l.Remember(seen, outcome)
+		l.Remember(state, outcome)
 	}
-	wait, err := l.Statuses.Write(ctx, owner, l.report(owner, seen, decided, outcome))
-	l.delayNext(owner, seen, wait)
+	wait, err := l.statuses.Write(ctx, owner, l.withStatus(owner, state, decided, outcome))
+	l.delayNext(owner, state, wait)
 	return result(decided, outcome, wait, err)
 }
 
-// report returns the owner with the status that it should have.
-func (l *Loop[O, S]) report(owner O, seen S, decided plan.Plan, outcome apply.Outcome) O {
-	switch {
-	case l.Report != nil:
-		return l.Report(seen, decided, outcome)
-	case l.status != nil:
-		after := reflect.New(reflect.TypeOf(owner).Elem())
-		after.Elem().Set(reflect.ValueOf(owner).Elem())
-		after.Elem().FieldByName("Status").Set(reflect.ValueOf(l.status(seen, decided, outcome)))
-		return after.Interface().(O)
-	default:
-		return owner
+func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O) (S, error) {
+	return l.Read(ctx, l.reads(reader, owner.GetUID()), owner)
+}
+
+func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
+	return Reads{
+		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
+		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
 	}
 }
 
+// withStatus returns the owner with the status that it should have.
+func (l *Loop[O, S, T]) withStatus(owner O, state S, decided plan.Plan, outcome apply.Outcome) O {
+	if l.Status == nil {
+		return owner
+	}
+	after := newObject[O]()
+	fields := reflect.ValueOf(after).Elem()
+	fields.Set(reflect.ValueOf(owner).Elem())
+	fields.FieldByName("Status").Set(reflect.ValueOf(l.Status(state, decided, outcome)))
+	return after
+}
+
 // runDeleted does what is left to do where there is no owner.
-func (l *Loop[O, S]) runDeleted(ctx context.Context, name types.NamespacedName) error {
-	object, decided, err := l.deleted(ctx, name)
+func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) error {
+	object, decided, err := l.Deleted(ctx, l.reads(l.cached, ""), name)
 	if err != nil {
 		return fmt.Errorf("reading what a deleted owner left: %w", err)
 	}
@@ -143,7 +143,7 @@ type nextPass struct {
 }
 
 // untilNext returns how long it is too early for a pass over an owner. It never is for a spec that no pass has seen.
-func (l *Loop[O, S]) untilNext(owner O) (wait time.Duration) {
+func (l *Loop[O, S, T]) untilNext(owner O) (wait time.Duration) {
 	if l.MinInterval == nil {
 		return 0
 	}
@@ -157,11 +157,11 @@ func (l *Loop[O, S]) untilNext(owner O) (wait time.Duration) {
 
 // delayNext has the next pass begin no earlier than the minimal interval after this one, or when the status has its turn if that is sooner. Owners
 // whose turns follow one another would otherwise write their statuses together, if only their passes are close.
-func (l *Loop[O, S]) delayNext(owner O, seen S, statusWait time.Duration) {
+func (l *Loop[O, S, T]) delayNext(owner O, state S, statusWait time.Duration) {
 	if l.MinInterval == nil {
 		return
 	}
-	interval := l.MinInterval(seen)
+	interval := l.MinInterval(state)
 	if statusWait > 0 {
 		interval = min(interval, statusWait)
 	}
@@ -169,7 +169,7 @@ func (l *Loop[O, S]) delayNext(owner O, seen S, statusWait time.Duration) {
 }
 
 // reader returns what the pass reads with; nil while the cache is stale.
-func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
+func (l *Loop[O, S, T]) reader(ctx context.Context, owner O) (*observe.Reader, error) {
 	fresh, err := l.Executor.Freshness(ctx, owner)
 	switch {
 	case err != nil:
@@ -178,11 +178,11 @@ func (l *Loop[O, S]) reader(ctx context.Context, owner O) (*observe.Reader, erro
 		return nil, nil
 	case fresh == apply.Unknown:
 		log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
-		live := l.Live
+		live := l.live
 		live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
 		return &live, nil
 	default:
-		return &l.Cache, nil
+		return &l.cached, nil
 	}
 }
 
@@ -208,11 +208,11 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 }
 
 // Forget drops what is kept in memory of an owner that is gone.
-func (l *Loop[O, S]) Forget(owner types.UID) {
+func (l *Loop[O, S, T]) Forget(owner types.UID) {
 	l.Executor.Forget(owner)
 	l.next.Forget(owner)
-	if l.forget != nil {
-		l.forget(owner)
+	if l.Kind.Forget != nil {
+		l.Kind.Forget(owner)
 	}
 }
 

@@ -59,18 +59,15 @@ func TestStatusesAreWrittenInTurn(t *testing.T) {
 		Writer: world, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(10), Parallel: 1,
 		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "2", nil }, Now: clock,
 	}}
-	l := &Loop[*corev1.Pod, string]{
-		New: func() *corev1.Pod { return &corev1.Pod{} }, Cache: observe.Reader{Reader: world, Indexed: true}, Executor: executor,
-		Observe: func(_ context.Context, _ observe.Reader, p *corev1.Pod) (string, error) { return p.Name, nil },
-		Plan:    func(string) plan.Plan { return plan.Plan{} },
-		Report: func(name string, _ plan.Plan, _ apply.Outcome) *corev1.Pod {
-			after := world.owners[name].DeepCopy()
-			after.Status.Message = fmt.Sprint(world.counts[name])
-			return after
+	l := New(Kind[*corev1.Pod, string, corev1.PodStatus]{
+		Read: func(_ context.Context, _ Reads, p *corev1.Pod) (string, error) { return p.Name, nil },
+		Plan: func(string) plan.Plan { return plan.Plan{} },
+		Status: func(name string, _ plan.Plan, _ apply.Outcome) corev1.PodStatus {
+			return corev1.PodStatus{Message: fmt.Sprint(world.counts[name])}
 		},
-		MinInterval: func(string) time.Duration { return time.Second },
-		Statuses:    apply.NewLimitedStatuses(executor, rate),
-	}
+		MinInterval:       func(string) time.Duration { return time.Second },
+		StatusesPerSecond: rate,
+	}, Runtime{Executor: executor}, observe.Reader{Reader: world, Indexed: true}, observe.Reader{})
 	looks := map[string]time.Time{}
 	for ; world.now.Before(began.Add(lasts)); world.now = world.now.Add(time.Millisecond) {
 		for i := range owners {

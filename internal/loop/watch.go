@@ -3,9 +3,12 @@ package loop
 import (
 	"context"
 	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -14,6 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
+
+// gather is how long to wait for more events of the same owner: a rollout makes thousands, and one pass can answer many of them.
+const gather = 15 * time.Millisecond
+
+// Queue is the work queue of a controller: the names of the owners to reconcile.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Watch is a type of objects whose events ask for passes.
 type Watch struct {
@@ -59,6 +68,18 @@ func Owned(object client.Object, owner schema.GroupKind) Watch {
 	})
 }
 
+func ownerKey(object client.Object, owner schema.GroupKind) (types.NamespacedName, bool) {
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller == nil || controller.Kind != owner.Kind {
+		return types.NamespacedName{}, false
+	}
+	version, err := schema.ParseGroupVersion(controller.APIVersion)
+	if err != nil || version.Group != owner.Group {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: controller.Name}, true
+}
+
 // Named asks for passes over the owners whose names follow from that of an object. Those that do not exist cost nothing.
 func Named[T client.Object](object T, owners func(T) []string) Watch {
 	return Affected(client.Object(object), func(_ context.Context, before, after client.Object) (out []types.NamespacedName, _ error) {
@@ -83,19 +104,24 @@ func isResync(before, after client.Object) bool {
 
 // owners asks for a pass whenever an owner changes, at once when its spec has, and calls forget when it is gone.
 func owners[O client.Object](owner O, concerns func(before, after O) bool, forget func(types.UID)) Watch {
-	events := OwnerEvents[O](forget)
 	concerned := func(before, after client.Object) bool {
 		return concerns == nil || concerns(typed[O](before), typed[O](after))
 	}
 	return Watch{Object: owner, Handler: handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q Queue) {
 			if concerned(nil, e.Object) {
-				events.Create(ctx, event.TypedCreateEvent[O]{Object: e.Object.(O)}, q)
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
-			if concerned(e.ObjectOld, e.ObjectNew) {
-				events.Update(ctx, event.TypedUpdateEvent[O]{ObjectOld: e.ObjectOld.(O), ObjectNew: e.ObjectNew.(O)}, q)
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q Queue) {
+			if !concerned(e.ObjectOld, e.ObjectNew) {
+				return
+			}
+			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)}
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil {
+				q.Add(request)
+			} else {
+				q.AddAfter(request, gather)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ Queue) { forget(e.Object.GetUID()) },

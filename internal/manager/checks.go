@@ -39,67 +39,63 @@ type need struct {
 
 // pullSecretNeeds are the rights in the namespace that the daemons of nodes read Secrets of, without which image pull jobs can't be looked after.
 func pullSecretNeeds(namespace string) []need {
-	return []need{{group: "", resource: "secrets", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, namespace: namespace}}
+	return []need{{group: "", resource: "secrets", verbs: managing(), namespace: namespace}}
 }
 
-// Needs are the rights that the manager asks for at its start. The ClusterRole that is shipped grants these and no more of them.
+// The verbs that are granted together.
+func reading() []string { return []string{"get", "list", "watch"} }
+
+func readingAnd(verbs ...string) []string { return append(reading(), verbs...) }
+
+func managing() []string { return readingAnd("create", "patch", "delete") }
+
+// Needs are the rights that the manager asks for at its start. The ClusterRole of the manifests grants these and no more of them.
 func Needs() []need {
-	return []need{
-		{group: "", resource: "pods", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+	all := []need{
+		{group: "", resource: "pods", verbs: managing()},
 		{group: "", resource: "pods", subresource: "status", verbs: []string{"patch"}},
 		{group: "", resource: "pods", subresource: "resize", verbs: []string{"patch"}},
 		{group: "", resource: "pods", subresource: "ephemeralcontainers", verbs: []string{"patch"}},
-		{group: "", resource: "persistentvolumeclaims", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "", resource: "configmaps", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "", resource: "namespaces", verbs: []string{"get", "list", "watch"}},
-		{group: "", resource: "nodes", verbs: []string{"get", "list", "watch"}},
+		{group: "", resource: "persistentvolumeclaims", verbs: managing()},
+		{group: "", resource: "configmaps", verbs: managing()},
+		{group: "", resource: "namespaces", verbs: reading()},
+		{group: "", resource: "nodes", verbs: reading()},
 		{group: "", resource: "events", verbs: []string{"create", "patch"}},
 		{group: "", resource: "podtemplates", verbs: []string{"create"}},
-		{group: "apps", resource: "controllerrevisions", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "advancedcronjobs", verbs: []string{"get", "list", "watch"}},
-		{group: "apps.kruise.io", resource: "advancedcronjobs", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "advancedcronjobs", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "broadcastjobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "broadcastjobs", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "clonesets", verbs: []string{"get", "list", "watch", "patch"}},
-		{group: "apps.kruise.io", resource: "clonesets", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "clonesets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "containerrecreaterequests", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "containerrecreaterequests", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "podprobemarkers", verbs: []string{"get", "list", "watch", "patch"}},
-		{group: "apps.kruise.io", resource: "podprobemarkers", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "nodepodprobes", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "daemonsets", verbs: []string{"get", "list", "watch"}},
-		{group: "apps.kruise.io", resource: "daemonsets", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "daemonsets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "ephemeraljobs", verbs: []string{"get", "list", "watch", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "ephemeraljobs", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "sidecarsets", verbs: []string{"get", "list", "watch"}},
-		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "sidecarsets", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "imagelistpulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "imagelistpulljobs", subresource: "finalizers", verbs: []string{"update"}},
-		{group: "apps.kruise.io", resource: "imagepulljobs", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "imagepulljobs", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "nodeimages", verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-		{group: "apps.kruise.io", resource: "nodeimages", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
-		{group: "apps.kruise.io", resource: "statefulsets", subresource: "status", verbs: []string{"patch"}},
-		{group: "apps.kruise.io", resource: "statefulsets", subresource: "finalizers", verbs: []string{"update"}},
+		{group: "", resource: "replicationcontrollers", verbs: reading()},
 		{group: "*", resource: "*", subresource: "scale", verbs: []string{"get"}},
-		{group: "", resource: "replicationcontrollers", verbs: []string{"get", "list", "watch"}},
-		{group: "apps", resource: "deployments", verbs: []string{"get", "list", "watch"}},
-		{group: "apps", resource: "replicasets", verbs: []string{"get", "list", "watch"}},
+		{group: "apps", resource: "controllerrevisions", verbs: managing()},
+		{group: "apps", resource: "deployments", verbs: reading()},
+		{group: "apps", resource: "replicasets", verbs: reading()},
 		{group: "apps", resource: "daemonsets", verbs: []string{"get"}},
-		{group: "apps", resource: "statefulsets", verbs: []string{"get", "list", "watch"}},
-		{group: "batch", resource: "jobs", verbs: []string{"get", "list", "watch", "create", "delete"}},
-		{group: "policy", resource: "poddisruptionbudgets", verbs: []string{"get", "list", "watch"}},
-		{group: "policy.kruise.io", resource: "podunavailablebudgets", verbs: []string{"get", "list", "watch"}},
-		{group: "policy.kruise.io", resource: "podunavailablebudgets", subresource: "status", verbs: []string{"patch"}},
+		{group: "apps", resource: "statefulsets", verbs: reading()},
+		{group: "batch", resource: "jobs", verbs: readingAnd("create", "delete")},
+		{group: "policy", resource: "poddisruptionbudgets", verbs: reading()},
 		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
 	}
+	const apps = "apps.kruise.io"
+	for _, kind := range []need{
+		{group: apps, resource: "advancedcronjobs", verbs: reading()},
+		{group: apps, resource: "broadcastjobs", verbs: managing()},
+		{group: apps, resource: "clonesets", verbs: readingAnd("patch")},
+		{group: apps, resource: "containerrecreaterequests", verbs: managing()},
+		{group: apps, resource: "daemonsets", verbs: reading()},
+		{group: apps, resource: "ephemeraljobs", verbs: readingAnd("patch", "delete")},
+		{group: apps, resource: "imagelistpulljobs", verbs: managing()},
+		{group: apps, resource: "imagepulljobs", verbs: managing()},
+		{group: apps, resource: "nodeimages", verbs: managing()},
+		{group: apps, resource: "podprobemarkers", verbs: readingAnd("patch")},
+		{group: apps, resource: "sidecarsets", verbs: reading()},
+		{group: apps, resource: "statefulsets", verbs: reading()},
+		{group: "policy.kruise.io", resource: "podunavailablebudgets", verbs: reading()},
+	} {
+		all = append(all, kind, need{group: kind.group, resource: kind.resource, subresource: "status", verbs: []string{"patch"}})
+	}
+	// Owner references that block the deletion of these need it.
+	for _, owner := range []string{"advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "sidecarsets", "statefulsets"} {
+		all = append(all, need{group: apps, resource: owner, subresource: "finalizers", verbs: []string{"update"}})
+	}
+	return append(all, need{group: apps, resource: "nodepodprobes", verbs: managing()})
 }
 
 // check finds out before anything is started whether the cluster is one that the manager can work in, and says everything that stands against

@@ -49,9 +49,9 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	for _, c := range s.controllers(live) {
 		e := executor(c.kind.EventSource())
 		if c.guarded {
-			e.Budgets = s.guardOf()
+			e.Budgets = s.askBudgets()
 		}
-		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers, Now: time.Now}); err != nil {
+		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers}); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
-	if err := configured.evaluating(ctx, mgr, live); err != nil {
+	if err := configured.addBudgets(ctx, mgr, live); err != nil {
 		return err
 	}
 	if err := addWebhooks(ctx, mgr, live, configured); err != nil {

@@ -93,31 +93,45 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often the Lease is looked at")
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
 	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
-	fs.IntVar(&o.AdvancedCronJobWorkers, "advancedcronjob-workers", 3, "AdvancedCronJobs looked after at the same time")
-	fs.IntVar(&o.BroadcastJobWorkers, "broadcastjob-workers", 3, "BroadcastJobs looked after at the same time")
 	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true, "have the scheduler bind the Pods of BroadcastJobs to their nodes")
-	fs.IntVar(&o.CloneSetWorkers, "cloneset-workers", 3, "CloneSets looked after at the same time")
-	fs.IntVar(&o.ContainerRecreateWorkers, "crr-workers", 3, "ContainerRecreateRequests looked after at the same time")
-	fs.IntVar(&o.PodProbeMarkerWorkers, "podprobemarker-workers", 3, "PodProbeMarkers looked after at the same time")
-	fs.IntVar(&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", 3, "PodUnavailableBudgets looked after at the same time")
-	fs.IntVar(&o.NodePodProbeWorkers, "nodepodprobe-workers", 3, "nodes whose probes are looked after at the same time")
-	fs.IntVar(&o.DaemonSetWorkers, "daemonset-workers", 3, "DaemonSets looked after at the same time")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
-	fs.IntVar(&o.SidecarSetWorkers, "sidecarset-workers", 3, "SidecarSets looked after at the same time")
-	fs.IntVar(&o.SidecarTerminatorWorkers, "sidecarterminator-workers", 3, "Pods whose sidecars are stopped at the same time")
-	fs.IntVar(&o.ImagePullJobWorkers, "imagepulljob-workers", 3, "ImagePullJobs, and ImageListPullJobs, looked after at the same time")
-	fs.IntVar(&o.NodeImageWorkers, "nodeimage-workers", 3, "NodeImages looked after at the same time")
 	fs.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node must have been ready before it gets a NodeImage")
 	fs.IntVar(&o.NodeImageExtraTTL, "default-ttlseconds-for-always-nodeimage", 300,
 		"how many seconds longer than a job that completes needs it a tag is kept in NodeImages, 0 to 2678400")
-	fs.IntVar(&o.StatefulSetWorkers, "statefulset-workers", 3, "StatefulSets looked after at the same time")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
+	for _, w := range o.workers() {
+		fs.IntVar(w.number, w.flag, 3, w.usage)
+	}
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
 		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; without such a folder, or if empty, there is none")
 	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "", "users whose requests no PodUnavailableBudget is asked about, joined by commas")
 	for name, value := range ignored() {
 		fs.String(name, value, "accepted and ignored")
+	}
+}
+
+// workers is the flag for the number of objects of a kind that are reconciled at the same time.
+type workers struct {
+	number      *int
+	flag, usage string
+}
+
+func (o *Options) workers() []workers {
+	return []workers{
+		{&o.AdvancedCronJobWorkers, "advancedcronjob-workers", "AdvancedCronJobs looked after at the same time"},
+		{&o.BroadcastJobWorkers, "broadcastjob-workers", "BroadcastJobs looked after at the same time"},
+		{&o.CloneSetWorkers, "cloneset-workers", "CloneSets looked after at the same time"},
+		{&o.ContainerRecreateWorkers, "crr-workers", "ContainerRecreateRequests looked after at the same time"},
+		{&o.PodProbeMarkerWorkers, "podprobemarker-workers", "PodProbeMarkers looked after at the same time"},
+		{&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", "PodUnavailableBudgets looked after at the same time"},
+		{&o.NodePodProbeWorkers, "nodepodprobe-workers", "nodes whose probes are looked after at the same time"},
+		{&o.DaemonSetWorkers, "daemonset-workers", "DaemonSets looked after at the same time"},
+		{&o.SidecarSetWorkers, "sidecarset-workers", "SidecarSets looked after at the same time"},
+		{&o.SidecarTerminatorWorkers, "sidecarterminator-workers", "Pods whose sidecars are stopped at the same time"},
+		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
+		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
+		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
 	}
 }
 
@@ -160,19 +174,9 @@ func (o *Options) validate() error {
 	if o.LoggingFormat != "text" && o.LoggingFormat != "json" {
 		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
 	}
-	for _, workers := range []struct {
-		flag   string
-		number int
-	}{
-		{"advancedcronjob-workers", o.AdvancedCronJobWorkers}, {"broadcastjob-workers", o.BroadcastJobWorkers},
-		{"cloneset-workers", o.CloneSetWorkers}, {"daemonset-workers", o.DaemonSetWorkers}, {"statefulset-workers", o.StatefulSetWorkers},
-		{"sidecarset-workers", o.SidecarSetWorkers}, {"sidecarterminator-workers", o.SidecarTerminatorWorkers},
-		{"imagepulljob-workers", o.ImagePullJobWorkers}, {"nodeimage-workers", o.NodeImageWorkers},
-		{"crr-workers", o.ContainerRecreateWorkers}, {"podprobemarker-workers", o.PodProbeMarkerWorkers}, {"nodepodprobe-workers", o.NodePodProbeWorkers},
-		{"podunavailablebudget-workers", o.PodUnavailableBudgetWorkers},
-	} {
-		if workers.number < 1 {
-			return fmt.Errorf("--%s is %d, want 1 at least", workers.flag, workers.number)
+	for _, w := range o.workers() {
+		if *w.number < 1 {
+			return fmt.Errorf("--%s is %d, want 1 at least", w.flag, *w.number)
 		}
 	}
 	if o.NodeImageCreationDelay < 0 {

@@ -45,11 +45,11 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		pods.LaunchOrder(rand.String),
 	}
 	if s.asksProviders() {
-		questions, err := pods.NewCachedQuestions(ctx, mgr.GetCache())
+		markers, err := pods.NewCachedProbeReader(ctx, mgr.GetCache())
 		if err != nil {
 			return pods.Chain{}, err
 		}
-		steps = append(steps, pods.Probes(questions))
+		steps = append(steps, pods.Probes(markers))
 	}
 	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: steps}, nil
 }

@@ -28,9 +28,9 @@ import (
 type settings struct {
 	Options
 	gates features.Set
-	// scales tells how many Pods workloads should have; nil where budgets are asked about nothing.
+	// scales reads how many Pods workloads should have; nil like evaluator.
 	scales *observe.Scales
-	// evaluator decides what may be done to Pods that PodUnavailableBudgets guard; nil where they are asked about nothing.
+	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
@@ -74,13 +74,13 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	if s.gates.Enabled(features.PodWebhook) {
 		admitted = s.configurations.Admit
 	}
-	guarded, err := guardOptions(mgr, live, s)
+	budgets, err := budgetWebhook(mgr, live, s)
 	if err != nil {
 		return err
 	}
 	admission.Register(servedPaths{Server: mgr.GetWebhookServer(), paths: s.served}, admission.Options{
 		Pods:      chain,
-		Guard:     guarded,
+		Budgets:   budgets,
 		Revisions: live,
 		Defaults:  s.defaults(),
 		CloneSet: validating.CloneSetOptions{

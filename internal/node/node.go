@@ -126,7 +126,7 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// restConfig returns how the API server is reached, without a limit of our own unless one is asked for.
+// restConfig returns the client configuration of the API server, without a client-side limit unless the options have one.
 func restConfig(o Options) (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
 	if err != nil {

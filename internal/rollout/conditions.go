@@ -39,8 +39,8 @@ func (c Conditions[C]) Get(t string) Condition {
 	return Condition{}
 }
 
-// Set puts a condition into the status, and removes one without a status value. One that is not True is left out where it never was. The transition
-// time changes with the status alone.
+// Set puts a condition into the status, and removes one without a status value. One that is not True is left out where it never was.
+// The transition time changes with the status alone.
 func (c Conditions[C]) Set(want Condition) {
 	at := slices.IndexFunc(*c.List, func(have C) bool { return c.From(have).Type == want.Type })
 	want.LastTransition = want.LastUpdate

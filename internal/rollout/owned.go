@@ -36,8 +36,8 @@ func (w *Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]str
 	return labels
 }
 
-// Adopt returns the write by which the workload becomes the controller of a Pod that has none, such as one that a workload of Kubernetes has left
-// behind.
+// Adopt returns the write by which the workload becomes the controller of a Pod that has none, such as one that a workload of
+// Kubernetes has left behind.
 func (w *Workload) Adopt(p *corev1.Pod) plan.Action {
 	after := p.DeepCopy()
 	after.OwnerReferences = append(after.OwnerReferences, w.Owner())

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
-// PreDownload is an update whose images are to be pulled before Pods are updated, so that an update in place costs a restart and no download.
+// PreDownload is an update whose images are to be pulled before Pods are updated, so that an update in place costs a restart and no
+// download.
 //
 // Its promise: images are pulled only where the update leaves time for it, only on nodes whose Pods have still to be updated, and once for each
 // rollout; and nothing about it ever delays the update itself.
@@ -118,9 +119,9 @@ func (w *Workload) PreDownloadInPlace(pace Pace, details *v1beta1.InPlaceUpdateS
 	}, b)
 }
 
-// PreDownload has the images pulled once for each rollout, and deletes the jobs when it is over. What was decided is noted on the revision, and
-// the note removed when the revision is not wanted any more, or all Pods are at it: a rollout back to it is a new one. A rollout that was too small
-// for jobs gets them when it grows.
+// PreDownload has the images pulled once for each rollout, and deletes the jobs when it is over. What was decided is noted on the
+// revision, and the note removed when the revision is not wanted any more, or all Pods are at it: a rollout back to it is a new one. A
+// rollout that was too small for jobs gets them when it grows.
 //
 // All of it comes after the writes that the update itself takes, and none of its failures is one of the update.
 func (w *Workload) PreDownload(p PreDownload, b *plan.Builder) {

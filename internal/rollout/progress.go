@@ -33,8 +33,8 @@ func (c Counts) Beyond(before Counts) bool {
 
 // Progressing returns the condition Progressing after the one written last, and the time until it changes by itself; zero when it does not.
 //
-// The time without progress runs from the condition's last update: at another reason, a new revision, or more Pods that are updated or ready. So
-// neither a pause nor a partition that is reached counts against the deadline.
+// The time without progress runs from the condition's last update: at another reason, a new revision, or more Pods that are updated or
+// ready. So neither a pause nor a partition that is reached counts against the deadline.
 func (w *Workload) Progressing(p Progress, last Condition) (Condition, time.Duration) {
 	if w.DeadlineSeconds == nil || *w.DeadlineSeconds == math.MaxInt32 {
 		return Condition{Type: typeProgressing}, 0

@@ -23,7 +23,8 @@ const (
 	ttlSeconds            = 600
 )
 
-// createPullJobs returns the writes that make the jobs. A job whose name another object has is left out: somebody pulls something else by that name.
+// createPullJobs returns the writes that make the jobs. A job whose name another object has is left out: somebody pulls something else
+// by that name.
 func (w *Workload) createPullJobs(v verdict, t Tuning) plan.Chain {
 	var chain plan.Chain
 	for _, job := range w.newPullJobs(v, t) {

@@ -69,7 +69,7 @@ func (u *Updater) Update(p *corev1.Pod, why string, b *plan.Builder) {
 }
 
 func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Builder) {
-	if unfinished, wait := sidecar.Unfinished(p, u.Now); unfinished != "" {
+	if unfinished, wait := sidecar.RecentlyUpdating(p, u.Now); unfinished != "" {
 		b.Hold(plan.Hold{Name: p.Name, Why: unfinished})
 		b.Recheck(wait, "an update of sidecars is waited for no longer")
 		return

@@ -145,7 +145,8 @@ func (w *Workload) WhyNotUpdating() string {
 	return ""
 }
 
-// Recheck has the plan look again when a Pod becomes available by time alone, and after deadline, when there may have been no progress for too long.
+// Recheck has the plan look again when a Pod becomes available by time alone, and after deadline, when there may have been no progress
+// for too long.
 func (w *Workload) Recheck(deadline time.Duration, b *plan.Builder) {
 	b.Recheck(w.next.wait, fmt.Sprintf("%s becomes available (minReadySeconds %d)", w.next.pod, w.MinReadySeconds))
 	if deadline > 0 {

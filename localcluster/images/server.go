@@ -1,9 +1,17 @@
+// Package images gives real nodes their images on a machine that may have no way to any registry.
+//
+// A registry on the loopback address answers for every registry there is: containerd is told, by WriteHosts, to ask it
+// for every image name. It knows the images that were loaded into its folder (Store) and makes stand-ins (StandIns) for
+// the few well-known names that manifests and tests use. It knows nothing else, and says so: an image that exists
+// nowhere fails here as it would anywhere.
 package images
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,13 +19,15 @@ import (
 
 	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/cobra"
 )
 
 // Server answers the pull requests of the OCI distribution API for every registry at once. Which one is meant is in the
 // parameter "ns" that containerd adds when it asks a registry in another's place; without it, docker.io is meant.
 //
 // Images of the store come first, then stand-ins. It changes no names: pushes are refused, for images are loaded into
-// the store's folder.
+// the store's folder. The registry of go-containerregistry can't do this: it keeps manifests in memory by repository, so it
+// can neither tell registries apart nor resolve a name when it is asked for.
 type Server struct {
 	Store    Store
 	StandIns *StandIns
@@ -160,4 +170,33 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.WriteHeader(status)
 	// A client that has gone does not need the reason.
 	_ = json.NewEncoder(w).Encode(map[string][]problem{"errors": {{code, message}}})
+}
+
+// NewCommand is the registry as a program of its own.
+func NewCommand() *cobra.Command {
+	var address, folder, busybox string
+	cmd := &cobra.Command{
+		Use:          "registry",
+		Short:        "Serve images to the real nodes of this machine",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			listener, err := net.Listen("tcp", address)
+			if err != nil {
+				return fmt.Errorf("listening for pulls: %w", err)
+			}
+			server := &Server{
+				Store:    Store(folder),
+				StandIns: NewStandIns(busybox),
+				Log:      log.New(cmd.ErrOrStderr(), "", log.LstdFlags|log.Lmicroseconds),
+			}
+			// It ends by any signal: files of the store appear whole, and pulls that are cut off are tried again.
+			httpServer := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
+			return fmt.Errorf("serving pulls: %w", httpServer.Serve(listener))
+		},
+	}
+	cmd.Flags().StringVar(&address, "listen", "127.0.0.1:5000", "address to listen at")
+	cmd.Flags().StringVar(&folder, "store", "", "folder of the images")
+	cmd.Flags().StringVar(&busybox, "busybox", DefaultBusybox, "static busybox that stand-in images are made of")
+	return cmd
 }

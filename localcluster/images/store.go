@@ -2,15 +2,19 @@ package images
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -18,7 +22,8 @@ import (
 var ErrUnknown = errors.New("unknown")
 
 // Store is a folder of images: blobs by their digest, and for every name the manifest it stands for. Every file appears
-// whole or not at all, so processes may write and read it at the same time, and nothing is lost when they end.
+// whole or not at all, so processes may write and read it at the same time, and nothing is lost when they end. Package
+// layout of go-containerregistry promises neither that nor that a blob has its digest.
 type Store string
 
 // maxManifest is how large a manifest may be, in bytes; registries refuse larger ones.
@@ -43,21 +48,14 @@ func (s Store) AddBlobs(image v1.Image) (v1.Descriptor, error) {
 	if err != nil {
 		return v1.Descriptor{}, fmt.Errorf("listing layers: %w", err)
 	}
-	for _, layer := range layers {
+	config, err := partial.ConfigLayer(image)
+	if err != nil {
+		return v1.Descriptor{}, fmt.Errorf("reading the configuration: %w", err)
+	}
+	for _, layer := range append(layers, config) {
 		if err := s.addLayer(layer); err != nil {
 			return v1.Descriptor{}, err
 		}
-	}
-	config, err := image.RawConfigFile()
-	if err != nil {
-		return v1.Descriptor{}, fmt.Errorf("reading the configuration: %w", err)
-	}
-	digest, err := image.ConfigName()
-	if err != nil {
-		return v1.Descriptor{}, fmt.Errorf("reading the configuration: %w", err)
-	}
-	if err := s.addBlob(digest, bytes.NewReader(config)); err != nil {
-		return v1.Descriptor{}, err
 	}
 	// The manifest comes last: whoever finds it finds all that it names.
 	manifest, err := image.RawManifest()
@@ -192,4 +190,30 @@ func writeWhole(path string, content io.Reader) (err error) {
 		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(draft.Name()))
 	}
 	return nil
+}
+
+// checkedReader fails at the end of a content that is not what its digest says.
+type checkedReader struct {
+	content io.Reader
+	sum     hash.Hash
+	want    v1.Hash
+}
+
+// verified checks content against its digest while it is read; only SHA-256 is known.
+func verified(content io.Reader, want v1.Hash) (io.Reader, error) {
+	if want.Algorithm != "sha256" {
+		return nil, fmt.Errorf("checking %s: digests of kind %q are not supported", want, want.Algorithm)
+	}
+	return &checkedReader{content: content, sum: sha256.New(), want: want}, nil
+}
+
+func (r *checkedReader) Read(p []byte) (int, error) {
+	n, err := r.content.Read(p)
+	r.sum.Write(p[:n])
+	if err == io.EOF {
+		if got := hex.EncodeToString(r.sum.Sum(nil)); got != r.want.Hex {
+			return n, fmt.Errorf("checking %s: the content has digest sha256:%s", r.want, got)
+		}
+	}
+	return n, err
 }

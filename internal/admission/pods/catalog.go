@@ -24,12 +24,12 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/inject"
 )
 
-// Catalog holds what injection knows of the cluster, ready for use: SidecarSets are read when they change and not when a Pod comes.
+// Catalog implements Facts over a cache. SidecarSets are compiled when they change and not when a Pod is created.
 type Catalog struct {
 	cached, live client.Reader
-	// system is the namespace of the revisions.
-	system string
-	synced func() bool
+	// namespace is that of the revisions.
+	namespace string
+	synced    func() bool
 
 	mu     sync.Mutex
 	byName map[string]*inject.Candidate
@@ -38,8 +38,8 @@ type Catalog struct {
 }
 
 // NewCatalog returns a catalog that follows a cache, whose namespaces are kept as metadata. What the cache does not have yet is read live.
-func NewCatalog(ctx context.Context, informers cache.Cache, live client.Reader, system string) (*Catalog, error) {
-	c := &Catalog{cached: informers, live: live, system: system, byName: map[string]*inject.Candidate{}}
+func NewCatalog(ctx context.Context, informers cache.Cache, live client.Reader, namespace string) (*Catalog, error) {
+	c := &Catalog{cached: informers, live: live, namespace: namespace, byName: map[string]*inject.Candidate{}}
 	c.all.Store(inject.NewCandidates())
 	informer, err := informers.GetInformer(ctx, &v1beta1.SidecarSet{})
 	if err != nil {
@@ -124,15 +124,15 @@ func (c *Catalog) Candidates() (*inject.Candidates, error) {
 
 // Namespace implements Facts. A namespace that was made a moment ago may not be in the cache yet.
 func (c *Catalog) Namespace(ctx context.Context, name string) (map[string]string, error) {
-	namespace := namespaceMetadata()
-	err := c.cached.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	found := namespaceMetadata()
+	err := c.cached.Get(ctx, client.ObjectKey{Name: name}, found)
 	if apierrors.IsNotFound(err) {
-		err = c.live.Get(ctx, client.ObjectKey{Name: name}, namespace)
+		err = c.live.Get(ctx, client.ObjectKey{Name: name}, found)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
-	return namespace.Labels, nil
+	return found.Labels, nil
 }
 
 // Revision implements Facts. One that was recorded a moment ago may not be in the cache yet.
@@ -140,7 +140,7 @@ func (c *Catalog) Revision(ctx context.Context, set *v1beta1.SidecarSet) (*appsv
 	var missing error
 	for _, reader := range []client.Reader{c.cached, c.live} {
 		var list appsv1.ControllerRevisionList
-		if err := reader.List(ctx, &list, client.InNamespace(c.system), client.MatchingLabels{keys.SidecarSetName: set.Name}); err != nil {
+		if err := reader.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{keys.SidecarSetName: set.Name}); err != nil {
 			return nil, fmt.Errorf("listing the revisions of SidecarSet %s: %w", set.Name, err)
 		}
 		var all []*appsv1.ControllerRevision
@@ -153,5 +153,5 @@ func (c *Catalog) Revision(ctx context.Context, set *v1beta1.SidecarSet) (*appsv
 		}
 		missing = err
 	}
-	return nil, Refusal{fmt.Errorf("SidecarSet %s: %w", set.Name, missing)}
+	return nil, Denied{fmt.Errorf("SidecarSet %s: %w", set.Name, missing)}
 }

@@ -25,33 +25,33 @@ import (
 // Path is where new Pods are sent.
 const Path = "/mutate-pod"
 
-// Subject is a Pod on its way into the cluster.
+// Subject is a Pod that is being created.
 type Subject struct {
 	// Namespace is where the Pod will be.
 	Namespace string
 	// DryRun means that nothing will be stored.
 	DryRun bool
 
-	// asked is the Pod as it came, changed the Pod as it is by now, nil as long as no step has changed it.
-	asked, changed *corev1.Pod
-	// odd means that the Pod came with fields that this build does not know.
-	odd      bool
-	warnings []string
+	// requested is the Pod of the request, changed the Pod after the steps so far, nil as long as no step has changed it.
+	requested, changed *corev1.Pod
+	// unknownFields means that the request has fields that this build does not know.
+	unknownFields bool
+	warnings      []string
 }
 
-// Pod returns the Pod as it is by now, to be read only. Its name is empty where the API server is to make one, and so is its namespace in the
+// Pod returns the Pod after the steps so far, to be read only. Its name is empty where the API server is to make one, and so is its namespace in the
 // requests of some clients.
 func (s *Subject) Pod() *corev1.Pod {
 	if s.changed != nil {
 		return s.changed
 	}
-	return s.asked
+	return s.requested
 }
 
 // Edit returns the Pod for a step to change.
 func (s *Subject) Edit() *corev1.Pod {
 	if s.changed == nil {
-		s.changed = s.asked.DeepCopy()
+		s.changed = s.requested.DeepCopy()
 	}
 	return s.changed
 }
@@ -65,22 +65,22 @@ func (s *Subject) Warn(format string, args ...any) {
 type Step struct {
 	// Name is what the step is known by in metrics.
 	Name string
-	// Run changes the Pod. A Refusal is answered to the user; after any other error the request is to be tried again.
+	// Run changes the Pod. The user gets the message of a Denied; any other error is an internal one, after which clients try again.
 	Run func(context.Context, *Subject) error
 }
 
-// Refusal is why a Pod can't be created.
-type Refusal struct{ Why error }
+// Denied is an error that denies the Pod: it contradicts itself or a SidecarSet. Other errors are those of the manager.
+type Denied struct{ Why error }
 
-func (r Refusal) Error() string { return r.Why.Error() }
+func (r Denied) Error() string { return r.Why.Error() }
 
-func (r Refusal) Unwrap() error { return r.Why }
+func (r Denied) Unwrap() error { return r.Why }
 
 // Chain is the handler of new Pods.
 type Chain struct {
 	// Steps run in this order.
 	Steps []Step
-	// Within is the only namespace whose Pods are looked at; empty for all. In others no controller would go on with what a step begins.
+	// Within is the only namespace whose Pods are changed; empty for all. In others no controller would go on with what a step begins.
 	Within string
 	// Metrics may be nil.
 	Metrics *Metrics
@@ -95,7 +95,7 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	defer func() { c.Metrics.observeHandled(time.Since(began)) }()
 	// Straight into the type, unlike for our own kinds: most Pods are left alone, and the API server has read their quantities already.
 	p := &corev1.Pod{}
-	odd, err := json.UnmarshalStrict(from.Object.Raw, p)
+	unknown, err := json.UnmarshalStrict(from.Object.Raw, p)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
 	}
@@ -103,7 +103,8 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 		return admission.Allowed("")
 	}
 	subject := &Subject{
-		asked: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault), DryRun: from.DryRun != nil && *from.DryRun, odd: len(odd) > 0,
+		requested: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault),
+		DryRun: from.DryRun != nil && *from.DryRun, unknownFields: len(unknown) > 0,
 	}
 	if c.Within != "" && c.Within != subject.Namespace {
 		return admission.Allowed("")
@@ -119,20 +120,20 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	return respond(from.Object, subject)
 }
 
-// isMirror reports whether the Pod is the image of one that a kubelet runs from a file, which nothing here can change.
+// isMirror reports whether the Pod shows one that a kubelet runs from a file, which can't be changed here.
 func isMirror(p *corev1.Pod) bool {
 	_, ok := p.Annotations[corev1.MirrorPodAnnotationKey]
 	return ok
 }
 
 func failed(ctx context.Context, step Step, s *Subject, err error) admission.Response {
-	var refusal Refusal
-	if !errors.As(err, &refusal) {
-		log.FromContext(ctx).Error(err, "A Pod could not be looked at", "step", step.Name, "namespace", s.Namespace, "name", s.asked.Name, "generateName", s.asked.GenerateName)
+	var denied Denied
+	if !errors.As(err, &denied) {
+		log.FromContext(ctx).Error(err, "A Pod could not be looked at", "step", step.Name, "namespace", s.Namespace, "name", s.requested.Name, "generateName", s.requested.GenerateName)
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: refusal.Error(),
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: denied.Error(),
 	}}}
 }
 
@@ -140,14 +141,14 @@ func respond(from runtime.RawExtension, s *Subject) admission.Response {
 	if s.changed == nil {
 		return admission.Allowed("").WithWarnings(s.warnings...)
 	}
-	if !s.odd {
-		return patched(patch.Known(s.asked, s.changed)).WithWarnings(s.warnings...)
+	if !s.unknownFields {
+		return patched(patch.Known(s.requested, s.changed)).WithWarnings(s.warnings...)
 	}
 	raw, err := request.Parse(from)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
 	}
-	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.asked)
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.requested)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("writing the Pod: %w", err))
 	}

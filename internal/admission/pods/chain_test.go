@@ -40,7 +40,7 @@ func (k known) Namespace(context.Context, string) (map[string]string, error) { r
 func (k known) Revision(_ context.Context, set *v1beta1.SidecarSet) (*appsv1.ControllerRevision, error) {
 	found, err := inject.Find(set, k.revisions)
 	if err != nil {
-		return nil, Refusal{err}
+		return nil, Denied{err}
 	}
 	return found, nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// longestBase and suffixLength are how the API server itself makes names: from as much of generateName, and so many random characters.
-	longestBase  = 58
+	// maxBase and suffixLength are how the API server itself makes names: from as much of generateName, and so many random characters.
+	maxBase      = 58
 	suffixLength = 5
 	// dryRunSuffix is at the end of a name that no Pod will have.
 	dryRunSuffix = "xxxxx"
@@ -22,7 +22,7 @@ func LaunchOrder(random func(length int) string) Step {
 		priorities, err := launch.Wanted(p)
 		switch {
 		case err != nil:
-			return Refusal{err}
+			return Denied{err}
 		case priorities == nil && !launch.HasBarrier(p):
 			return nil
 		case priorities == nil:
@@ -35,15 +35,15 @@ func LaunchOrder(random func(length int) string) Step {
 			if base == "" {
 				return nil // the API server refuses a Pod without any name
 			}
-			name = base[:min(len(base), longestBase)] + dryRunSuffix
+			name = base[:min(len(base), maxBase)] + dryRunSuffix
 			if !s.DryRun {
-				name = base[:min(len(base), longestBase)] + random(suffixLength)
+				name = base[:min(len(base), maxBase)] + random(suffixLength)
 				s.Edit().Name = name
 			}
 		}
 		barrier, err := launch.BarrierName(name)
 		if err != nil {
-			return Refusal{err}
+			return Denied{err}
 		}
 		launch.Hold(s.Edit(), barrier, priorities)
 		return nil

@@ -61,8 +61,8 @@ func (m *Metrics) observe(step string, took time.Duration, err error) {
 		return
 	}
 	result := "error"
-	var refusal Refusal
-	if errors.As(err, &refusal) {
+	var denied Denied
+	if errors.As(err, &denied) {
 		result = "refused"
 	}
 	m.failures.WithLabelValues(step, result).Inc()

@@ -14,17 +14,17 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
-// Questions is what is known of the questions to Pods.
-type Questions interface {
+// ProbeReader reads what decides on the probes of a Pod.
+type ProbeReader interface {
 	// Markers returns the PodProbeMarkers of a namespace.
 	Markers(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error)
-	// HasMachine reports whether it is known that there is a machine behind a node.
+	// HasMachine reports whether a node is known to be a real one, with a daemon.
 	HasMachine(ctx context.Context, node string) (bool, error)
 }
 
-// Probes tells the provider of a virtual node in annotations of a new Pod what PodProbeMarkers ask of it. A Pod that is on a node with a machine
-// already needs none; of all others it is not known yet where they will run. It must come after all steps that add containers.
-func Probes(known Questions) Step {
+// Probes writes the probes of PodProbeMarkers into annotations of a new Pod, for the provider of a virtual node. A Pod that is bound to a real node
+// needs none; for all others it is not known yet where they will run. It must come after all steps that add containers.
+func Probes(known ProbeReader) Step {
 	return Step{Name: "probes", Run: func(ctx context.Context, s *Subject) error {
 		p := *s.Pod()
 		p.Namespace = s.Namespace
@@ -42,21 +42,21 @@ func Probes(known Questions) Step {
 	}}
 }
 
-// CachedQuestions reads what is known of the questions to Pods from a cache.
-type CachedQuestions struct{ cached client.Reader }
+// CachedProbeReader is a ProbeReader over a cache.
+type CachedProbeReader struct{ cached client.Reader }
 
-// NewCachedQuestions returns what a cache knows, and has the cache follow it.
-func NewCachedQuestions(ctx context.Context, informers cache.Cache) (CachedQuestions, error) {
+// NewCachedProbeReader returns a reader, and starts the informers that it needs.
+func NewCachedProbeReader(ctx context.Context, informers cache.Cache) (CachedProbeReader, error) {
 	for _, kind := range []client.Object{&v1alpha1.PodProbeMarker{}, &corev1.Node{}} {
 		if _, err := informers.GetInformer(ctx, kind); err != nil {
-			return CachedQuestions{}, fmt.Errorf("following %T: %w", kind, err)
+			return CachedProbeReader{}, fmt.Errorf("following %T: %w", kind, err)
 		}
 	}
-	return CachedQuestions{informers}, nil
+	return CachedProbeReader{informers}, nil
 }
 
-// Markers implements Questions.
-func (c CachedQuestions) Markers(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
+// Markers implements ProbeReader.
+func (c CachedProbeReader) Markers(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
 	var list v1alpha1.PodProbeMarkerList
 	if err := c.cached.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing PodProbeMarkers: %w", err)
@@ -68,8 +68,8 @@ func (c CachedQuestions) Markers(ctx context.Context, namespace string) ([]*v1al
 	return out, nil
 }
 
-// HasMachine implements Questions. A node that is not known may be anything.
-func (c CachedQuestions) HasMachine(ctx context.Context, node string) (bool, error) {
+// HasMachine implements ProbeReader. A node that is not in the cache may be virtual.
+func (c CachedProbeReader) HasMachine(ctx context.Context, node string) (bool, error) {
 	n := &corev1.Node{}
 	err := c.cached.Get(ctx, client.ObjectKey{Name: node}, n)
 	if apierrors.IsNotFound(err) {

@@ -15,17 +15,17 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// Facts is what injection knows of the cluster. Nothing of it is changed by those who get it.
+// Facts reads what injection needs of the cluster. Callers must not change what they get.
 type Facts interface {
 	// Candidates returns all SidecarSets. It fails while they are not known yet.
 	Candidates() (*inject.Candidates, error)
 	// Namespace returns the labels of a namespace.
 	Namespace(ctx context.Context, name string) (map[string]string, error)
-	// Revision returns the revision that a SidecarSet's injection strategy asks for. A Refusal says that there is none.
+	// Revision returns the revision that a SidecarSet's injection strategy asks for. A Denied says that there is none.
 	Revision(ctx context.Context, set *v1beta1.SidecarSet) (*appsv1.ControllerRevision, error)
 }
 
-// SidecarOptions say how sidecars are put into Pods.
+// SidecarOptions configure the injection.
 type SidecarOptions struct {
 	Facts Facts
 	// SortByName sorts the sidecars of all SidecarSets by name.
@@ -37,15 +37,15 @@ type SidecarOptions struct {
 
 // Sidecars puts the containers of SidecarSets into the Pods that these select.
 func Sidecars(o SidecarOptions) Step {
-	s := &sidecars{SidecarOptions: o, turns: map[types.UID]int{}, compiled: map[types.UID]*inject.Sidecars{}}
+	s := &sidecars{SidecarOptions: o, counts: map[types.UID]int{}, compiled: map[types.UID]*inject.Sidecars{}}
 	return Step{Name: "sidecarset", Run: s.run}
 }
 
 type sidecars struct {
 	SidecarOptions
 	mu sync.Mutex
-	// turns are, for each SidecarSet of which some Pods get an older revision, the Pods so far.
-	turns map[types.UID]int
+	// counts holds the number of Pods so far, modulo 100, of each SidecarSet of which some Pods get an older revision.
+	counts map[types.UID]int
 	// compiled are revisions, whose content never changes.
 	compiled map[types.UID]*inject.Sidecars
 }
@@ -64,7 +64,7 @@ func (s *sidecars) run(ctx context.Context, subject *Subject) error {
 	chosen := make([]*inject.Sidecars, 0, len(matching))
 	for _, c := range matching {
 		if c.Problem != nil {
-			return refuse(c, c.Problem)
+			return deny(c, c.Problem)
 		}
 		one, err := s.choose(ctx, c, subject)
 		if err != nil {
@@ -74,7 +74,7 @@ func (s *sidecars) run(ctx context.Context, subject *Subject) error {
 	}
 	notices, err := inject.Into(subject.Edit(), chosen, inject.Options{SortByName: s.SortByName, Now: s.Now()})
 	if err != nil {
-		return Refusal{err}
+		return Denied{err}
 	}
 	for _, notice := range notices {
 		subject.Warn("%s", notice.Text)
@@ -85,8 +85,8 @@ func (s *sidecars) run(ctx context.Context, subject *Subject) error {
 	return nil
 }
 
-func refuse(c *inject.Candidate, why error) Refusal {
-	return Refusal{fmt.Errorf("SidecarSet %s: %w", c.Set.Name, why)}
+func deny(c *inject.Candidate, why error) Denied {
+	return Denied{fmt.Errorf("SidecarSet %s: %w", c.Set.Name, why)}
 }
 
 // choose returns the revision of a SidecarSet that the Pod gets.
@@ -99,34 +99,34 @@ func (s *sidecars) choose(ctx context.Context, c *inject.Candidate, subject *Sub
 	if err != nil {
 		return nil, err
 	}
-	if choice == inject.Either && !s.isTurnOfAsked(c, asked, percent, subject) {
+	if choice == inject.Either && !s.getsAsked(c, asked, percent, subject) {
 		return c.Current, nil
 	}
 	compiled, err := s.compile(c, asked)
 	if err != nil {
-		return nil, refuse(c, err)
+		return nil, deny(c, err)
 	}
 	return compiled, nil
 }
 
-// isTurnOfAsked decides between two revisions. A Pod that has one of the two, because it was asked about before or is written from another one,
+// getsAsked decides between the present spec and the revision that is asked for. A Pod that has one of the two, because it was asked about before or is written from another one,
 // stays with it.
-func (s *sidecars) isTurnOfAsked(c *inject.Candidate, asked *appsv1.ControllerRevision, percent int, subject *Subject) bool {
+func (s *sidecars) getsAsked(c *inject.Candidate, asked *appsv1.ControllerRevision, percent int, subject *Subject) bool {
 	records, err := sidecar.RecordsIn(subject.Pod(), keys.SidecarSetHash)
 	if has := records[c.Set.Name].ControllerRevision; err == nil && (has == asked.Name || has == c.Current.Revision()) {
 		return has == asked.Name
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	turn := s.turns[c.Set.UID]
+	count := s.counts[c.Set.UID]
 	if !subject.DryRun {
-		s.turns[c.Set.UID] = (turn + 1) % 100
+		s.counts[c.Set.UID] = (count + 1) % 100
 	}
-	return inject.IsTurnOfAsked(turn, percent)
+	return inject.IsTurnOfAsked(count, percent)
 }
 
-// mostCompiled is the number of revisions that are kept ready; injection asks for very few at a time.
-const mostCompiled = 256
+// maxCompiled is how many compiled revisions are kept; few are in use at a time.
+const maxCompiled = 256
 
 func (s *sidecars) compile(c *inject.Candidate, revision *appsv1.ControllerRevision) (*inject.Sidecars, error) {
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *sidecars) compile(c *inject.Candidate, revision *appsv1.ControllerRevis
 	if err != nil {
 		return nil, fmt.Errorf("reading revision %s: %w", revision.Name, err)
 	}
-	if len(s.compiled) >= mostCompiled {
+	if len(s.compiled) >= maxCompiled {
 		clear(s.compiled)
 	}
 	s.compiled[revision.UID] = compiled

@@ -75,12 +75,12 @@ func (c sidecarSetChange) allowed(ctx context.Context, spec *field.Path) (field.
 	}
 	var errs field.ErrorList
 	for i, patch := range c.new.Spec.PatchPodMetadata {
-		refusals, err := rules.Refusals(c.new.Labels, sortedKeys(patch.Annotations), c.AnyAnnotation)
+		denied, err := rules.Denied(c.new.Labels, sortedKeys(patch.Annotations), c.AnyAnnotation)
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range sortedKeys(refusals) {
-			errs = append(errs, field.Forbidden(spec.Child("patchPodMetadata").Index(i).Child("annotations").Key(key), refusals[key]))
+		for _, key := range sortedKeys(denied) {
+			errs = append(errs, field.Forbidden(spec.Child("patchPodMetadata").Index(i).Child("annotations").Key(key), denied[key]))
 		}
 	}
 	return errs, nil

@@ -45,6 +45,8 @@ type fleet struct {
 	// known are the CAs that API servers may go by: those of now, and those of before until lag has passed.
 	known  []knowledge
 	leaves map[string]bool
+	// trusted are the certificates that were verified by some CAs in a month, which need not be verified again.
+	trusted map[string]bool
 }
 
 type knowledge struct {
@@ -56,7 +58,7 @@ func newFleet(t rapid.TB, ahead ...time.Duration) *fleet {
 	t.Helper()
 	known := manifests(t) // one webhook of each is enough
 	known.Mutating.Webhooks, known.Validating.Webhooks = known.Mutating.Webhooks[:1], known.Validating.Webhooks[:1]
-	f := &fleet{world: emptyWorld(t, known), leaves: map[string]bool{}, ahead: ahead}
+	f := &fleet{world: emptyWorld(t, known), leaves: map[string]bool{}, trusted: map[string]bool{}, ahead: ahead}
 	for i := range ahead {
 		f.members = append(f.members, nil)
 		f.restart(i)
@@ -100,6 +102,11 @@ func (f *fleet) pass(i int, part string) {
 		}
 		f.leaves[string(c.Certificate[0])] = true
 		for _, k := range f.known {
+			checked := string(c.Certificate[0]) + string(k.bundle) + f.now.Format("2006-01")
+			if f.trusted[checked] {
+				continue
+			}
+			f.trusted[checked] = true
 			roots := x509.NewCertPool()
 			roots.AppendCertsFromPEM(k.bundle)
 			if _, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: service, Roots: roots, CurrentTime: f.now}); err != nil {
@@ -130,7 +137,7 @@ func (f *fleet) learn() {
 // settle lets every manager reconcile until all serve what is stored.
 func (f *fleet) settle() {
 	f.t.Helper()
-	for range 4 {
+	for range 3 {
 		for i := range f.members {
 			for _, part := range Parts() {
 				f.pass(i, part)

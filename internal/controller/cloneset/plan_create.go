@@ -57,11 +57,12 @@ func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 	return true
 }
 
-// waitForClaims is how long a Pod that somebody else deletes keeps its place, so that its replacement can take over its name and its claims.
+// waitForClaims is how long a Pod that somebody else deletes keeps its place, so that its replacement can take over its name and its
+// claims.
 const waitForClaims = 20 * time.Second
 
-// waitingForClaims returns how many Pods are not to be created yet, because a Pod of that many is being deleted by somebody else whose claims the
-// new one shall take over. A Pod that is stuck gives up its claims after a while: then the new one gets claims of its own.
+// waitingForClaims returns how many Pods are not to be created yet, because a Pod of that many is being deleted by somebody else whose
+// claims the new one shall take over. A Pod that is stuck gives up its claims after a while: then the new one gets claims of its own.
 func (v *State) waitingForClaims(b *plan.Builder) int {
 	if !v.Set.Spec.ScaleStrategy.EnablePVCReuse {
 		return 0

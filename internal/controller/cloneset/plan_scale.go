@@ -43,8 +43,8 @@ func (v *State) scaleMoves() budget.Moves {
 	})
 }
 
-// cancelDeletions takes Pods back into service that wait for their preDelete hook although their deletion is not wanted any more, because replicas
-// grew meanwhile. It does not where a hook marks Pods NotReady: their traffic has been drained already.
+// cancelDeletions takes Pods back into service that wait for their preDelete hook although their deletion is not wanted any more,
+// because replicas grew meanwhile. It does not where a hook marks Pods NotReady: their traffic has been drained already.
 func (v *State) cancelDeletions(b *plan.Builder) bool {
 	if lifecycle.MarksNotReady(v.workload.Lifecycle) {
 		return false
@@ -71,8 +71,8 @@ func (v *State) cancelDeletions(b *plan.Builder) bool {
 	return acted
 }
 
-// remove deletes Pods: those that their preDelete hook has released, those that the user named, and then the surplus. A Pod that is not available
-// costs nothing; the others go within maxUnavailable.
+// remove deletes Pods: those that their preDelete hook has released, those that the user named, and then the surplus. A Pod that is not
+// available costs nothing; the others go within maxUnavailable.
 func (v *State) remove(moves budget.Moves, b *plan.Builder) bool {
 	ready := moves.DeleteReady
 	acted := false
@@ -85,7 +85,9 @@ func (v *State) remove(moves budget.Moves, b *plan.Builder) bool {
 		switch {
 		case !m.Specified || m.Settled || m.IsHeld():
 		case m.Available && ready <= 0:
-			b.Hold(plan.Hold{Name: m.Pod.Name, Why: fmt.Sprintf("it is named for deletion, but maxUnavailable %d is used up", v.limits.MaxUnavailable)})
+			b.Hold(plan.Hold{
+				Name: m.Pod.Name, Why: fmt.Sprintf("it is named for deletion, but maxUnavailable %d is used up", v.limits.MaxUnavailable),
+			})
 		default:
 			if m.Available {
 				ready--
@@ -121,7 +123,9 @@ func (v *State) removeSurplus(moves budget.Moves, ready int, b *plan.Builder) bo
 			}
 			if m.Available {
 				if ready <= 0 {
-					b.Hold(plan.Hold{Name: m.Pod.Name, Why: fmt.Sprintf("it is to be scaled in, but maxUnavailable %d is used up", v.limits.MaxUnavailable)})
+					b.Hold(plan.Hold{
+						Name: m.Pod.Name, Why: fmt.Sprintf("it is to be scaled in, but maxUnavailable %d is used up", v.limits.MaxUnavailable),
+					})
 					return
 				}
 				ready--

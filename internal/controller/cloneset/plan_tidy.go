@@ -24,8 +24,8 @@ func (v *State) tidy(b *plan.Builder) {
 	}
 }
 
-// releaseStrays releases Pods whose labels the selector does not match any more. A Pod takes its claims along, which is written first: afterwards
-// nothing would tell whose they are.
+// releaseStrays releases Pods whose labels the selector does not match any more. A Pod takes its claims along, which is written first:
+// afterwards nothing would tell whose they are.
 func (v *State) releaseStrays(b *plan.Builder) {
 	for _, p := range v.release {
 		var chain plan.Chain

@@ -151,8 +151,8 @@ func (v *State) classifyNodes() {
 	}
 }
 
-// classifyPods assigns each Pod to its node. A Pod that has ended and is being deleted is gone already: what keeps it, such as a finalizer, must not keep
-// its node without a daemon. One that belongs to no node does not count.
+// classifyPods assigns each Pod to its node. A Pod that has ended and is being deleted is gone already: what keeps it, such as a
+// finalizer, must not keep its node without a daemon. One that belongs to no node does not count.
 func (v *State) classifyPods(pods []*corev1.Pod) {
 	updated := updates{history: v.workload.History, generation: v.Set.Annotations[keys.TemplateGeneration], known: map[string]bool{}}
 	for _, p := range pods {

@@ -71,8 +71,8 @@ func (f finder) ofOrphan(ctx context.Context, _, after *corev1.Pod) ([]types.Nam
 	})
 }
 
-// ofNode returns the DaemonSets for which the coming, going or changing of a node makes a difference. Most changes of nodes are heartbeats, which
-// make none and cost no more than a comparison.
+// ofNode returns the DaemonSets for which the coming, going or changing of a node makes a difference. Most changes of nodes are
+// heartbeats, which make none and cost no more than a comparison.
 func (f finder) ofNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
 	if before != nil && after != nil && !nodefit.Changed(before, after) {
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
@@ -61,7 +62,7 @@ func Plan(v State) plan.Plan {
 		}
 		return b.Plan()
 	}
-	s := &step{State: &v, b: b, pods: v.newPods(), creates: v.burst, deletes: v.burst, changes: v.burst}
+	s := &step{State: &v, b: b, used: v.namesInUse(), creates: v.burst, deletes: v.burst, changes: v.burst}
 	s.settle()
 	s.scale()
 	s.update()
@@ -74,8 +75,9 @@ func Plan(v State) plan.Plan {
 // step is a plan in the making.
 type step struct {
 	*State
-	b    *plan.Builder
-	pods *pods
+	b *plan.Builder
+	// used are the names that new Pods can't have.
+	used sets.Set[string]
 	// creates, deletes and changes are how many more Pods may be created, deleted, and updated in place in this pass; late is how many writes
 	// are left for the next one.
 	creates, deletes, changes int
@@ -122,8 +124,8 @@ func (s *step) settle() {
 	}
 }
 
-// tidy releases Pods whose labels the selector does not match any more, says that not all that is due fits into this pass, and deletes revisions
-// that are of no use. The writes of this pass bring about the next one.
+// tidy releases Pods whose labels the selector does not match any more, says that not all that is due fits into this pass, and deletes
+// revisions that are of no use. The writes of this pass bring about the next one.
 func (s *step) tidy() {
 	for _, p := range s.release {
 		s.b.Do(s.workload.Release(p, "its labels do not match the selector any more"))
@@ -158,7 +160,8 @@ func (s *step) preDownload() {
 		}
 	}
 	s.workload.PreDownload(rollout.PreDownload{
-		Old: old, Pointless: s.pointless, UpdatedReady: ready, Tuning: rollout.Annotated(s.Set.Annotations, s.desired), Done: done || len(old) == 0,
+		Old: old, Done: done || len(old) == 0, Pointless: s.pointless,
+		UpdatedReady: ready, Tuning: rollout.Annotated(s.Set.Annotations, s.desired),
 	}, s.b)
 }
 

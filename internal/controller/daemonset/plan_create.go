@@ -20,56 +20,42 @@ import (
 // daemonScheduler is the scheduler of Pods that need none, because they are created with their node.
 const daemonScheduler = "kubernetes.io/daemonset-controller"
 
-// pods makes the Pods of one pass.
-type pods struct {
-	*State
-	used sets.Set[string]
-}
-
-func (v *State) newPods() *pods {
-	out := &pods{State: v, used: sets.New(v.Taken...)}
+// namesInUse are the names that new Pods can't have.
+func (v *State) namesInUse() sets.Set[string] {
+	used := sets.New(v.Taken...)
 	for _, p := range v.Pods {
-		out.used.Insert(p.Name)
+		used.Insert(p.Name)
 	}
-	return out
+	return used
 }
 
-// create returns the write that creates the Pod of a node at a revision.
-func (n *pods) create(at *nodeState, rev *appsv1.ControllerRevision, why string) (plan.Action, error) {
-	template, err := n.workload.History.Template(rev, &n.Set.Spec.Template)
+// newPod returns the Pod of a node at a revision.
+func (s *step) newPod(at *nodeState, rev *appsv1.ControllerRevision) (*corev1.Pod, error) {
+	template, err := s.workload.History.Template(rev, &s.Set.Spec.Template)
 	if err != nil {
-		return plan.Action{}, err
+		return nil, err
 	}
-	p := n.podOf(template, rev, at.name)
-	p.Name = pod.NewName(n.Set.Name, n.used, string(n.Set.UID), at.name, string(at.node.UID), rev.Name)
-	return plan.Action{
-		Verb: plan.Create, Concern: plan.Scale, After: p,
-		What: fmt.Sprintf("on %s at revision %s", at.name, rev.Name), Why: why,
-		Event: eventSuccessfulCreate, EventMessage: "Created pod: " + p.Name, FailedEvent: eventFailedCreate,
-	}, nil
-}
-
-func (n *pods) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, node string) *corev1.Pod {
-	p := n.workload.NewPod(template, rev)
-	if generation := n.Set.Annotations[keys.TemplateGeneration]; generation != "" {
+	p := s.workload.NewPod(template, rev)
+	p.Name = pod.NewName(s.Set.Name, s.used, string(s.Set.UID), at.name, string(at.node.UID), rev.Name)
+	if generation := s.Set.Annotations[keys.TemplateGeneration]; generation != "" {
 		p.Labels[keys.PodTemplateGeneration] = generation
 	}
-	pod.AddReadinessGates(p, n.gates()...)
+	pod.AddReadinessGates(p, s.gates()...)
 	p.Spec.Tolerations = nodefit.Tolerations(&p.Spec)
-	if n.Options.BindPods {
-		p.Spec.NodeName, p.Spec.SchedulerName = node, daemonScheduler
+	if s.Options.BindPods {
+		p.Spec.NodeName, p.Spec.SchedulerName = at.name, daemonScheduler
 	} else {
-		nodefit.Pin(&p.Spec, node)
+		nodefit.Pin(&p.Spec, at.name)
 	}
-	return p
+	return p, nil
 }
 
 // gates returns the readiness gates by which new Pods can be taken out of service; each Pod that has any costs a write more.
-func (n *pods) gates() []corev1.PodConditionType {
-	if n.inPlace() {
+func (v *State) gates() []corev1.PodConditionType {
+	if v.inPlace() {
 		return []corev1.PodConditionType{pub.InPlaceUpdateReady, pub.KruisePodReady}
 	}
-	if hooks := n.workload.Lifecycle; hooks != nil && hooks.PreDelete != nil && hooks.PreDelete.MarkPodNotReady {
+	if hooks := v.workload.Lifecycle; hooks != nil && hooks.PreDelete != nil && hooks.PreDelete.MarkPodNotReady {
 		return []corev1.PodConditionType{pub.KruisePodReady}
 	}
 	return nil
@@ -156,12 +142,15 @@ func (s *step) createOn(p *nodeState, rev *appsv1.ControllerRevision, concern pl
 		s.late++
 		return
 	}
-	action, err := s.pods.create(p, rev, why)
+	created, err := s.newPod(p, rev)
 	if err != nil {
 		s.b.Hold(plan.Hold{Name: p.name, Why: err.Error(), Event: eventFailedCreate, Failure: plan.Scale})
 		return
 	}
 	s.creates--
-	action.Concern = concern
-	s.b.Do(action)
+	s.b.Do(plan.Action{
+		Verb: plan.Create, Concern: concern, After: created,
+		What: fmt.Sprintf("on %s at revision %s", p.name, rev.Name), Why: why,
+		Event: eventSuccessfulCreate, EventMessage: "Created pod: " + created.Name, FailedEvent: eventFailedCreate,
+	})
 }

@@ -72,8 +72,8 @@ func (s *step) keepBest(p *nodeState, all []*rollout.Member) *rollout.Member {
 	return best
 }
 
-// managePair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that is not ready need
-// not wait for that.
+// managePair keeps a Pod of either side. The new one is there to take the old one's place once it is available; an old one that is not
+// ready need not wait for that.
 func (s *step) managePair(p *nodeState, running []*rollout.Member) {
 	var old, updated []*rollout.Member
 	for _, m := range running {
@@ -94,9 +94,9 @@ func (s *step) managePair(p *nodeState, running []*rollout.Member) {
 	}
 }
 
-// retryHeld tries again to delete the Pods of a node that their preDelete hook held. Where none runs on the node, and nothing wants it gone any
-// more, the first of them comes back into service: an update does that takes old Pods away before new ones come, and a surge on nodes that get no
-// new one.
+// retryHeld tries again to delete the Pods of a node that their preDelete hook held. Where none runs on the node, and nothing wants it
+// gone any more, the first of them comes back into service: an update does that takes old Pods away before new ones come, and a surge
+// on nodes that get no new one.
 func (s *step) retryHeld(p *nodeState, running int) {
 	for _, m := range p.members {
 		switch {

@@ -57,8 +57,8 @@ func (s *step) surge(nodes []nodeupdate.Node) {
 	}
 }
 
-// deleteUnreplaced takes old Pods away from nodes that may keep a Pod and should get no new one: there is none whose coming it could wait for. One that is
-// available goes only while more nodes than are wanted have an available Pod.
+// deleteUnreplaced takes old Pods away from nodes that may keep a Pod and should get no new one: there is none whose coming it could
+// wait for. One that is available goes only while more nodes than are wanted have an available Pod.
 func (s *step) deleteUnreplaced() {
 	available := 0
 	for _, p := range s.nodeStates {
@@ -82,8 +82,8 @@ func (s *step) deleteUnreplaced() {
 	}
 }
 
-// isUnreplaced reports whether a surge takes the old Pod of the node away without a new one: the node does not fit any more, and neither the node
-// selector leaves it out nor the partition all nodes.
+// isUnreplaced reports whether a surge takes the old Pod of the node away without a new one: the node does not fit any more, and
+// neither the node selector leaves it out nor the partition all nodes.
 func (s *step) isUnreplaced(p *nodeState) bool {
 	keepsAll := s.limits.Partition > 0 && s.limits.Partition >= s.desired
 	return p.node != nil && !p.verdict.Run && (p.selected || s.canary == nil) && !keepsAll

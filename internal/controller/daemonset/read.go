@@ -41,9 +41,9 @@ type Snapshot struct {
 
 // read makes every read of a pass, but for the failures, which are kept in memory.
 //
-// A DaemonSet without an observed generation may be there to take over the Pods of another one. The cache of Pods may lag behind that of DaemonSets
-// and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans are read live, and the cache
-// is not read again before it has come as far.
+// A DaemonSet without an observed generation may be there to take over the Pods of another one. The cache of Pods may lag behind that
+// of DaemonSets and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans
+// are read live, and the cache is not read again before it has come as far.
 func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: r.Taken}
 	var err error

@@ -66,11 +66,14 @@ func conditionsOf(s *v1beta1.DaemonSetStatus) rollout.Conditions[appsv1.DaemonSe
 	return rollout.Conditions[appsv1.DaemonSetCondition]{
 		List: &s.Conditions,
 		From: func(c appsv1.DaemonSetCondition) rollout.Condition {
-			return rollout.Condition{Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransition: c.LastTransitionTime}
+			return rollout.Condition{
+				Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransition: c.LastTransitionTime,
+			}
 		},
 		To: func(c rollout.Condition) appsv1.DaemonSetCondition {
 			return appsv1.DaemonSetCondition{
-				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition,
+				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+				LastTransitionTime: c.LastTransition,
 			}
 		},
 	}

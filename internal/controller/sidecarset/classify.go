@@ -19,7 +19,7 @@ type State struct {
 	target  sidecar.Target
 	history revision.History
 	// matched are the Pods that hold the sidecars and are selected.
-	matched []sidecar.Standing
+	matched []sidecar.PodStatus
 	// decision is which of them are updated now, were the update not paused or turned off.
 	decision sidecar.Decision
 	// problem is what can't be read in the spec; nothing is planned then.
@@ -53,8 +53,8 @@ func (v *State) classify() error {
 	return err
 }
 
-func (v *State) classifyPod(p *corev1.Pod) sidecar.Standing {
-	s := v.target.Stand(p, v.Now)
+func (v *State) classifyPod(p *corev1.Pod) sidecar.PodStatus {
+	s := v.target.Classify(p, v.Now)
 	if until, refused := v.Refused[p.UID]; refused && !s.Updated && s.Waits == "" {
 		s.Waits, s.Recheck = "its update was refused", until.Sub(v.Now)
 	}

@@ -32,7 +32,7 @@ func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetSta
 	return loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus]{
 		Name: "sidecarset",
 		Watches: func(cached observe.Reader) []loop.Watch {
-			return []loop.Watch{loop.Affected(&corev1.Pod{}, setsOfPod), loop.Affected(namespaceMetadata(), setsByNamespace(cached))}
+			return []loop.Watch{loop.Affected(&corev1.Pod{}, setsOfPod), loop.Affected(namespaceMetadata(), finder{cached}.ofNamespace)}
 		},
 		Read: func(ctx context.Context, r loop.Reads, set *v1beta1.SidecarSet) (State, error) {
 			s, err := o.read(ctx, r, set)
@@ -80,24 +80,25 @@ func isSame(a, b *corev1.Pod) bool {
 		equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
-// setsByNamespace finds the SidecarSets that select namespaces, when the labels of a namespace have changed.
-func setsByNamespace(sets client.Reader) func(context.Context, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata) ([]types.NamespacedName, error) {
-	return func(ctx context.Context, before, after *metav1.PartialObjectMetadata) ([]types.NamespacedName, error) {
-		if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
-			return nil, nil // Pods come after their namespace and go before it
-		}
-		var list v1beta1.SidecarSetList
-		if err := sets.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing SidecarSets: %w", err)
-		}
-		var concerned []types.NamespacedName
-		for i := range list.Items {
-			if list.Items[i].Spec.NamespaceSelector != nil {
-				concerned = append(concerned, types.NamespacedName{Name: list.Items[i].Name})
-			}
-		}
-		return concerned, nil
+// finder looks SidecarSets up in a cache.
+type finder struct{ client.Reader }
+
+// ofNamespace returns the SidecarSets that select namespaces, when the labels of a namespace have changed.
+func (f finder) ofNamespace(ctx context.Context, before, after *metav1.PartialObjectMetadata) ([]types.NamespacedName, error) {
+	if before == nil || after == nil || equality.Semantic.DeepEqual(before.Labels, after.Labels) {
+		return nil, nil // Pods come after their namespace and go before it
 	}
+	var list v1beta1.SidecarSetList
+	if err := f.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing SidecarSets: %w", err)
+	}
+	var concerned []types.NamespacedName
+	for i := range list.Items {
+		if list.Items[i].Spec.NamespaceSelector != nil {
+			concerned = append(concerned, types.NamespacedName{Name: list.Items[i].Name})
+		}
+	}
+	return concerned, nil
 }
 
 // statusesPerSecond is how many changed statuses of SidecarSets are written in a second in the long run. One Pod changes those of all SidecarSets that
@@ -105,8 +106,8 @@ func setsByNamespace(sets client.Reader) func(context.Context, *metav1.PartialOb
 const statusesPerSecond = 20
 
 const (
-	// intervalPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for each, so that the
-	// passes over one SidecarSet take a small share of a processor however many Pods there are.
+	// intervalPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for
+	// each, so that the passes over one SidecarSet take a small share of a processor however many Pods there are.
 	intervalPerPod = 50 * time.Microsecond
 	// longestInterval is the longest pause: that of 20,000 Pods and more, and that of a SidecarSet that has nothing to do but to count.
 	longestInterval = time.Second

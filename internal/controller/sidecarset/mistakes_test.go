@@ -49,7 +49,7 @@ func TestMistakesShow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			suite(func(v State) plan.Plan {
-				v.matched = append([]sidecar.Standing{}, v.matched...)
+				v.matched = append([]sidecar.PodStatus{}, v.matched...)
 				tc.mistake(&v)
 				return Plan(v)
 			}).Break(t, tc.want)

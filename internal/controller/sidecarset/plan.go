@@ -108,7 +108,7 @@ func (p *planner) refuse() {
 	}
 }
 
-func (p *planner) setUpgradable(s *sidecar.Standing, upgradable bool, why string) {
+func (p *planner) setUpgradable(s *sidecar.PodStatus, upgradable bool, why string) {
 	if p.written[s.Pod] {
 		return
 	}

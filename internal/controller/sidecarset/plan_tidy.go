@@ -12,19 +12,19 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// tidy corrects the condition SidecarSetUpgradable of Pods that can be updated again, or were, or whose SidecarSets are gone, and deletes revisions
-// that are of no use.
+// tidy corrects the condition SidecarSetUpgradable of Pods that can be updated again, or were, or whose SidecarSets are gone, and
+// deletes revisions that are of no use.
 func (p *planner) tidy() {
 	for i := range p.matched {
-		if s := &p.matched[i]; s.IsNoteStale(p.Set.Name, p.exists) {
+		if s := &p.matched[i]; s.IsConditionStale(p.Set.Name, p.exists) {
 			p.setUpgradable(s, s.Upgradable, "it is not as the Pod says")
 		}
 	}
 	p.trimHistory(p.Builder)
 }
 
-// trimHistory deletes the oldest revisions beyond the limit. Unlike that of a workload the limit counts those in use, too, but they are never deleted: the
-// present one, those that Pods hold, and those that new Pods are to get.
+// trimHistory deletes the oldest revisions beyond the limit. Unlike that of a workload the limit counts those in use, too, but they are
+// never deleted: the present one, those that Pods hold, and those that new Pods are to get.
 func (v *State) trimHistory(b *plan.Builder) {
 	limit := int32(rollout.DefaultHistoryLimit)
 	if v.Set.Spec.RevisionHistoryLimit != nil {

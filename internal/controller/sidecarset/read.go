@@ -53,7 +53,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.SidecarSet
 	if s.Revisions, err = r.Revisions(ctx, o.Namespace, ours, set.UID); err != nil {
 		return Snapshot{}, err
 	}
-	if slices.ContainsFunc(s.Pods, sidecar.TellsUpgradable) {
+	if slices.ContainsFunc(s.Pods, sidecar.HasUpgradable) {
 		if s.Sets, err = setNames(ctx, r.Reader); err != nil {
 			return Snapshot{}, err
 		}

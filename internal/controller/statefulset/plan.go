@@ -25,8 +25,8 @@ const (
 
 // Plan decides the next step. It reads only the state and changes nothing but its notes of this pass.
 //
-// What is in flight is settled first. Then slots are filled and surplus Pods deleted, and at last Pods are updated; every phase counts what the ones
-// before have made unavailable, so that together they stay within maxUnavailable.
+// What is in flight is settled first. Then slots are filled and surplus Pods deleted, and at last Pods are updated; every phase counts
+// what the ones before have made unavailable, so that together they stay within maxUnavailable.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	switch {
@@ -91,8 +91,8 @@ func (v *State) summary() string {
 	return v.workload.Summary(parts...)
 }
 
-// adoptOrphans adopts Pods without a controller, such as those that a StatefulSet of Kubernetes has left behind. What becomes of them is for the next
-// pass, which sees them whole.
+// adoptOrphans adopts Pods without a controller, such as those that a StatefulSet of Kubernetes has left behind. What becomes of them
+// is for the next pass, which sees them whole.
 func (v *State) adoptOrphans(b *plan.Builder) {
 	for _, p := range v.adopt {
 		action := v.workload.Adopt(p)

@@ -114,8 +114,8 @@ func (v *State) owners(c *corev1.PersistentVolumeClaim, p *corev1.Pod) claim.Ref
 	return by
 }
 
-// isGarbage reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more, one that was to is
-// kept still.
+// isGarbage reports whether a claim of a slot without a Pod is about to be deleted. Where claims do not go along with Pods any more,
+// one that was to is kept still.
 func (v *State) isGarbage(c *corev1.PersistentVolumeClaim) bool {
 	by := v.owners(c, nil)
 	if !v.retention().WithPod && v.Options.ClaimRetention {

@@ -29,8 +29,8 @@ type filler struct {
 	used int
 }
 
-// scale fills the slots, deletes surplus Pods, and tells claims what to go along with. Under OrderedReady it reports whether all slots are available and
-// no Pod is surplus; else it always reports true.
+// scale fills the slots, deletes surplus Pods, and tells claims what to go along with. Under OrderedReady it reports whether all slots
+// are available and no Pod is surplus; else it always reports true.
 func (v *State) scale(b *plan.Builder) bool {
 	complete := v.fill(b)
 	complete = v.scaleIn(complete, b)
@@ -38,8 +38,8 @@ func (v *State) scale(b *plan.Builder) bool {
 	return complete
 }
 
-// fill goes up through the slots and creates the Pods of those that are empty. Under OrderedReady it stops at the first slot whose Pod is not available, and
-// reports whether there was none; else it always reports true.
+// fill goes up through the slots and creates the Pods of those that are empty. Under OrderedReady it stops at the first slot whose Pod
+// is not available, and reports whether there was none; else it always reports true.
 func (v *State) fill(b *plan.Builder) bool {
 	v.replaceEnded(b)
 	f := filler{State: v, b: b, atCurrent: v.atCurrent(), missing: v.missingFrom(0)}

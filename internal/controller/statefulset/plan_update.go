@@ -30,8 +30,8 @@ func (v *State) deleteSpecified(complete bool, b *plan.Builder) {
 // update brings the Pods within reach to the update revision, in order and within maxUnavailable. Under OrderedReady it does so once nothing else is
 // to be done.
 //
-// A Pod that is not ready costs nothing, wherever it is in the order: it is out of service, and may be broken by what the update repairs. One that is
-// ready and waits for minReadySeconds does serve, and so needs its place.
+// A Pod that is not ready costs nothing, wherever it is in the order: it is out of service, and may be broken by what the update
+// repairs. One that is ready and waits for minReadySeconds does serve, and so needs its place.
 func (v *State) update(complete bool, b *plan.Builder) {
 	outdated := v.outdated()
 	if len(outdated) == 0 {
@@ -49,7 +49,8 @@ func (v *State) update(complete bool, b *plan.Builder) {
 		}
 	}
 	if !complete {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%d Pods are not at %s; OrderedReady updates once all are there and available", len(outdated), v.workload.History.Update.Name)})
+		b.Hold(plan.Hold{Why: fmt.Sprintf(
+			"%d Pods are not at %s; OrderedReady updates once all are there and available", len(outdated), v.workload.History.Update.Name)})
 		return
 	}
 	for _, s := range outdated {

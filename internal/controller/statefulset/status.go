@@ -115,8 +115,8 @@ func (v *State) failedUpdate(message string) rollout.Condition {
 	return c
 }
 
-// progressing returns the condition Progressing, and the time until it could change by time alone. A Pod less is progress as well: surplus ones go one
-// after the other.
+// progressing returns the condition Progressing, and the time until it could change by time alone. A Pod less is progress as well:
+// surplus ones go one after the other.
 func (v *State) progressing() (rollout.Condition, time.Duration) {
 	var now v1beta1.StatefulSetStatus
 	v.count(&now)
@@ -155,7 +155,8 @@ func conditionsOf(s *v1beta1.StatefulSetStatus) rollout.Conditions[v1beta1.State
 		},
 		To: func(c rollout.Condition) v1beta1.StatefulSetCondition {
 			out := v1beta1.StatefulSetCondition{
-				Type: v1beta1.StatefulSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransition,
+				Type: v1beta1.StatefulSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+				LastTransitionTime: c.LastTransition,
 			}
 			if out.Type == v1beta1.StatefulSetConditionProgressing {
 				out.LastUpdateTime = &c.LastUpdate

@@ -48,14 +48,14 @@ func (p *Plugins) For(ctx context.Context, named reference.Named) ([]cri.Credent
 		if !slices.ContainsFunc(plugin.images, func(pattern Pattern) bool { return pattern.Matches(named) }) {
 			continue
 		}
-		said, err := p.ask(ctx, plugin, named)
+		found, err := p.ask(ctx, plugin, named)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("asking credential provider plugin %s: %w", plugin.name, err))
 			continue
 		}
-		for j := range said.patterns {
-			if said.patterns[j].Matches(named) {
-				out = append(out, said.credentials[j])
+		for j := range found.patterns {
+			if found.patterns[j].Matches(named) {
+				out = append(out, found.credentials[j])
 			}
 		}
 	}
@@ -77,14 +77,14 @@ func (p *Plugins) ask(ctx context.Context, plugin *plugin, image reference.Named
 	if cached, ok := p.cached(plugin.name, image); ok {
 		return cached, nil
 	}
-	said, keep, err := plugin.run(ctx, image)
+	found, keep, err := plugin.run(ctx, image)
 	if err == nil && keep.duration > 0 {
-		said.until = p.now().Add(keep.duration)
+		found.until = p.now().Add(keep.duration)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.cache[cacheKey{plugin.name, keep.kind, subject(keep.kind, image)}] = said
+		p.cache[cacheKey{plugin.name, keep.kind, subject(keep.kind, image)}] = found
 	}
-	return said, err
+	return found, err
 }
 
 // maxTimeout is that of the kubelet.

@@ -28,7 +28,7 @@ const (
 	stopSlack = 20 * time.Second
 	// maxMessage is the size of the largest answer: a node may have thousands of containers that have ended.
 	maxMessage = 16 << 20
-	// maxPrinted is how much a command in a container may print: many run at a time, and no more than the beginning is looked at.
+	// maxPrinted is how much a command in a container may print: many run at a time, and only the beginning is used.
 	maxPrinted = 1<<20 + 1<<12
 )
 
@@ -55,7 +55,7 @@ func Open(ctx context.Context, socket string) (*Runtime, error) {
 	connection, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
-		// A runtime that was restarted is to be found again in seconds.
+		// A runtime that has restarted is connected to again within seconds.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 3 * time.Second,
@@ -131,7 +131,7 @@ func (r *Runtime) containerStatus(ctx context.Context, request *runtimeapi.Conta
 	return answer, nil
 }
 
-// StopContainer asks a container to end, and ends it after the grace period. One that has ended, or is not known, is fine.
+// StopContainer stops a container, and kills it after the grace period. It succeeds for a container that has ended or is not known.
 func (r *Runtime) StopContainer(ctx context.Context, id string, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
@@ -170,13 +170,13 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit t
 	return Output{Stdout: answer.Stdout, Stderr: answer.Stderr, ExitCode: answer.ExitCode}, nil
 }
 
-// IsAway reports whether a call failed because the runtime does not answer, as while it is restarted, and not because of what was asked.
+// IsAway reports whether a request failed because the runtime does not answer, as while it restarts, and not because of the request itself.
 func IsAway(err error) bool {
 	var coded interface{ GRPCStatus() *status.Status }
 	return errors.Is(err, ErrNone) || errors.As(err, &coded) && coded.GRPCStatus().Code() == codes.Unavailable
 }
 
-// SplitID parts the ID of a container as Pods' statuses have it: containerd://1234 is of the runtime containerd.
+// SplitID splits the ID of a container as Pods' statuses have it: containerd://1234 is of the runtime containerd.
 func SplitID(containerID string) (runtime, id string, err error) {
 	runtime, id, found := strings.Cut(containerID, "://")
 	if !found || runtime == "" || id == "" {
@@ -242,7 +242,7 @@ type Pull struct {
 	Image string
 	// Credentials are those for the registry; nil pulls anonymously.
 	Credentials *Credentials
-	// Labels and Annotations are those of the sandbox that the runtime is told to pull for.
+	// Labels and Annotations are those of the sandbox that the image is pulled for.
 	Labels, Annotations map[string]string
 }
 

@@ -167,9 +167,9 @@ func (r *reconciler) askFor(ctx context.Context, p *corev1.Pod, c container, to 
 	to.fact = &Fact{Hash: started.Hash}
 	if started.Environment != nil {
 		to.fact.Environment = map[string]string{}
-		for _, asked := range inplace.Environment(p, c.spec) { // no more is kept: the rest may be secret
-			if value, ok := started.Environment[asked.Name]; ok {
-				to.fact.Environment[asked.Name] = value
+		for _, variable := range inplace.Environment(p, c.spec) { // no more is kept: the rest may be secret
+			if value, ok := started.Environment[variable.Name]; ok {
+				to.fact.Environment[variable.Name] = value
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func Describe(p *corev1.Pod, known map[string]Fact) pub.RuntimeContainerMetaSet 
 	return set
 }
 
-// running returns the labels and annotations that a container runs with.
+// running returns the variables from labels and annotations that a container runs with.
 func running(p *corev1.Pod, c container, fact Fact) []corev1.EnvVar {
 	env := inplace.Environment(p, c.spec)
 	for i := range env {

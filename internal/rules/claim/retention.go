@@ -28,7 +28,8 @@ type Retention struct {
 	WithWorkload, WithPod bool
 }
 
-// DeletedWith returns what a claim is deleted along with, where its Pod is wanted or not. A Pod that is wanted never takes its claims along.
+// DeletedWith returns what a claim is deleted along with, where its Pod is wanted or not. A Pod that is wanted never takes its claims
+// along.
 func (r Retention) DeletedWith(wanted bool) DeletedWith {
 	switch {
 	case !wanted && r.WithPod:
@@ -45,9 +46,9 @@ type References struct {
 	Workload, Pod metav1.OwnerReference
 }
 
-// OwnersFor returns the owner references by which the garbage collector deletes the claim along with an object, and whether the claim has others.
-// Where somebody else controls the claim, foreign is true and all that is ours is taken off. A reference to a former workload of our name stays as
-// it is, and so does the whole list then: the garbage collector is about to delete the claim.
+// OwnersFor returns the owner references by which the garbage collector deletes the claim along with an object, and whether the claim
+// has others. Where somebody else controls the claim, foreign is true and all that is ours is taken off. A reference to a former
+// workload of our name stays as it is, and so does the whole list then: the garbage collector is about to delete the claim.
 func OwnersFor(have []metav1.OwnerReference, with DeletedWith, by References) (want []metav1.OwnerReference, changed, foreign bool) {
 	isOurs := func(r metav1.OwnerReference) bool { return isSame(r, by.Workload) || isSame(r, by.Pod) }
 	for _, r := range have {
@@ -69,8 +70,8 @@ func OwnersFor(have []metav1.OwnerReference, with DeletedWith, by References) (w
 	return want, !equality.Semantic.DeepEqual(sorted(have), sorted(want)), foreign
 }
 
-// IsGarbage reports whether the garbage collector is about to delete the claim of a Pod that is not there: because it is to go along with that Pod,
-// or with a former workload of our name. Nothing may use it any more.
+// IsGarbage reports whether the garbage collector is about to delete the claim of a Pod that is not there: because it is to go along
+// with that Pod, or with a former workload of our name. Nothing may use it any more.
 func IsGarbage(have []metav1.OwnerReference, by References) bool {
 	return slices.ContainsFunc(have, func(r metav1.OwnerReference) bool {
 		return isSame(r, by.Pod) || isSame(r, by.Workload) && r.UID != by.Workload.UID

@@ -39,7 +39,7 @@ func IsConsistent(p *corev1.Pod) bool {
 			return false
 		}
 	}
-	return inplace.Progress(p, inplace.Options{}).Done && sidecar.Unsettled(p) == ""
+	return inplace.Progress(p, inplace.Options{}).Done && sidecar.Updating(p) == ""
 }
 
 // IsFree reports whether the Pod's annotations free it from every budget.

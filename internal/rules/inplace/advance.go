@@ -160,29 +160,22 @@ func startContainer(p *corev1.Pod, state *pub.InPlaceUpdateState, name string) {
 		container.Image = image
 	}
 	if resources, ok := state.NextContainerResources[name]; ok && container != nil {
-		container.Resources.Limits = mergeList(container.Resources.Limits, resources.Limits)
-		container.Resources.Requests = mergeList(container.Resources.Requests, resources.Requests)
+		container.Resources.Limits = merge(container.Resources.Limits, resources.Limits)
+		container.Resources.Requests = merge(container.Resources.Requests, resources.Requests)
 	}
 	if meta, ok := state.NextContainerRefMetadata[name]; ok {
-		p.Labels = withAll(p.Labels, meta.Labels)
-		p.Annotations = withAll(p.Annotations, meta.Annotations)
+		p.Labels = merge(p.Labels, meta.Labels)
+		p.Annotations = merge(p.Annotations, meta.Annotations)
 	}
 	state.NextContainerImages = without(state.NextContainerImages, name)
 	state.NextContainerResources = without(state.NextContainerResources, name)
 	state.NextContainerRefMetadata = without(state.NextContainerRefMetadata, name)
 }
 
-func withAll(on, changes map[string]string) map[string]string {
+// merge returns a map with the changes written over it.
+func merge[M ~map[K]V, K comparable, V any](on, changes M) M {
 	if on == nil && len(changes) > 0 {
-		on = map[string]string{}
-	}
-	maps.Copy(on, changes)
-	return on
-}
-
-func mergeList(on, changes corev1.ResourceList) corev1.ResourceList {
-	if on == nil && len(changes) > 0 {
-		on = corev1.ResourceList{}
+		on = M{}
 	}
 	maps.Copy(on, changes)
 	return on

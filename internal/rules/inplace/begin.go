@@ -78,19 +78,6 @@ func ceilSecond(t time.Time) metav1.Time {
 	return metav1.NewTime(whole)
 }
 
-// restarts reports whether a container restarts: a mere resize does not disturb the service.
-func (d todo) restarts(p *corev1.Pod) bool {
-	if len(d.images)+len(d.metadata) > 0 {
-		return true
-	}
-	for name, changed := range d.resources {
-		if container := pod.Container(p, name); container != nil && restartsForResize(container, changed) {
-			return true
-		}
-	}
-	return false
-}
-
 // todo is what an update has to write to a Pod.
 type todo struct {
 	images    map[string]string
@@ -102,6 +89,19 @@ type todo struct {
 
 func (d todo) touchesContainers() bool {
 	return len(d.images)+len(d.resources)+len(d.metadata) > 0
+}
+
+// restarts reports whether a container restarts: a mere resize does not disturb the service.
+func (d todo) restarts(p *corev1.Pod) bool {
+	if len(d.images)+len(d.metadata) > 0 {
+		return true
+	}
+	for name, changed := range d.resources {
+		if container := pod.Container(p, name); container != nil && restartsForResize(container, changed) {
+			return true
+		}
+	}
+	return false
 }
 
 // unfinished is what the update before has not done on a Pod. The Pod's labels say the revision of that update from its start, so that the
@@ -255,7 +255,7 @@ func notDeferred(
 // resourceChanges returns those values, the later ones of a change or else those of a former one, that are not on the container.
 func resourceChanges(on, former, changes corev1.ResourceList) corev1.ResourceList {
 	var out corev1.ResourceList
-	wanted := mergeList(former.DeepCopy(), changes)
+	wanted := merge(former.DeepCopy(), changes)
 	for name, value := range wanted {
 		if actual, ok := on[name]; ok && actual.Cmp(value) == 0 {
 			continue

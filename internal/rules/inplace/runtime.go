@@ -55,7 +55,8 @@ func vouches(metas map[string]pub.RuntimeContainerMeta, status *corev1.Container
 		StartedFrom(spec, meta.Hashes.PlainHash)
 }
 
-// environmentProgress evaluates whether a container runs with the labels and annotations that its environment takes. Only the node daemon knows.
+// environmentProgress evaluates whether a container runs with the labels and annotations that its environment takes. Only the node
+// daemon knows.
 func environmentProgress(p *corev1.Pod, metas map[string]pub.RuntimeContainerMeta, name string) Verdict {
 	container := pod.Container(p, name)
 	if container == nil {

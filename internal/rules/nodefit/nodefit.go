@@ -163,8 +163,8 @@ func defaultTolerations(hostNetwork bool) []corev1.Toleration {
 	return out
 }
 
-// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been evaluated already, and is replaced;
-// what it prefers, and how it stands to other Pods, stays. The Pod must not share its affinity with another object.
+// Pin has the scheduler bind the Pod to the node and to no other. What the template requires of nodes has been evaluated already, and
+// is replaced; what it prefers, and how it stands to other Pods, stays. The Pod must not share its affinity with another object.
 func Pin(p *corev1.PodSpec, node string) {
 	if p.Affinity == nil {
 		p.Affinity = &corev1.Affinity{}

@@ -52,8 +52,9 @@ type Step struct {
 	Used int
 }
 
-// Reach returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have been updated
-// or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left out at the end.
+// Reach returns the nodes that a rollout may touch, in order, out of all nodes in their order of update. First come those that have
+// been updated or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left
+// out at the end.
 //
 // Of ten nodes n9 to n0 that are all old, partition 7 keeps n9, n8 and n7. Where a selector matches n8, n4 and n1, partition 8 keeps n8 and n4.
 func Reach(nodes []Node, l Limits) []Node {

@@ -1,5 +1,5 @@
-// Package order decides which Pod comes first: in an update, those that serve least, then as the user's priorities say, then spread so that Pods of
-// one label are not updated in one run, and before all those whose update has begun; in scaling in, the least valuable.
+// Package order decides which Pod comes first: in an update, those that serve least, then as the user's priorities say, then spread so
+// that Pods of one label are not updated in one run, and before all those whose update has begun; in scaling in, the least valuable.
 package order
 
 import (

@@ -23,9 +23,9 @@ type ScaleInOptions struct {
 	Constraints []corev1.TopologySpreadConstraint
 }
 
-// ScaleIn returns the candidates in the order in which a workload that shrinks deletes them: those that serve least, then those that the user
-// values least, then those of which a node or a zone has the most. all are the active Pods of the workload, candidates included: crowding is
-// measured over all of them.
+// ScaleIn returns the candidates in the order in which a workload that shrinks deletes them: those that serve least, then those that
+// the user values least, then those of which a node or a zone has the most. all are the active Pods of the workload, candidates
+// included: crowding is measured over all of them.
 func ScaleIn(candidates, all []*corev1.Pod, o ScaleInOptions) []*corev1.Pod {
 	crowding := o.crowding(all)
 	ranked := slices.Clone(candidates)

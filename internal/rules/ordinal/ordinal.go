@@ -216,9 +216,9 @@ func unordered(slots []Slot, positions []int, s Strategy) ([]int, error) {
 	return placed, nil
 }
 
-// AtCurrent says, for each position, whether a Pod that is created there is to be at the current revision; it means something only where there is
-// none. An old Pod that is deleted comes back old, and a new one new: in the order of ordinals the position says which it was. Else as many come
-// back old as are missing of the partition.
+// AtCurrent says, for each position, whether a Pod that is created there is to be at the current revision; it means something only
+// where there is none. An old Pod that is deleted comes back old, and a new one new: in the order of ordinals the position says which
+// it was. Else as many come back old as are missing of the partition.
 func AtCurrent(slots []Slot, s Strategy) []bool {
 	current := make([]bool, len(slots))
 	if !s.Unordered {

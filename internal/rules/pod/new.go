@@ -42,8 +42,9 @@ const (
 	suffixSize = 5
 )
 
-// NewName returns a name for a Pod of an owner, and adds it to those in use. It is a hash of what the Pod is for, such as the owner's UID and the
-// node, so that a creation whose answer was lost is repeated under the same name. An owner "agent" gets Pods such as agent-7c4xk.
+// NewName returns a name for a Pod of an owner, and adds it to those in use. It is a hash of what the Pod is for, such as the owner's
+// UID and the node, so that a creation whose answer was lost is repeated under the same name. An owner "agent" gets Pods such as
+// agent-7c4xk.
 func NewName(owner string, used sets.Set[string], purpose ...string) string {
 	prefix := owner
 	if len(prefix) > maxPrefix {

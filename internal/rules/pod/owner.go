@@ -35,8 +35,8 @@ type Ownership struct {
 	Adoptable []*corev1.Pod
 }
 
-// OwnershipOf classifies Pods for the workload with this UID and selector. A Pod that is being deleted is neither released nor adopted: it is
-// too late for either.
+// OwnershipOf classifies Pods for the workload with this UID and selector. A Pod that is being deleted is neither released nor adopted:
+// it is too late for either.
 func OwnershipOf(controller types.UID, selector labels.Selector, pods []*corev1.Pod) Ownership {
 	var o Ownership
 	for _, p := range pods {

@@ -16,7 +16,7 @@ import (
 )
 
 // The daemons of nodes may read the Secrets of one namespace only, so those that jobs name are copied there. One copy serves all jobs that name the
-// same Secret, and says in its annotations which these are.
+// same Secret, and lists them in an annotation.
 
 // SourceOf returns which Secret a copy is of; false for a Secret that is none.
 func SourceOf(s *corev1.Secret) (types.NamespacedName, bool) {

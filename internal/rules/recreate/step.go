@@ -15,7 +15,7 @@ import (
 // State is how far one container of a request has come.
 type State = v1beta1.ContainerRecreateRequestContainerRecreateState
 
-// Container is what the container runtime says of the newest container of one name.
+// Container is the newest container of one name in the container runtime.
 type Container struct {
 	// ID is of the form runtime://id.
 	ID           string
@@ -46,7 +46,7 @@ type Observed struct {
 	Now time.Time
 }
 
-// Step is what a request asks the daemon to do now. States have to be stored, if they differ from those of the request, before anything is stopped.
+// Step is what the daemon has to do now. States have to be stored, if they differ from those of the request, before anything is stopped.
 type Step struct {
 	States []State
 	// Kill is the container to stop now; nil for none.
@@ -226,9 +226,9 @@ func (s Observed) isReady(name, id string) bool {
 	})
 }
 
-// Snapshot returns what the Pod's status says of the containers that run anew, for daemons that do not see Pods.
+// Snapshot returns the Pod's status of the containers that have restarted, for daemons that do not watch Pods.
 //
-// A container runs anew when it has another ID or more restarts than when the request was created. A request that has neither, because an older version
+// A container has restarted when it has another ID or more restarts than when the request was created. A request that has neither, because an older version
 // of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the last resort.
 func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
 	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
@@ -238,8 +238,8 @@ func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.Cont
 			continue
 		}
 		before := c.StatusContext
-		anew := before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount)
-		if anew || !s.State.Running.StartedAt.Before(&r.CreationTimestamp) {
+		restarted := before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount)
+		if restarted || !s.State.Running.StartedAt.Before(&r.CreationTimestamp) {
 			out = append(out, v1beta1.ContainerRecreateRequestSyncContainerStatus{
 				Name: c.Name, Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID,
 			})

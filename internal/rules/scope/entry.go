@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// longest is how many bytes an expression may have. The API server takes up to 100,000 characters, but compiles them whenever the
+	// maxExpression is how many bytes an expression may have. The API server takes up to 100,000 characters, but compiles them whenever the
 	// configuration changes, which takes it a good second for each 20,000 that are all alternatives.
-	longest = 16 << 10
-	// mostGroups is how many different requirements on the labels of namespaces are told to the API server.
-	mostGroups = 8
+	maxExpression = 16 << 10
+	// maxGroups is how many different requirements on the labels of namespaces get a webhook of their own.
+	maxGroups = 8
 )
 
-// Entry is what one webhook of a configuration is to ask for.
+// Entry is what one webhook of a configuration selects.
 type Entry struct {
-	// Name tells it from other entries, and stays the same while Namespaces do. Empty for the one that asks for Pods of all namespaces.
+	// Name tells it from other entries, and stays the same while Namespaces do. Empty for the one that selects Pods of all namespaces.
 	Name string
 	// Namespaces are requirements on the labels of namespaces, which only a namespace selector can see.
 	Namespaces []metav1.LabelSelectorRequirement
@@ -30,9 +30,9 @@ type Entry struct {
 	Expression string
 }
 
-// Entries returns the webhooks that together ask for all Pods that the interests are in; none if there are no interests. There is one for each
-// different requirement on the labels of namespaces; beyond mostGroups of these, in the order of their names, what is said of the labels of
-// namespaces is left out.
+// Entries returns the webhooks that together select all Pods that the interests are in; none if there are no interests. There is one for each
+// different requirement on the labels of namespaces; beyond maxGroups of these, in the order of their names, the requirements on the labels of
+// namespaces are left out.
 func Entries(interests []Interest) []Entry {
 	groups := map[string][]Interest{}
 	for _, i := range interests {
@@ -42,15 +42,15 @@ func Entries(interests []Interest) []Entry {
 	if i := slices.Index(ranked, ""); i >= 0 {
 		ranked = slices.Delete(ranked, i, i+1)
 	}
-	if len(ranked) > mostGroups {
-		for _, beyond := range ranked[mostGroups:] {
+	if len(ranked) > maxGroups {
+		for _, beyond := range ranked[maxGroups:] {
 			groups[""] = append(groups[""], groups[beyond]...)
 		}
-		ranked = ranked[:mostGroups]
+		ranked = ranked[:maxGroups]
 	}
 	var entries []Entry
 	if all := groups[""]; len(all) > 0 {
-		entries = append(entries, Entry{Expression: Expression(all, longest)})
+		entries = append(entries, Entry{Expression: Expression(all, maxExpression)})
 	}
 	for _, group := range ranked {
 		hash := fnv.New32a()
@@ -58,7 +58,7 @@ func Entries(interests []Interest) []Entry {
 		entries = append(entries, Entry{
 			Name:       fmt.Sprintf("%08x", hash.Sum32()),
 			Namespaces: asSelector(groups[group][0].labels),
-			Expression: Expression(groups[group], longest),
+			Expression: Expression(groups[group], maxExpression),
 		})
 	}
 	return entries

@@ -38,29 +38,29 @@ func ParseAllowed(text string) (Allowed, error) {
 	return allowed, nil
 }
 
-// Refusals says, for each of the annotation keys that a SidecarSet with these labels may not write, why. openByDefault allows all keys to a SidecarSet
-// that no rule speaks of.
-func (a Allowed) Refusals(set map[string]string, annotations []string, openByDefault bool) (map[string]string, error) {
+// Denied returns why, for each of the annotation keys that a SidecarSet with these labels may not write. openByDefault allows all keys to a SidecarSet
+// that no rule selects.
+func (a Allowed) Denied(set map[string]string, annotations []string, openByDefault bool) (map[string]string, error) {
 	expressions, err := a.expressions(set)
 	if err != nil {
 		return nil, err
 	}
-	refusals := map[string]string{}
+	denied := map[string]string{}
 	for _, key := range annotations {
 		switch {
-		case isOurs(key):
-			refusals[key] = fmt.Sprintf("sidecarSet patch metadata annotation(%s) is not allowed: it is written by this software alone", key)
+		case isReserved(key):
+			denied[key] = fmt.Sprintf("sidecarSet patch metadata annotation(%s) is not allowed: it is written by this software alone", key)
 		case slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(key) }):
 		case len(expressions) > 0:
-			refusals[key] = fmt.Sprintf("sidecarSet patch metadata annotation(%s) is not allowed", key)
+			denied[key] = fmt.Sprintf("sidecarSet patch metadata annotation(%s) is not allowed", key)
 		case openByDefault:
 		case len(a.Rules) == 0:
-			refusals[key] = "SidecarSet patch metadata whitelist not found"
+			denied[key] = "SidecarSet patch metadata whitelist not found"
 		default:
-			refusals[key] = "sidecarSet patch metadata annotation is not allowed"
+			denied[key] = "sidecarSet patch metadata annotation is not allowed"
 		}
 	}
-	return refusals, nil
+	return denied, nil
 }
 
 func (a Allowed) expressions(set map[string]string) ([]*regexp.Regexp, error) {
@@ -86,8 +86,8 @@ func (a Allowed) expressions(set map[string]string) ([]*regexp.Regexp, error) {
 	return out, nil
 }
 
-// isOurs reports whether the annotation holds what injection and update of sidecars know of a Pod.
-func isOurs(key string) bool {
+// isReserved reports whether the annotation may hold state of injections and updates.
+func isReserved(key string) bool {
 	if key == keys.ContainerLaunchPriority {
 		return false
 	}

@@ -16,22 +16,22 @@ import (
 // Wire: the message is JSON from the SidecarSet's name to true or false.
 const Upgradable corev1.PodConditionType = "SidecarSetUpgradable"
 
-// SetUpgradable notes on the Pod whether the sidecars of a set can be updated in place, and forgets sets that are gone. It reports whether anything
+// SetUpgradable sets in the condition whether the sidecars of a set can be updated in place, and drops sets that are gone. It reports whether anything
 // changed.
 func SetUpgradable(p *corev1.Pod, set string, upgradable bool, at At) bool {
-	said := upgradables(p)
-	for name := range said {
+	stored := upgradables(p)
+	for name := range stored {
 		if !at.Exists(name) || !slices.Contains(InjectedBy(p.Annotations), name) {
-			delete(said, name)
+			delete(stored, name)
 		}
 	}
-	said[set] = upgradable
-	message, err := json.Marshal(said)
+	stored[set] = upgradable
+	message, err := json.Marshal(stored)
 	if err != nil {
 		panic(fmt.Sprintf("encoding a condition: %v", err)) // names and truth values can be encoded
 	}
 	want := corev1.PodCondition{Type: Upgradable, Status: corev1.ConditionTrue, Reason: "AllSidecarsetUpgradable", Message: string(message)}
-	for _, can := range said {
+	for _, can := range stored {
 		if !can {
 			want.Status, want.Reason = corev1.ConditionFalse, "UpdateImmutableField"
 		}
@@ -50,29 +50,29 @@ type At struct {
 	Exists func(set string) bool
 }
 
-// TellsUpgradable reports whether a Pod tells of any SidecarSet whether its sidecars can be updated in place.
-func TellsUpgradable(p *corev1.Pod) bool { return pod.Condition(p, Upgradable) != nil }
+// HasUpgradable reports whether a Pod has the condition.
+func HasUpgradable(p *corev1.Pod) bool { return pod.Condition(p, Upgradable) != nil }
 
-// IsNoteStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
+// IsConditionStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
 // or whether it speaks of a set that is gone.
-func (s *Standing) IsNoteStale(set string, exists func(set string) bool) bool {
-	said := upgradables(s.Pod)
-	for name := range said {
+func (s *PodStatus) IsConditionStale(set string, exists func(set string) bool) bool {
+	stored := upgradables(s.Pod)
+	for name := range stored {
 		if !exists(name) {
 			return true
 		}
 	}
-	can, says := said[set]
-	return says && !can && s.Upgradable || !says && s.Updated && s.begun
+	can, has := stored[set]
+	return has && !can && s.Upgradable || !has && s.Updated && s.begun
 }
 
-// upgradables returns what the Pod says of each set; what can't be read says nothing.
+// upgradables returns the message of the condition, by set; nothing if it can't be read.
 func upgradables(p *corev1.Pod) map[string]bool {
-	said := map[string]bool{}
+	stored := map[string]bool{}
 	if c := pod.Condition(p, Upgradable); c != nil {
-		if err := json.Unmarshal([]byte(c.Message), &said); err != nil || said == nil {
+		if err := json.Unmarshal([]byte(c.Message), &stored); err != nil || stored == nil {
 			return map[string]bool{}
 		}
 	}
-	return said
+	return stored
 }

@@ -16,15 +16,15 @@ import (
 // Decision is which Pods are updated now, and why others are not.
 type Decision struct {
 	// Update are the Pods to update now, in order.
-	Update []*Standing
+	Update []*PodStatus
 	// NotUpgradable are the Pods that have to be created anew.
-	NotUpgradable []*Standing
-	// Waiting are the Pods that could be updated but for what Standing.Waits says.
-	Waiting []*Standing
+	NotUpgradable []*PodStatus
+	// Waiting are the Pods that could be updated but for what PodStatus.Waits says.
+	Waiting []*PodStatus
 	// Kept are the Pods that the partition keeps as they are.
-	Kept []*Standing
+	Kept []*PodStatus
 	// OverBudget are the Pods that wait for others to be in service again.
-	OverBudget []*Standing
+	OverBudget []*PodStatus
 	// MaxUnavailable is the limit as a number, and Used how much of it is used up by Pods that are being updated.
 	MaxUnavailable, Used int
 	// Recheck is when a Pod stops waiting by time alone; zero for never.
@@ -35,7 +35,7 @@ type Decision struct {
 //
 // Example: of 5 Pods in service and one not, partition 1 and maxUnavailable 2 let three be updated now: the broken one, which costs nothing, and two
 // more; the last of the order is kept.
-func (t Target) Decide(all []Standing) (Decision, error) {
+func (t Target) Decide(all []PodStatus) (Decision, error) {
 	strategy := &t.Set.Spec.UpdateStrategy
 	var d Decision
 	var err error
@@ -68,8 +68,8 @@ func (t Target) Decide(all []Standing) (Decision, error) {
 }
 
 // sort finds the Pods that could be updated.
-func (d *Decision) sort(all []Standing) []*Standing {
-	var candidates []*Standing
+func (d *Decision) sort(all []PodStatus) []*PodStatus {
+	var candidates []*PodStatus
 	for i := range all {
 		s := &all[i]
 		switch {
@@ -89,8 +89,8 @@ func (d *Decision) sort(all []Standing) []*Standing {
 }
 
 // inOrder returns the candidates in the order of their update.
-func (t Target) inOrder(candidates []*Standing, all []Standing) ([]*Standing, error) {
-	byPod := make(map[*corev1.Pod]*Standing, len(candidates))
+func (t Target) inOrder(candidates []*PodStatus, all []PodStatus) ([]*PodStatus, error) {
+	byPod := make(map[*corev1.Pod]*PodStatus, len(candidates))
 	pods := make([]*corev1.Pod, 0, len(candidates))
 	for _, s := range candidates {
 		byPod[s.Pod] = s
@@ -108,7 +108,7 @@ func (t Target) inOrder(candidates []*Standing, all []Standing) ([]*Standing, er
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*Standing, 0, len(sorted))
+	out := make([]*PodStatus, 0, len(sorted))
 	for _, p := range sorted {
 		out = append(out, byPod[p])
 	}
@@ -139,8 +139,8 @@ func everyValue(scatter pub.UpdateScatterStrategy, pods []*corev1.Pod) pub.Updat
 
 // used counts the Pods that are out of service because of an update: updated ones, and those that an earlier update left so, as long as that is on
 // its way or the next one is about to mend them.
-func used(all []Standing, candidates []*Standing) int {
-	next := make(map[*Standing]bool, len(candidates))
+func used(all []PodStatus, candidates []*PodStatus) int {
+	next := make(map[*PodStatus]bool, len(candidates))
 	for _, s := range candidates {
 		next[s] = true
 	}
@@ -156,7 +156,7 @@ func used(all []Standing, candidates []*Standing) int {
 }
 
 // take walks the candidates in their order. One that is not ready costs nothing; the first that is and that the budget does not allow stops the walk.
-func (d *Decision) take(candidates []*Standing) {
+func (d *Decision) take(candidates []*PodStatus) {
 	spent := d.Used
 	for i, s := range candidates {
 		if s.Ready {

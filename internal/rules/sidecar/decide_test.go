@@ -116,13 +116,13 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := targetOf(t, tc.strategy)
-			var all []Standing
+			var all []PodStatus
 			for i, c := range tc.pods {
 				p := podOf(target, i, c)
 				if !target.IsHeldBy(p) {
 					t.Fatalf("%s does not hold the sidecars", p.Name)
 				}
-				all = append(all, target.Stand(p, now))
+				all = append(all, target.Classify(p, now))
 			}
 			d, err := target.Decide(all)
 			if err != nil {
@@ -142,11 +142,11 @@ func TestDecide(t *testing.T) {
 
 func TestPolitenessEnds(t *testing.T) {
 	target := targetOf(t, "{}")
-	s := target.Stand(podOf(target, 0, polite), now)
+	s := target.Classify(podOf(target, 0, polite), now)
 	if s.Waits == "" || s.Recheck != 4*time.Minute {
 		t.Errorf("waits %q, rechecked after %s", s.Waits, s.Recheck)
 	}
-	if s = target.Stand(podOf(target, 0, polite), now.Add(s.Recheck)); s.Waits != "" {
+	if s = target.Classify(podOf(target, 0, polite), now.Add(s.Recheck)); s.Waits != "" {
 		t.Errorf("after five minutes it still waits: %s", s.Waits)
 	}
 }
@@ -169,7 +169,7 @@ func TestUpgradeWritesOnce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
-	s := target.Stand(p, now)
+	s := target.Classify(p, now)
 	if !s.Updated || s.IsServing() {
 		t.Errorf("updated %t, serving %t; want it updated and on its way", s.Updated, s.IsServing())
 	}
@@ -178,11 +178,11 @@ func TestUpgradeWritesOnce(t *testing.T) {
 // TestScatterByEveryValue: a star stands for every value that the Pods have.
 func TestScatterByEveryValue(t *testing.T) {
 	target := targetOf(t, `{maxUnavailable: 9, scatterStrategy: [{key: zone, value: "*"}]}`)
-	var all []Standing
+	var all []PodStatus
 	for i := range 8 {
 		p := podOf(target, i, old)
 		p.Labels["zone"] = []string{"a", "b"}[i/4]
-		all = append(all, target.Stand(p, now))
+		all = append(all, target.Classify(p, now))
 	}
 	d, err := target.Decide(all)
 	if err != nil {
@@ -201,18 +201,18 @@ func TestScatterByEveryValue(t *testing.T) {
 func TestWorkloadsWaitForSidecars(t *testing.T) {
 	target := targetOf(t, "{}")
 	p := podOf(target, 0, old)
-	if why, _ := Unfinished(p, now); why != "" {
+	if why, _ := RecentlyUpdating(p, now); why != "" {
 		t.Errorf("a Pod at rest: %s", why)
 	}
 	target.Upgrade(p, now)
-	if why, wait := Unfinished(p, now.Add(time.Minute)); why == "" || wait != 4*time.Minute {
+	if why, wait := RecentlyUpdating(p, now.Add(time.Minute)); why == "" || wait != 4*time.Minute {
 		t.Errorf("a Pod whose sidecar restarts: %q for %s", why, wait)
 	}
-	if why, _ := Unfinished(p, now.Add(5*time.Minute)); why != "" {
+	if why, _ := RecentlyUpdating(p, now.Add(5*time.Minute)); why != "" {
 		t.Errorf("after five minutes: %s", why)
 	}
 	p.Status.ContainerStatuses[1] = corev1.ContainerStatus{Name: "log", Image: "log:2", ImageID: "sha256:2", ContainerID: "c2"}
-	if why, _ := Unfinished(p, now.Add(time.Minute)); why != "" {
+	if why, _ := RecentlyUpdating(p, now.Add(time.Minute)); why != "" {
 		t.Errorf("a Pod whose sidecar has restarted: %s", why)
 	}
 }
@@ -222,8 +222,8 @@ func TestNotesOfPods(t *testing.T) {
 	target := targetOf(t, "{}")
 	exists := func(name string) bool { return name == "log" }
 	stale := func(p *corev1.Pod) bool {
-		s := target.Stand(p, now)
-		return s.IsNoteStale("log", exists)
+		s := target.Classify(p, now)
+		return s.IsConditionStale("log", exists)
 	}
 	p := podOf(target, 0, old)
 	if stale(p) || stale(podOf(target, 0, fresh)) {

@@ -76,7 +76,7 @@ func TestHotUpgradeStepByStep(t *testing.T) {
 	p := hotPod(target)
 	is := func(when, want string, serving bool, resets int) {
 		t.Helper()
-		s := target.Stand(p, now)
+		s := target.Classify(p, now)
 		if diff := cmp.Diff(want, describe(p)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
@@ -101,7 +101,7 @@ func TestHotUpgradeStepByStep(t *testing.T) {
 	target = hotTarget(t, "v3", "7000")
 	target.Upgrade(p, now)
 	is("the second time", "v3 v2 envoy-1 7000/5000 5000/7000", false, 0)
-	if s := target.Stand(p, now); !s.Updated {
+	if s := target.Classify(p, now); !s.Updated {
 		t.Error("it is not updated")
 	}
 }
@@ -128,7 +128,7 @@ func TestHotUpgradesThatGoWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tc.pod(t)
 			target := hotTarget(t, tc.image, tc.version)
-			if s := target.Stand(p, now); s.Waits != "" {
+			if s := target.Classify(p, now); s.Waits != "" {
 				t.Fatalf("it waits: %s", s.Waits)
 			}
 			target.Upgrade(p, now)
@@ -145,7 +145,7 @@ func TestNoUpgradeOverlaps(t *testing.T) {
 	p := hotPod(target)
 	target.Upgrade(p, now)
 	run(p)
-	if s := hotTarget(t, "v3", "6000").Stand(p, now); s.Waits == "" {
+	if s := hotTarget(t, "v3", "6000").Classify(p, now); s.Waits == "" {
 		t.Error("it does not wait")
 	}
 }

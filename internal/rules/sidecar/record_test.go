@@ -72,7 +72,7 @@ func TestAnUpgradeConvertsTheOldestForm(t *testing.T) {
 	p := podOf(target, 0, old)
 	p.Annotations[keys.SidecarSetHash] = `{"log":"older"}`
 	p.Annotations[keys.SidecarSetHashWithoutImage] = `{"log":"` + target.Hashes.WithoutImage + `"}`
-	if s := target.Stand(p, now); !s.Upgradable || s.Updated {
+	if s := target.Classify(p, now); !s.Upgradable || s.Updated {
 		t.Fatalf("upgradable %t, updated %t", s.Upgradable, s.Updated)
 	}
 	target.Upgrade(p, now)
@@ -144,7 +144,7 @@ func TestNotesAreReadAlike(t *testing.T) {
 		set, wanted := name.Draw(t, "looked for"), hash.Draw(t, "looked for hash")
 		record, err := recordIn(p, keys.SidecarSetHash, set)
 		want := err == nil && record.Hash == wanted
-		if got := notes(p, keys.SidecarSetHash, set, wanted); got != want {
+		if got := hasHash(p, keys.SidecarSetHash, set, wanted); got != want {
 			t.Fatalf("%s: SidecarSet %s with hash %s is noted: %t, want %t", p.Annotations[keys.SidecarSetHash], set, wanted, got, want)
 		}
 	})

@@ -66,7 +66,7 @@ func (t Target) Reset(p *corev1.Pod, sidecars []string, now time.Time) string {
 
 // change is a Pod that is being changed.
 type change struct {
-	look
+	observed
 	now metav1.Time
 	// before is what its containers ran, and before this change.
 	before map[string]pub.InPlaceUpdateContainerStatus
@@ -77,7 +77,7 @@ type change struct {
 
 func (t Target) begin(p *corev1.Pod, now time.Time) *change {
 	c := &change{
-		look: t.look(p), now: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		observed: t.observed(p), now: metav1.NewTime(now.UTC().Truncate(time.Second)),
 		before: map[string]pub.InPlaceUpdateContainerStatus{}, changed: map[string]pub.InPlaceUpdateContainerStatus{},
 	}
 	for _, name := range c.containers() {

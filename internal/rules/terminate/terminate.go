@@ -1,8 +1,7 @@
-// Package terminate says when the work of a Pod is done although sidecars still run in it, and which sidecars are then to be stopped how.
+// Package terminate decides when the work of a Pod is done although sidecars still run in it, and how each sidecar is then stopped.
 //
-// Users mark sidecars by variables of their environment; all other containers are the main ones. The work is done when all main containers have
-// ended: with restartPolicy Never in whatever way, with OnFailure well. Init containers that run beside the others are not looked at, because
-// kubelets end them themselves.
+// Users mark sidecars by environment variables; all other containers are the main ones. The work is done when all main containers have ended: with
+// restartPolicy Never with any exit code, with OnFailure with 0. Restartable init containers are not considered, because kubelets stop them.
 package terminate
 
 import (
@@ -25,7 +24,7 @@ type Sidecars struct {
 	Replaced map[string]string
 }
 
-// Marked reports whether any container of the Pod is marked, on a Pod that is not to run for ever.
+// Marked reports whether any container of the Pod is marked as a sidecar. A Pod with restartPolicy Always never ends, and has none.
 func Marked(p *corev1.Pod) bool {
 	if p.Spec.RestartPolicy != corev1.RestartPolicyNever && p.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		return false
@@ -44,7 +43,7 @@ func isSidecar(c *corev1.Container) bool {
 
 func isTrue(c *corev1.Container, name string) bool { return strings.EqualFold(value(c, name), "true") }
 
-// value returns the literal value of a variable; the last one of that name, which is the one that counts.
+// value returns the literal value of a variable. Of several of the same name the last one counts.
 func value(c *corev1.Container, name string) string {
 	found := ""
 	for i := range c.Env {
@@ -55,7 +54,7 @@ func value(c *corev1.Container, name string) string {
 	return found
 }
 
-// HasMain reports whether any container is not a sidecar. Where none is, nothing says when the work is done.
+// HasMain reports whether any container is not a sidecar. Without one, the work of a Pod is never done.
 func HasMain(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		if !isSidecar(&p.Spec.Containers[i]) {
@@ -65,12 +64,12 @@ func HasMain(p *corev1.Pod) bool {
 	return false
 }
 
-// IsDone reports whether all main containers have ended, and whether they have ended well.
-func IsDone(p *corev1.Pod) (done, well bool) {
+// IsDone reports whether all main containers have ended, and whether all have succeeded.
+func IsDone(p *corev1.Pod) (done, succeeded bool) {
 	if len(p.Status.ContainerStatuses) != len(p.Spec.Containers) {
 		return false, false
 	}
-	well = true
+	succeeded = true
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
 		if isSidecar(c) {
@@ -80,9 +79,9 @@ func IsDone(p *corev1.Pod) (done, well bool) {
 		if status == nil || status.State.Terminated == nil {
 			return false, false
 		}
-		well = well && status.State.Terminated.ExitCode == 0
+		succeeded = succeeded && status.State.Terminated.ExitCode == 0
 	}
-	return well || p.Spec.RestartPolicy == corev1.RestartPolicyNever, well
+	return succeeded || p.Spec.RestartPolicy == corev1.RestartPolicyNever, succeeded
 }
 
 // Left returns the sidecars that have not ended. Where containers restart after a failure, a sidecar that fails as it is stopped would run again: it
@@ -112,7 +111,7 @@ func restarts(p *corev1.Pod, ended *corev1.ContainerStateTerminated) bool {
 	return p.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && ended.ExitCode != 0
 }
 
-// RunsSince returns since when a container runs, false if it does not: before it does, it can't be stopped.
+// RunsSince returns when a running container was started, false for one that does not run and can't be stopped.
 func RunsSince(p *corev1.Pod, name string) (time.Time, bool) {
 	status := pod.ContainerStatus(p, name)
 	if status == nil || status.State.Running == nil {

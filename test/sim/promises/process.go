@@ -33,7 +33,7 @@ func (p *Process) Hear(e simulate.Event, queue *simulate.Queue) {
 
 // Runtime is what a kind runs with over the connection.
 func (c Connection) Runtime() loop.Runtime {
-	return loop.Runtime{Executor: c.Executor, Live: c.Live, Workers: 1, Now: c.Now}
+	return loop.Runtime{Executor: c.Executor, Live: c.Live, Workers: 1}
 }
 
 // Start starts the controller of a kind, with all events that it watches in a manager.
@@ -45,7 +45,7 @@ func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Conn
 	}
 	l := loop.New(k, r, c.Cached, c.Live)
 	l.BetweenCreates = c.Between
-	events, err := k.Events(l, c.Cached)
+	events, err := l.Events()
 	if err != nil {
 		panic(err)
 	}

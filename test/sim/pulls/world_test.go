@@ -83,7 +83,7 @@ func (w *world) start(c promises.Connection) simulate.Process {
 		return e
 	}
 	runtime := func(r record.EventRecorder) loop.Runtime {
-		return loop.Runtime{Executor: with(r), Live: c.Live, Workers: 1, Now: c.Now}
+		return loop.Runtime{Executor: with(r), Live: c.Live, Workers: 1}
 	}
 	jobs := promises.Start(imagepulljob.Kind(imagepulljob.Options{
 		Sources: observe.NewSources(c.Live.Reader, c.Now), ConfigNamespace: "config", SystemNamespace: "system", Extra: 300 * time.Second,

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/admission/guard"
+	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
@@ -28,10 +28,18 @@ import (
 // server waits.
 const ledgerPause = 50 * time.Millisecond
 
-// evaluating fills in what evaluates changes of Pods that budgets guard; nothing where budgets are asked about nothing.
-func (s *settings) evaluating(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
+// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off; empty else.
+func (s settings) budgetsOff() string {
+	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) || s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+		return ""
+	}
+	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
+}
+
+// addBudgets fills in what evaluates PodUnavailableBudgets; nothing if the gates leave them out.
+func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
 	if s.budgetsOff() != "" {
-		return nil // nobody is asked, and evictions are evaluated for budgets only
+		return nil
 	}
 	if s.scales, err = scales(mgr, live); err != nil {
 		return err
@@ -61,31 +69,31 @@ func (o *Options) exempt() []string {
 	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
 }
 
-// guardOf returns what controllers ask before they take a Pod out of service; nil where budgets are not asked about updates.
-func (s settings) guardOf() apply.Budgets {
+// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+func (s settings) askBudgets() apply.Budgets {
 	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return nil
 	}
 	return disruption.Writes{Evaluator: s.evaluator}
 }
 
-// guardOptions returns what the webhook of Pods that budgets guard works with.
-func guardOptions(mgr ctrlmanager.Manager, live client.Client, s settings) (guard.Options, error) {
+// budgetWebhook returns the options of the webhook for Pods with a budget.
+func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (podbudget.Options, error) {
 	if s.evaluator == nil {
-		return guard.Options{}, nil
+		return podbudget.Options{}, nil
 	}
-	protection, err := guard.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
+	protection, err := podbudget.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
 	if err != nil {
-		return guard.Options{}, err
+		return podbudget.Options{}, err
 	}
-	reports, err := guard.NewReports(guard.ReportOptions{
+	reports, err := podbudget.NewReports(podbudget.ReportOptions{
 		Registry: metrics.Registry, Log: protection, Now: time.Now,
-		Events: mgr.GetEventRecorderFor(guard.EventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
+		Events: mgr.GetEventRecorderFor(podbudget.EventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
 	})
 	if err != nil {
-		return guard.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
+		return podbudget.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
 	}
-	return guard.Options{
+	return podbudget.Options{
 		Evaluator: s.evaluator, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
 		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
 	}, nil
@@ -119,12 +127,4 @@ type wanted struct {
 // Get reads live.
 func (w wanted) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	return w.live.Get(ctx, key, into, options...)
-}
-
-// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off, so that none would be heeded; empty else.
-func (s settings) budgetsOff() string {
-	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) || s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
-		return ""
-	}
-	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
 }

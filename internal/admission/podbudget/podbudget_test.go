@@ -1,4 +1,4 @@
-package guard
+package podbudget
 
 import (
 	"context"
@@ -146,7 +146,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.decision.Budget = budgetOf(3, 3)
-			s := refusal(&disruption.Request{Pod: webPod(), Operation: tc.operation}, tc.decision)
+			s := denial(&disruption.Request{Pod: webPod(), Operation: tc.operation}, tc.decision)
 			if s.Code != tc.code || s.Reason != tc.reason || s.Details.RetryAfterSeconds != tc.retry {
 				t.Errorf("code %d, reason %s, details %+v", s.Code, s.Reason, s.Details)
 			}
@@ -157,7 +157,7 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	cause := refusal(&disruption.Request{Pod: webPod()}, disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 2)}).Details.Causes
+	cause := denial(&disruption.Request{Pod: webPod()}, disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 2)}).Details.Causes
 	if diff := cmp.Diff([]metav1.StatusCause{{Type: "DisruptionBudget", Message: "The budget web needs 3 available pods and has 2 currently"}}, cause); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -187,7 +187,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 	decision := disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}
 	for _, operation := range []v1beta1.PubOperation{v1beta1.PubUpdateOperation, v1beta1.PubDeleteOperation, v1beta1.PubEvictOperation} {
-		reports.refused(&disruption.Request{Pod: webPod(), Operation: operation, User: "me"}, decision, "no")
+		reports.denied(&disruption.Request{Pod: webPod(), Operation: operation, User: "me"}, decision, "no")
 	}
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 || len(families[0].Metric) != 1 {
@@ -199,8 +199,8 @@ func TestRefusalsAreTold(t *testing.T) {
 	if n := len(events.Events); n != 1 {
 		t.Errorf("%d events", n)
 	}
-	now = now.Add(quiet)
-	reports.refused(&disruption.Request{Pod: webPod(), Operation: v1beta1.PubDeleteOperation, User: "me"}, decision, "no")
+	now = now.Add(eventInterval)
+	reports.denied(&disruption.Request{Pod: webPod(), Operation: v1beta1.PubDeleteOperation, User: "me"}, decision, "no")
 	if n := len(events.Events); n != 2 {
 		t.Errorf("%d events after a while", n)
 	}
@@ -222,9 +222,9 @@ func TestTheLogBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Write(Line{Name: "first"})
-	l.size = mostBytes
+	l.size = maxBytes
 	l.Write(Line{Name: "second"})
-	for file, want := range map[string]string{logName: "second", formerName: "first"} {
+	for file, want := range map[string]string{logName: "second", rotatedName: "first"} {
 		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}

@@ -1,4 +1,4 @@
-package guard
+package podbudget
 
 import (
 	"context"
@@ -28,16 +28,16 @@ type Evaluator interface {
 	Evaluate(context.Context, disruption.Request) (disruption.Decision, error)
 }
 
-// Options is what the webhook works with.
+// Options configure the webhook.
 type Options struct {
 	Evaluator Evaluator
-	// Pods knows the Pods that are to be evicted, and Live those that are too new for it: a request to evict does not hold them.
+	// Pods reads from a cache the Pods that are to be evicted, which the request does not hold; Live reads those that are too new for it.
 	Pods, Live client.Reader
-	// Deletes and Updates say what is evaluated: deletions and evictions; updates and resizes.
+	// Deletes has deletions and evictions evaluated, Updates updates and resizes.
 	Deletes, Updates bool
-	// Within is the only namespace that the manager looks after; empty for all.
+	// Within is the only namespace that the manager watches; empty for all.
 	Within string
-	// Reports tells of refusals. It may be nil.
+	// Reports may be nil.
 	Reports *Reports
 }
 
@@ -66,8 +66,8 @@ func (o Options) handle(ctx context.Context, from admission.Request) admission.R
 	case decision.Allowed():
 		return admission.Allowed("")
 	}
-	answer := refusal(r, decision)
-	o.Reports.refused(r, decision, answer.Message)
+	answer := denial(r, decision)
+	o.Reports.denied(r, decision, answer.Message)
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: answer}}
 }
 
@@ -76,7 +76,7 @@ func failed(ctx context.Context, from admission.Request, err error) admission.Re
 	return admission.Errored(http.StatusInternalServerError, err)
 }
 
-// read returns what is asked; nil for what no budget guards against.
+// read returns the request to evaluate; nil for requests that no budget covers.
 func (o Options) read(ctx context.Context, from admission.Request) (*disruption.Request, error) {
 	switch {
 	case from.SubResource == "eviction":

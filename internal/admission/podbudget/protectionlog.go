@@ -1,4 +1,4 @@
-package guard
+package podbudget
 
 import (
 	"encoding/json"
@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// logName is the name of the protection log in its folder, formerName that of the one before, which is kept when a new one is begun.
-	logName, formerName = "protection.log", "protection.log.1"
-	// mostBytes is how long the log gets until a new one is begun.
-	mostBytes = 100 << 20
+	// logName is the name of the protection log in its folder, rotatedName that of the last one that was rotated.
+	logName, rotatedName = "protection.log", "protection.log.1"
+	// maxBytes is the size at which the log is rotated.
+	maxBytes = 100 << 20
 )
 
-// Line is one refusal in the protection log. Wire: software that collects audit logs reads it.
+// Line is one denied request in the protection log. Wire: software that collects audit logs reads it.
 type Line struct {
-	// Event says what refused: PUB.
+	// Event says what denied it: PUB.
 	Event string
-	// Kind, Namespace and Name are of the object that refused.
+	// Kind, Namespace and Name are of the object that denied it.
 	Kind, Namespace, Name string
-	// UserAgent is the name of the user who was refused.
+	// UserAgent is the name of the user who was denied.
 	UserAgent string
 }
 
-// Log is the protection log: a file with a line of JSON for every refusal. A nil Log is none.
+// Log is the protection log: a file with a line of JSON for every denied request. A nil Log writes nothing.
 type Log struct {
 	dir    string
 	logger logr.Logger
@@ -68,7 +68,7 @@ func (l *Log) open() error {
 	return nil
 }
 
-// Write adds a line. What can't be written is told to the manager's own log: nobody's request depends on it.
+// Write appends a line. An error goes to the manager's own log: no request fails because of it.
 func (l *Log) Write(line Line) {
 	if l == nil {
 		return
@@ -85,8 +85,8 @@ func (l *Log) write(line Line) error {
 	if err != nil {
 		return err
 	}
-	if l.size >= mostBytes {
-		if err := l.begin(); err != nil {
+	if l.size >= maxBytes {
+		if err := l.rotate(); err != nil {
 			return err
 		}
 	}
@@ -95,9 +95,9 @@ func (l *Log) write(line Line) error {
 	return err
 }
 
-// begin puts the log aside, in the place of the one before, and begins a new one.
-func (l *Log) begin() error {
-	if err := os.Rename(filepath.Join(l.dir, logName), filepath.Join(l.dir, formerName)); err != nil {
+// rotate renames the log, over the one that was rotated before, and opens a new one.
+func (l *Log) rotate() error {
+	if err := os.Rename(filepath.Join(l.dir, logName), filepath.Join(l.dir, rotatedName)); err != nil {
 		return err
 	}
 	former := l.file

@@ -1,4 +1,4 @@
-package guard
+package podbudget
 
 import (
 	"fmt"
@@ -22,24 +22,24 @@ const EventPrevented = "PubPreventPodDeletion"
 const EventSource = "pub-validating-webhook"
 
 const (
-	// quiet is how long a Pod gets no second event: who is refused tries again, some every second.
-	quiet = time.Minute
-	// mostTold is how many Pods are remembered at least until those that are long since told are forgotten.
-	mostTold = 1000
+	// eventInterval is the shortest time between two events on a Pod: clients that are denied try again, some every second.
+	eventInterval = time.Minute
+	// maxRemembered is how many Pods are remembered before those whose event is older than eventInterval are dropped.
+	maxRemembered = 1000
 )
 
-// Reports tells of what was refused: in a metric, in events on the Pods, and in the protection log.
+// Reports writes down what was denied: in a metric, in events on the Pods, and in the protection log.
 type Reports struct {
-	refusals *prometheus.CounterVec
-	events   record.EventRecorder
-	log      *Log
-	now      func() time.Time
+	denials *prometheus.CounterVec
+	events  record.EventRecorder
+	log     *Log
+	now     func() time.Time
 
-	mu   sync.Mutex
-	told map[types.UID]time.Time
+	mu        sync.Mutex
+	lastEvent map[types.UID]time.Time
 }
 
-// ReportOptions is where refusals are told.
+// ReportOptions is where denied requests are written down.
 type ReportOptions struct {
 	Registry prometheus.Registerer
 	Events   record.EventRecorder
@@ -51,40 +51,40 @@ type ReportOptions struct {
 // NewReports returns reports whose metric the registry serves.
 func NewReports(o ReportOptions) (*Reports, error) {
 	r := &Reports{
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+		denials: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pod_unavailable_budget",
 			Help: "Requests on Pods that a PodUnavailableBudget refused, by budget and by who asked.",
 		}, []string{"kind_namespace_name", "username"}),
-		events: o.Events, log: o.Log, now: o.Now, told: map[types.UID]time.Time{},
+		events: o.Events, log: o.Log, now: o.Now, lastEvent: map[types.UID]time.Time{},
 	}
-	return r, o.Registry.Register(r.refusals)
+	return r, o.Registry.Register(r.denials)
 }
 
-// refused tells of one refusal.
-func (r *Reports) refused(asked *disruption.Request, v disruption.Decision, message string) {
+// denied reports a request that was denied.
+func (r *Reports) denied(asked *disruption.Request, v disruption.Decision, message string) {
 	if r == nil || v.Refused == disruption.Kubernetes {
-		return // what another budget refuses, that one tells
+		return // the API server reports its own budgets
 	}
 	const kind = "PodUnavailableBudget"
-	r.refusals.WithLabelValues(fmt.Sprintf("%s_%s_%s", kind, v.Budget.Namespace, v.Budget.Name), asked.User).Inc()
+	r.denials.WithLabelValues(fmt.Sprintf("%s_%s_%s", kind, v.Budget.Namespace, v.Budget.Name), asked.User).Inc()
 	r.log.Write(Line{Event: "PUB", Kind: kind, Namespace: v.Budget.Namespace, Name: v.Budget.Name, UserAgent: asked.User})
 	deletes := asked.Operation == v1beta1.PubDeleteOperation || asked.Operation == v1beta1.PubEvictOperation
-	if deletes && !asked.DryRun && r.isNews(asked.Pod.UID) {
+	if deletes && !asked.DryRun && r.isDue(asked.Pod.UID) {
 		r.events.Event(asked.Pod, corev1.EventTypeWarning, EventPrevented, "openkruise pub prevents pod deletion: "+message)
 	}
 }
 
-// isNews reports whether a Pod has had no event for a while.
-func (r *Reports) isNews(p types.UID) bool {
+// isDue reports whether a Pod has had no event for eventInterval.
+func (r *Reports) isDue(p types.UID) bool {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last, ok := r.told[p]; ok && now.Sub(last) < quiet {
+	if last, ok := r.lastEvent[p]; ok && now.Sub(last) < eventInterval {
 		return false
 	}
-	if len(r.told) >= mostTold {
-		maps.DeleteFunc(r.told, func(_ types.UID, last time.Time) bool { return now.Sub(last) >= quiet })
+	if len(r.lastEvent) >= maxRemembered {
+		maps.DeleteFunc(r.lastEvent, func(_ types.UID, last time.Time) bool { return now.Sub(last) >= eventInterval })
 	}
-	r.told[p] = now
+	r.lastEvent[p] = now
 	return true
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// politeness is how long an update of sidecars waits for an update of the Pod's own containers, so that both do not restart containers at once.
-const politeness = 5 * time.Minute
+// maxUpdate is how long an update of sidecars and one of the Pod's own containers wait for each other, so that both do not restart containers at once.
+const maxUpdate = 5 * time.Minute
 
 // Target is what a SidecarSet wants of the Pods that hold its sidecars. It is made once and read for many Pods.
 type Target struct {
@@ -75,8 +75,8 @@ func containersOf(c *v1beta1.SidecarContainer) []string {
 	return []string{c.Name}
 }
 
-// Standing is how a Pod stands to the SidecarSet whose sidecars it holds.
-type Standing struct {
+// PodStatus is the status of a Pod regarding the SidecarSet whose sidecars it holds.
+type PodStatus struct {
 	Pod *corev1.Pod
 	// Updated means that the sidecars are those of the present spec. The containers may still have to follow.
 	Updated bool
@@ -99,91 +99,87 @@ type Standing struct {
 }
 
 // IsServing reports whether the Pod is in service with no update of a sidecar on its way.
-func (s *Standing) IsServing() bool { return s.Ready && s.Unsettled == "" }
+func (s *PodStatus) IsServing() bool { return s.Ready && s.Unsettled == "" }
 
 // IsSettling reports whether an update of the Pod's sidecars by the SidecarSet is on its way.
-func (s *Standing) IsSettling() bool { return s.begun && s.Unsettled != "" }
+func (s *PodStatus) IsSettling() bool { return s.begun && s.Unsettled != "" }
 
-// Stand judges a Pod that holds the sidecars.
-func (t Target) Stand(p *corev1.Pod, now time.Time) Standing {
-	j := t.look(p)
-	s := Standing{
+// Classify returns the status of a Pod that holds the sidecars.
+func (t Target) Classify(p *corev1.Pod, now time.Time) PodStatus {
+	o := t.observed(p)
+	s := PodStatus{
 		Pod:      p,
-		Updated:  notes(p, keys.SidecarSetHash, t.Set.Name, t.Hashes.Full),
+		Updated:  hasHash(p, keys.SidecarSetHash, t.Set.Name, t.Hashes.Full),
 		Selected: t.updates == nil || t.updates.Matches(labels.Set(p.Labels)),
 		Ready:    pod.IsReady(p),
-		begun:    j.begun,
+		begun:    o.begun,
 	}
-	s.Upgradable = s.Updated || notes(p, keys.SidecarSetHashWithoutImage, t.Set.Name, t.Hashes.WithoutImage)
-	s.Unsettled = j.unsettled(j.containers())
-	for _, h := range j.hot() {
+	s.Upgradable = s.Updated || hasHash(p, keys.SidecarSetHashWithoutImage, t.Set.Name, t.Hashes.WithoutImage)
+	s.Unsettled = o.unsettled(o.containers())
+	for _, h := range o.hot() {
 		if !h.isIdle() {
 			s.Ready = false
 		}
 	}
-	s.Resets = j.resets()
+	s.Resets = o.resets()
 	if s.Updated {
 		return s
 	}
-	if s.Waits = j.busy(); s.Waits == "" {
+	if s.Waits = o.busy(); s.Waits == "" {
 		s.Waits, s.Recheck = workloadUpdate(p, now)
 	}
 	return s
 }
 
-// notes reports whether a Pod notes this hash of the SidecarSet; one that can't be read notes none. Reading the JSON of thousands of Pods takes most of
-// a pass, so it is left out where the text alone tells: in nearly all Pods.
-func notes(p *corev1.Pod, key, set, hash string) bool {
+// hasHash reports whether the annotation holds this hash for the SidecarSet; one that can't be read holds none. Parsing the JSON of thousands of Pods
+// takes most of a reconcile, so that it is left out where the text alone tells: for nearly all Pods.
+func hasHash(p *corev1.Pod, key, set, hash string) bool {
 	text := p.Annotations[key]
 	if !strings.Contains(text, hash) {
 		return false
 	}
-	if hasPresentForm(text, set, hash) {
+	if hasCurrentForm(text, set, hash) {
 		return true
 	}
 	record, err := recordIn(p, key, set)
 	return err == nil && record.Hash == hash
 }
 
-// hasPresentForm reports whether records in JSON have one of the SidecarSet with this hash, in the form in which such records are written now. Neither
+// hasCurrentForm reports whether records in JSON have one of the SidecarSet with this hash, in the form in which such records are written now. Neither
 // string can stand in the text with these quotes for anything else, and a record holds no braces.
-func hasPresentForm(text, set, hash string) bool {
+func hasCurrentForm(text, set, hash string) bool {
 	_, rest, found := strings.Cut(text, `"`+set+`":{`)
 	record, _, closed := strings.Cut(rest, "}")
 	return found && closed && strings.Contains(record, `"hash":"`+hash+`"`)
 }
 
-// Unfinished says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes too long. Recheck is
+// RecentlyUpdating says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes too long. Recheck is
 // when it will have taken too long.
-func Unfinished(p *corev1.Pod, now time.Time) (why string, recheck time.Duration) {
+func RecentlyUpdating(p *corev1.Pod, now time.Time) (why string, recheck time.Duration) {
+	return updating(p, func(s State) time.Duration { return s.UpdateTimestamp.Add(maxUpdate).Sub(now) })
+}
+
+// Updating says which update of the Pod's sidecars, by whatever SidecarSet, is on its way, however long it takes; empty where none is.
+func Updating(p *corev1.Pod) string {
+	why, _ := updating(p, func(State) time.Duration { return maxUpdate })
+	return why
+}
+
+// updating returns the first update that is on its way and has time left.
+func updating(p *corev1.Pod, timeLeft func(State) time.Duration) (why string, left time.Duration) {
 	states, err := StatesIn(p)
 	if err != nil {
-		return "", 0 // what can't be read holds up nobody
+		return "", 0 // what can't be read delays nothing
 	}
 	for _, set := range slices.Sorted(maps.Keys(states)) {
-		left := states[set].UpdateTimestamp.Add(politeness).Sub(now)
-		if left <= 0 {
+		if left = timeLeft(states[set]); left <= 0 {
 			continue
 		}
-		if why := states[set].unsettled(p); why != "" {
+		if why = states[set].unsettled(p); why != "" {
 			return "SidecarSet " + set + " updates it: " + why, left
 		}
 	}
 	return "", 0
-}
-
-// Unsettled says which update of the Pod's sidecars, by whatever SidecarSet, is on its way, however long it takes; empty where none is.
-func Unsettled(p *corev1.Pod) string {
-	states, err := StatesIn(p)
-	if err != nil {
-		return "" // as for Unfinished
-	}
-	for _, set := range slices.Sorted(maps.Keys(states)) {
-		if why := states[set].unsettled(p); why != "" {
-			return "SidecarSet " + set + " updates it: " + why
-		}
-	}
-	return ""
 }
 
 // unsettled says which container that was changed does not run its new image yet; empty where all do.
@@ -213,7 +209,7 @@ func workloadUpdate(p *corev1.Pod, now time.Time) (waits string, recheck time.Du
 			since = record.UpdateTimestamp.Time
 		}
 	}
-	left := since.Add(politeness).Sub(now)
+	left := since.Add(maxUpdate).Sub(now)
 	if left <= 0 {
 		return "", 0
 	}

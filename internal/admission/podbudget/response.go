@@ -1,4 +1,4 @@
-package guard
+package podbudget
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 )
 
-// retryAfter is when whoever evicts is to try again, in seconds.
+// retryAfter is how many seconds a client that evicts is to wait.
 const retryAfter = 10
 
-// noneAllowed is in every refusal for want of Pods. Wire: filters of logs look for it.
+// noneAllowed begins the message where too few Pods are available. Wire: filters of logs look for it.
 const noneAllowed = "pub unavailable allowed is negative"
 
-// refusal returns what the user is told. Those who evict try again when they are told to wait, and give up when they are told that they may not.
-func refusal(r *disruption.Request, v disruption.Decision) *metav1.Status {
+// denial returns the response to a denied request. Clients that evict try again after status 429, and give up after status 403.
+func denial(r *disruption.Request, v disruption.Decision) *metav1.Status {
 	status := &metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: words(r, v),
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message(r, v),
 		Details: &metav1.StatusDetails{
 			Group: v1beta1.GroupVersion.Group, Kind: keys.BudgetResource, Name: v.Budget.Name,
 			Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause(v)}},
@@ -34,7 +34,7 @@ func refusal(r *disruption.Request, v disruption.Decision) *metav1.Status {
 	return status
 }
 
-func words(r *disruption.Request, v disruption.Decision) string {
+func message(r *disruption.Request, v disruption.Decision) string {
 	budget := "PodUnavailableBudget " + v.Budget.Name
 	switch v.Refused {
 	case disruption.Kubernetes:
@@ -51,7 +51,7 @@ func words(r *disruption.Request, v disruption.Decision) string {
 		noneAllowed, budget, r.Pod.Name, r.Operation, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed, keys.NoProtect)
 }
 
-// cause says the same as the API server does of its own budgets, to those who show it to users.
+// cause has the words of the API server for its own budgets, which clients show to users.
 func cause(v disruption.Decision) string {
 	if v.Refused == disruption.Kubernetes {
 		return fmt.Sprintf("The disruption budget %s allows no eviction currently", v.PodDisruptionBudget)
