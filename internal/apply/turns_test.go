@@ -9,22 +9,22 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// rush is many owners whose counts change at a steady pace for a while, each of which is looked at when its count changes and when a wait is over.
-type rush struct {
+// load is many owners whose counts change at a steady pace for a while, each of which is looked at when its count changes and when a wait is over.
+type load struct {
 	owners int
 	// every is the time between two changes of one owner's count.
 	every, lasts time.Duration
 }
 
-// outcome is what came of a rush.
-type rushOutcome struct {
+// loadOutcome is what came of a load.
+type loadOutcome struct {
 	// during are the writes until the last change, after those from then on.
 	during, after int
 	// latest is how long after the last change the last count was true, and oldest the longest time that a count was not.
 	latest, oldest time.Duration
 }
 
-func (r rush) run(queue *turns) rushOutcome {
+func (r load) run(queue *turns) loadOutcome {
 	const tick = 10 * time.Millisecond
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	type state struct {
@@ -33,7 +33,7 @@ func (r rush) run(queue *turns) rushOutcome {
 		turn          turn
 	}
 	states := make([]state, r.owners)
-	var out rushOutcome
+	var out loadOutcome
 	for now := began; now.Before(began.Add(r.lasts + time.Minute)); now = now.Add(tick) {
 		at := now.Sub(began)
 		for i := range states {
@@ -66,27 +66,27 @@ func (r rush) run(queue *turns) rushOutcome {
 	return out
 }
 
-func TestCountsAreGatheredInARush(t *testing.T) {
+func TestCountsTakeTurnsUnderLoad(t *testing.T) {
 	const rate = 30
 	cases := map[string]struct {
-		rush rush
-		// mostWrites bounds the writes during the rush, and oldest the age of a count.
+		load load
+		// mostWrites bounds the writes during the load, and oldest the age of a count.
 		mostWrites int
 		oldest     time.Duration
 	}{
 		"few changes are written as they come": {
-			rush: rush{owners: 20, every: time.Second, lasts: 30 * time.Second}, mostWrites: 600, oldest: 0,
+			load: load{owners: 20, every: time.Second, lasts: 30 * time.Second}, mostWrites: 600, oldest: 0,
 		},
 		"of many no more than the rate and those that came before it was seen": {
-			rush: rush{owners: 300, every: time.Second, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 11 * time.Second,
+			load: load{owners: 300, every: time.Second, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 11 * time.Second,
 		},
 		"one that changes all the time takes no turns from others": {
-			rush: rush{owners: 90, every: 100 * time.Millisecond, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 4 * time.Second,
+			load: load{owners: 90, every: 100 * time.Millisecond, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 4 * time.Second,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := tc.rush.run(newTurns(rate))
+			got := tc.load.run(newTurns(rate))
 			if got.during > tc.mostWrites {
 				t.Errorf("%d writes while it lasted, want %d at most", got.during, tc.mostWrites)
 			}
@@ -103,9 +103,9 @@ func TestCountsAreGatheredInARush(t *testing.T) {
 	}
 }
 
-// TestInARushOnlyNewsIsNotKeptBack: a newer spec and the first time that all is done with it are written whatever else goes on; that all is done
+// TestUnderLoadOnlyNewsIsNotDelayed: a newer spec and the first time that all is done with it are written whatever else goes on; that all is done
 // again is not.
-func TestInARushOnlyNewsIsNotKeptBack(t *testing.T) {
+func TestUnderLoadOnlyNewsIsNotDelayed(t *testing.T) {
 	b := newBench(t)
 	statuses := NewLimitedStatuses(b.Executor, 10)
 	statuses.Final = func(o plan.Object) bool { return o.(*v1beta1.CloneSet).Status.ReadyReplicas == 5 }
@@ -140,6 +140,6 @@ func TestInARushOnlyNewsIsNotKeptBack(t *testing.T) {
 	after := before.DeepCopy()
 	after.Status.ReadyReplicas = 5
 	if wait, err := statuses.Write(t.Context(), before, after); err != nil || wait != 0 || b.ownerNow().Status.ReadyReplicas != 5 {
-		t.Errorf("when the rush is over: wait %s, error %v, %d ready", wait, err, b.ownerNow().Status.ReadyReplicas)
+		t.Errorf("when it is quiet again: wait %s, error %v, %d ready", wait, err, b.ownerNow().Status.ReadyReplicas)
 	}
 }

@@ -117,6 +117,11 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
 		Now:    time.Now,
 	})
+	return addConfigurations(mgr, s)
+}
+
+// addConfigurations keeps the webhook configurations, without which the manager is not ready.
+func addConfigurations(mgr ctrlmanager.Manager, s settings) error {
 	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
 		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), s.configurations.Serving.Check(r))
 	}); err != nil {

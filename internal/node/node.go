@@ -1,11 +1,12 @@
-// Package node is the daemon of one node: it does beside the kubelet what the Kubernetes API has no request for. It pulls images before Pods need them,
-// restarts containers, runs probes, and writes on Pods what their containers really run with.
+// Package node is the daemon of one node: it does beside the kubelet what the Kubernetes API has no request for. It pulls images before
+// Pods need them, restarts containers, runs probes, and writes on Pods what their containers really run with.
 //
-// Promise: it watches of the cluster what concerns its node and no more, stores nothing on disk, and never creates, starts or removes a container. What
-// it has to do is in the API, what it has done in the container runtime, so that it may be killed at any point.
+// Promise: it watches of the cluster what concerns its node and no more, stores nothing on disk, and never creates, starts or removes a
+// container. What it has to do is in the API, what it has done in the container runtime, so that it may be killed at any point.
 //
-// Each worker is a package below this one with a function Scope, which says what it watches, and a function Add. To add a worker, add a line to workers,
-// and its kinds to the daemon's role and to the policies that restrict each daemon to its own node (config/daemon/rights.yaml and policy.yaml).
+// Each worker is a package below this one with a function Scope, which says what it watches, and a function Add. To add a worker, add a
+// line to workers, and its kinds to the daemon's role and to the policies that restrict each daemon to its own node
+// (config/daemon/rights.yaml and policy.yaml).
 package node
 
 import (
@@ -59,8 +60,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// mapper returns the resources of the kinds that the daemon uses, without discovery: a daemon may start before the kinds are installed, and waits for them
-// as for anything that it watches.
+// mapper returns the resources of the kinds that the daemon uses, without discovery: a daemon may start before the kinds are installed, and
+// waits for them as for anything that it watches.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Pod", "Secret"} {
@@ -175,8 +176,8 @@ func managerOptions(o Options, s *runtime.Scheme, active []entry) ctrlmanager.Op
 // readyTimeout is how long the checks of readiness may take.
 const readyTimeout = 2 * time.Second
 
-// health serves liveness and readiness. They differ on purpose: an API server that is slow, or a container runtime that restarts, must not have every
-// daemon of the cluster restarted.
+// health serves liveness and readiness. They differ on purpose: an API server that is slow, or a container runtime that restarts, must not
+// have every daemon of the cluster restarted.
 type health struct {
 	caches   cache.Cache
 	runtimes *cri.Set

@@ -29,8 +29,8 @@ type Options struct {
 	LoggingFormat string
 	Verbosity     int
 
-	// NodeName is the node of the daemon, HostIP the address at which it serves if Addr has no host: on the network of the node it must not serve at all
-	// addresses. Both come from the environment.
+	// NodeName is the node of the daemon, HostIP the address at which it serves if Addr has no host: on the network of the node it must not
+	// serve at all addresses. Both come from the environment.
 	NodeName, HostIP string
 }
 

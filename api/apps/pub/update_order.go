@@ -3,6 +3,8 @@ package pub
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // UpdatePriorityStrategy orders the Pods of an update by their labels. Only one of its two lists may be set.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.orderPriority) || size(self.orderPriority) == 0 || !has(self.weightPriority) || size(self.weightPriority) == 0",message="orderPriority and weightPriority can't both be set: keep one",reason="FieldValueForbidden"
 type UpdatePriorityStrategy struct {
 	// orderPriority takes the first of these label keys that a Pod carries and orders by the integer at the end of the label's value,
 	// larger first ("sts-10" counts as 10). Pods that carry none of the keys go first.
@@ -13,6 +15,7 @@ type UpdatePriorityStrategy struct {
 	// weightPriority adds up the weights of all terms whose selector matches the Pod; Pods with a larger sum go first.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
 	WeightPriority []UpdatePriorityWeightTerm `json:"weightPriority,omitempty"`
 }
 
@@ -31,11 +34,15 @@ type UpdatePriorityWeightTerm struct {
 	Weight int32 `json:"weight"`
 
 	// matchSelector selects Pods by their labels.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every Pod: name labels",reason="FieldValueRequired"
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
 }
 
-// UpdateScatterStrategy spreads the Pods that carry one of these labels over the whole update, so that they are not updated in one run.
-// +listType=atomic
+// UpdateScatterStrategy spreads the Pods that carry one of these labels over the whole update, so that they are not updated in one run. It names each
+// label once.
+// +listType=map
+// +listMapKey=key
+// +listMapKey=value
 type UpdateScatterStrategy []UpdateScatterTerm
 
 // UpdateScatterTerm is one label, as key and value, whose Pods are spread.

@@ -30,8 +30,8 @@ type CloneSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what is wanted.
-	// +optional
-	Spec CloneSetSpec `json:"spec,omitempty"`
+	// +required
+	Spec CloneSetSpec `json:"spec"`
 	// status is what was last seen.
 	// +optional
 	Status v1beta1.CloneSetStatus `json:"status,omitempty"`
@@ -49,10 +49,8 @@ type CloneSetList struct {
 // CloneSetSpec is the wanted state of a CloneSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is invalid for cloneset",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds"
-// +kubebuilder:validation:XValidation:rule="has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.maxUnavailable) || !string(self.updateStrategy.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.maxSurge) && !string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.maxUnavailable"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.type) || self.updateStrategy.type != 'InPlaceOnly' || !has(self.updateStrategy.maxSurge) || string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".updateStrategy.maxSurge"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('None') != 'OnDelete' && [oldSelf.?updateStrategy.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.maxUnavailable) || !string(self.updateStrategy.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.maxSurge) && !string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.maxUnavailable",optionalOldSelf=true
 type CloneSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -60,6 +58,7 @@ type CloneSetSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// selector selects the Pods of this CloneSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for cloneset"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template describes the Pods. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed.
@@ -98,6 +97,7 @@ type CloneSetSpec struct {
 	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
 	// be greater than minReadySeconds.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
@@ -137,6 +137,8 @@ const (
 )
 
 // CloneSetUpdateStrategy sets the way, the stages, the limits and the order of an update.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'InPlaceOnly' || !has(self.maxSurge) || string(self.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".maxSurge"
 type CloneSetUpdateStrategy struct {
 	// type says how a Pod is updated: ReCreate, InPlaceIfPossible, InPlaceOnly, or OnDelete, which waits for the user to delete it.
 	// Defaults to ReCreate.

@@ -30,8 +30,8 @@ type CloneSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what is wanted.
-	// +optional
-	Spec CloneSetSpec `json:"spec,omitempty"`
+	// +required
+	Spec CloneSetSpec `json:"spec"`
 	// status is what was last seen.
 	// +optional
 	Status CloneSetStatus `json:"status,omitempty"`
@@ -49,10 +49,8 @@ type CloneSetList struct {
 // CloneSetSpec is the wanted state of a CloneSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is invalid for cloneset",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds"
-// +kubebuilder:validation:XValidation:rule="has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || !string(self.updateStrategy.rollingUpdate.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.rollingUpdate.maxSurge) && !string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.podUpdatePolicy) || self.updateStrategy.rollingUpdate.podUpdatePolicy != 'InPlaceOnly' || !has(self.updateStrategy.rollingUpdate.maxSurge) || string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".updateStrategy.rollingUpdate.maxSurge"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('None') != 'OnDelete' && [oldSelf.?updateStrategy.?rollingUpdate.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?rollingUpdate.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || !string(self.updateStrategy.rollingUpdate.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.rollingUpdate.maxSurge) && !string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",optionalOldSelf=true
 type CloneSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -60,6 +58,7 @@ type CloneSetSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// selector selects the Pods of this CloneSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for cloneset"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template describes the Pods. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed.
@@ -98,6 +97,7 @@ type CloneSetSpec struct {
 	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
 	// be greater than minReadySeconds.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
@@ -151,6 +151,8 @@ const (
 )
 
 // CloneSetUpdateStrategy says how a new template is rolled out.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'OnDelete' || !has(self.rollingUpdate) || !has(self.rollingUpdate.podUpdatePolicy) || self.rollingUpdate.podUpdatePolicy != 'InPlaceOnly' || !has(self.rollingUpdate.maxSurge) || string(self.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="must be 0 with InPlaceOnly: surge Pods would have to be created and deleted",fieldPath=".rollingUpdate.maxSurge"
 type CloneSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional
@@ -211,7 +213,7 @@ type InPlaceUpdateStrategy struct {
 
 	// imagePreDownloadParallelism is the number of nodes that pull a new image ahead of the update at the same time. Defaults to 1.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]+$')",message="must be a number of 0 or more"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,10}$') && int(self) <= 2147483647",message="must be a number of 0 or more, not a percentage"
 	ImagePreDownloadParallelism *intstr.IntOrString `json:"imagePreDownloadParallelism,omitempty"`
 
 	// imagePreDownloadTimeoutSeconds is how long one node may take to pull an image ahead of the update, in seconds. Defaults to 300.

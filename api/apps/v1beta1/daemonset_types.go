@@ -28,8 +28,8 @@ type DaemonSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what is wanted.
-	// +optional
-	Spec DaemonSetSpec `json:"spec,omitempty"`
+	// +required
+	Spec DaemonSetSpec `json:"spec"`
 	// status is what was last seen.
 	// +optional
 	Status DaemonSetStatus `json:"status,omitempty"`
@@ -47,9 +47,9 @@ type DaemonSetList struct {
 // DaemonSetSpec is the wanted state of a DaemonSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the DaemonSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is invalid for daemonset",fieldPath=".selector"
 type DaemonSetSpec struct {
 	// selector selects the Pods of this DaemonSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for daemonset"
 	Selector *metav1.LabelSelector `json:"selector"`
 	// template describes the Pods, and by its nodeSelector, node affinity and tolerations the nodes that get one. It is stored as it was
 	// written. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed.
@@ -110,6 +110,8 @@ const (
 )
 
 // DaemonSetUpdateStrategy says how a new template is rolled out.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'OnDelete' || !has(self.rollingUpdate) || !has(self.rollingUpdate.maxUnavailable) && !has(self.rollingUpdate.maxSurge) || has(self.rollingUpdate.maxUnavailable) && !string(self.rollingUpdate.maxUnavailable).matches('^0+%?$') || has(self.rollingUpdate.maxSurge) && !string(self.rollingUpdate.maxSurge).matches('^0+%?$')",message="cannot be 0 when maxSurge is 0",fieldPath=".rollingUpdate.maxUnavailable",reason="FieldValueRequired"
 type DaemonSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional
@@ -141,6 +143,7 @@ type RollingUpdateDaemonSet struct {
 	// selector selects, by label, the nodes that are updated; it must not be empty. Unset, all are. A node that it stops selecting keeps what
 	// it has.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every node: leave it out to update all"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// partition is the number of nodes kept at older revisions: a number, or a percentage of the nodes that should run a Pod, rounded down.
 	// Nodes are updated in descending order of their names. Defaults to 0.

@@ -24,13 +24,15 @@ import (
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the StatefulSet was created."
 // +kubebuilder:printcolumn:name="CONTAINERS",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].name",description="The containers of the template."
 // +kubebuilder:printcolumn:name="IMAGES",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].image",description="The images of the template."
+//
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",message="metadata.name must have at most 63 characters and no dots: it is a part of the host names of Pods",optionalOldSelf=true
 type StatefulSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what is wanted.
-	// +optional
-	Spec StatefulSetSpec `json:"spec,omitempty"`
+	// +required
+	Spec StatefulSetSpec `json:"spec"`
 	// status is what was last seen.
 	// +optional
 	Status StatefulSetStatus `json:"status,omitempty"`
@@ -48,18 +50,20 @@ type StatefulSetList struct {
 // StatefulSetSpec is the wanted state of a StatefulSet.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="empty selector is invalid for statefulset",fieldPath=".selector"
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : \"\") == (has(oldSelf.serviceName) ? oldSelf.serviceName : \"\")",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew under another Service",fieldPath=".serviceName",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="(has(self.podManagementPolicy) ? self.podManagementPolicy : 'OrderedReady') == (has(oldSelf.podManagementPolicy) ? oldSelf.podManagementPolicy : 'OrderedReady')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew with another policy",fieldPath=".podManagementPolicy",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.type) || self.updateStrategy.type != 'OnDelete' || !has(self.updateStrategy.rollingUpdate)",message="only allowed for updateStrategy 'RollingUpdate'",fieldPath=".updateStrategy.rollingUpdate"
-// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.updateStrategy) && has(self.updateStrategy.rollingUpdate) && has(self.updateStrategy.rollingUpdate.minReadySeconds) && self.updateStrategy.rollingUpdate.minReadySeconds > 0 ? self.updateStrategy.rollingUpdate.minReadySeconds : (has(self.minReadySeconds) ? self.minReadySeconds : 0))",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds && oldSelf.?updateStrategy.?rollingUpdate.?minReadySeconds == self.?updateStrategy.?rollingUpdate.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) > 0 ? self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) : self.?minReadySeconds.orValue(0))",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?scaleStrategy.?maxUnavailable.orValue(1) != 1 || has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",message="can only work with Parallel PodManagementPolicyType",fieldPath=".scaleStrategy.maxUnavailable",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue() || has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel' || !self.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue()",message="unorderedUpdate can only work with Parallel PodManagementPolicyType",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",reason="FieldValueRequired",optionalOldSelf=true
 type StatefulSetSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// selector selects the Pods of this StatefulSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for statefulset"
 	Selector *metav1.LabelSelector `json:"selector"`
 
 	// template describes the Pods. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed. The Pod with the ordinal 3 of a
@@ -84,6 +88,8 @@ type StatefulSetSpec struct {
 	// serviceName is the headless Service that gives each Pod its DNS name: Pod, Service and namespace, such as web-3.web.default.svc. The Service
 	// is not created here. It can't be changed.
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	ServiceName string `json:"serviceName,omitempty"`
 
 	// podManagementPolicy is OrderedReady, which creates and deletes one Pod at a time and waits until it is available, or Parallel, which does not
@@ -98,6 +104,7 @@ type StatefulSetSpec struct {
 
 	// revisionHistoryLimit is the number of revisions kept that no Pod uses any more, for rollback. Defaults to 10.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// minReadySeconds is how long a Pod must have been ready to count as available, in seconds. It is the spelling of apps/v1; a value of
@@ -133,6 +140,7 @@ type StatefulSetSpec struct {
 	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
 	// be greater than the minReadySeconds in force.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
@@ -207,6 +215,8 @@ const (
 )
 
 // StatefulSetUpdateStrategy says how a new template is rolled out.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'OnDelete' || !has(self.rollingUpdate)",message="only allowed for updateStrategy 'RollingUpdate'",fieldPath=".rollingUpdate"
 type StatefulSetUpdateStrategy struct {
 	// type is RollingUpdate, which updates Pods in stages, or OnDelete, which waits for the user to delete them. Defaults to RollingUpdate.
 	// +optional

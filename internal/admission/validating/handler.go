@@ -164,8 +164,8 @@ func (k kind[H, P]) asWritten(w write[H], errs field.ErrorList) field.ErrorList 
 	return errs
 }
 
-// template returns the Pod template at spec.template with all that this build does not know.
-func (w write[H]) template() map[string]any {
+// rawTemplate returns the Pod template at spec.template with all that this build does not know.
+func (w write[H]) rawTemplate() map[string]any {
 	template, _, _ := unstructured.NestedMap(w.raw, "spec", "template")
 	return template
 }

@@ -99,8 +99,7 @@ func (c sidecarSetChange) strategy(path *field.Path) field.ErrorList {
 	if strategy.Selector != nil && !isZero(strategy.Partition) {
 		errs = append(errs, field.Invalid(path.Child("partition"), strategy.Partition, "must be 0 together with a selector"))
 	}
-	errs = append(errs, validatePriority(strategy.PriorityStrategy, path.Child("priorityStrategy"))...)
-	return append(errs, validateScatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))...)
+	return append(errs, checkWeights(strategy.PriorityStrategy, path.Child("priorityStrategy"))...)
 }
 
 // numberOrPercent checks a number of Pods, or a percentage of them; nil is left alone.

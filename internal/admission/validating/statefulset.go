@@ -2,12 +2,21 @@ package validating
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 )
 
 // StatefulSetOptions is what the validation of StatefulSets needs and heeds.
@@ -30,11 +39,93 @@ func StatefulSet(o StatefulSetOptions) admission.Handler {
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.StatefulSet) any { return set.Spec },
 		validate: func(ctx context.Context, w write[v1beta1.StatefulSet]) (findings, error) {
-			return statefulSetChange{o, w}.validate(ctx)
+			return statefulSetChange{o, w, statefulSetWorkload(w.new, w.old)}.validate(ctx)
 		},
 	}
 	if o.DeletionProtection {
 		k.pods = func(set *v1beta1.StatefulSet) int32 { return replicasOf(set.Spec.Replicas) }
 	}
 	return k.handler()
+}
+
+// statefulSetChange is a StatefulSet to be written.
+type statefulSetChange struct {
+	StatefulSetOptions
+	write[v1beta1.StatefulSet]
+	*workload
+}
+
+func statefulSetWorkload(set, old *v1beta1.StatefulSet) *workload {
+	if set == nil {
+		return nil
+	}
+	spec := &set.Spec
+	return &workload{"StatefulSet", spec.Selector, &spec.Template, spec.VolumeClaimTemplates, spec.Lifecycle, statefulSetWorkload(old, nil)}
+}
+
+// validate returns what the schema can't find wrong with the change; an error means that it could not be found out.
+func (c statefulSetChange) validate(ctx context.Context) (findings, error) {
+	spec := field.NewPath("spec")
+	found := c.check(ctx, c.Templates, c.namespace, c.rawTemplate())
+	found.add(c.reserved(spec.Child("reserveOrdinals")))
+	found.add(c.strategy())
+	if r := c.new.Spec.UpdateStrategy.RollingUpdate; r != nil && r.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType {
+		found.add(c.inPlaceOnly(c.InPlace))
+	}
+	errs, err := c.resize(ctx, spec.Child("volumeClaimTemplates"))
+	if err != nil {
+		return findings{}, err
+	}
+	found.add(errs)
+	if len(found.errors) == 0 {
+		found.warnings = slices.Concat(found.warnings, c.warnings(), c.rival(ctx))
+	}
+	return found, nil
+}
+
+// rival warns of a StatefulSet of Kubernetes with the name of a new one: both would fight for the same Pods. Whether there is one is not worth
+// refusing the new one for, where it can't be found out.
+func (c statefulSetChange) rival(ctx context.Context) []string {
+	if c.old != nil || c.Live == nil {
+		return nil
+	}
+	var native appsv1.StatefulSet
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.new.Name}, &native); err != nil || native.DeletionTimestamp != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"there is a StatefulSet %s of apps/v1, whose Pods have the same names: delete it with --cascade=orphan to hand its Pods over", c.new.Name)}
+}
+
+// reserved checks ordinals that are new on the list. The schema can't: CEL would cost too much on lists of any length.
+func (c statefulSetChange) reserved(path *field.Path) field.ErrorList {
+	entries := c.new.Spec.ReserveOrdinals
+	if c.old != nil && slices.Equal(c.old.Spec.ReserveOrdinals, entries) {
+		return nil
+	}
+	var entry *ordinal.EntryError
+	if _, err := ordinal.Parse(entries); errors.As(err, &entry) {
+		return field.ErrorList{field.Invalid(path.Index(entry.Index), entries[entry.Index].String(), entry.Why)}
+	}
+	return nil
+}
+
+// strategy checks the selectors of the order of an update, and that its Pods can be taken out of service to be updated in place, where either is new.
+func (c statefulSetChange) strategy() field.ErrorList {
+	rolling := c.new.Spec.UpdateStrategy.RollingUpdate
+	same := c.old != nil && equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy)
+	gates := c.template.Spec.ReadinessGates
+	if rolling == nil || same && slices.Equal(c.before.template.Spec.ReadinessGates, gates) {
+		return nil
+	}
+	var errs field.ErrorList
+	if u := rolling.UnorderedUpdate; u != nil && !same {
+		errs = checkWeights(u.PriorityStrategy, field.NewPath("spec", "updateStrategy", "rollingUpdate", "unorderedUpdate", "priorityStrategy"))
+	}
+	inPlace := rolling.PodUpdatePolicy != "" && rolling.PodUpdatePolicy != v1beta1.RecreatePodUpdateStrategyType
+	if inPlace && !slices.Contains(gates, corev1.PodReadinessGate{ConditionType: pub.InPlaceUpdateReady}) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "template", "spec", "readinessGates"), gates,
+			fmt.Sprintf("must contains %s when podUpdatePolicy is %s", pub.InPlaceUpdateReady, rolling.PodUpdatePolicy)))
+	}
+	return errs
 }

@@ -19,13 +19,7 @@ import (
 // resize checks a change of claim templates that the claims there are have to follow: they can grow, and nothing else. An error means that it could
 // not be found out.
 func (c statefulSetChange) resize(ctx context.Context, path *field.Path) (field.ErrorList, error) {
-	known := []v1beta1.VolumeClaimUpdateStrategyType{
-		"", v1beta1.OnDeleteVolumeClaimUpdateStrategyType, v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
-	}
 	strategy := c.new.Spec.VolumeClaimUpdateStrategy.Type
-	if !slices.Contains(known, strategy) {
-		return field.ErrorList{field.NotSupported(field.NewPath("spec", "volumeClaimUpdateStrategy", "type"), strategy, known[1:])}, nil
-	}
 	if c.old == nil || !c.ClaimResize || strategy != v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType || !c.claimsChanged() {
 		return nil, nil
 	}
@@ -104,7 +98,7 @@ func (c statefulSetChange) warnings() []string {
 	spec := &c.new.Spec
 	var out []string
 	if c.templateChanged() {
-		out = append(out, c.workload().hookWarnings(spec.Lifecycle)...)
+		out = append(out, c.hookWarnings()...)
 	}
 	if reserved, err := ordinal.Parse(spec.ReserveOrdinals); err == nil && reserved.Size() > mostReserved {
 		out = append(out, fmt.Sprintf("spec.reserveOrdinals reserves %d ordinals: is one of its ranges too long?", reserved.Size()))

@@ -1,38 +1,17 @@
 package validating
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
-
-// templateChanged reports whether what Pods are made of is new. Claim templates belong to it: volumes are mounted by their names.
-func (c cloneSetChange) templateChanged() bool {
-	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.Template, c.new.Spec.Template)
-}
-
-func (c cloneSetChange) claimsChanged() bool {
-	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.VolumeClaimTemplates, c.new.Spec.VolumeClaimTemplates)
-}
-
-// claims checks the names of claim templates, where they are new.
-func (c cloneSetChange) claims(path *field.Path) field.ErrorList {
-	if !c.claimsChanged() {
-		return nil
-	}
-	return claimNames(c.new.Spec.VolumeClaimTemplates, path)
-}
 
 // claimNames checks the names of claim templates: the names of claims and of volumes are made of them.
 func claimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.ErrorList {
@@ -84,40 +63,17 @@ func withClaims(template map[string]any, claims []corev1.PersistentVolumeClaim) 
 	return out
 }
 
-// inPlaceOnly refuses a template that could only be rolled out by recreating Pods.
-func (c cloneSetChange) inPlaceOnly(path *field.Path) field.ErrorList {
-	if policy(c.new) != v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {
-		return nil
+// judge asks the API server about a template, and names the fields of its answer by where the template stands.
+func judge(ctx context.Context, checker TemplateChecker, namespace string, template map[string]any, path *field.Path) Verdict {
+	verdict := checker.Check(ctx, namespace, template)
+	for _, err := range verdict.Errors {
+		if rest, ok := strings.CutPrefix(err.Field, "template"); ok {
+			err.Field = path.String() + rest
+		} else {
+			err.Field = path.String()
+		}
 	}
-	refusal := c.refusal()
-	if refusal == nil {
-		return nil
-	}
-	return field.ErrorList{notInPlace(refusal, path)}
-}
-
-func notInPlace(refusal *inplace.Refusal, template *field.Path) *field.Error {
-	return field.Forbidden(pointer(template, refusal.Path), fmt.Sprintf(
-		"only allowed to update images in spec for InPlaceOnly, but found %s %s (%s): change it with podUpdatePolicy InPlaceIfPossible or ReCreate",
-		refusal.Op, refusal.Path, refusal.Why))
-}
-
-// refusal says why the new template can't be reached in place; nil where it can or where it is not new.
-func (c cloneSetChange) refusal() *inplace.Refusal {
-	if c.old == nil || !c.templateChanged() {
-		return nil
-	}
-	_, refusal := inplace.DiffTemplates(&c.old.Spec.Template, &c.new.Spec.Template, c.InPlace)
-	return refusal
-}
-
-// policy returns how Pods are updated; nothing if it is left to the user.
-func policy(set *v1beta1.CloneSet) v1beta1.CloneSetPodUpdatePolicyType {
-	strategy := &set.Spec.UpdateStrategy
-	if strategy.Type == v1beta1.OnDeleteCloneSetStrategyType || strategy.RollingUpdate == nil {
-		return ""
-	}
-	return strategy.RollingUpdate.PodUpdatePolicy
+	return verdict
 }
 
 // pointer appends a JSON pointer to a path: /spec/containers/0/image becomes spec.containers[0].image.

@@ -10,6 +10,7 @@ import (
 
 func TestUpdate(t *testing.T) {
 	inPlaceOnly := edits{"spec.updateStrategy.rollingUpdate.podUpdatePolicy": "InPlaceOnly"}
+	const like = `{weightPriority: [{weight: 1, matchSelector: {matchExpressions: [{key: a, operator: Like}]}}]}`
 	with := func(more edits) edits {
 		out := edits{}
 		for _, m := range []edits{inPlaceOnly, more} {
@@ -23,10 +24,6 @@ func TestUpdate(t *testing.T) {
 		old, new edits
 		want     []string
 	}{
-		"another selector": {
-			new:  edits{"spec.selector.matchLabels": "{app: api}", "spec.template.metadata.labels": "{app: api}"},
-			want: []string{"spec.selector: Forbidden: is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods"},
-		},
 		"everything that may change": {
 			new: edits{"spec.replicas": "7", "spec.minReadySeconds": "5", "spec.progressDeadlineSeconds": "60", "spec.revisionHistoryLimit": "3",
 				"spec.volumeClaimTemplates": "[{metadata: {name: data}}]", "spec.lifecycle": "{}", "spec.scaleStrategy": "{maxUnavailable: 1}",
@@ -67,6 +64,12 @@ func TestUpdate(t *testing.T) {
 		},
 		"a label on what today's rules would refuse": {
 			old: edits{"spec.scaleStrategy.maxUnavailable": "many"}, new: edits{"spec.scaleStrategy.maxUnavailable": "many", "metadata.labels.a": "b"},
+			want: []string{"allowed"},
+		},
+		"a new image for what today's rules would refuse": {
+			old: edits{"spec.selector.matchExpressions": "[{key: a, operator: Like}]", "spec.updateStrategy.rollingUpdate.priorityStrategy": like},
+			new: edits{"spec.selector.matchExpressions": "[{key: a, operator: Like}]", "spec.updateStrategy.rollingUpdate.priorityStrategy": like,
+				"spec.template.spec.containers": `[{name: app, image: "nginx:2"}]`},
 			want: []string{"allowed"},
 		},
 		"the finalizer of one that goes": {

@@ -3,8 +3,8 @@ package validating
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,32 +14,57 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
 // workload is what all kinds that keep Pods have in common.
 type workload struct {
-	kind     string
-	selector *metav1.LabelSelector
-	// oldSelector is nil for a new object.
-	oldSelector *metav1.LabelSelector
-	template    *corev1.PodTemplateSpec
+	kind      string
+	selector  *metav1.LabelSelector
+	template  *corev1.PodTemplateSpec
+	claims    []corev1.PersistentVolumeClaim
+	lifecycle *pub.Lifecycle
+	// before is what an update replaces; nil for a new object.
+	before *workload
 }
 
-// checkSelector checks that the selector is one, that it stays what it was, and that it selects the Pods of the template.
-func (w workload) checkSelector(spec *field.Path) field.ErrorList {
+// templateChanged reports whether the template is new.
+func (w *workload) templateChanged() bool {
+	return w.before == nil || !equality.Semantic.DeepEqual(w.before.template, w.template)
+}
+
+func (w *workload) claimsChanged() bool {
+	return w.before == nil || !equality.Semantic.DeepEqual(w.before.claims, w.claims)
+}
+
+// check checks what is new of selector, template and claim templates. raw is the template with all that this build does not know.
+func (w *workload) check(ctx context.Context, checker TemplateChecker, namespace string, raw map[string]any) findings {
+	spec := field.NewPath("spec")
+	found := findings{errors: w.checkSelector(spec)}
+	if w.claimsChanged() {
+		found.add(claimNames(w.claims, spec.Child("volumeClaimTemplates")))
+	}
+	if !w.templateChanged() && !w.claimsChanged() {
+		return found
+	}
+	template := spec.Child("template")
+	endless := w.checkPodsRunForEver(template.Child("spec"))
+	found.add(endless)
+	if len(endless) == 0 && checker != nil {
+		verdict := judge(ctx, checker, namespace, withClaims(raw, w.claims), template)
+		found.join(findings{verdict.Errors, verdict.Warnings})
+	}
+	return found
+}
+
+// checkSelector checks that the selector selects the Pods of a template whose labels are new. The schema says that there is a selector and that it
+// stays what it is.
+func (w *workload) checkSelector(spec *field.Path) field.ErrorList {
+	if w.before != nil && maps.Equal(w.before.template.Labels, w.template.Labels) {
+		return nil
+	}
 	at := spec.Child("selector")
-	if w.selector == nil {
-		return field.ErrorList{field.Required(at, "name the labels of the template by which the Pods are known")}
-	}
-	errs := metavalidation.ValidateLabelSelector(w.selector, metavalidation.LabelSelectorValidationOptions{}, at)
-	if len(w.selector.MatchLabels)+len(w.selector.MatchExpressions) == 0 {
-		errs = append(errs, field.Invalid(at, w.selector, "empty selector is invalid for "+strings.ToLower(w.kind)))
-	}
-	if w.oldSelector != nil && !equality.Semantic.DeepEqual(w.selector, w.oldSelector) {
-		errs = append(errs, field.Forbidden(at, fmt.Sprintf(
-			"is immutable: delete the %s with --cascade=orphan and create it anew to select other Pods", w.kind)))
-	}
-	if len(errs) > 0 {
+	if errs := metavalidation.ValidateLabelSelector(w.selector, metavalidation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
 		return errs
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(w.selector)
@@ -53,30 +78,56 @@ func (w workload) checkSelector(spec *field.Path) field.ErrorList {
 	return nil
 }
 
-// checkPodsRunForEver checks what a kind that keeps Pods running asks of their template.
-func (w workload) checkPodsRunForEver(template *field.Path) field.ErrorList {
+// checkPodsRunForEver checks what a kind that keeps Pods running asks of their template, where it is new.
+func (w *workload) checkPodsRunForEver(path *field.Path) field.ErrorList {
+	var before corev1.PodSpec
+	if w.before != nil {
+		before = w.before.template.Spec
+	}
 	var errs field.ErrorList
 	spec := &w.template.Spec
-	if spec.RestartPolicy != "" && spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(template.Child("spec", "restartPolicy"), spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	if policy := spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways && policy != before.RestartPolicy {
+		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
-	if spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(template.Child("spec", "activeDeadlineSeconds"),
+	if spec.ActiveDeadlineSeconds != nil && before.ActiveDeadlineSeconds == nil {
+		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"),
 			fmt.Sprintf("activeDeadlineSeconds in %s is not supported: its Pods are to run for ever", w.kind)))
 	}
 	return errs
 }
 
-// checkTemplate checks a template that is new: first what this kind asks of it, then, by the API server, what every template must be. It is raw as
-// it came, with all that this build does not know.
-func (w workload) checkTemplate(ctx context.Context, checker TemplateChecker, namespace string, raw map[string]any) findings {
-	path := field.NewPath("spec", "template")
-	errs := w.checkPodsRunForEver(path)
-	if len(errs) > 0 || checker == nil {
-		return findings{errors: errs}
+// refusal says why the new template can't be reached in place; nil where it can or where it is not new.
+func (w *workload) refusal(o inplace.Options) *inplace.Refusal {
+	if w.before == nil || !w.templateChanged() {
+		return nil
 	}
-	verdict := judge(ctx, checker, namespace, raw, path)
-	return findings{errors: verdict.Errors, warnings: verdict.Warnings}
+	_, refusal := inplace.DiffTemplates(w.before.template, w.template, o)
+	return refusal
+}
+
+// inPlaceOnly refuses a template that could only be rolled out by recreating Pods.
+func (w *workload) inPlaceOnly(o inplace.Options) field.ErrorList {
+	refusal := w.refusal(o)
+	if refusal == nil {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(pointer(field.NewPath("spec", "template"), refusal.Path), fmt.Sprintf(
+		"only allowed to update images in spec for InPlaceOnly, but found %s %s (%s): change it with podUpdatePolicy InPlaceIfPossible or ReCreate",
+		refusal.Op, refusal.Path, refusal.Why))}
+}
+
+// checkWeights checks the selectors of an order by weights. The schema can't: CEL would cost too much on lists of any length.
+func checkWeights(priority *pub.UpdatePriorityStrategy, path *field.Path) field.ErrorList {
+	if priority == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range priority.WeightPriority {
+		at := path.Child("weightPriority").Index(i).Child("matchSelector")
+		options := metavalidation.LabelSelectorValidationOptions{}
+		errs = append(errs, metavalidation.ValidateLabelSelector(&priority.WeightPriority[i].MatchSelector, options, at)...)
+	}
+	return errs
 }
 
 // notNegative checks a number that may be left out.
@@ -92,34 +143,12 @@ func nothingMoves(what string, partition any, total int) string {
 	return fmt.Sprintf("no %s will be updated: partition %v keeps all %d at their old revision; lower it to start", what, partition, total)
 }
 
-// deadline checks a progressDeadlineSeconds: a Pod that becomes available as fast as it can must not exceed it.
-func deadline(seconds *int32, minReadySeconds int32, path *field.Path) field.ErrorList {
-	errs := notNegative(seconds, path)
-	if seconds != nil && *seconds <= minReadySeconds {
-		errs = append(errs, field.Invalid(path, *seconds, "must be greater than minReadySeconds"))
-	}
-	return errs
-}
-
-// judge asks the API server about a template, and names the fields of its answer by where the template stands.
-func judge(ctx context.Context, checker TemplateChecker, namespace string, template map[string]any, path *field.Path) Verdict {
-	verdict := checker.Check(ctx, namespace, template)
-	for _, err := range verdict.Errors {
-		if rest, ok := strings.CutPrefix(err.Field, "template"); ok {
-			err.Field = path.String() + rest
-		} else {
-			err.Field = path.String()
-		}
-	}
-	return verdict
-}
-
 // hookWarnings tells of a hook whose marks new Pods will not carry: somebody else must put them there, or the hook holds nothing.
-func (w workload) hookWarnings(lifecycle *pub.Lifecycle) []string {
-	if lifecycle == nil {
+func (w *workload) hookWarnings() []string {
+	if w.lifecycle == nil {
 		return nil
 	}
-	return append(hookWarnings("preDelete", lifecycle.PreDelete, w.template), hookWarnings("inPlaceUpdate", lifecycle.InPlaceUpdate, w.template)...)
+	return append(hookWarnings("preDelete", w.lifecycle.PreDelete, w.template), hookWarnings("inPlaceUpdate", w.lifecycle.InPlaceUpdate, w.template)...)
 }
 
 func hookWarnings(name string, hook *pub.LifecycleHook, template *corev1.PodTemplateSpec) []string {

@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"maps"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,40 +41,33 @@ func (f Failure) retry() time.Time {
 }
 
 // memory remembers the failures of all DaemonSets. A new generation of the spec begins anew, because it may repair them.
-type memory struct {
-	mu    sync.Mutex
-	known map[types.UID]*remembered
-}
+type memory struct{ apply.PerOwner[remembered] }
 
 type remembered struct {
 	generation int64
 	nodes      map[string]Failure
 }
 
-func newMemory() *memory { return &memory{known: map[types.UID]*remembered{}} }
-
 // failures returns what is known at a generation.
-func (m *memory) failures(owner types.UID, generation int64) map[string]Failure {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.known[owner]; r != nil && r.generation == generation {
-		return maps.Clone(r.nodes)
-	}
-	return nil
+func (m *memory) failures(owner types.UID, generation int64) (nodes map[string]Failure) {
+	m.Do(owner, func(r *remembered) {
+		if r.generation == generation {
+			nodes = maps.Clone(r.nodes)
+		}
+	})
+	return nodes
 }
 
 // deleted notes that a Pod was deleted because it had ended, and drops what is too long ago to matter.
 func (m *memory) deleted(owner types.UID, generation int64, node string, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.known[owner]
-	if r == nil || r.generation != generation {
-		r = &remembered{generation: generation, nodes: map[string]Failure{}}
-		m.known[owner] = r
-	}
-	maps.DeleteFunc(r.nodes, func(_ string, f Failure) bool { return now.Sub(f.Last) > 2*lastDelay })
-	f := r.nodes[node]
-	r.nodes[node] = Failure{Count: f.Count + 1, Last: now}
+	m.Do(owner, func(r *remembered) {
+		if r.generation != generation || r.nodes == nil {
+			*r = remembered{generation: generation, nodes: map[string]Failure{}}
+		}
+		maps.DeleteFunc(r.nodes, func(_ string, f Failure) bool { return now.Sub(f.Last) > 2*lastDelay })
+		f := r.nodes[node]
+		r.nodes[node] = Failure{Count: f.Count + 1, Last: now}
+	})
 }
 
 // note remembers which nodes' Pods a pass has deleted because they had ended.
@@ -86,11 +78,4 @@ func (m *memory) note(v State, done apply.Outcome) {
 			m.deleted(v.Set.UID, v.Set.Generation, nodefit.NodeOf(p), v.Now)
 		}
 	}
-}
-
-// forget drops what is known of a DaemonSet that is gone.
-func (m *memory) forget(owner types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.known, owner)
 }

@@ -33,7 +33,7 @@ type Options struct {
 
 // Kind is the controller of DaemonSets.
 func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatus] {
-	failed := newMemory()
+	failed := &memory{}
 	return loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatus]{
 		Name: "daemonset",
 		Owns: []client.Object{&corev1.Pod{}},
@@ -52,7 +52,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 		Plan:     Plan,
 		Status:   Status,
 		Remember: failed.note,
-		Forget:   failed.forget,
+		Forget:   failed.Forget,
 		Final:    saysComplete,
 	}
 }

@@ -224,7 +224,7 @@ func TestRecordedDaemonSetIsAtRest(t *testing.T) {
 }
 
 func TestBackOff(t *testing.T) {
-	m := newMemory()
+	m := &memory{}
 	at := now()
 	var got []string
 	for range 12 {

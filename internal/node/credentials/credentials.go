@@ -1,13 +1,13 @@
-// Package credentials finds the credentials for the registry of an image: in Secrets, which it reads by name for each pull and never keeps, and from
-// credential provider plugins, which it runs by the protocol of kubelets: a request in JSON on the standard input, the answer in JSON on the standard
-// output. So one configuration of plugins serves the kubelet and Kruise.
+// Package credentials finds the credentials for the registry of an image: in Secrets, which it reads by name for each pull and never keeps,
+// and from credential provider plugins, which it runs by the protocol of kubelets: a request in JSON on the standard input, the answer in
+// JSON on the standard output. So one configuration of plugins serves the kubelet and Kruise.
 //
-// Entries of a Secret match an image as they do for kubelets: by host, each of whose parts may have wildcards (*.example.com), by port, and by the
-// beginning of the path. The most specific entry is tried first.
+// Entries of a Secret match an image as they do for kubelets: by host, each of whose parts may have wildcards (*.example.com), by port, and
+// by the beginning of the path. The most specific entry is tried first.
 //
-// Its promise: a plugin runs only when no cached answer is valid, and once at a time; and one that hangs, fails or answers nonsense takes no more than half
-// of the time that is left, and keeps no other credentials from being tried. Plugins that need a token of the Pod's account can't be used, because there is
-// no Pod yet.
+// Its promise: a plugin runs only when no cached answer is valid, and once at a time; and one that hangs, fails or answers nonsense takes
+// no more than half of the time that is left, and keeps no other credentials from being tried. Plugins that need a token of the Pod's
+// account can't be used, because there is no Pod yet.
 package credentials
 
 import (
@@ -29,8 +29,8 @@ type Finder struct {
 	Plugins *Plugins
 }
 
-// Find returns the credentials for a repository: those in the named Secrets, and then those of the plugins. What can't be read is left out, and named in
-// the error; the other credentials are valid all the same.
+// Find returns the credentials for a repository: those in the named Secrets, and then those of the plugins. What can't be read is left out,
+// and named in the error; the other credentials are valid all the same.
 func (f Finder) Find(ctx context.Context, repository string, secrets []v1beta1.ReferenceObject) ([]cri.Credentials, error) {
 	image, err := reference.ParseNormalizedNamed(repository)
 	if err != nil {

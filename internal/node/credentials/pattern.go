@@ -8,10 +8,11 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Pattern says which repositories credentials are for: a host, each of whose parts may have wildcards, a port if it has one, and the beginning of a
-// path.
+// Pattern says which repositories credentials are for: a host, each of whose parts may have wildcards, a port if it has one, and the
+// beginning of a path.
 //
-// Example: *.example.com:5000/team is for a.example.com:5000/team/app, and neither for example.com:5000/team/app nor for a.example.com/team/app.
+// Example: *.example.com:5000/team is for a.example.com:5000/team/app, and neither for example.com:5000/team/app nor for
+// a.example.com/team/app.
 type Pattern struct{ host, path string }
 
 // ParsePattern reads a pattern as kubelets write it in their configuration.

@@ -38,8 +38,8 @@ type answer struct {
 	until       time.Time
 }
 
-// For returns the credentials for a repository, in the order of the plugins, of each the most specific first. A plugin that fails is left out, and named
-// in the error.
+// For returns the credentials for a repository, in the order of the plugins, of each the most specific first. A plugin that fails is left
+// out, and named in the error.
 func (p *Plugins) For(ctx context.Context, named reference.Named) ([]cri.Credentials, error) {
 	var out []cri.Credentials
 	var problems []error
@@ -62,8 +62,8 @@ func (p *Plugins) For(ctx context.Context, named reference.Named) ([]cri.Credent
 	return out, errors.Join(problems...)
 }
 
-// ask returns the answer of a plugin for an image, or one that is still cached. A plugin runs once at a time, because its answer to one pull may be for
-// others, too.
+// ask returns the answer of a plugin for an image, or one that is still cached. A plugin runs once at a time, because its answer to one
+// pull may be for others, too.
 func (p *Plugins) ask(ctx context.Context, plugin *plugin, image reference.Named) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout(ctx))
 	defer cancel()

@@ -39,8 +39,8 @@ type login struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Parse returns the credentials in a Secret of one of the two types that hold Docker configurations. Entries that can't be read are left out, and named
-// in the error.
+// Parse returns the credentials in a Secret of one of the two types that hold Docker configurations. Entries that can't be read are left
+// out, and named in the error.
 func Parse(secret *corev1.Secret) (Keyring, error) {
 	var config struct {
 		Auths map[string]login `json:"auths"`
@@ -92,7 +92,8 @@ func (l login) credentials() (cri.Credentials, error) {
 	return c, nil
 }
 
-// splitKey splits the key of an entry, which tools write in many ways, into host and path: https://index.docker.io/v1/ is docker.io and no path.
+// splitKey splits the key of an entry, which tools write in many ways, into host and path: https://index.docker.io/v1/ is docker.io and no
+// path.
 func splitKey(key string) (host, within string) {
 	if _, rest, found := strings.Cut(key, "://"); found {
 		key = rest
@@ -118,10 +119,11 @@ func (r Keyring) For(named reference.Named) []cri.Credentials {
 	return out
 }
 
-// fromSecrets returns the credentials for a repository in the named Secrets, in their order. They are read one by one for each pull, so that a change takes
-// effect at once and nothing secret is kept. What can't be read is left out, and named in the error.
-func fromSecrets(ctx context.Context, reader client.Reader, image reference.Named, secrets []v1beta1.ReferenceObject) ([]cri.Credentials, error) {
-	var out []cri.Credentials
+// fromSecrets returns the credentials for a repository in the named Secrets, in their order. They are read one by one for each pull, so
+// that a change takes effect at once and nothing secret is kept. What can't be read is left out, and named in the error.
+func fromSecrets(
+	ctx context.Context, reader client.Reader, image reference.Named, secrets []v1beta1.ReferenceObject,
+) (out []cri.Credentials, err error) {
 	var problems []error
 	for _, of := range secrets {
 		secret := &corev1.Secret{}

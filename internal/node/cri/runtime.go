@@ -1,5 +1,6 @@
-// Package cri sends the container runtime of a node the few requests that the daemon needs, in version 1 of the Container Runtime Interface. The daemon
-// reads, pulls images, runs commands and stops containers; the rest, above all creating, starting and removing containers, is left to the kubelet.
+// Package cri sends the container runtime of a node the few requests that the daemon needs, in version 1 of the Container Runtime
+// Interface. The daemon reads, pulls images, runs commands and stops containers; the rest, above all creating, starting and removing
+// containers, is left to the kubelet.
 //
 // A runtime that is away is no error of the request: IsAway tells the two apart. Connections are restored by themselves.
 package cri
@@ -151,8 +152,8 @@ type Output struct {
 // ErrTimedOut says that a command was ended because it took too long.
 var ErrTimedOut = errors.New("the command timed out")
 
-// Exec runs a command in a container. The time limit must be positive and is rounded up to whole seconds. A command that prints more than 1 MiB
-// ends in an error.
+// Exec runs a command in a container. The time limit must be positive and is rounded up to whole seconds. A command that prints more than 1
+// MiB ends in an error.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit time.Duration) (Output, error) {
 	seconds := max(1, int64((limit+time.Second-1)/time.Second))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+callTimeout)

@@ -22,8 +22,8 @@ const searchInterval = 10 * time.Second
 // ErrNone says that no runtime has been found yet.
 var ErrNone = errors.New("no container runtime has been found yet")
 
-// Sockets returns where a runtime may serve, in the order of preference: the one place that is named, a full path or one below the folder, or
-// those below the folder where runtimes usually are.
+// Sockets returns where a runtime may serve, in the order of preference: the one place that is named, a full path or one below the folder,
+// or those below the folder where runtimes usually are.
 func Sockets(folder, named string) []string {
 	if filepath.IsAbs(named) {
 		return []string{named}

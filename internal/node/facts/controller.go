@@ -1,8 +1,9 @@
-// Package facts writes on every Pod of a workload of Kruise what its containers really run with: from which spec the kubelet started each, and with which
-// labels and annotations in its environment. Updates in place wait for it.
+// Package facts writes on every Pod of a workload of Kruise what its containers really run with: from which spec the kubelet started each,
+// and with which labels and annotations in its environment. Updates in place wait for it.
 //
-// A container takes labels and annotations into its environment when it starts. While a Pod is being updated in place, a container that runs with others
-// than the Pod has now is stopped, and the kubelet restarts it. At any other time it is left alone: a label that is changed by hand restarts nothing.
+// A container takes labels and annotations into its environment when it starts. While a Pod is being updated in place, a container that
+// runs with others than the Pod has now is stopped, and the kubelet restarts it. At any other time it is left alone: a label that is
+// changed by hand restarts nothing.
 //
 // What a container was started with never changes, so the runtime is asked once for each, and an idle node costs no request and no write.
 package facts
@@ -34,7 +35,8 @@ const (
 	concurrency = 5
 	// awayInterval is how often a runtime that is away is asked again.
 	awayInterval = 5 * time.Second
-	// maxTries is how often the runtime is asked for the facts of a container, and retryInterval the pause between: it may be busy for a moment.
+	// maxTries is how often the runtime is asked for the facts of a container, and retryInterval the pause between: it may be busy for a
+	// moment.
 	maxTries      = 5
 	retryInterval = 3 * time.Second
 	// A daemon that starts on a full node writes on its Pods slowly: no update waits for all of them.
@@ -60,7 +62,8 @@ type reconciler struct {
 	restarts *restarts
 
 	mu sync.Mutex
-	// memory holds a record for each container by its ID. Those of a Pod are used by one reconcile at a time; the lock is that of the outer map.
+	// memory holds a record for each container by its ID. Those of a Pod are used by one reconcile at a time; the lock is that of the outer
+	// map.
 	memory map[types.NamespacedName]map[string]*record
 }
 
@@ -138,7 +141,8 @@ func (r *reconciler) facts(ctx context.Context, p *corev1.Pod) (map[string]Fact,
 	return known, errors.Join(failed...)
 }
 
-// askFor asks the runtime for the fact of one container, and sets it in the record. It stays unknown when the runtime does not have the container any more.
+// askFor asks the runtime for the fact of one container, and sets it in the record. It stays unknown when the runtime does not have the
+// container any more.
 func (r *reconciler) askFor(ctx context.Context, p *corev1.Pod, c container, to *record) error {
 	runtime, id, err := r.Runtimes.Of(c.status.ContainerID)
 	if err != nil {
@@ -152,7 +156,8 @@ func (r *reconciler) askFor(ctx context.Context, p *corev1.Pod, c container, to 
 		err = fmt.Errorf("container runtime %s does not tell the environment of container %s", runtime.Name, id)
 	}
 	if err != nil {
-		if to.failed++; to.failed < maxTries {
+		to.failed++
+		if to.failed < maxTries {
 			return err
 		}
 		r.Events.Eventf(p, corev1.EventTypeWarning, "FailedContainerMeta", "What container %s runs with can't be told: %v", c.spec.Name, err)

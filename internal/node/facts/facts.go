@@ -64,8 +64,8 @@ func containers(p *corev1.Pod) []container {
 // takesMetadata reports whether labels or annotations are in the environment of a container.
 func takesMetadata(p *corev1.Pod, c container) bool { return len(inplace.Environment(p, c.spec)) > 0 }
 
-// Describe returns what is written on a Pod, given the facts by container ID. A container without a fact is left out, and so is the hash of an
-// environment that the runtime does not tell.
+// Describe returns what is written on a Pod, given the facts by container ID. A container without a fact is left out, and so is the hash of
+// an environment that the runtime does not tell.
 func Describe(p *corev1.Pod, known map[string]Fact) pub.RuntimeContainerMetaSet {
 	set := pub.RuntimeContainerMetaSet{Containers: []pub.RuntimeContainerMeta{}}
 	for _, c := range containers(p) {
@@ -93,8 +93,8 @@ func running(p *corev1.Pod, c container, fact Fact) []corev1.EnvVar {
 	return env
 }
 
-// ToRestart returns the IDs of the containers to restart, because the Pod is being updated in place and they run with other labels and annotations than
-// it has now. A container that the kubelet is about to restart, because its image has changed too, is not among them.
+// ToRestart returns the IDs of the containers to restart, because the Pod is being updated in place and they run with other labels and
+// annotations than it has now. A container that the kubelet is about to restart, because its image has changed too, is not among them.
 func ToRestart(p *corev1.Pod, known map[string]Fact) []string {
 	if ready := pod.Condition(p, pub.InPlaceUpdateReady); ready == nil || ready.Status != corev1.ConditionFalse || p.DeletionTimestamp != nil {
 		return nil

@@ -40,7 +40,8 @@ type restarts struct {
 
 // restart is the restart of one container.
 type restart struct {
-	// stopping says that the container is being stopped, unwanted that it need not be restarted any more: the restart is forgotten once it has been.
+	// stopping says that the container is being stopped, unwanted that it need not be restarted any more: the restart is forgotten once it has
+	// been.
 	stopping, unwanted bool
 	backoff            wait.Backoff
 	// notBefore is when the container may be stopped again.
@@ -51,7 +52,8 @@ func newRestarts(ctx context.Context, c worker.Config) *restarts {
 	return &restarts{Config: c, ctx: ctx, slots: semaphore.NewWeighted(maxParallelStops), pods: map[types.NamespacedName]map[string]*restart{}}
 }
 
-// forget forgets the restarts of a Pod, except of containers that are being stopped: they must not be stopped a second time at the same time.
+// forget forgets the restarts of a Pod, except of containers that are being stopped: they must not be stopped a second time at the same
+// time.
 func (r *restarts) forget(pod types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +71,8 @@ func (r *restarts) prune(pod types.NamespacedName) {
 	}
 }
 
-// stop stops those containers of a Pod that have to be restarted and are not being stopped yet. It returns when to reconcile again; 0 when no container
-// has to be restarted.
+// stop stops those containers of a Pod that have to be restarted and are not being stopped yet. It returns when to reconcile again; 0 when
+// no container has to be restarted.
 func (r *restarts) stop(ctx context.Context, p *corev1.Pod, ids []string) time.Duration {
 	key := client.ObjectKeyFromObject(p)
 	if len(ids) == 0 {
@@ -123,15 +125,16 @@ func (r *restarts) stopOne(known *restart, p *corev1.Pod, c container) {
 	r.prune(client.ObjectKeyFromObject(p))
 }
 
-// isWanted reports whether a container still has to be restarted: while it waited for others to be stopped, the update may have been reverted.
+// isWanted reports whether a container still has to be restarted: while it waited for others to be stopped, the update may have been
+// reverted.
 func (r *restarts) isWanted(known *restart) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !known.unwanted
 }
 
-// stopContainer runs the hook of a container, if it has one, and stops the container. A hook that fails does not keep it from being stopped, unless the
-// hook did not run because the runtime is away.
+// stopContainer runs the hook of a container, if it has one, and stops the container. A hook that fails does not keep it from being
+// stopped, unless the hook did not run because the runtime is away.
 func (r *restarts) stopContainer(p *corev1.Pod, c container) error {
 	runtime, id, err := r.Runtimes.Of(c.status.ContainerID)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package lifecycle runs preStop hooks, and asks containers over HTTP, as a kubelet would.
 //
-// Its promise: a hook and the end of its container share one grace period, which a hook can't exceed; and the container gets what is left of it, two
-// seconds at least. A request over HTTP goes to the container that it is for and to no other host.
+// Its promise: a hook and the end of its container share one grace period, which a hook can't exceed; and the container gets what is left
+// of it, two seconds at least. A request over HTTP goes to the container that it is for and to no other host.
 package lifecycle
 
 import (
@@ -68,10 +68,11 @@ type Hook struct {
 	Events record.EventRecorder
 }
 
-// Run runs the hook. A failure is reported in an event and as the error, and does not keep the container from being stopped, unless the runtime is away:
-// then the hook has not run yet, and there is no event.
+// Run runs the hook. A failure is reported in an event and as the error, and does not keep the container from being stopped, unless the
+// runtime is away: then the hook has not run yet, and there is no event.
 //
-// The event does not say why, as those of kubelets do not: commands and their output may be secret, and more people read events than logs of nodes.
+// The event does not say why, as those of kubelets do not: commands and their output may be secret, and more people read events than logs
+// of nodes.
 func (h Hook) Run(ctx context.Context) error {
 	err := h.run(ctx)
 	if err != nil && ctx.Err() == nil && !cri.IsAway(err) {

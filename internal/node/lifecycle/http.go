@@ -37,10 +37,11 @@ type Response struct {
 	Body []byte
 }
 
-// Get sends the request of a hook or a probe. An error can come with a response: of too many redirects, or with a body that could not be read.
+// Get sends the request of a hook or a probe. An error can come with a response: of too many redirects, or with a body that could not be
+// read.
 //
-// The daemon is on the network of the node, and a Pod must not have it send requests elsewhere: it uses no proxy, and a redirect to another host is a
-// response like any other. It trusts every certificate, as the kubelet does, because the Pod has issued it itself.
+// The daemon is on the network of the node, and a Pod must not have it send requests elsewhere: it uses no proxy, and a redirect to another
+// host is a response like any other. It trusts every certificate, as the kubelet does, because the Pod has issued it itself.
 func (e Endpoint) Get(ctx context.Context, handler *corev1.HTTPGetAction) (Response, error) {
 	scheme := strings.ToLower(cmp.Or(string(handler.Scheme), "http"))
 	url := scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) + "/" + strings.TrimPrefix(handler.Path, "/")
@@ -50,7 +51,10 @@ func (e Endpoint) Get(ctx context.Context, handler *corev1.HTTPGetAction) (Respo
 	}
 	e.setHeaders(request, handler.HTTPHeaders)
 	c := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}},
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
+		},
 		CheckRedirect: checkRedirect,
 	}
 	answer, err := c.Do(request)

@@ -1,7 +1,7 @@
 // Package probe runs the probes that the NodePodProbe of its node lists, each with its own period, and reports the results there.
 //
-// Its promise: a result is reported within a second or two when it changes, and else every ten minutes. A probe that is removed does not run again, and
-// one that hangs delays no other.
+// Its promise: a result is reported within a second or two when it changes, and else every ten minutes. A probe that is removed does not
+// run again, and one that hangs delays no other.
 package probe
 
 import (

@@ -50,8 +50,8 @@ func newProbes(ctx context.Context, r func() (runtime, error), changed func(), n
 	return &probes{ctx: ctx, runtime: r, changed: changed, now: now, started: now(), byKey: map[key]*run{}}
 }
 
-// follow starts new probes, ends those that are removed, and restarts those that have changed. A result stays if only the timing of its probe has
-// changed, and is unknown otherwise.
+// follow starts new probes, ends those that are removed, and restarts those that have changed. A result stays if only the timing of its
+// probe has changed, and is unknown otherwise.
 func (s *probes) follow(n *v1alpha1.NodePodProbe) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

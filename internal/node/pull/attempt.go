@@ -48,7 +48,8 @@ type round struct {
 	deadline time.Time
 }
 
-// run pulls until the image is on the node, and returns its ID, or until the round fails. The error means nothing when the context has ended.
+// run pulls until the image is on the node, and returns its ID, or until the round fails. The error means nothing when the context has
+// ended.
 func (p puller) run(ctx context.Context, r round) (id string, err error) {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Cap: 30 * time.Second, Steps: math.MaxInt32} // 1, 2, 4 s and so on
 	for failed, excused := 0, false; ; {
@@ -80,8 +81,8 @@ func (p puller) run(ctx context.Context, r round) (id string, err error) {
 	}
 }
 
-// errDependency is the error of a pull that failed as if the runtime were away, by one that answers: something that it pulls with, such as a snapshotter
-// or the registry itself, may be away for ever.
+// errDependency is the error of a pull that failed as if the runtime were away, by one that answers: something that it pulls with, such as
+// a snapshotter or the registry itself, may be away for ever.
 var errDependency = errors.New("the container runtime answers, and what it pulls with does not")
 
 // attempt makes one attempt within its time.

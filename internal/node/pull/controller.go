@@ -1,11 +1,11 @@
 // Package pull pulls the images that a NodeImage lists onto its node, before Pods need them.
 //
-// A round is one tag in one version; the manager requests it in the spec, and the daemon reports on it in the status. A round runs until the status says
-// that it has ended, and so it goes on after the daemon was killed; an image that is on the node by then is not pulled again. Limits count from the start
-// time in the status. A container runtime that is away costs a round no attempt.
+// A round is one tag in one version; the manager requests it in the spec, and the daemon reports on it in the status. A round runs until
+// the status says that it has ended, and so it goes on after the daemon was killed; an image that is on the node by then is not pulled
+// again. Limits count from the start time in the status. A container runtime that is away costs a round no attempt.
 //
-// Writes are few: one when a round has started, unless it ends at once, one for each failed attempt, and one when it has ended; those of several rounds go
-// together, and all of a node are limited to one in two seconds.
+// Writes are few: one when a round has started, unless it ends at once, one for each failed attempt, and one when it has ended; those of
+// several rounds go together, and all of a node are limited to one in two seconds.
 package pull
 
 import (

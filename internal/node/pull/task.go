@@ -63,7 +63,8 @@ func (t Task) Deadline(began time.Time) time.Time {
 	return began.Add(time.Duration(*t.Spec.PullPolicy.ActiveDeadlineSeconds) * time.Second)
 }
 
-// Due returns the rounds of the spec that have not ended by the status, in the order in which they were requested, so that the last ones wait.
+// Due returns the rounds of the spec that have not ended by the status, in the order in which they were requested, so that the last ones
+// wait.
 func Due(image *v1beta1.NodeImage) []Task {
 	var due []Task
 	for repository, spec := range image.Spec.Images {
@@ -80,13 +81,14 @@ func Due(image *v1beta1.NodeImage) []Task {
 		}
 	}
 	slices.SortFunc(due, func(a, b Task) int {
-		return cmp.Or(ptr.Deref(a.Spec.CreatedAt, metav1.Time{}).Compare(ptr.Deref(b.Spec.CreatedAt, metav1.Time{}).Time), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Tag, b.Tag))
+		created, other := ptr.Deref(a.Spec.CreatedAt, metav1.Time{}), ptr.Deref(b.Spec.CreatedAt, metav1.Time{})
+		return cmp.Or(created.Compare(other.Time), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Tag, b.Tag))
 	})
 	return due
 }
 
-// Report returns the status of a NodeImage: of every round of its spec the newest status, which is the given one unless the round has ended by the
-// NodeImage. Tags that are not in the spec any more are left out, and the rest of the status stays.
+// Report returns the status of a NodeImage: of every round of its spec the newest status, which is the given one unless the round has ended
+// by the NodeImage. Tags that are not in the spec any more are left out, and the rest of the status stays.
 func Report(image *v1beta1.NodeImage, seen map[Round]v1beta1.ImageTagStatus) v1beta1.NodeImageStatus {
 	out := v1beta1.NodeImage{Spec: image.Spec, Status: v1beta1.NodeImageStatus{FirstSyncStatus: image.Status.FirstSyncStatus}}
 	for repository, spec := range image.Spec.Images {
@@ -123,8 +125,8 @@ func underWay(seen map[Round]v1beta1.ImageTagStatus) bool {
 	return false
 }
 
-// patchOf returns the merge patch from one status to another, on the condition that the object still has the resource version. It has all numbers,
-// because an object that no daemon has reported on lacks those that are 0, and the repositories that differ.
+// patchOf returns the merge patch from one status to another, on the condition that the object still has the resource version. It has all
+// numbers, because an object that no daemon has reported on lacks those that are 0, and the repositories that differ.
 func patchOf(resourceVersion string, before, after v1beta1.NodeImageStatus) ([]byte, error) {
 	repositories := map[string]*v1beta1.ImageStatus{}
 	for name := range before.ImageStatuses {

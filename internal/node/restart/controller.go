@@ -1,8 +1,8 @@
-// Package restart carries out the ContainerRecreateRequests for the Pods of a node: it runs the hooks of the containers and stops them, one after the
-// other, and follows how the kubelet restarts them.
+// Package restart carries out the ContainerRecreateRequests for the Pods of a node: it runs the hooks of the containers and stops them, one
+// after the other, and follows how the kubelet restarts them.
 //
-// Its promise: what package recreate decides is stored before it is done, so that a daemon that is killed at any point goes on where it was. Requests of
-// one Pod are carried out one after the other, those of different Pods at the same time.
+// Its promise: what package recreate decides is stored before it is done, so that a daemon that is killed at any point goes on where it
+// was. Requests of one Pod are carried out one after the other, those of different Pods at the same time.
 package restart
 
 import (
@@ -36,7 +36,8 @@ import (
 const byPod = "kruise.podName"
 
 const (
-	// concurrency is the number of Pods reconciled at the same time. A reconcile takes a request to the runtime and a write; hooks and stops run beside it.
+	// concurrency is the number of Pods reconciled at the same time. A reconcile takes a request to the runtime and a write; hooks and stops
+	// run beside it.
 	concurrency = 8
 	// conflictDelay is when to reconcile again after the cache was too old.
 	conflictDelay = 200 * time.Millisecond

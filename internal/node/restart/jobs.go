@@ -26,7 +26,8 @@ const (
 	stop
 )
 
-// job is one stage of stopping one container of a Pod. It runs beside the reconciles, none of which starts another job of the Pod meanwhile.
+// job is one stage of stopping one container of a Pod. It runs beside the reconciles, none of which starts another job of the Pod
+// meanwhile.
 type job struct {
 	stage stage
 	// containerID is of the form runtime://id.
@@ -76,7 +77,8 @@ func (j *jobs) start(pod types.NamespacedName, what job, do func(context.Context
 	}()
 }
 
-// apply sets the result of the last job of a Pod in the status, and reports whether there was one. It can be repeated until setStored is called.
+// apply sets the result of the last job of a Pod in the status, and reports whether there was one. It can be repeated until setStored is
+// called.
 func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateRequestStatus, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

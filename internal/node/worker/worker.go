@@ -1,5 +1,5 @@
-// Package worker is what the workers of the daemon share: their configuration, what of the cluster they watch, what wakes them, and how often they write
-// and try again.
+// Package worker is what the workers of the daemon share: their configuration, what of the cluster they watch, what wakes them, and how
+// often they write and try again.
 package worker
 
 import (
@@ -43,14 +43,15 @@ func Named(object client.Object, node string) Scope {
 	return Scope{object: {Field: fields.OneTermEqualSelector("metadata.name", node)}}
 }
 
-// An API server that is back after long must hear from a node before it counts as silent, which is after ten minutes; and thousands of daemons that fail
-// at the same time must not send requests all the time.
+// An API server that is back after long must hear from a node before it counts as silent, which is after ten minutes; and thousands of
+// daemons that fail at the same time must not send requests all the time.
 const (
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 50 * time.Second
 )
 
-// Options returns those of a controller with so many concurrent reconciles, which retries after half a second, one, two and so on, and at last every 50 s.
+// Options returns those of a controller with so many concurrent reconciles, which retries after half a second, one, two and so on, and at
+// last every 50 s.
 func Options(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
@@ -69,7 +70,8 @@ func (t *Trigger) Start(_ context.Context, queue workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// After requests a reconcile of an object after some time. It never blocks, and calls that come before the reconcile are answered by that one.
+// After requests a reconcile of an object after some time. It never blocks, and calls that come before the reconcile are answered by that
+// one.
 func (t *Trigger) After(wait time.Duration, key client.ObjectKey) {
 	t.queue.AddAfter(reconcile.Request{NamespacedName: key}, wait)
 }

@@ -34,7 +34,8 @@ func ResultsOf(p *corev1.Pod, s *v1alpha1.NodePodProbeStatus) Results {
 	return nil
 }
 
-// Mark returns the Pod with the results of its probes on it: conditions, and what the marker policies say. It returns the Pod itself when it has them.
+// Mark returns the Pod with the results of its probes on it: conditions, and what the marker policies say. It returns the Pod itself when
+// it has them.
 func Mark(p *corev1.Pod, probes []Probe, results Results) *corev1.Pod {
 	labels, annotations, conditions := maps.Clone(p.Labels), maps.Clone(p.Annotations), slices.Clone(p.Status.Conditions)
 	for _, q := range probes {
@@ -144,11 +145,11 @@ type ProviderProbe struct {
 	PodConditionType string                      `json:"podConditionType"`
 }
 
-// Annotate sets the annotations of a Pod that tell the provider of its node which probes to run, or removes them, and reports whether that changes the
-// Pod. edit returns the Pod to change, and is called only then.
+// Annotate sets the annotations of a Pod that tell the provider of its node which probes to run, or removes them, and reports whether that
+// changes the Pod. edit returns the Pod to change, and is called only then.
 //
-// A provider runs only probes with a condition, because conditions are how it reports. Of two probes of the same name for the same container, that of
-// the older marker counts.
+// A provider runs only probes with a condition, because conditions are how it reports. Of two probes of the same name for the same
+// container, that of the older marker counts.
 //
 // Example: probe healthy of marker m makes kruise.io/podprobemarker-list "m" and kruise.io/podprobe
 // [{"name":"healthy","containerName":"main","probe":{"exec":{"command":["ask"]}},"podConditionType":"example.com/healthy"}].

@@ -1,11 +1,11 @@
-// Package probe decides which probes PodProbeMarkers run in which Pods, when the outcomes of a probe become its result, and what a result changes on the
-// Pod.
+// Package probe decides which probes PodProbeMarkers run in which Pods, when the outcomes of a probe become its result, and what a result
+// changes on the Pod.
 //
-// Its promise: the probes of a node follow from the markers and the Pods alone, so that a probe ends once its marker or its Pod does; and a result that
-// is known is on the Pod, whatever was written before.
+// Its promise: the probes of a node follow from the markers and the Pods alone, so that a probe ends once its marker or its Pod does; and a
+// result that is known is on the Pod, whatever was written before.
 //
-// Example: a marker "game" with a probe "idle" runs as game#idle. It succeeds, with a policy for success of the label idle=true and one for failure of the
-// annotation deletion-cost=10: the Pod gets the label, and loses the annotation.
+// Example: a marker "game" with a probe "idle" runs as game#idle. It succeeds, with a policy for success of the label idle=true and one for
+// failure of the annotation deletion-cost=10: the Pod gets the label, and loses the annotation.
 package probe
 
 import (
@@ -32,7 +32,8 @@ type marker struct {
 	selector labels.Selector
 }
 
-// NewMarkers returns the markers that run probes: not those that are being deleted, nor those whose selector selects nothing or can't be read.
+// NewMarkers returns the markers that run probes: not those that are being deleted, nor those whose selector selects nothing or can't be
+// read.
 func NewMarkers(all []*v1alpha1.PodProbeMarker) Markers {
 	out := Markers{byNamespace: map[string][]marker{}}
 	for _, m := range all {
@@ -85,8 +86,8 @@ type Conflict struct {
 	With *v1alpha1.PodProbeMarker
 }
 
-// ProbesOf returns the probes that run in a Pod, in the order of the markers, and those that do not because two markers would write the same condition.
-// A probe of a container that the Pod does not have is left out.
+// ProbesOf returns the probes that run in a Pod, in the order of the markers, and those that do not because two markers would write the
+// same condition. A probe of a container that the Pod does not have is left out.
 func (m Markers) ProbesOf(p *corev1.Pod) (probes []Probe, conflicts []Conflict) {
 	conditions := map[string]*v1alpha1.PodProbeMarker{}
 	for _, of := range m.byNamespace[p.Namespace] {

@@ -51,7 +51,8 @@ type Counter struct {
 	inARow    int32
 }
 
-// Follow starts the count anew if the container is another one than before. It reports whether there was one before, whose result is obsolete.
+// Follow starts the count anew if the container is another one than before. It reports whether there was one before, whose result is
+// obsolete.
 func (c *Counter) Follow(container string) (replaced bool) {
 	if c.container == container {
 		return false
@@ -63,8 +64,8 @@ func (c *Counter) Follow(container string) (replaced bool) {
 
 // Count counts an outcome, and reports whether it is the result now.
 //
-// Example: with failureThreshold 3, of the outcomes success, failure, failure, success, failure, failure, failure the first, the fourth and the seventh
-// are results.
+// Example: with failureThreshold 3, of the outcomes success, failure, failure, success, failure, failure, failure the first, the fourth and
+// the seventh are results.
 func (c *Counter) Count(o Outcome, t Timing) (result bool) {
 	if c.last == o.State {
 		c.inARow++

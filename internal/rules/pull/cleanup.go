@@ -24,11 +24,11 @@ const (
 type OwnerState int
 
 const (
-	// Gone: it does not exist any more.
+	// Gone means that it does not exist any more.
 	Gone OwnerState = iota
-	// Done: it exists and has completed. Owners of unknown kinds count as Done: they may exist.
+	// Done means that it exists and has completed. Owners of unknown kinds count as Done: they may exist.
 	Done
-	// Running: it still wants the tag.
+	// Running means that it still wants the tag.
 	Running
 )
 
@@ -39,10 +39,12 @@ type References struct {
 	SecretGone func(v1beta1.ReferenceObject) bool
 }
 
-// CleanUp returns the NodeImage without what its spec holds too much of, nil if that is nothing, and when something more becomes due, zero for never.
+// CleanUp returns the NodeImage without what its spec holds too much of, nil if that is nothing, and when something more becomes due, zero
+// for never.
 //
-// It removes tags that no existing job wants, and those whose TTL is over unless a running job wants them. Tags of users have no owner, and stay until
-// their TTL is over. It also removes owners that are gone, and Secrets that are gone unless they were copied for jobs: those go with their image.
+// It removes tags that no existing job wants, and those whose TTL is over unless a running job wants them. Tags of users have no owner, and
+// stay until their TTL is over. It also removes owners that are gone, and Secrets that are gone unless they were copied for jobs: those go
+// with their image.
 func CleanUp(n *v1beta1.NodeImage, refs References, now time.Time) (after *v1beta1.NodeImage, next time.Time) {
 	after = n.DeepCopy()
 	secrets := removeSecrets(after, refs.SecretGone)
@@ -78,7 +80,9 @@ func CleanUp(n *v1beta1.NodeImage, refs References, now time.Time) (after *v1bet
 func removeSecrets(n *v1beta1.NodeImage, gone func(v1beta1.ReferenceObject) bool) (changed bool) {
 	for repository, image := range n.Spec.Images {
 		before := len(image.PullSecrets)
-		image.PullSecrets = slices.DeleteFunc(image.PullSecrets, func(r v1beta1.ReferenceObject) bool { return r.Mode != v1beta1.ReferenceBatch && gone(r) })
+		image.PullSecrets = slices.DeleteFunc(image.PullSecrets, func(r v1beta1.ReferenceObject) bool {
+			return r.Mode != v1beta1.ReferenceBatch && gone(r)
+		})
 		changed = changed || len(image.PullSecrets) < before
 		n.Spec.Images[repository] = image
 	}
@@ -92,8 +96,8 @@ type TimedOut struct {
 	Message    string
 }
 
-// FindTimedOut returns the rounds that the node has not ended in time: those without a status for ten minutes, and those with a deadline that have not
-// ended ten minutes after it. Next is when the next one times out; zero for never.
+// FindTimedOut returns the rounds that the node has not ended in time: those without a status for ten minutes, and those with a deadline
+// that have not ended ten minutes after it. Next is when the next one times out; zero for never.
 func FindTimedOut(n *v1beta1.NodeImage, now time.Time) (found []TimedOut, next time.Time) {
 	for repository, image := range n.Spec.Images {
 		for i := range image.Tags {

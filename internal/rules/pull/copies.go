@@ -15,8 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// The daemons of nodes may read the Secrets of one namespace only, so those that jobs name are copied there. One copy serves all jobs that name the
-// same Secret, and lists them in an annotation.
+// The daemons of nodes may read the Secrets of one namespace only, so those that jobs name are copied there. One copy serves all jobs that
+// name the same Secret, and lists them in an annotation.
 
 // SourceOf returns which Secret a copy is of; false for a Secret that is none.
 func SourceOf(s *corev1.Secret) (types.NamespacedName, bool) {
@@ -56,8 +56,8 @@ func CopyOf(source types.NamespacedName, copies []*corev1.Secret) *corev1.Secret
 	return nil
 }
 
-// HoldsCredentials reports whether a Secret is of a type that holds credentials of registries. No other Secret is copied: whoever may create a job need
-// not be allowed to read it.
+// HoldsCredentials reports whether a Secret is of a type that holds credentials of registries. No other Secret is copied: whoever may
+// create a job need not be allowed to read it.
 func HoldsCredentials(s *corev1.Secret) bool {
 	return s.Type == corev1.SecretTypeDockerConfigJson || s.Type == corev1.SecretTypeDockercfg
 }
@@ -68,8 +68,8 @@ func nameOf(stem, text string, bytes int) string {
 	return stem[:min(len(stem), 253-1-2*bytes)] + "-" + hex.EncodeToString(sum[:bytes])
 }
 
-// NewCopy returns a copy of a Secret without labels or annotations of its source, which may mean something to others. Its name is that of the source
-// and six digits that depend on the namespace and name of the source; should another Secret have it, on how many do.
+// NewCopy returns a copy of a Secret without labels or annotations of its source, which may mean something to others. Its name is that of
+// the source and six digits that depend on the namespace and name of the source; should another Secret have it, on how many do.
 func NewCopy(source *corev1.Secret, namespace string, others []*corev1.Secret) *corev1.Secret {
 	key := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}
 	name, hashed := "", key.String()

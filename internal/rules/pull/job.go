@@ -20,8 +20,8 @@ const (
 	DefaultBackoffLimit = 3
 )
 
-// A job that never completes has each node pull again after about a day. A pull of such a job may take no longer than half an hour, or than one
-// attempt if that may take longer.
+// A job that never completes has each node pull again after about a day. A pull of such a job may take no longer than half an hour, or than
+// one attempt if that may take longer.
 const (
 	repeatAfter    = 24 * time.Hour
 	repeatSpread   = 10 * time.Minute
@@ -50,11 +50,12 @@ func Repeats(job *v1beta1.ImagePullJob) bool {
 	return job.Spec.CompletionPolicy.Type == v1beta1.NeverComplete
 }
 
-// Policy returns the limits of the pull of a job on one node. Extra is added to the TTL; seed spreads the moments at which the tags of many nodes are
-// removed.
+// Policy returns the limits of the pull of a job on one node. Extra is added to the TTL; seed spreads the moments at which the tags of many
+// nodes are removed.
 //
-// A job that completes keeps a tag for T + extra + 0..299 s, where T is its own time to live, or else its deadline, or else all its retries: with
-// the defaults 600 s x 3 + 300 s + 0..299 s = 2100..2399 s. One that never completes keeps it for a day, ten minutes more or less.
+// A job that completes keeps a tag for T + extra + 0..299 s, where T is its own time to live, or else its deadline, or else all its
+// retries: with the defaults 600 s x 3 + 300 s + 0..299 s = 2100..2399 s. One that never completes keeps it for a day, ten minutes more or
+// less.
 func Policy(job *v1beta1.ImagePullJob, extra time.Duration, seed string) *v1beta1.ImageTagPullPolicy {
 	spec := job.Spec.PullPolicy
 	timeout, retries := int32(Timeout(spec).Seconds()), backoffLimit(spec)
@@ -138,7 +139,8 @@ func withoutTTL(template *v1beta1.ImagePullJobTemplate) v1beta1.ImagePullJobTemp
 	return out
 }
 
-// IsChild reports whether a job is what a list wants for its image: by its hash or, for a job that another version of Kruise has made, by its spec.
+// IsChild reports whether a job is what a list wants for its image: by its hash or, for a job that another version of Kruise has made, by
+// its spec.
 func IsChild(list *v1beta1.ImageListPullJob, job *v1beta1.ImagePullJob) bool {
 	if job.Labels[appsv1.ControllerRevisionHashLabelKey] == TemplateHash(&list.Spec.ImagePullJobTemplate) {
 		return true

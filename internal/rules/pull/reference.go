@@ -7,8 +7,8 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Reference names an image as a NodeImage does. Two references to the same image of the same registry are equal, however they are written, and
-// what is asked of a container runtime means what the user wrote.
+// Reference names an image as a NodeImage does. Two references to the same image of the same registry are equal, however they are written,
+// and what is asked of a container runtime means what the user wrote.
 type Reference struct {
 	// Repository is the repository as users write it: nginx, quay.io/a/b. Those of Docker Hub lack docker.io/library.
 	Repository string
@@ -16,7 +16,8 @@ type Reference struct {
 	Tag string
 }
 
-// ParseReference reads a reference. Without a tag and a digest the tag is latest; of both, the digest counts, as it does for container runtimes.
+// ParseReference reads a reference. Without a tag and a digest the tag is latest; of both, the digest counts, as it does for container
+// runtimes.
 //
 //	nginx                        nginx            latest
 //	docker.io/library/nginx:1.9  nginx            1.9

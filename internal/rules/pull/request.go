@@ -1,8 +1,8 @@
-// Package pull decides what a NodeImage holds: which rounds of pulling jobs request of a node, how the status of the node is read, and when a tag is
-// removed.
+// Package pull decides what a NodeImage holds: which rounds of pulling jobs request of a node, how the status of the node is read, and when
+// a tag is removed.
 //
-// Its promise: a round is identified by repository, tag and version, and a status counts for the round of its version only; a tag that a running job
-// wants is not removed; and no more nodes pull at the same time than a job allows.
+// Its promise: a round is identified by repository, tag and version, and a status counts for the round of its version only; a tag that a
+// running job wants is not removed; and no more nodes pull at the same time than a job allows.
 //
 //	requested (version n) ── Waiting ── Pulling ──┬── Succeeded ──┐
 //	     │                                        └── Failed ─────┼── its TTL is over, or no job wants it any more: removed
@@ -40,13 +40,13 @@ type Want struct {
 type State int
 
 const (
-	// NotRequested: there is no round for the job or, by a job that never completes, a new one is due.
+	// NotRequested means that there is no round for the job or, by a job that never completes, a new one is due.
 	NotRequested State = iota
-	// Pulling: the round has not ended yet.
+	// Pulling means that the round has not ended yet.
 	Pulling
-	// Succeeded: the node has the image.
+	// Succeeded means that the node has the image.
 	Succeeded
-	// Failed: the node has given up.
+	// Failed means that the node has given up.
 	Failed
 )
 
@@ -135,8 +135,8 @@ func (w Want) owns(tag *v1beta1.ImageTagSpec) bool {
 	return slices.ContainsFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return r.UID == w.Job.UID })
 }
 
-// Request returns the NodeImage with a new round of the tag, and without the job as an owner of tags that it does not want any more. A tag that
-// another job requested gets a new round as well, which a node that has the image ends at once.
+// Request returns the NodeImage with a new round of the tag, and without the job as an owner of tags that it does not want any more. A tag
+// that another job requested gets a new round as well, which a node that has the image ends at once.
 func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	if w.StateOn(n).Full {
 		return nil, ErrFull
@@ -209,8 +209,8 @@ func (w Want) Disown(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	return after
 }
 
-// prune removes the tags that keep returns false for, which may also remove their owners, and repositories without tags. It reports whether a tag or
-// an owner was removed.
+// prune removes the tags that keep returns false for, which may also remove their owners, and repositories without tags. It reports whether
+// a tag or an owner was removed.
 func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.ImageTagSpec) bool) (changed bool) {
 	for repository, image := range n.Spec.Images {
 		kept := image.Tags[:0]

@@ -26,8 +26,8 @@ func IsCompleted(r *v1beta1.ContainerRecreateRequest) bool {
 	return r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
 }
 
-// Overdue returns the message with which a request has to end whatever its daemon does, or an empty one and the time until it has to, zero for never.
-// p is the Pod of the name that the request gives, nil if there is none.
+// Overdue returns the message with which a request has to end whatever its daemon does, or an empty one and the time until it has to, zero
+// for never. p is the Pod of the name that the request gives, nil if there is none.
 //
 // Example: a request of 12:00:00 with a deadline of 10 s that no daemon has seen is overdue at 12:00:10; without a deadline, at 12:01:00.
 func Overdue(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, now time.Time) (message string, wait time.Duration) {

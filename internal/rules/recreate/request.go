@@ -1,8 +1,8 @@
-// Package recreate decides about requests to recreate containers of a running Pod: what admission fills in, when the manager ends a request, and, on the
-// node, which container is to be stopped next.
+// Package recreate decides about requests to recreate containers of a running Pod: what admission fills in, when the manager ends a
+// request, and, on the node, which container is to be stopped next.
 //
-// Its promise: no container is stopped twice for one request, whenever the daemon is killed. Before the daemon stops a container it has stored the ID of
-// the container in the status, and it never stops one with another ID.
+// Its promise: no container is stopped twice for one request, whenever the daemon is killed. Before the daemon stops a container it has
+// stored the ID of the container in the status, and it never stops one with another ID.
 //
 //	"" ──── Pending ──── Recreating ──── Completed        a request; one of a Pod at a time is Recreating
 //	Pending ──── Recreating ──┬── Succeeded               one of its containers
@@ -30,8 +30,8 @@ const defaultGrace int64 = 30
 // roundingSlack is added to the grace: the time of a condition has whole seconds.
 const roundingSlack = 100 * time.Millisecond
 
-// Fill completes a new request from the Pod and its node, so that no later change of the Pod redirects it: the UID of the Pod, the hooks to run, and the
-// IDs by which the containers differ from their successors. The Pod has all containers that the request names.
+// Fill completes a new request from the Pod and its node, so that no later change of the Pod redirects it: the UID of the Pod, the hooks to
+// run, and the IDs by which the containers differ from their successors. The Pod has all containers that the request names.
 func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node) {
 	if r.Labels == nil {
 		r.Labels = map[string]string{}
@@ -66,8 +66,8 @@ func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node)
 	}
 }
 
-// Pick returns which of the requests of one Pod is carried out now, nil if all have ended, and those that wait for it. The order is by phase, Recreating
-// before Pending before new, and then by age.
+// Pick returns which of the requests of one Pod is carried out now, nil if all have ended, and those that wait for it. The order is by
+// phase, Recreating before Pending before new, and then by age.
 func Pick(requests []*v1beta1.ContainerRecreateRequest) (acting *v1beta1.ContainerRecreateRequest, waiting []*v1beta1.ContainerRecreateRequest) {
 	open := slices.DeleteFunc(slices.Clone(requests), func(r *v1beta1.ContainerRecreateRequest) bool {
 		return IsCompleted(r) || r.DeletionTimestamp != nil
@@ -111,8 +111,8 @@ func BeginGrace(s *v1beta1.ContainerRecreateRequestStatus, now time.Time) {
 	})
 }
 
-// GraceLeft returns how long the Pod has to stay out of service before its first container is stopped. While begun is false, the manager has to take the
-// Pod out of service first.
+// GraceLeft returns how long the Pod has to stay out of service before its first container is stopped. While begun is false, the manager
+// has to take the Pod out of service first.
 func GraceLeft(r *v1beta1.ContainerRecreateRequest, now time.Time) (left time.Duration, begun bool) {
 	period, wanted := unreadyGrace(r)
 	if !wanted {

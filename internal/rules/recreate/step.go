@@ -228,8 +228,9 @@ func (s Observed) isReady(name, id string) bool {
 
 // Snapshot returns the Pod's status of the containers that have restarted, for daemons that do not watch Pods.
 //
-// A container has restarted when it has another ID or more restarts than when the request was created. A request that has neither, because an older version
-// of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the last resort.
+// A container has restarted when it has another ID or more restarts than when the request was created. A request that has neither, because
+// an older version of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the
+// last resort.
 func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
 	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
 	for _, c := range r.Spec.Containers {

@@ -1,7 +1,8 @@
 // Package terminate decides when the work of a Pod is done although sidecars still run in it, and how each sidecar is then stopped.
 //
-// Users mark sidecars by environment variables; all other containers are the main ones. The work is done when all main containers have ended: with
-// restartPolicy Never with any exit code, with OnFailure with 0. Restartable init containers are not considered, because kubelets stop them.
+// Users mark sidecars by environment variables; all other containers are the main ones. The work is done when all main containers have
+// ended: with restartPolicy Never with any exit code, with OnFailure with 0. Restartable init containers are not considered, because
+// kubelets stop them.
 package terminate
 
 import (
@@ -84,8 +85,8 @@ func IsDone(p *corev1.Pod) (done, succeeded bool) {
 	return succeeded || p.Spec.RestartPolicy == corev1.RestartPolicyNever, succeeded
 }
 
-// Left returns the sidecars that have not ended. Where containers restart after a failure, a sidecar that fails as it is stopped would run again: it
-// is stopped by ending the Pod, so that its exit code can't count.
+// Left returns the sidecars that have not ended. Where containers restart after a failure, a sidecar that fails as it is stopped would run
+// again: it is stopped by ending the Pod, so that its exit code can't count.
 func Left(p *corev1.Pod) Sidecars {
 	left := Sidecars{Replaced: map[string]string{}}
 	for i := range p.Spec.Containers {

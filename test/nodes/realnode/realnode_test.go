@@ -43,7 +43,7 @@ func TestOnRealNodes(t *testing.T) {
 	}
 	w.Must(w.InstallPods(w.Ctx))
 	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	t.Run("that need no peace", func(t *testing.T) {
+	t.Run("beside each other", func(t *testing.T) {
 		for name, test := range map[string]func(*world){
 			"an update in place changes one container and nothing else":                            (*world).updateInPlace,
 			"an image that can't be pulled holds the rollout, and rolling back frees it":           (*world).badImage,
@@ -56,6 +56,7 @@ func TestOnRealNodes(t *testing.T) {
 			"an environment that comes from an annotation changes in place":                        (*world).environment,
 		} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				test(w.on(t))
 			})
 		}
