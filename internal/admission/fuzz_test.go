@@ -54,8 +54,8 @@ func (agreeable) Check(context.Context, string, map[string]any) validating.Verdi
 // lenient permits whatever is done to Pods.
 type lenient struct{}
 
-func (lenient) Permit(context.Context, disruption.Request) (disruption.Verdict, error) {
-	return disruption.Verdict{}, nil
+func (lenient) Evaluate(context.Context, disruption.Request) (disruption.Decision, error) {
+	return disruption.Decision{}, nil
 }
 
 // allEntries returns every handler, with all gates open, in a cluster of one node and of one Pod that runs there.
@@ -78,7 +78,7 @@ func allEntries(t testing.TB) entries {
 	out := entries{}
 	Register(out, Options{
 		Revisions:            live,
-		Budgets:              podbudget.Options{Judge: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
+		Budgets:              podbudget.Options{Evaluator: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
 		AdvancedCronJob:      validating.AdvancedCronJobOptions{Templates: agreeable{}},
 		BroadcastJob:         validating.BroadcastJobOptions{Templates: agreeable{}},
 		CloneSet:             validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},

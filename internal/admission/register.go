@@ -35,7 +35,7 @@ type Options struct {
 	StatefulSet          validating.StatefulSetOptions
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
-	// Budgets is the webhook for Pods with a PodUnavailableBudget; it is not served without a judge.
+	// Budgets is the webhook for Pods with a PodUnavailableBudget; it is not served without an Evaluator.
 	Budgets podbudget.Options
 	// Now is the clock.
 	Now func() time.Time
@@ -52,7 +52,7 @@ func Register(server Server, o Options) {
 	if len(o.Pods.Steps) > 0 {
 		server.Register(pods.Path, &webhook.Admission{Handler: o.Pods})
 	}
-	if o.Budgets.Judge != nil {
+	if o.Budgets.Evaluator != nil {
 		server.Register(podbudget.Path, &webhook.Admission{Handler: podbudget.Handler(o.Budgets)})
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})

@@ -22,7 +22,7 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// store is what an API server is to a judge: it stores a budget in versions, and takes a write only on top of the last one.
+// store is what an API server is to an evaluator: it stores a budget in versions, and takes a write only on top of the last one.
 type store struct {
 	client.Client
 	mu       sync.Mutex
@@ -150,25 +150,25 @@ func guarded(n int, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// court is a judge with a store of its own.
-type court struct {
+// setup is an evaluator with a store of its own.
+type setup struct {
 	*store
-	*Judge
-	cache  *cache
-	survey Survey
-	now    time.Time
-	// surveys is how often the Pods were counted.
-	surveys int
+	*Evaluator
+	cache   *cache
+	numbers Numbers
+	now     time.Time
+	// counts is how often the Pods were counted.
+	counts int
 }
 
-func newCourt(b *v1beta1.PodUnavailableBudget) *court {
-	c := &court{store: newStore(b), now: began}
+func newSetup(b *v1beta1.PodUnavailableBudget) *setup {
+	c := &setup{store: newStore(b), now: began}
 	c.cache = &cache{store: c.store, behind: func() int { return 0 }}
-	c.Judge = New(Config{
+	c.Evaluator = New(Config{
 		Cached: c.cache, Live: c.store, Now: func() time.Time { return c.now }, Resizing: rules.ResizeIsOwn, Exempt: []string{"admin"},
-		Survey: func(context.Context, *v1beta1.PodUnavailableBudget) (Survey, error) {
-			c.surveys++
-			return c.survey, nil
+		Count: func(context.Context, *v1beta1.PodUnavailableBudget) (Numbers, error) {
+			c.counts++
+			return c.numbers, nil
 		},
 	})
 	return c

@@ -44,12 +44,12 @@ func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live
 	if s.scales, err = scales(mgr, live); err != nil {
 		return err
 	}
-	s.judge, err = newJudge(ctx, mgr, live, *s)
+	s.evaluator, err = newEvaluator(ctx, mgr, live, *s)
 	return err
 }
 
-// newJudge returns the one judge of this process, for its webhook and its controllers.
-func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Judge, error) {
+// newEvaluator returns the one evaluator of this process, for its webhook and its controllers.
+func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Evaluator, error) {
 	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
 			return nil, fmt.Errorf("following %T: %w", kind, err)
@@ -60,26 +60,26 @@ func newJudge(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Survey: survey(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Count: count(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 	}), nil
 }
 
-// exempt returns the names of users whose requests are not judged.
+// exempt returns the names of users whose requests are not evaluated.
 func (o *Options) exempt() []string {
 	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
 }
 
 // askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
 func (s settings) askBudgets() apply.Budgets {
-	if s.judge == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return nil
 	}
-	return disruption.Gate{Judge: s.judge}
+	return disruption.Writes{Evaluator: s.evaluator}
 }
 
 // budgetWebhook returns the options of the webhook for Pods with a budget.
 func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (podbudget.Options, error) {
-	if s.judge == nil {
+	if s.evaluator == nil {
 		return podbudget.Options{}, nil
 	}
 	protection, err := podbudget.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
@@ -94,7 +94,7 @@ func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (pod
 		return podbudget.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
 	}
 	return podbudget.Options{
-		Judge: s.judge, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
+		Evaluator: s.evaluator, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
 		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
 	}, nil
 }
@@ -108,13 +108,13 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 	return observe.NewScales(live, kinds, time.Now), nil
 }
 
-// survey returns how the numbers of a budget are computed anew.
-func survey(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+// count returns how the numbers of a budget are computed anew.
+func count(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
 	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
-	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Survey, error) {
+	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
 		counts, surplus, err := podunavailablebudget.Count(ctx, workloads, b, time.Now())
-		return disruption.Survey{Counts: counts, Surplus: surplus}, err
+		return disruption.Numbers{Counts: counts, Surplus: surplus}, err
 	}
 }
 

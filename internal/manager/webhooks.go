@@ -28,10 +28,10 @@ import (
 type settings struct {
 	Options
 	gates features.Set
-	// scales reads how many Pods workloads should have; nil like judge.
+	// scales reads how many Pods workloads should have; nil like evaluator.
 	scales *observe.Scales
-	// judge evaluates PodUnavailableBudgets; nil if the gates leave them out.
-	judge *disruption.Judge
+	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
+	evaluator *disruption.Evaluator
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
 	// served are the paths at which the webhook server has handlers.

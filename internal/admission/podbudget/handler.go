@@ -23,14 +23,14 @@ import (
 // Path is where requests on Pods are sent.
 const Path = "/validate-pod"
 
-// Judge decides on requests.
-type Judge interface {
-	Permit(context.Context, disruption.Request) (disruption.Verdict, error)
+// Evaluator decides on requests.
+type Evaluator interface {
+	Evaluate(context.Context, disruption.Request) (disruption.Decision, error)
 }
 
 // Options configure the webhook.
 type Options struct {
-	Judge Judge
+	Evaluator Evaluator
 	// Pods reads from a cache the Pods that are to be evicted, which the request does not hold; Live reads those that are too new for it.
 	Pods, Live client.Reader
 	// Deletes has deletions and evictions evaluated, Updates updates and resizes.
@@ -59,24 +59,24 @@ func (o Options) handle(ctx context.Context, from admission.Request) admission.R
 	}
 	r.User = from.UserInfo.Username
 	r.DryRun = r.DryRun || from.DryRun != nil && *from.DryRun
-	verdict, err := o.Judge.Permit(ctx, *r)
+	decision, err := o.Evaluator.Evaluate(ctx, *r)
 	switch {
 	case err != nil:
 		return failed(ctx, from, err)
-	case verdict.Allowed():
+	case decision.Allowed():
 		return admission.Allowed("")
 	}
-	answer := denial(r, verdict)
-	o.Reports.denied(r, verdict, answer.Message)
+	answer := denial(r, decision)
+	o.Reports.denied(r, decision, answer.Message)
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: answer}}
 }
 
 func failed(ctx context.Context, from admission.Request, err error) admission.Response {
-	log.FromContext(ctx).Error(err, "A request on a Pod could not be judged", "operation", from.Operation, "namespace", from.Namespace, "name", from.Name)
+	log.FromContext(ctx).Error(err, "A request on a Pod could not be evaluated", "operation", from.Operation, "namespace", from.Namespace, "name", from.Name)
 	return admission.Errored(http.StatusInternalServerError, err)
 }
 
-// read returns the request for the judge; nil for requests that no budget covers.
+// read returns the request to evaluate; nil for requests that no budget covers.
 func (o Options) read(ctx context.Context, from admission.Request) (*disruption.Request, error) {
 	switch {
 	case from.SubResource == "eviction":
@@ -109,8 +109,8 @@ func update(from admission.Request) (*disruption.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	operation, judged := rules.OperationOf(before, after)
-	if !judged {
+	operation, guarded := rules.OperationOf(before, after)
+	if !guarded {
 		return nil, nil
 	}
 	return &disruption.Request{Pod: before, Operation: operation}, nil

@@ -27,16 +27,16 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 )
 
-// judge gives one verdict and notes what it was asked.
-type judge struct {
-	verdict disruption.Verdict
-	err     error
-	asked   []disruption.Request
+// fakeEvaluator gives one decision and notes what it was asked.
+type fakeEvaluator struct {
+	decision disruption.Decision
+	err      error
+	asked    []disruption.Request
 }
 
-func (j *judge) Permit(_ context.Context, r disruption.Request) (disruption.Verdict, error) {
+func (j *fakeEvaluator) Evaluate(_ context.Context, r disruption.Request) (disruption.Decision, error) {
 	j.asked = append(j.asked, r)
-	return j.verdict, j.err
+	return j.decision, j.err
 }
 
 func webPod() *corev1.Pod {
@@ -55,7 +55,7 @@ func raw(t *testing.T, object any) runtime.RawExtension {
 	return runtime.RawExtension{Raw: text}
 }
 
-func TestWhatTheJudgeIsAsked(t *testing.T) {
+func TestWhatIsEvaluated(t *testing.T) {
 	updated := webPod()
 	updated.Spec.Containers[0].Image = "nginx:2"
 	const deletion, eviction, update = v1beta1.PubDeleteOperation, v1beta1.PubEvictOperation, v1beta1.PubUpdateOperation
@@ -84,9 +84,9 @@ func TestWhatTheJudgeIsAsked(t *testing.T) {
 		"an eviction of a Pod that is not there": {request: request{Operation: admissionv1.Create, SubResource: "eviction", Name: "gone", Object: raw(t, map[string]any{})}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &judge{}
+			j := &fakeEvaluator{}
 			live := fake.NewClientBuilder().WithObjects(webPod()).Build()
-			handler := Handler(Options{Judge: j, Pods: fake.NewClientBuilder().Build(), Live: live, Deletes: !tc.off, Updates: !tc.off, Within: tc.within})
+			handler := Handler(Options{Evaluator: j, Pods: fake.NewClientBuilder().Build(), Live: live, Deletes: !tc.off, Updates: !tc.off, Within: tc.within})
 			tc.request.Namespace = "shop"
 			if tc.request.Name == "" {
 				tc.request.Name = "web-0"
@@ -118,35 +118,35 @@ func budgetOf(desired, current int32) *v1beta1.PodUnavailableBudget {
 func TestAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		operation v1beta1.PubOperation
-		verdict   disruption.Verdict
+		decision  disruption.Decision
 		code      int32
 		reason    metav1.StatusReason
 		retry     int32
 		says      []string
 	}{
 		"a deletion": {
-			operation: v1beta1.PubDeleteOperation, verdict: disruption.Verdict{Obstacle: disruption.Budget}, code: 403, reason: metav1.StatusReasonForbidden,
+			operation: v1beta1.PubDeleteOperation, decision: disruption.Decision{Refused: disruption.Budget}, code: 403, reason: metav1.StatusReasonForbidden,
 			says: []string{"pub unavailable allowed is negative", "PodUnavailableBudget web", "needs 3 available Pods, has 3", "pub.kruise.io/no-protect=true", "change the budget"},
 		},
 		"an eviction": {
-			operation: v1beta1.PubEvictOperation, verdict: disruption.Verdict{Obstacle: disruption.Budget}, code: 429, reason: metav1.StatusReasonTooManyRequests, retry: 10,
+			operation: v1beta1.PubEvictOperation, decision: disruption.Decision{Refused: disruption.Budget}, code: 429, reason: metav1.StatusReasonTooManyRequests, retry: 10,
 			says: []string{"pub unavailable allowed is negative"},
 		},
 		"too much that is not confirmed": {
-			operation: v1beta1.PubDeleteOperation, verdict: disruption.Verdict{Obstacle: disruption.Swamped}, code: 403, reason: metav1.StatusReasonForbidden,
+			operation: v1beta1.PubDeleteOperation, decision: disruption.Decision{Refused: disruption.LedgerFull}, code: 403, reason: metav1.StatusReasonForbidden,
 			says: []string{"too many unavailable not confirmed"},
 		},
 		"too many writers": {
-			operation: v1beta1.PubDeleteOperation, verdict: disruption.Verdict{Obstacle: disruption.Contended}, code: 403, reason: metav1.StatusReasonForbidden, says: []string{"timed out"},
+			operation: v1beta1.PubDeleteOperation, decision: disruption.Decision{Refused: disruption.Contended}, code: 403, reason: metav1.StatusReasonForbidden, says: []string{"timed out"},
 		},
 		"a PodDisruptionBudget": {
-			operation: v1beta1.PubEvictOperation, verdict: disruption.Verdict{Obstacle: disruption.Kubernetes, PodDisruptionBudget: "k"}, code: 429,
+			operation: v1beta1.PubEvictOperation, decision: disruption.Decision{Refused: disruption.Kubernetes, PodDisruptionBudget: "k"}, code: 429,
 			reason: metav1.StatusReasonTooManyRequests, retry: 10, says: []string{"PodDisruptionBudget k"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.verdict.Budget = budgetOf(3, 3)
-			s := denial(&disruption.Request{Pod: webPod(), Operation: tc.operation}, tc.verdict)
+			tc.decision.Budget = budgetOf(3, 3)
+			s := denial(&disruption.Request{Pod: webPod(), Operation: tc.operation}, tc.decision)
 			if s.Code != tc.code || s.Reason != tc.reason || s.Details.RetryAfterSeconds != tc.retry {
 				t.Errorf("code %d, reason %s, details %+v", s.Code, s.Reason, s.Details)
 			}
@@ -157,7 +157,7 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	cause := denial(&disruption.Request{Pod: webPod()}, disruption.Verdict{Obstacle: disruption.Budget, Budget: budgetOf(3, 2)}).Details.Causes
+	cause := denial(&disruption.Request{Pod: webPod()}, disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 2)}).Details.Causes
 	if diff := cmp.Diff([]metav1.StatusCause{{Type: "DisruptionBudget", Message: "The budget web needs 3 available pods and has 2 currently"}}, cause); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -165,7 +165,7 @@ func TestAnswers(t *testing.T) {
 
 // TestOurOwnErrorsAreNoRefusals: 500 with the cause.
 func TestOurOwnErrorsAreNoRefusals(t *testing.T) {
-	handler := Handler(Options{Judge: &judge{err: errors.New("no answer")}, Deletes: true})
+	handler := Handler(Options{Evaluator: &fakeEvaluator{err: errors.New("no answer")}, Deletes: true})
 	response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: raw(t, webPod())}})
 	if response.Allowed || response.Result.Code != 500 || !strings.Contains(response.Result.Message, "no answer") {
 		t.Errorf("response %+v", response.Result)
@@ -185,9 +185,9 @@ func TestRefusalsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdict := disruption.Verdict{Obstacle: disruption.Budget, Budget: budgetOf(3, 3)}
+	decision := disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}
 	for _, operation := range []v1beta1.PubOperation{v1beta1.PubUpdateOperation, v1beta1.PubDeleteOperation, v1beta1.PubEvictOperation} {
-		reports.denied(&disruption.Request{Pod: webPod(), Operation: operation, User: "me"}, verdict, "no")
+		reports.denied(&disruption.Request{Pod: webPod(), Operation: operation, User: "me"}, decision, "no")
 	}
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 || len(families[0].Metric) != 1 {
@@ -200,7 +200,7 @@ func TestRefusalsAreTold(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 	now = now.Add(eventInterval)
-	reports.denied(&disruption.Request{Pod: webPod(), Operation: v1beta1.PubDeleteOperation, User: "me"}, verdict, "no")
+	reports.denied(&disruption.Request{Pod: webPod(), Operation: v1beta1.PubDeleteOperation, User: "me"}, decision, "no")
 	if n := len(events.Events); n != 2 {
 		t.Errorf("%d events after a while", n)
 	}

@@ -61,8 +61,8 @@ func NewReports(o ReportOptions) (*Reports, error) {
 }
 
 // denied reports a request that was denied.
-func (r *Reports) denied(asked *disruption.Request, v disruption.Verdict, message string) {
-	if r == nil || v.Obstacle == disruption.Kubernetes {
+func (r *Reports) denied(asked *disruption.Request, v disruption.Decision, message string) {
+	if r == nil || v.Refused == disruption.Kubernetes {
 		return // the API server reports its own budgets
 	}
 	const kind = "PodUnavailableBudget"

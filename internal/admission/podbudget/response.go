@@ -19,7 +19,7 @@ const retryAfter = 10
 const noneAllowed = "pub unavailable allowed is negative"
 
 // denial returns the response to a denied request. Clients that evict try again after status 429, and give up after status 403.
-func denial(r *disruption.Request, v disruption.Verdict) *metav1.Status {
+func denial(r *disruption.Request, v disruption.Decision) *metav1.Status {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message(r, v),
 		Details: &metav1.StatusDetails{
@@ -34,12 +34,12 @@ func denial(r *disruption.Request, v disruption.Verdict) *metav1.Status {
 	return status
 }
 
-func message(r *disruption.Request, v disruption.Verdict) string {
+func message(r *disruption.Request, v disruption.Decision) string {
 	budget := "PodUnavailableBudget " + v.Budget.Name
-	switch v.Obstacle {
+	switch v.Refused {
 	case disruption.Kubernetes:
 		return fmt.Sprintf("PodDisruptionBudget %s does not let Pod %s be evicted now; %s was not asked", v.PodDisruptionBudget, r.Pod.Name, budget)
-	case disruption.Swamped:
+	case disruption.LedgerFull:
 		return fmt.Sprintf("%s has too many unavailable not confirmed: permissions for %d Pods are open, nothing more is permitted until they have been seen to be used",
 			budget, len(v.Budget.Status.DisruptedPods)+len(v.Budget.Status.UnavailablePods))
 	case disruption.Contended:
@@ -52,8 +52,8 @@ func message(r *disruption.Request, v disruption.Verdict) string {
 }
 
 // cause has the words of the API server for its own budgets, which clients show to users.
-func cause(v disruption.Verdict) string {
-	if v.Obstacle == disruption.Kubernetes {
+func cause(v disruption.Decision) string {
+	if v.Refused == disruption.Kubernetes {
 		return fmt.Sprintf("The disruption budget %s allows no eviction currently", v.PodDisruptionBudget)
 	}
 	return fmt.Sprintf("The budget %s needs %d available pods and has %d currently", v.Budget.Name, v.Budget.Status.DesiredAvailable, v.Budget.Status.CurrentAvailable)

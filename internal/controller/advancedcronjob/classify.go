@@ -20,7 +20,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/cron"
 )
 
-// State is a Snapshot sorted once into what the plan and the status both speak of.
+// State is a Snapshot, classified once for the plan and the status.
 type State struct {
 	Snapshot
 	// kind is nil when the template makes nothing.
@@ -44,7 +44,7 @@ type child struct {
 	slot time.Time
 }
 
-// Classify sorts a snapshot.
+// Classify returns the state of a snapshot.
 func Classify(s Snapshot) State {
 	v := State{Snapshot: s, kind: kindOf(&s.Cron.Spec.Template)}
 	if v.kind == nil || s.Cron.DeletionTimestamp != nil {
@@ -54,7 +54,7 @@ func Classify(s Snapshot) State {
 		v.last = stored.Time
 	}
 	for _, job := range s.Jobs {
-		c := &child{Object: job, progress: v.kind.judge(job)}
+		c := &child{Object: job, progress: v.kind.progressOf(job)}
 		c.slot, _ = slotOf(job)
 		if c.slot.After(v.last) {
 			v.last = c.slot
@@ -79,7 +79,7 @@ func slotOf(job client.Object) (time.Time, bool) {
 	return slot, err == nil
 }
 
-// isPending reports whether the status names a job that was to be made for the last slot, and that nobody has seen.
+// isPending reports whether the status names a job that was to be created for the last slot, and that no pass has seen.
 func (v *State) isPending() bool {
 	if v.last.IsZero() || v.Made == v.last.Unix() {
 		return false
@@ -96,7 +96,7 @@ func nameFor(job *v1beta1.AdvancedCronJob, slot time.Time) string {
 	return fmt.Sprintf("%s-%s", job.Name, strconv.FormatInt(slot.Unix(), 10))
 }
 
-// active returns the jobs that have not finished, those on their way out included.
+// active returns the jobs that have not finished, including those that are being deleted.
 func (v *State) active() []*child {
 	var out []*child
 	for _, c := range v.children {
@@ -134,8 +134,8 @@ type jobKind struct {
 	list func() client.ObjectList
 	// make returns a job of the template, nil when that is of another kind.
 	make func(*v1beta1.CronJobTemplate) plan.Object
-	// judge says how far a job has come.
-	judge func(client.Object) progress
+	// progressOf returns how far a job has come.
+	progressOf func(client.Object) progress
 }
 
 // progress is how far a job has come.
@@ -157,9 +157,9 @@ func jobKinds() []jobKind {
 			}
 			return &batchv1.Job{ObjectMeta: described(&t.JobTemplate.ObjectMeta), Spec: *t.JobTemplate.Spec.DeepCopy()}
 		},
-		judge: func(object client.Object) progress {
+		progressOf: func(object client.Object) progress {
 			s := &object.(*batchv1.Job).Status
-			return judged(s.StartTime, s.Conditions, func(c batchv1.JobCondition) (string, corev1.ConditionStatus) { return string(c.Type), c.Status })
+			return progressBy(s.StartTime, s.Conditions, func(c batchv1.JobCondition) (string, corev1.ConditionStatus) { return string(c.Type), c.Status })
 		},
 	}, {
 		name: v1beta1.ImageListPullJobTemplate,
@@ -171,7 +171,7 @@ func jobKinds() []jobKind {
 			}
 			return &v1beta1.ImageListPullJob{ObjectMeta: described(&t.ImageListPullJobTemplate.ObjectMeta), Spec: *t.ImageListPullJobTemplate.Spec.DeepCopy()}
 		},
-		judge: func(object client.Object) progress {
+		progressOf: func(object client.Object) progress {
 			s := &object.(*v1beta1.ImageListPullJob).Status
 			return progress{start: s.StartTime, finished: s.CompletionTime != nil, succeeded: s.CompletionTime != nil && s.Succeeded == s.Desired}
 		},
@@ -185,17 +185,17 @@ func jobKinds() []jobKind {
 			}
 			return &v1beta1.BroadcastJob{ObjectMeta: described(&t.BroadcastJobTemplate.ObjectMeta), Spec: *t.BroadcastJobTemplate.Spec.DeepCopy()}
 		},
-		judge: func(object client.Object) progress {
+		progressOf: func(object client.Object) progress {
 			s := &object.(*v1beta1.BroadcastJob).Status
-			return judged(s.StartTime, s.Conditions, func(c v1beta1.BroadcastJobCondition) (string, corev1.ConditionStatus) {
+			return progressBy(s.StartTime, s.Conditions, func(c v1beta1.BroadcastJobCondition) (string, corev1.ConditionStatus) {
 				return string(c.Type), c.Status
 			})
 		},
 	}}
 }
 
-// judged returns how far a job has come whose conditions say that it is over: Complete or Failed.
-func judged[C any](start *metav1.Time, conditions []C, of func(C) (string, corev1.ConditionStatus)) progress {
+// progressBy returns how far a job has come whose condition Complete or Failed says that it has finished.
+func progressBy[C any](start *metav1.Time, conditions []C, of func(C) (string, corev1.ConditionStatus)) progress {
 	p := progress{start: start}
 	for _, c := range conditions {
 		if name, status := of(c); (name == conditionComplete || name == conditionFailed) && status == corev1.ConditionTrue {

@@ -36,7 +36,7 @@ const (
 	keptFailed     = 1
 )
 
-// Plan decides the next step. It reads only the state and changes nothing.
+// Plan decides the next step from the state alone.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	if v.kind == nil || v.Cron.DeletionTimestamp != nil {
@@ -107,7 +107,7 @@ func remove(c *child, why string) plan.Action {
 	}
 }
 
-// decide returns the slot to make a job for now, zero for none, and says why not and until when.
+// decide returns the slot to create a job for now, zero for none, and holds back with the reason otherwise.
 func (v *State) decide(b *plan.Builder) time.Time {
 	switch {
 	case errors.Is(v.problem, cron.ErrTimeZone):
@@ -146,7 +146,7 @@ func (v *State) decide(b *plan.Builder) time.Time {
 	return slot
 }
 
-// completions tells of the jobs that have finished since the last look, with a write of the status that takes them off the active ones.
+// completions emits an event for each job that has finished since the last pass, with the write of the status that removes it from the active ones.
 func (v *State) completions() []plan.Action {
 	var out []plan.Action
 	before, after := v.Cron, v.Cron.DeepCopy()
@@ -170,7 +170,7 @@ func (v *State) completions() []plan.Action {
 	return out
 }
 
-// run makes the job of a slot: first it is written down, then the earlier jobs go that it replaces, then it is made.
+// run creates the job of a slot: first the status names it, then the earlier jobs are deleted that it replaces, then it is created.
 func (v *State) run(slot time.Time) []plan.Action {
 	name := nameFor(v.Cron, slot)
 	after := v.Cron.DeepCopy()

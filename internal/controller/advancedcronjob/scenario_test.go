@@ -109,7 +109,7 @@ func (s *scenario) act() {
 func (s *scenario) finish() bool {
 	for _, k := range jobKinds() {
 		for _, object := range s.Cluster.Of(k.gvk) {
-			if !k.judge(object).finished && object.GetDeletionTimestamp() == nil {
+			if !k.progressOf(object).finished && object.GetDeletionTimestamp() == nil {
 				s.end(object)
 				return true
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// Status judges what was seen. A status that the plan itself writes is left to the plan.
+// Status returns the status of the schedule. A status that the plan itself writes is left to the plan.
 func Status(v State, p plan.Plan, _ apply.Outcome) v1beta1.AdvancedCronJobStatus {
 	for _, a := range p.Actions() {
 		if a.Verb == plan.UpdateStatus {
@@ -21,7 +21,7 @@ func Status(v State, p plan.Plan, _ apply.Outcome) v1beta1.AdvancedCronJobStatus
 	return v.status()
 }
 
-// status returns the status that the state comes to. The last slot never goes back, whatever becomes of its job: else it would be made up for again.
+// status returns the status by the state. The last slot never goes back, whatever becomes of its job: else its job would be created again.
 func (v *State) status() v1beta1.AdvancedCronJobStatus {
 	s := *v.Cron.Status.DeepCopy()
 	if v.kind == nil || v.Cron.DeletionTimestamp != nil {

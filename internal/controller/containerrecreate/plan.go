@@ -20,7 +20,7 @@ import (
 // Wire: it is in the message of a Pod condition.
 const userAgent = "ContainerRecreateRequest"
 
-// Plan decides the next step. It reads only the snapshot and changes nothing.
+// Plan decides the next step from the snapshot alone.
 func Plan(v Snapshot) plan.Plan {
 	r := v.Request
 	b := plan.For(fmt.Sprintf("ContainerRecreateRequest %s/%s   Pod %s, %s", r.Namespace, r.Name, r.Spec.PodName, phase(r)))
@@ -31,7 +31,7 @@ func Plan(v Snapshot) plan.Plan {
 		v.release(b, "the request has ended")
 		v.expire(b)
 	default:
-		v.goOn(b)
+		v.advance(b)
 	}
 	return b.Plan()
 }
@@ -43,8 +43,8 @@ func phase(r *v1beta1.ContainerRecreateRequest) string {
 	return string(r.Status.Phase)
 }
 
-// goOn looks after a request that has not ended.
-func (v Snapshot) goOn(b *plan.Builder) {
+// advance takes a request that has not ended one step further.
+func (v Snapshot) advance(b *plan.Builder) {
 	message, wait := recreate.Overdue(v.Request, v.Pod, v.Now)
 	if message != "" {
 		after := v.Request.DeepCopy()
@@ -79,7 +79,7 @@ func (v Snapshot) takeOutOfService() plan.Chain {
 			lifecycle.Hold(after, v.mark(), v.Now)
 			chain = append(chain, plan.Action{
 				Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after,
-				What: "take out of service", Why: "unreadyGracePeriodSeconds lets its clients go before a container is stopped",
+				What: "take out of service", Why: "unreadyGracePeriodSeconds gives its clients time before a container is stopped",
 			})
 		}
 	}

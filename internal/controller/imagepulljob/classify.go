@@ -22,7 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
-// State is a Snapshot sorted once into what the plan and the status both speak of.
+// State is a Snapshot, classified once for the plan and the status.
 type State struct {
 	Snapshot
 	want pull.Want
@@ -58,7 +58,7 @@ func (n *node) pulls() bool { return n.State == pull.Pulling && n.ready }
 // failed reports whether nothing more is to be expected of the node.
 func (n *node) failed() bool { return n.State == pull.Failed || n.Full }
 
-// Classify sorts a snapshot.
+// Classify returns the state of a snapshot.
 func Classify(s Snapshot) State {
 	v := State{Snapshot: s}
 	if s.Job.DeletionTimestamp != nil || s.Job.Status.CompletionTime != nil {

@@ -15,7 +15,7 @@ import (
 // eventPullImageFailed is the reason of events about nodes that did not pull. Wire: users' alerts match it.
 const eventPullImageFailed = "PullImageFailed"
 
-// Plan decides the next step. It reads only the state and changes nothing.
+// Plan decides the next step from the state alone.
 //
 // Secrets are copied first, as the daemons of nodes look for them as soon as they are asked. Then nodes are asked, as many as may pull at the same
 // time, and those that are not Ready besides: they can't pull, and if they do not come back in time they have failed, but they delay no other.
@@ -36,7 +36,7 @@ func Plan(v State) plan.Plan {
 	for _, reason := range v.unread {
 		b.Hold(plan.Hold{Why: reason})
 	}
-	v.tellOfSilence(b)
+	v.reportSilent(b)
 	if v.isOver() {
 		// The status says so; the pass after it tidies up.
 		return b.Plan()
@@ -151,8 +151,8 @@ func (v *State) drop(n *node, b *plan.Builder) {
 	})
 }
 
-// tellOfSilence has events tell of nodes that were given up without a word of theirs: of all others their daemons do.
-func (v *State) tellOfSilence(b *plan.Builder) {
+// reportSilent emits events for nodes that did not answer in time. Their daemons emit those of all other failures.
+func (v *State) reportSilent(b *plan.Builder) {
 	for _, n := range v.nodes {
 		silent := n.Status != nil && (n.Status.Message == pull.MessageNoResponse || n.Status.Message == pull.MessageDeadline)
 		if n.State == pull.Failed && silent {

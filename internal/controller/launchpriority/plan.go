@@ -19,7 +19,7 @@ const (
 	failedEvent = "BarrierFailed"
 )
 
-// recheckConflict is when to look again whether a taken name has become free: nothing tells of ConfigMaps that are not ours.
+// recheckConflict is when to look again whether a taken name has become free: ConfigMaps that are not ours send no events.
 const recheckConflict = 30 * time.Second
 
 // Plan decides the next step. It reads only s and changes nothing.
@@ -30,7 +30,7 @@ func Plan(s Snapshot) plan.Plan {
 	switch {
 	case !held || err != nil:
 	case s.Pod.DeletionTimestamp != nil:
-		retire(s, b)
+		remove(s, b)
 	case !pod.IsActive(s.Pod):
 		// Nothing starts any more, and the barrier goes with the Pod.
 	case isCompleted(s.Pod) && s.Barrier != nil && launch.Belongs(s.Barrier, s.Pod) == launch.Own && s.Barrier.Labels[keys.ContainerLaunchBarrier] != "":
@@ -47,17 +47,17 @@ func isCompleted(p *corev1.Pod) bool {
 	return p.Annotations[keys.ContainerLaunchPriorityCompleted] == "true"
 }
 
-// retire takes the barrier of a Pod that is on its way out away: a Pod of the same name that comes next would find its keys.
-func retire(s Snapshot, b *plan.Builder) {
+// remove deletes the barrier of a Pod that is being deleted: the next Pod of the same name would find its keys.
+func remove(s Snapshot, b *plan.Builder) {
 	if s.Barrier != nil && launch.Belongs(s.Barrier, s.Pod) == launch.Own && s.Barrier.DeletionTimestamp == nil {
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Tidy, Before: s.Barrier, AnyVersion: true,
-			What: "delete " + s.Barrier.Name, Why: "its Pod is on its way out",
+			What: "delete " + s.Barrier.Name, Why: "its Pod is being deleted",
 		})
 	}
 }
 
-// open lets the containers of a turn start, and then tells the kubelet and the user of it.
+// open lets the containers of a turn start, and then writes that into the Pod.
 func open(s Snapshot, b *plan.Builder, name string, turn launch.Turn) {
 	create := plan.Action{
 		Verb: plan.Create, Concern: plan.Settle, After: launch.NewBarrier(s.Pod, name, turn),

@@ -47,26 +47,26 @@ func Plan(s Snapshot) plan.Plan {
 	if after != nil {
 		b.Do(plan.Action{
 			Verb: plan.Update, Concern: plan.Tidy, Before: s.Image, After: after,
-			What: "tidy up", Why: "nobody wants a tag any more, or the node has other labels",
+			What: "clean up", Why: "a tag is not wanted any more, or the node has other labels",
 		})
 	}
-	s.endSilence(b)
+	s.failUnanswered(b)
 	recheck(b, next.Sub(s.Now), "a tag has been kept for long enough")
 	return b.Plan()
 }
 
-// soonest is the least time between two looks that only the clock calls for.
-const soonest = 3 * time.Second
+// minRecheck is the least time between two passes that only the clock asks for.
+const minRecheck = 3 * time.Second
 
-// recheck asks for another look; moments that lie close together are answered by one.
+// recheck asks for another pass; one pass answers moments that lie close together.
 func recheck(b *plan.Builder, wait time.Duration, why string) {
 	if wait > 0 {
-		b.Recheck(max(wait, soonest), why)
+		b.Recheck(max(wait, minRecheck), why)
 	}
 }
 
-// endSilence fails the rounds that the node has let pass.
-func (s Snapshot) endSilence(b *plan.Builder) {
+// failUnanswered fails the rounds that the node did not answer in time.
+func (s Snapshot) failUnanswered(b *plan.Builder) {
 	silent, next := pull.FindTimedOut(s.Image, s.Now)
 	recheck(b, next.Sub(s.Now), "the node has had its time to answer")
 	if len(silent) == 0 {

@@ -25,7 +25,7 @@ const byNode = "spec.nodeName"
 
 // Options are the choices made for the whole controller at start-up.
 type Options struct {
-	// Virtual also heeds the results that providers of virtual nodes write on Pods themselves.
+	// Virtual also reads the results that providers of virtual nodes write on Pods themselves.
 	Virtual bool
 }
 

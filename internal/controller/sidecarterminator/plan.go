@@ -32,10 +32,10 @@ const (
 )
 
 const (
-	// mercy is how long a sidecar may run before it is stopped. A process that has only just started does not handle signals yet: it would be
+	// minRuntime is how long a sidecar may run before it is stopped. A process that has only just started does not handle signals yet: it would be
 	// killed when its grace period is over, and its exit code would make the Pod fail.
-	mercy = 3 * time.Second
-	// stuckAfter is how long nobody may answer a request before the user is told, and another way is tried.
+	minRuntime = 3 * time.Second
+	// stuckAfter is how long a request may stay unanswered before an event reports it and another way is tried.
 	stuckAfter = time.Minute
 	// againAfter is how long after the end of a request a sidecar may still be seen to run.
 	againAfter = 10 * time.Second
@@ -96,7 +96,7 @@ func stop(s Snapshot, b *plan.Builder, left terminate.Sidecars) {
 			continue
 		}
 		running = append(running, name)
-		early = max(early, since.Add(mercy).Sub(s.Now))
+		early = max(early, since.Add(minRuntime).Sub(s.Now))
 	}
 	replace(s, b, onlyReplaced(left))
 	if len(running) == 0 {

@@ -21,35 +21,35 @@ import (
 )
 
 func TestPermit(t *testing.T) {
-	refuses := Verdict{Obstacle: Budget}
+	refuses := Decision{Refused: Budget}
 	type outcome struct {
-		verdict               Verdict
+		decision              Decision
 		reads, writes, counts int
 	}
 	for name, tc := range map[string]struct {
 		budget  func(*v1beta1.PodUnavailableBudget)
 		allowed int32
 		request Request
-		court   func(*court)
+		setup   func(*setup)
 		want    outcome
 	}{
 		"one is allowed": {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation}, want: outcome{writes: 1}},
 		"none is": {
-			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{verdict: refuses, reads: 1},
+			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{decision: refuses, reads: 1},
 		},
 		"the cache says none, and is behind": {
 			request: Request{Operation: v1beta1.PubEvictOperation},
-			court: func(c *court) {
+			setup: func(c *setup) {
 				c.put(budget(2))
 				c.cache.behind = func() int { return 1 }
 			},
 			want: outcome{reads: 1, writes: 1},
 		},
 		"a dry run is not recorded":       {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation, DryRun: true}},
-		"a dry run is judged":             {request: Request{Operation: v1beta1.PubEvictOperation, DryRun: true}, want: outcome{verdict: refuses, reads: 1}},
+		"a dry run is evaluated":          {request: Request{Operation: v1beta1.PubEvictOperation, DryRun: true}, want: outcome{decision: refuses, reads: 1}},
 		"a user who is exempt":            {request: Request{Operation: v1beta1.PubDeleteOperation, User: "admin"}},
 		"a Pod that is freed":             {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "T" })}},
-		"a Pod that is freed by no truth": {request: Request{Operation: v1beta1.PubEvictOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "yes" })}, want: outcome{verdict: refuses, reads: 1}},
+		"a Pod that is freed by no truth": {request: Request{Operation: v1beta1.PubEvictOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "yes" })}, want: outcome{decision: refuses, reads: 1}},
 		"a Pod that is not ready":         {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Status.Conditions = nil })}},
 		"a Pod that is marked already":    {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Labels[keys.UnavailablePrefix+"x"] = "" })}},
 		"a Pod of no budget":              {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations = nil })}},
@@ -61,7 +61,7 @@ func TestPermit(t *testing.T) {
 			request: Request{Operation: v1beta1.PubEvictOperation, Pod: guarded(1, func(p *corev1.Pod) {
 				p.Annotations = map[string]string{keys.RelatedBudgetOld: "web"}
 			})},
-			want: outcome{verdict: refuses, reads: 1},
+			want: outcome{decision: refuses, reads: 1},
 		},
 		"the budget ignores the Pod": {
 			budget: func(b *v1beta1.PodUnavailableBudget) {
@@ -74,13 +74,13 @@ func TestPermit(t *testing.T) {
 			b.Spec.ProtectOperations = []v1beta1.PubOperation{v1beta1.PubEvictOperation}
 		}, request: Request{Operation: v1beta1.PubDeleteOperation}},
 		"a resize is free unless it is said":        {request: Request{Operation: v1beta1.PubResizeOperation}},
-		"a resize is guarded where it is an update": {request: Request{Operation: v1beta1.PubResizeOperation}, court: func(c *court) { c.Resizing = rules.ResizeIsUpdate }, want: outcome{verdict: refuses, reads: 1}},
+		"a resize is guarded where it is an update": {request: Request{Operation: v1beta1.PubResizeOperation}, setup: func(c *setup) { c.Resizing = rules.ResizeIsUpdate }, want: outcome{decision: refuses, reads: 1}},
 		"the Pod is in the ledger":                  {budget: func(b *v1beta1.PodUnavailableBudget) { b.Status.UnavailablePods = ledger(began, "web-1") }, request: Request{Operation: v1beta1.PubDeleteOperation}},
 		"a former Pod of the name is in the ledger": {
 			budget: func(b *v1beta1.PodUnavailableBudget) {
 				b.Status.DisruptedPods = ledger(began.Add(-2*time.Hour), "web-1")
 			},
-			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{verdict: refuses, reads: 1},
+			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{decision: refuses, reads: 1},
 		},
 		"the ledger is full": {
 			allowed: 1, budget: func(b *v1beta1.PodUnavailableBudget) {
@@ -89,82 +89,84 @@ func TestPermit(t *testing.T) {
 					b.Status.DisruptedPods[fmt.Sprintf("other-%d", i)] = metav1.NewTime(began)
 				}
 			},
-			request: Request{Operation: v1beta1.PubDeleteOperation}, want: outcome{verdict: Verdict{Obstacle: Swamped}, reads: 1},
+			request: Request{Operation: v1beta1.PubDeleteOperation}, want: outcome{decision: Decision{Refused: LedgerFull}, reads: 1},
 		},
 		"the workload wants fewer by now": {
 			request: Request{Operation: v1beta1.PubDeleteOperation},
-			court: func(c *court) {
-				c.survey = Survey{Counts: rules.Counts{Total: 10, Desired: 9, Current: 20, Allowed: 11}}
+			setup: func(c *setup) {
+				c.numbers = Numbers{Counts: rules.Counts{Total: 10, Desired: 9, Current: 20, Allowed: 11}}
 			},
 			want: outcome{reads: 1, writes: 1, counts: 1},
 		},
 		"the workload is gone and minAvailable is a number": {
 			request: Request{Operation: v1beta1.PubDeleteOperation},
-			court: func(c *court) {
-				c.survey = Survey{Counts: rules.Counts{Total: 0, Desired: 20, Current: 20}, Surplus: true}
+			setup: func(c *setup) {
+				c.numbers = Numbers{Counts: rules.Counts{Total: 0, Desired: 20, Current: 20}, Surplus: true}
 			},
 			want: outcome{reads: 1, counts: 1},
 		},
 		"the workload wants as many as before": {
 			request: Request{Operation: v1beta1.PubDeleteOperation},
-			court:   func(c *court) { c.survey = Survey{Counts: rules.Counts{Total: 20, Desired: 20, Current: 20}} },
-			want:    outcome{verdict: refuses, reads: 1, counts: 1},
+			setup:   func(c *setup) { c.numbers = Numbers{Counts: rules.Counts{Total: 20, Desired: 20, Current: 20}} },
+			want:    outcome{decision: refuses, reads: 1, counts: 1},
 		},
 		"a budget whose numbers were never computed": {
 			budget: func(b *v1beta1.PodUnavailableBudget) { b.Status = v1beta1.PodUnavailableBudgetStatus{} }, request: Request{Operation: v1beta1.PubUpdateOperation},
-			court: func(c *court) { c.survey = Survey{Counts: rules.Counts{Total: 3, Desired: 3, Current: 3}} },
-			want:  outcome{verdict: refuses, reads: 1, counts: 1},
+			setup: func(c *setup) { c.numbers = Numbers{Counts: rules.Counts{Total: 3, Desired: 3, Current: 3}} },
+			want:  outcome{decision: refuses, reads: 1, counts: 1},
 		},
 		"a budget that changed": {
 			budget: func(b *v1beta1.PodUnavailableBudget) { b.Generation = 2 }, request: Request{Operation: v1beta1.PubUpdateOperation},
-			court: func(c *court) { c.survey = Survey{Counts: rules.Counts{Total: 3, Desired: 1, Current: 3, Allowed: 2}} },
-			want:  outcome{reads: 1, writes: 1, counts: 1},
+			setup: func(c *setup) {
+				c.numbers = Numbers{Counts: rules.Counts{Total: 3, Desired: 1, Current: 3, Allowed: 2}}
+			},
+			want: outcome{reads: 1, writes: 1, counts: 1},
 		},
 		"somebody else was first": {
 			allowed: 2, request: Request{Operation: v1beta1.PubUpdateOperation},
-			court: func(c *court) {
+			setup: func(c *setup) {
 				c.meddle = func(s *store) { s.meddle = nil; s.put(s.last()) }
 			},
 			want: outcome{reads: 1, writes: 1},
 		},
 		"somebody else took the last one": {
 			allowed: 1, request: Request{Operation: v1beta1.PubUpdateOperation},
-			court: func(c *court) {
+			setup: func(c *setup) {
 				c.meddle = func(s *store) { s.meddle = nil; s.put(budget(0)) }
 			},
-			want: outcome{verdict: refuses, reads: 1},
+			want: outcome{decision: refuses, reads: 1},
 		},
 		"somebody else is always first": {
 			allowed: 9, request: Request{Operation: v1beta1.PubUpdateOperation},
-			court: func(c *court) { c.meddle = func(s *store) { s.put(s.last()) } },
-			want:  outcome{verdict: Verdict{Obstacle: Contended}, reads: 4},
+			setup: func(c *setup) { c.meddle = func(s *store) { s.put(s.last()) } },
+			want:  outcome{decision: Decision{Refused: Contended}, reads: 4},
 		},
 		"Kubernetes would refuse the eviction": {
-			allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 0)} },
-			want: outcome{verdict: Verdict{Obstacle: Kubernetes, PodDisruptionBudget: "k"}},
+			allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, setup: func(c *setup) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 0)} },
+			want: outcome{decision: Decision{Refused: Kubernetes, PodDisruptionBudget: "k"}},
 		},
-		"Kubernetes would let the Pod be evicted":       {allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 1)} }, want: outcome{writes: 1}},
-		"Kubernetes asks nobody else about a deletion":  {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 0)} }, want: outcome{writes: 1}},
-		"Kubernetes evicts no Pod that has two budgets": {allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, court: func(c *court) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 1), pdb("l", 1)} }, want: outcome{verdict: Verdict{Obstacle: Kubernetes, PodDisruptionBudget: "l"}}},
+		"Kubernetes would let the Pod be evicted":       {allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, setup: func(c *setup) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 1)} }, want: outcome{writes: 1}},
+		"Kubernetes asks nobody else about a deletion":  {allowed: 1, request: Request{Operation: v1beta1.PubDeleteOperation}, setup: func(c *setup) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 0)} }, want: outcome{writes: 1}},
+		"Kubernetes evicts no Pod that has two budgets": {allowed: 1, request: Request{Operation: v1beta1.PubEvictOperation}, setup: func(c *setup) { c.cache.pdbs = []policyv1.PodDisruptionBudget{pdb("k", 1), pdb("l", 1)} }, want: outcome{decision: Decision{Refused: Kubernetes, PodDisruptionBudget: "l"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := budget(tc.allowed)
 			if tc.budget != nil {
 				tc.budget(b)
 			}
-			c := newCourt(b)
-			if tc.court != nil {
-				tc.court(c)
+			c := newSetup(b)
+			if tc.setup != nil {
+				tc.setup(c)
 			}
 			if tc.request.Pod == nil {
 				tc.request.Pod = guarded(1)
 			}
-			verdict, err := c.Permit(t.Context(), tc.request)
+			decision, err := c.Evaluate(t.Context(), tc.request)
 			if err != nil {
 				t.Fatal(err)
 			}
-			verdict.Budget = nil
-			if got := (outcome{verdict, c.reads, c.writes, c.surveys}); got != tc.want {
+			decision.Budget = nil
+			if got := (outcome{decision, c.reads, c.writes, c.counts}); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 			if recorded := rules.LedgerOf(&c.last().Status).Holds(tc.request.Pod); tc.want.writes > 0 && !recorded {
@@ -196,8 +198,8 @@ func TestAResizeAndAnUpdateAreBackSoon(t *testing.T) {
 	} {
 		b := budget(1)
 		b.Spec.ProtectOperations = []v1beta1.PubOperation{operation}
-		c := newCourt(b)
-		if _, err := c.Permit(t.Context(), Request{Pod: guarded(1), Operation: operation}); err != nil {
+		c := newSetup(b)
+		if _, err := c.Evaluate(t.Context(), Request{Pod: guarded(1), Operation: operation}); err != nil {
 			t.Fatal(err)
 		}
 		_, disrupted := c.last().Status.DisruptedPods["web-1"]
@@ -210,10 +212,10 @@ func TestAResizeAndAnUpdateAreBackSoon(t *testing.T) {
 
 // TestAFailureIsNoPermission: an error of the API server is passed on.
 func TestAFailureIsNoPermission(t *testing.T) {
-	c := newCourt(budget(1))
+	c := newSetup(budget(1))
 	c.Live = failing{c.store}
-	if verdict, err := c.Permit(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation}); err == nil || !apierrors.IsInternalError(err) {
-		t.Errorf("verdict %v, error %v", verdict, err)
+	if decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation}); err == nil || !apierrors.IsInternalError(err) {
+		t.Errorf("decision %v, error %v", decision, err)
 	}
 }
 
@@ -227,21 +229,21 @@ func (failingStatus) Patch(context.Context, client.Object, client.Patch, ...clie
 	return apierrors.NewInternalError(errors.New("etcd is away"))
 }
 
-// TestNeverMoreThanAllowed: judges of several processes, each with a cache that is behind, are asked all at once.
+// TestNeverMoreThanAllowed: evaluators of several processes, each with a cache that is behind, are asked all at once.
 func TestNeverMoreThanAllowed(t *testing.T) {
-	const judges, pods = 3, 40
+	const evaluators, pods = 3, 40
 	for round := range 20 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		allowed := int32(random.IntN(6))
 		s := newStore(budget(allowed))
-		var court []*Judge
-		for range judges {
+		var setup []*Evaluator
+		for range evaluators {
 			lag := random.IntN(4)
-			court = append(court, New(Config{
+			setup = append(setup, New(Config{
 				Cached: &cache{store: s, behind: func() int { return lag }}, Live: s, Now: func() time.Time { return began }, Pause: time.Millisecond,
-				Survey: func(_ context.Context, b *v1beta1.PodUnavailableBudget) (Survey, error) {
-					return Survey{Counts: rules.CountsOf(&b.Status)}, nil
+				Count: func(_ context.Context, b *v1beta1.PodUnavailableBudget) (Numbers, error) {
+					return Numbers{Counts: rules.CountsOf(&b.Status)}, nil
 				},
 			}))
 		}
@@ -249,14 +251,14 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 		contended := make([]bool, pods)
 		var asking sync.WaitGroup
 		for n := range pods {
-			judge := court[random.IntN(judges)]
+			evaluator := setup[random.IntN(evaluators)]
 			operation := []v1beta1.PubOperation{v1beta1.PubDeleteOperation, v1beta1.PubEvictOperation, v1beta1.PubUpdateOperation}[random.IntN(3)]
 			asking.Go(func() {
-				verdict, err := judge.Permit(context.Background(), Request{Pod: guarded(n), Operation: operation})
+				decision, err := evaluator.Evaluate(context.Background(), Request{Pod: guarded(n), Operation: operation})
 				if err != nil {
 					t.Errorf("Pod %d: %v", n, err)
 				}
-				granted[n], contended[n] = verdict.Allowed() && err == nil, verdict.Obstacle == Contended
+				granted[n], contended[n] = decision.Allowed() && err == nil, decision.Refused == Contended
 			})
 		}
 		asking.Wait()

@@ -21,8 +21,8 @@ func recreated(p *corev1.Pod) plan.Chain {
 	return plan.Chain{{Verb: plan.Delete, Concern: plan.Rollout, Before: p}}
 }
 
-// TestTheJudgeIsAskedAboutWhatLeavesService: a judge whose budget is used up holds back what it is asked about, and nothing else.
-func TestTheJudgeIsAskedAboutWhatLeavesService(t *testing.T) {
+// TestWhatLeavesServiceIsEvaluated: an evaluator whose budget is used up holds back what it is asked about, and nothing else.
+func TestWhatLeavesServiceIsEvaluated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		chain plan.Chain
 		want  string
@@ -37,7 +37,7 @@ func TestTheJudgeIsAskedAboutWhatLeavesService(t *testing.T) {
 		"one that begins with a grace period": {chain: plan.Chain{{Verb: plan.UpdateStatus, Before: guarded(1), After: guarded(1, unready)}}, want: "web"},
 		"a change of sidecars":                {chain: plan.Chain{{Verb: plan.Update, Before: guarded(1), After: guarded(1, upgraded)}}, want: "web"},
 		"a deletion for an update":            {chain: recreated(guarded(1)), want: "web"},
-		"a deletion for want of replicas, which its webhook judges": {
+		"a deletion for want of replicas, which its webhook evaluates": {
 			chain: plan.Chain{{Verb: plan.Delete, Concern: plan.Scale, Before: guarded(1)}},
 		},
 		"labels":             {chain: plan.Chain{{Verb: plan.Update, Before: guarded(1), After: guarded(1, labelled)}}},
@@ -45,7 +45,7 @@ func TestTheJudgeIsAskedAboutWhatLeavesService(t *testing.T) {
 		"a new Pod":          {chain: plan.Chain{{Verb: plan.Create, After: guarded(1)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held, err := Gate{newCourt(budget(0)).Judge}.Permit(t.Context(), tc.chain)
+			held, err := Writes{newSetup(budget(0)).Evaluator}.Permit(t.Context(), tc.chain)
 			if held != tc.want || err != nil {
 				t.Errorf("held by %q, want %q, error %v", held, tc.want, err)
 			}
@@ -53,18 +53,18 @@ func TestTheJudgeIsAskedAboutWhatLeavesService(t *testing.T) {
 	}
 }
 
-// TestWhatIsRecreatedIsJudgedOnce: first as an update, by the controller; the deletion that follows is free.
-func TestWhatIsRecreatedIsJudgedOnce(t *testing.T) {
-	c := newCourt(budget(1))
-	gate := Gate{c.Judge}
-	if held, err := gate.Permit(t.Context(), recreated(guarded(1))); held != "" || err != nil {
+// TestWhatIsRecreatedIsEvaluatedOnce: first as an update, by the controller; the deletion that follows is free.
+func TestWhatIsRecreatedIsEvaluatedOnce(t *testing.T) {
+	c := newSetup(budget(1))
+	writes := Writes{c.Evaluator}
+	if held, err := writes.Permit(t.Context(), recreated(guarded(1))); held != "" || err != nil {
 		t.Fatalf("the first: %q, %v", held, err)
 	}
-	if held, err := gate.Permit(t.Context(), recreated(guarded(2))); held != "web" || err != nil {
+	if held, err := writes.Permit(t.Context(), recreated(guarded(2))); held != "web" || err != nil {
 		t.Fatalf("the second: %q, %v", held, err)
 	}
-	if verdict, err := c.Permit(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation}); !verdict.Allowed() || err != nil {
-		t.Fatalf("the deletion of the first: %+v, %v", verdict, err)
+	if decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation}); !decision.Allowed() || err != nil {
+		t.Fatalf("the deletion of the first: %+v, %v", decision, err)
 	}
 	if _, ok := c.last().Status.UnavailablePods["web-1"]; !ok || c.writes != 1 {
 		t.Errorf("after %d writes: %+v", c.writes, c.last().Status)

@@ -12,31 +12,31 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Gate is where our own controllers ask the judge, before the first write by which they take a Pod out of service.
-type Gate struct{ Judge *Judge }
+// Writes evaluates the writes of our own controllers, before the first one by which they take a Pod out of service.
+type Writes struct{ Evaluator *Evaluator }
 
-// Permit returns the name of the budget that does not let a Pod change so now; empty where none stands against it. What the controllers recreate is
-// judged as an update, too: the deletion that follows is in the ledger then, and passes.
-func (g Gate) Permit(ctx context.Context, chain plan.Chain) (string, error) {
+// Permit returns the name of the budget that refuses that a Pod changes so now; empty where none does. A Pod that the controllers recreate is evaluated
+// as an update, too: the deletion that follows is in the ledger then, and passes.
+func (w Writes) Permit(ctx context.Context, chain plan.Chain) (string, error) {
 	before, after, disrupts := disrupted(chain)
 	if !disrupts {
 		return "", nil
 	}
 	r := Request{Pod: before, Operation: v1beta1.PubUpdateOperation}
 	if after != nil {
-		if operation, judged := rules.OperationOf(before, after); judged {
+		if operation, guarded := rules.OperationOf(before, after); guarded {
 			r.Operation = operation
 		}
 	}
-	verdict, err := g.Judge.Permit(ctx, r)
-	if err != nil || verdict.Allowed() {
+	decision, err := w.Evaluator.Evaluate(ctx, r)
+	if err != nil || decision.Allowed() {
 		return "", err
 	}
-	return verdict.Budget.Name, nil
+	return decision.Budget.Name, nil
 }
 
 // disrupted returns a Pod that names a budget as it is before a chain and after it, nil if it is deleted for an update; false where the chain leaves
-// it in service as it is. Deletions for other reasons are judged where they arrive.
+// it in service as it is. Deletions for other reasons are evaluated by the webhook.
 func disrupted(chain plan.Chain) (before, after *corev1.Pod, disrupts bool) {
 	first := chain[0]
 	before, ok := first.Before.(*corev1.Pod)

@@ -66,9 +66,9 @@ func TestOperationOf(t *testing.T) {
 			if tc.after != nil {
 				tc.after(after)
 			}
-			got, judged := OperationOf(before, after)
-			if got != tc.want || judged != (tc.want != none) {
-				t.Errorf("got %q (%t), want %q", got, judged, tc.want)
+			got, disruptive := OperationOf(before, after)
+			if got != tc.want || disruptive != (tc.want != none) {
+				t.Errorf("got %q (%t), want %q", got, disruptive, tc.want)
 			}
 		})
 	}
