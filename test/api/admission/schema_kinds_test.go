@@ -49,8 +49,8 @@ type ratchetCase struct {
 	worse string
 }
 
-// schemas is an API server that serves our kinds, without a manager.
-type schemas struct {
+// kindSchemas is an API server that serves our kinds, without a manager.
+type kindSchemas struct {
 	*scene.Stage
 	files map[string]*unstructured.Unstructured
 }
@@ -58,7 +58,7 @@ type schemas struct {
 // TestSchemasOfAllKinds asks an API server without a manager: it accepts all CRDs, refuses what their rules refuse, and lets what was stored before a
 // rule be changed elsewhere.
 func TestSchemasOfAllKinds(t *testing.T) {
-	s := &schemas{Stage: scene.NewStage(t, cluster.Options{Bare: true}), files: map[string]*unstructured.Unstructured{}}
+	s := &kindSchemas{Stage: scene.NewStage(t, cluster.Options{Bare: true}), files: map[string]*unstructured.Unstructured{}}
 	root, err := cluster.Root()
 	s.Must(err)
 	for kind, file := range crds() {
@@ -102,7 +102,7 @@ func TestSchemasOfAllKinds(t *testing.T) {
 	}
 }
 
-func (s *schemas) ratchets(t *testing.T, tc ratchetCase) {
+func (s *kindSchemas) ratchets(t *testing.T, tc ratchetCase) {
 	t.Helper()
 	s.soon(t, "the rule holds", func() error {
 		if err := s.Client.Create(s.Ctx, s.object(tc.schemaCase, "new"), client.DryRunAll); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -126,7 +126,7 @@ func (s *schemas) ratchets(t *testing.T, tc ratchetCase) {
 }
 
 // soon waits until check succeeds, for as long as an API server takes to heed a CRD.
-func (s *schemas) soon(t *testing.T, what string, check func() error) {
+func (s *kindSchemas) soon(t *testing.T, what string, check func() error) {
 	t.Helper()
 	var err error
 	for range 150 {
@@ -139,7 +139,7 @@ func (s *schemas) soon(t *testing.T, what string, check func() error) {
 }
 
 // object returns an object of a case; which tells those of one kind apart.
-func (s *schemas) object(tc schemaCase, which string) *unstructured.Unstructured {
+func (s *kindSchemas) object(tc schemaCase, which string) *unstructured.Unstructured {
 	s.Helper()
 	crd, o := s.files[tc.kind], &unstructured.Unstructured{Object: map[string]any{}}
 	version := tc.version
