@@ -67,8 +67,8 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		source.Func(r.resync), source.Func(r.watchCRDs), source.Func(r.watchSecret),
 	}
 	if r.Pods {
-		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{},
-			always[*v1beta1.SidecarSet](r.leaderEnqueues(narrowDelay, mutatingPart)), changes(scope.OfSidecarSet)))
+		sources = append(sources, converted(source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{},
+			always[*v1beta1.SidecarSet](r.leaderEnqueues(narrowDelay, mutatingPart)), changes(scope.OfSidecarSet))))
 	}
 	if r.Pods && r.Markers {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{},
@@ -78,8 +78,8 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		neverUpdated := predicate.TypedFuncs[*policyv1beta1.PodUnavailableBudget]{
 			UpdateFunc: func(event.TypedUpdateEvent[*policyv1beta1.PodUnavailableBudget]) bool { return false },
 		}
-		sources = append(sources, source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
-			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)), neverUpdated))
+		sources = append(sources, converted(source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
+			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)), neverUpdated)))
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
@@ -87,6 +87,12 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		}
 	}
 	return nil
+}
+
+// converted starts a source without waiting for its cache. Objects that are stored in v1alpha1 can only be listed once a manager converts them, and
+// the managers serve nothing before this controller has run.
+func converted(s source.Source) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error { return s.Start(ctx, q) })
 }
 
 // leaderEnqueues enqueues a part for an event of what only the leader follows.

@@ -112,11 +112,11 @@ func (r *Reconciler) reconcile(ctx context.Context, part string) (time.Duration,
 	}
 	in := Input{Manifests: r.Manifests, CA: issue.CA, OnlyCA: r.isOverlapOver(issue.CA)}
 	seen, expiry := certs.Seen{Part: part}, time.Duration(0)
+	var scopeErr error
 	if r.isLeader() {
 		in.Prune = true
-		if expiry, err = r.readScope(ctx, live[0], &in); err != nil {
-			return 0, err
-		}
+		// Objects that are stored in v1alpha1 can only be read once a manager converts them, for which the CA must have been written.
+		expiry, scopeErr = r.readScope(ctx, live[0], &in)
 	}
 	for _, o := range live {
 		next := Desired(o, in)
@@ -137,7 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, part string) (time.Duration,
 		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(in.Pods.SidecarSets)+len(in.Pods.Markers))
 	}
 	served, err := r.Serving.Observe(issue, seen)
-	return soonest(served, expiry), err
+	return soonest(served, expiry), errors.Join(err, scopeErr)
 }
 
 // soonest returns the shorter of two waits, of which 0 is none.
@@ -164,15 +164,20 @@ func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Inpu
 			return 0, nil
 		}
 		selection, err := r.readSelection(ctx, live, nil)
-		in.Pods = selection.scope
-		if err != nil || selection.expiry.IsZero() {
+		if err != nil {
 			return 0, err
+		}
+		if in.Pods = selection.scope; selection.expiry.IsZero() {
+			return 0, nil
 		}
 		return max(narrowDelay, selection.expiry.Sub(r.Now())), nil
 	case *admissionv1.ValidatingWebhookConfiguration:
 		namespaces, err := r.namespacesWithBudgets(ctx)
+		if err != nil {
+			return 0, err
+		}
 		in.Evictions = &EvictionScope{Namespaces: namespaces}
-		return 0, err
+		return 0, nil
 	default:
 		return 0, nil
 	}
