@@ -67,8 +67,8 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		source.Func(r.resync), source.Func(r.watchCRDs), source.Func(r.watchSecret),
 	}
 	if r.Pods {
-		sources = append(sources, converted(source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{},
-			always[*v1beta1.SidecarSet](r.leaderEnqueues(narrowDelay, mutatingPart)), changes(scope.OfSidecarSet))))
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{},
+			always[*v1beta1.SidecarSet](r.leaderEnqueues(narrowDelay, mutatingPart)), changes(scope.OfSidecarSet)))
 	}
 	if r.Pods && r.Markers {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{},
@@ -78,20 +78,20 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		neverUpdated := predicate.TypedFuncs[*policyv1beta1.PodUnavailableBudget]{
 			UpdateFunc: func(event.TypedUpdateEvent[*policyv1beta1.PodUnavailableBudget]) bool { return false },
 		}
-		sources = append(sources, converted(source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
-			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)), neverUpdated)))
+		sources = append(sources, source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
+			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)), neverUpdated))
 	}
 	for _, s := range sources {
-		if err := c.Watch(s); err != nil {
+		if err := c.Watch(startOnly(s)); err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
 	}
 	return nil
 }
 
-// converted starts a source without waiting for its cache. Objects that are stored in v1alpha1 can only be listed once a manager converts them, and
-// the managers serve nothing before this controller has run.
-func converted(s source.Source) source.Source {
+// startOnly starts a source without waiting until the cache is in sync, which means the informers of all controllers: kinds that are stored in
+// v1alpha1 can only be listed once a manager converts them, and no manager serves before this controller has run.
+func startOnly(s source.Source) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error { return s.Start(ctx, q) })
 }
 
