@@ -44,6 +44,8 @@ type world struct {
 	read map[string]dispatch.Webhook
 	// between runs before every call of a manager's.
 	between func()
+	// unconverted is the error of every list of a kind that managers convert; nil while one of them does.
+	unconverted error
 }
 
 // emptyWorld is an API server in memory without managers.
@@ -67,7 +69,7 @@ func emptyWorld(t rapid.TB, known Manifests) *world {
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			w.between()
-			return c.List(ctx, list, options...)
+			return errors.Join(w.unconverted, c.List(ctx, list, options...))
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			w.writes++
