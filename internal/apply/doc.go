@@ -11,5 +11,6 @@
 //	owners.go     what is remembered of an owner between passes; backoff after refusals
 //	status.go     when the status of an owner is written
 //	budget.go     PodUnavailableBudgets, which may hold writes back
-//	events.go     events and metrics
+//	events.go     events
+//	metrics.go    metrics
 package apply

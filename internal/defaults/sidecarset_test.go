@@ -110,12 +110,14 @@ func TestTheFirstSpellingOfTheStrategy(t *testing.T) {
 	}
 	yes, no := true, false
 	paused := &v1alpha1.SidecarSet{Spec: v1alpha1.SidecarSetSpec{Paused: &yes}}
-	if SidecarSetFirstSpelling(paused, nil); !paused.Spec.UpdateStrategy.Paused {
+	SidecarSetFirstSpelling(paused, nil)
+	if !paused.Spec.UpdateStrategy.Paused {
 		t.Error("paused in the first spelling does not pause")
 	}
 	resumed := paused.DeepCopy()
 	resumed.Spec.Paused = &no
-	if SidecarSetFirstSpelling(resumed, paused); resumed.Spec.UpdateStrategy.Paused {
+	SidecarSetFirstSpelling(resumed, paused)
+	if resumed.Spec.UpdateStrategy.Paused {
 		t.Error("resuming in the first spelling does not resume")
 	}
 }

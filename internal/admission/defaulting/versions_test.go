@@ -62,7 +62,7 @@ func TestDefaultsAreTheSameInBothVersions(t *testing.T) {
 			func(q *resource.Quantity, c randfill.Continue) {
 				*q = *resource.NewScaledQuantity(int64(c.Intn(5000)), resource.Scale(-6+3*c.Intn(4)))
 			},
-			func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte(`{}`) },
+			func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawBytes([]byte(`{}`)) },
 			func(m *metav1.TypeMeta, _ randfill.Continue) {
 				*m = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CloneSet"}
 			},

@@ -130,14 +130,6 @@ func checkWeights(priority *pub.UpdatePriorityStrategy, path *field.Path) field.
 	return errs
 }
 
-// notNegative checks a number that may be left out.
-func notNegative[N int32 | int64](value *N, path *field.Path) field.ErrorList {
-	if value == nil || *value >= 0 {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, *value, "must be greater than or equal to 0")}
-}
-
 // nothingMoves warns of a new template that a partition keeps from all Pods, or from the Pods of all nodes.
 func nothingMoves(what string, partition any, total int) string {
 	return fmt.Sprintf("no %s will be updated: partition %v keeps all %d at their old revision; lower it to start", what, partition, total)

@@ -1,0 +1,58 @@
+package apply
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+var (
+	writesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kruise_writes_total",
+		Help: "Writes that plans asked for, by verb, concern and result (ok, conflict, waiting for a budget, error).",
+	}, []string{"verb", "concern", "result"})
+
+	staleCaches = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "kruise_stale_cache_reads_total",
+		Help: "Times that a cache did not show our own writes within ten seconds, so that an owner was read live.",
+	})
+
+	// leakedExpectations counts the same for CloneSets under the name that dashboards and alerts of this API have always watched.
+	leakedExpectations = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "cloneset_scale_expectation_leakage",
+		Help: "Times that a CloneSet's own writes were not seen in time.",
+	}, []string{"namespace", "name"})
+)
+
+// RegisterMetrics adds the metrics of this package to those that the process serves.
+func RegisterMetrics() error {
+	for _, c := range []prometheus.Collector{writesTotal, staleCaches, leakedExpectations} {
+		if err := metrics.Registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func countWrite(a plan.Action, err error) {
+	result := "ok"
+	switch {
+	case apierrors.IsConflict(err):
+		result = "conflict"
+	case IsWaiting(err):
+		result = "waiting"
+	case err != nil:
+		result = "error"
+	}
+	writesTotal.WithLabelValues(string(a.Verb), string(a.Concern), result).Inc()
+}
+
+func countLate(owner plan.Object) {
+	staleCaches.Inc()
+	if set, ok := owner.(*v1beta1.CloneSet); ok {
+		leakedExpectations.WithLabelValues(set.Namespace, set.Name).Inc()
+	}
+}
