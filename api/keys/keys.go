@@ -25,8 +25,8 @@ const (
 // SpecifiedDelete is the Pod label by which a user asks the owner to delete that Pod under the owner's own rules. Its value is ignored.
 const SpecifiedDelete = "apps.kruise.io/specified-delete"
 
-// OwnedByStatefulSet is the annotation of a claim with the name of the StatefulSet that has expanded it. The StatefulSet controller writes it, for
-// software that looks for it.
+// OwnedByStatefulSet is the annotation of a claim with the name of the StatefulSet that has expanded it. The StatefulSet controller writes
+// it, for software that looks for it.
 const OwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
 
 // Annotations of the in-place update. The workload controllers write and read them.
@@ -53,13 +53,14 @@ const (
 
 // Labels and annotations of the container launch order. Users write the first, the launch priority controller the others.
 const (
-	// ContainerLaunchPriority is the Pod annotation that, with the value ContainerLaunchOrdered, starts the containers in the order of their list.
+	// ContainerLaunchPriority is the Pod annotation that, with the value ContainerLaunchOrdered, starts the containers in the order of
+	// their list.
 	ContainerLaunchPriority = "apps.kruise.io/container-launch-priority"
 	ContainerLaunchOrdered  = "Ordered"
 	// ContainerLaunchPriorityCompleted is the Pod annotation that is "true" once all containers may start.
 	ContainerLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
-	// ContainerLaunchPriorityCurrent is the annotation of a barrier, and of a Pod, with the key of the lowest priority that may start. A kubelet
-	// that sees it change on a Pod tries at once to start what it could not start before.
+	// ContainerLaunchPriorityCurrent is the annotation of a barrier, and of a Pod, with the key of the lowest priority that may start. A
+	// kubelet that sees it change on a Pod tries at once to start what it could not start before.
 	ContainerLaunchPriorityCurrent = "apps.kruise.io/container-launch-priority-current"
 	// ContainerLaunchBarrier is the label of the ConfigMaps that hold containers back.
 	ContainerLaunchBarrier = "apps.kruise.io/container-launch-barrier"
@@ -87,17 +88,17 @@ const (
 	ImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
 )
 
-// OnDeletePodUpdatePolicy is the v1alpha1 CloneSet annotation that keeps the podUpdatePolicy of v1beta1 while the update strategy is OnDelete:
-// v1alpha1 has one field for both. Conversion writes and reads it.
+// OnDeletePodUpdatePolicy is the v1alpha1 CloneSet annotation that keeps the podUpdatePolicy of v1beta1 while the update strategy is
+// OnDelete: v1alpha1 has one field for both. Conversion writes and reads it.
 const OnDeletePodUpdatePolicy = "kruise.io/cloneset-ondelete-pod-update-policy"
 
 // Labels and annotations of DaemonSets.
 const (
-	// ProgressiveCreatePod is the v1alpha1 DaemonSet annotation that, with the value "true", stands for scaleStrategy.partitionedScaling. Users
-	// write it, conversion reads it.
+	// ProgressiveCreatePod is the v1alpha1 DaemonSet annotation that, with the value "true", stands for scaleStrategy.partitionedScaling.
+	// Users write it, conversion reads it.
 	ProgressiveCreatePod = "daemonset.kruise.io/progressive-create-pod"
-	// TemplateGeneration is the annotation in which a DaemonSet of older software numbers its templates. Users write it, or take it over from
-	// the DaemonSet that ours replaces; the DaemonSet controller copies it into the Pods' label PodTemplateGeneration.
+	// TemplateGeneration is the annotation in which a DaemonSet of older software numbers its templates. Users write it, or take it over
+	// from the DaemonSet that ours replaces; the DaemonSet controller copies it into the Pods' label PodTemplateGeneration.
 	TemplateGeneration = "deprecated.daemonset.template.generation"
 	// PodTemplateGeneration is the Pod label with the number of the template that the Pod was made from.
 	PodTemplateGeneration = "pod-template-generation"
@@ -105,16 +106,16 @@ const (
 
 // Labels, annotations and finalizers of image pulls.
 const (
-	// ImagePullJobFinalizer keeps an ImagePullJob until the Secrets that were copied for it have been let go. The ImagePullJob controller adds
-	// and removes it.
+	// ImagePullJobFinalizer keeps an ImagePullJob until the Secrets that were copied for it have been let go. The ImagePullJob controller
+	// adds and removes it.
 	ImagePullJobFinalizer = "apps.kruise.io/deletion-protection"
 	// FakeNodeImage is the NodeImage label that keeps it although it has no node. Tests write it, the NodeImage controller reads it.
 	FakeNodeImage = "apps.kruise.io/fake-nodeimage"
-	// NodeImageSecretModes is the v1alpha1 NodeImage annotation, as JSON, that stands for the modes of the references to Secrets. Conversion
-	// writes and reads it.
+	// NodeImageSecretModes is the v1alpha1 NodeImage annotation, as JSON, that stands for the modes of the references to Secrets.
+	// Conversion writes and reads it.
 	NodeImageSecretModes = "kruise.io/nodeimage-secret-modes"
-	// NodeType is the node label that says, with the value NodeTypeVirtual, that there is no machine behind the node and so no daemon. Providers
-	// of such nodes write it, the NodeImage controller reads it.
+	// NodeType is the node label that says, with the value NodeTypeVirtual, that there is no machine behind the node and so no daemon.
+	// Providers of such nodes write it, the NodeImage controller reads it.
 	NodeType = "type"
 	// NodeTypeVirtual is the value of NodeType for such nodes.
 	NodeTypeVirtual = "virtual-kubelet"
@@ -125,13 +126,13 @@ const (
 	PullSecretReferences = "imagepulljobs.kruise.io/references"
 	// PullSecretMode is the annotation that, with the value batch, marks a Secret as a copy.
 	PullSecretMode = "imagepulljobs.kruise.io/mode"
-	// ControlPlane is the Pod label that says which part of Kruise a Pod is: ControlPlaneDaemon for the daemon of a node. The manifests of an
-	// installation write it, the ImagePullJob controller reads it.
+	// ControlPlane is the Pod label that says which part of Kruise a Pod is: ControlPlaneDaemon for the daemon of a node. The manifests of
+	// an installation write it, the ImagePullJob controller reads it.
 	ControlPlane = "control-plane"
 	// ControlPlaneDaemon is the value of ControlPlane for daemons.
 	ControlPlaneDaemon = "daemon"
-	// PulledBy is the annotation in the sandbox configuration of every pull of the daemon, with the value PulledByDaemon. Plugins of container
-	// runtimes read it.
+	// PulledBy is the annotation in the sandbox configuration of every pull of the daemon, with the value PulledByDaemon. Plugins of
+	// container runtimes read it.
 	PulledBy = "apps.kruise.io/pulling-image-by"
 	// PulledByDaemon is the value of PulledBy.
 	PulledByDaemon = "kruise-daemon"
@@ -150,34 +151,36 @@ const (
 	BroadcastJobName = "broadcastjob-name"
 	// BroadcastJobControllerUID is the Pod label with the UID of the job. The BroadcastJob controller writes it.
 	BroadcastJobControllerUID = "broadcastjob-controller-uid"
-	// BroadcastJobPausedAtFailed is the BroadcastJob annotation with the number of failed Pods at which the failure policy paused the job, so that
-	// only one more pauses it again. The BroadcastJob controller writes and reads it.
+	// BroadcastJobPausedAtFailed is the BroadcastJob annotation with the number of failed Pods at which the failure policy paused the job,
+	// so that only one more pauses it again. The BroadcastJob controller writes and reads it.
 	BroadcastJobPausedAtFailed = "broadcastjob.kruise.io/paused-at-failed"
 )
 
 // Annotations of AdvancedCronJobs and their jobs.
 const (
-	// ScheduledAt is the annotation of a job with the slot that it was made for, in RFC 3339. The AdvancedCronJob controller writes and reads it.
+	// ScheduledAt is the annotation of a job with the slot that it was made for, in RFC 3339. The AdvancedCronJob controller writes and
+	// reads it.
 	ScheduledAt = "apps.kruise.io/scheduled-at"
-	// ImageListPullJobTemplate is the v1alpha1 AdvancedCronJob annotation that keeps, as JSON, spec.template.imageListPullJobTemplate of v1beta1.
-	// Conversion writes and reads it.
+	// ImageListPullJobTemplate is the v1alpha1 AdvancedCronJob annotation that keeps, as JSON, spec.template.imageListPullJobTemplate of
+	// v1beta1. Conversion writes and reads it.
 	ImageListPullJobTemplate = "apps.kruise.io/image-list-pull-job-template"
 )
 
 // Labels and annotations of SidecarSets and of what is made from them. The Pod webhook and the SidecarSet controller write and read them.
 const (
-	// SidecarSetHash is the annotation of a SidecarSet with the hash of its containers, and of a Pod with the record of what was injected or
-	// updated last, as JSON keyed by the names of SidecarSets.
+	// SidecarSetHash is the annotation of a SidecarSet with the hash of its containers, and of a Pod with the record of what was injected
+	// or updated last, as JSON keyed by the names of SidecarSets.
 	SidecarSetHash = "kruise.io/sidecarset-hash"
-	// SidecarSetHashWithoutImage is as SidecarSetHash, of the containers without their images: Pods that differ in it can't be updated in place.
+	// SidecarSetHashWithoutImage is as SidecarSetHash, of the containers without their images: Pods that differ in it can't be updated in
+	// place.
 	SidecarSetHashWithoutImage = "kruise.io/sidecarset-hash-without-image"
 	// SidecarSetInjectedList is the Pod annotation with the names of the SidecarSets that injected into it, in ascending order with commas.
 	SidecarSetInjectedList = "kruise.io/sidecarset-injected-list"
-	// SidecarSetInPlaceUpdateState is the Pod annotation with the image IDs that sidecars had before their last update, as JSON keyed by the
-	// names of SidecarSets.
+	// SidecarSetInPlaceUpdateState is the Pod annotation with the image IDs that sidecars had before their last update, as JSON keyed by
+	// the names of SidecarSets.
 	SidecarSetInPlaceUpdateState = "kruise.io/sidecarset-inplace-update-state"
-	// SidecarSetWorkingHotUpgradeContainer is the Pod annotation that says which of its two containers a hot-upgrade sidecar works in, as JSON
-	// from the sidecar's name to the container's.
+	// SidecarSetWorkingHotUpgradeContainer is the Pod annotation that says which of its two containers a hot-upgrade sidecar works in, as
+	// JSON from the sidecar's name to the container's.
 	SidecarSetWorkingHotUpgradeContainer = "kruise.io/sidecarset-working-hotupgrade-container"
 	// SidecarSetVersionPrefix begins the Pod annotation, ended by a container's name, with the version of that hot-upgrade container. The
 	// container reads it as the variable SIDECARSET_VERSION.
@@ -187,18 +190,18 @@ const (
 	SidecarSetVersionAltPrefix = "versionalt.sidecarset.kruise.io/"
 	// SidecarSetName is the ControllerRevision label with the name of the SidecarSet.
 	SidecarSetName = "kruise.io/sidecarset-name"
-	// SidecarSetCustomVersion is the ControllerRevision label with the customVersion that the SidecarSet had. On a v1alpha1 SidecarSet, users
-	// write it for spec.customVersion.
+	// SidecarSetCustomVersion is the ControllerRevision label with the customVersion that the SidecarSet had. On a v1alpha1 SidecarSet,
+	// users write it for spec.customVersion.
 	SidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
-	// SidecarSetCanary is the annotation that, with the value "true", makes a SidecarSet the canary of the one that SidecarSetBase names: Pods
-	// that it selects get its sidecars instead of those of its base. Users write both.
+	// SidecarSetCanary is the annotation that, with the value "true", makes a SidecarSet the canary of the one that SidecarSetBase names:
+	// Pods that it selects get its sidecars instead of those of its base. Users write both.
 	SidecarSetCanary = "apps.kruise.io/sidecarset-canary"
 	SidecarSetBase   = "apps.kruise.io/sidecarset-base"
-	// SidecarSetLegacyFields is the annotation of a stored SidecarSet with what v1alpha1 says in fields that v1beta1 does not have, as JSON.
-	// Conversion writes and reads it.
+	// SidecarSetLegacyFields is the annotation of a stored SidecarSet with what v1alpha1 says in fields that v1beta1 does not have, as
+	// JSON. Conversion writes and reads it.
 	SidecarSetLegacyFields = "apps.kruise.io/sidecarset-legacy-fields"
-	// PodScopePending is the annotation of the mutating webhook configuration with what SidecarSets select that have been admitted and may not be
-	// stored yet, as JSON. The managers write and read it.
+	// PodScopePending is the annotation of the mutating webhook configuration with what SidecarSets select that have been admitted and may
+	// not be stored yet, as JSON. The managers write and read it.
 	PodScopePending = "apps.kruise.io/pod-scope-pending"
 )
 
@@ -222,6 +225,6 @@ const (
 	TerminateSidecarIgnoreExitCodeEnv = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 )
 
-// SidecarsTerminated notes on a Pod when the manager ended it although sidecars still ran. Kubelets look at once at a Pod whose annotations change, but
-// only about once a minute at one of which nothing but the status has changed.
+// SidecarsTerminated notes on a Pod when the manager ended it although sidecars still ran. Kubelets look at once at a Pod whose annotations
+// change, but only about once a minute at one of which nothing but the status has changed.
 const SidecarsTerminated = "apps.kruise.io/sidecars-terminated"

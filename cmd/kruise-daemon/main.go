@@ -1,4 +1,5 @@
-// Command kruise-daemon runs on every node: it pulls images ahead, restarts containers, runs probes, and writes on Pods what their containers really run with.
+// Command kruise-daemon runs on every node: it pulls images ahead, restarts containers, runs probes, and writes on Pods what their
+// containers really run with.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command demo brings up a control plane on this machine, starts Kruise beside it, and shows rollouts of one kind of workload as they happen. It
-// leaves the cluster up, to play with.
+// Command demo brings up a control plane on this machine, starts Kruise beside it, and shows rollouts of one kind of workload as they
+// happen. It leaves the cluster up, to play with.
 package main
 
 import (

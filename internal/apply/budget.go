@@ -17,15 +17,16 @@ import (
 // EventWaits is the reason of the event on an owner whose Pods wait because a PodUnavailableBudget lets no more of them become unavailable.
 const EventWaits = "WaitingForPodUnavailableBudget"
 
-// Budgets are asked before each chain of writes that may take a Pod out of service. An update in place begins with a status that says that the Pod is
-// not ready, which no webhook checks; by the time that its spec changes, it is not available any more.
+// Budgets are asked before each chain of writes that may take a Pod out of service. An update in place begins with a status that says that
+// the Pod is not ready, which no webhook checks; by the time that its spec changes, it is not available any more.
 type Budgets interface {
-	// Permit returns the name of the PodUnavailableBudget that does not allow the writes now; if empty, they are allowed, and the budget counts them.
+	// Permit returns the name of the PodUnavailableBudget that does not allow the writes now; if empty, they are allowed, and the budget
+	// counts them.
 	Permit(ctx context.Context, chain plan.Chain) (budget string, err error)
 }
 
-// Waiting is the error of a write that was not made because a budget does not allow it for the moment. It is no failure: the same write is tried again
-// a little later.
+// Waiting is the error of a write that was not made because a budget does not allow it for the moment. It is no failure: the same write is
+// tried again a little later.
 type Waiting struct {
 	// Budget is the name of the PodUnavailableBudget.
 	Budget string

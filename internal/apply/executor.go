@@ -77,8 +77,8 @@ func (o Outcome) Err() error {
 	return errors.Join(failures...)
 }
 
-// IsFailure reports whether the error of a write is a failure, to be reported and retried with backoff. A conflict is none, as the next pass decides
-// anew, nor is the wait for a budget, nor a create in a namespace that is being deleted.
+// IsFailure reports whether the error of a write is a failure, to be reported and retried with backoff. A conflict is none, as the next
+// pass decides anew, nor is the wait for a budget, nor a create in a namespace that is being deleted.
 func IsFailure(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !IsWaiting(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
@@ -145,8 +145,8 @@ func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates pl
 	return results
 }
 
-// maxBatch is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep others
-// waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
+// maxBatch is the most creates that are tried at once, however well all has gone before. More of them make no API server faster, and keep
+// others waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
 const maxBatch = 32
 
 // runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
@@ -238,8 +238,8 @@ func isAmbiguous(err error) bool {
 		apierrors.IsUnexpectedServerError(err) || utilnet.IsConnectionReset(err) || status.Status().Code >= 500
 }
 
-// Group is goroutines that are waited for. When one panics, Wait does, in the goroutine of the pass: the controller recovers it there, and only this
-// pass fails.
+// Group is goroutines that are waited for. When one panics, Wait does, in the goroutine of the pass: the controller recovers it there, and
+// only this pass fails.
 type Group struct {
 	sync.WaitGroup
 	panicked atomic.Pointer[any]

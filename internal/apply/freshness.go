@@ -51,8 +51,9 @@ func SeenBy(informers cache.Cache) Seen {
 	}
 }
 
-// writes is what was written for an owner and the cache may not show yet: the newest version of each kind, so that no decision is based on a cache
-// that is older than our own writes. Unlike a count of expected events it can't leak: versions only grow, and events may be missed or merged.
+// writes is what was written for an owner and the cache may not show yet: the newest version of each kind, so that no decision is based on
+// a cache that is older than our own writes. Unlike a count of expected events it can't leak: versions only grow, and events may be missed
+// or merged.
 type writes struct {
 	versions map[schema.GroupVersionKind]string
 	since    time.Time
@@ -121,8 +122,8 @@ func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Fres
 	return fresh, err
 }
 
-// Tracked returns a reader that notes the newest versions that it reads, so that a cache which is older than what was read live is not believed
-// afterwards: a decision that went back in time could spend a budget twice.
+// Tracked returns a reader that notes the newest versions that it reads, so that a cache which is older than what was read live is not
+// believed afterwards: a decision that went back in time could spend a budget twice.
 func (e *Executor) Tracked(owner types.UID, live client.Reader) client.Reader {
 	return &trackedReader{Reader: live, executor: e, owner: owner}
 }

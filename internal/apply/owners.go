@@ -63,9 +63,9 @@ func (e *Executor) Forget(owner types.UID) { e.owners.Forget(owner) }
 // maxTaken is the number of names remembered for one owner; the older half makes room for more.
 const maxTaken = 64
 
-// noteTaken remembers a name that the owner could not create an object of, because another object has it. Names of new objects are derived from
-// what is there, so that a create whose answer got lost is asked for again under the same name; an object that the owner does not see, such as a
-// Pod that it has released, would be asked for for ever.
+// noteTaken remembers a name that the owner could not create an object of, because another object has it. Names of new objects are derived
+// from what is there, so that a create whose answer got lost is asked for again under the same name; an object that the owner does not see,
+// such as a Pod that it has released, would be asked for for ever.
 func (m *memory) noteTaken(name string) {
 	if slices.Contains(m.taken, name) {
 		return
@@ -88,8 +88,8 @@ const (
 	maxBackoff   = 10 * time.Minute
 )
 
-// backoff is an optional create that the API server refused for what it asks. Nothing depends on it, so that asking for the same in every pass
-// serves nobody.
+// backoff is an optional create that the API server refused for what it asks. Nothing depends on it, so that asking for the same in every
+// pass serves nobody.
 type backoff struct {
 	object plan.Object
 	why    string

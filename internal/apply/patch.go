@@ -185,11 +185,12 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// conditional returns the patch of a status write that happens only while a label or an annotation is as it was, whatever else has changed; false for a
-// write that can't be said so: one that leaves it, and so could be done twice, or concerns more than labels, annotations and new conditions.
+// conditional returns the patch of a status write that happens only while a label or an annotation is as it was, whatever else has changed;
+// false for a write that can't be said so: one that leaves it, and so could be done twice, or concerns more than labels, annotations and
+// new conditions.
 //
-// The API server merges other patches without looking at what is there, and of its preconditions the resourceVersion is too strict, as the kubelet
-// writes to a new Pod all the time, and the UID too loose, as a write may arrive long after the controller gave it up and went on.
+// The API server merges other patches without looking at what is there, and of its preconditions the resourceVersion is too strict, as the
+// kubelet writes to a new Pod all the time, and the UID too loose, as a write may arrive long after the controller gave it up and went on.
 func conditional(a plan.Action) ([]byte, bool, error) {
 	before, ok := a.Before.(*corev1.Pod)
 	if !ok || a.While == "" {

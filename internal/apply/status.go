@@ -24,11 +24,11 @@ const (
 
 // Statuses writes the status of owners, no more often than anybody can read it.
 type Statuses struct {
-	// Exact writes a status only over the version of the owner that it was computed from. That is for a status that decides what is done next, such
-	// as that a job is over: a write that arrives late must not take it back.
+	// Exact writes a status only over the version of the owner that it was computed from. That is for a status that decides what is done
+	// next, such as that a job is over: a write that arrives late must not take it back.
 	Exact bool
-	// Final, if there is one, reports whether an owner's status says that it has reached its goal. People and tools wait for just that, so such a
-	// status is not delayed. As those before are, there can be no more of it than of them.
+	// Final, if there is one, reports whether an owner's status says that it has reached its goal. People and tools wait for just that, so
+	// such a status is not delayed. As those before are, there can be no more of it than of them.
 	Final func(plan.Object) bool
 	// turns, if there are any, keep the owners' statuses together within a rate.
 	turns    *turns
@@ -47,15 +47,15 @@ type statusMemory struct {
 // NewStatuses returns Statuses that write through the executor.
 func NewStatuses(e *Executor) *Statuses { return &Statuses{executor: e} }
 
-// NewLimitedStatuses returns Statuses for owners of which many may change at once. While they change faster than perSecond, no more than that are
-// written, each with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each spec: other than
-// those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
+// NewLimitedStatuses returns Statuses for owners of which many may change at once. While they change faster than perSecond, no more than
+// that are written, each with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each
+// spec: other than those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
 func NewLimitedStatuses(e *Executor, perSecond int) *Statuses {
 	return &Statuses{executor: e, turns: newTurns(perSecond)}
 }
 
-// Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead; a
-// status that speaks of a newer spec is never too early, nor is a final one.
+// Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead;
+// a status that speaks of a newer spec is never too early, nor is a final one.
 func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
 	content, urgent, err := statusChange(before, after)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Statuses) isReplaced(ctx context.Context, owner plan.Object) bool {
 	return apierrors.IsNotFound(err) || (err == nil && now.GetUID() != owner.GetUID())
 }
 
-// statusPatch returns the JSON patch that makes this the status, of one version of the object only, or of any where version is empty. It tests the
-// UID, which the API server ignores in any other patch of a custom resource's status.
+// statusPatch returns the JSON patch that makes this the status, of one version of the object only, or of any where version is empty. It
+// tests the UID, which the API server ignores in any other patch of a custom resource's status.
 func statusPatch(before plan.Object, content json.RawMessage, version string) ([]byte, error) {
 	patch := []operation{{"test", "/metadata/uid", before.GetUID()}, {"add", "/status", content}}
 	if version != "" {
@@ -210,12 +210,12 @@ const (
 	maxTurnWait = time.Second
 )
 
-// turns keeps the statuses of many owners that all change at once within a rate. Each Pod that is created may change what several owners count: at
-// hundreds a second the API server would be busier with counts, which nobody can read that fast, than with the Pods.
+// turns keeps the statuses of many owners that all change at once within a rate. Each Pod that is created may change what several owners
+// count: at hundreds a second the API server would be busier with counts, which nobody can read that fast, than with the Pods.
 //
-// As long as no more statuses change than the rate, each is written at once. With more, the owners whose status has changed take turns, and each
-// writes what is true at its turn. When it is quiet again those that still wait write within maxTurnWait: every count is true within two seconds of
-// the last change.
+// As long as no more statuses change than the rate, each is written at once. With more, the owners whose status has changed take turns, and
+// each writes what is true at its turn. When it is quiet again those that still wait write within maxTurnWait: every count is true within
+// two seconds of the last change.
 //
 // Example: at a rate of 30, the statuses of 300 owners that change all the time are up to ten seconds old.
 type turns struct {

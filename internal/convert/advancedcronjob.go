@@ -12,8 +12,8 @@ import (
 // imageListTemplate is the field of spec.template that only the hub version has.
 const imageListTemplate = "imageListPullJobTemplate"
 
-// advancedCronJobToHub takes the template that an annotation keeps back into its field. One that can't be read stays where it is: the validation
-// then finds that there is no template.
+// advancedCronJobToHub takes the template that an annotation keeps back into its field. One that can't be read stays where it is: the
+// validation then finds that there is no template.
 func advancedCronJobToHub(src map[string]any) (map[string]any, error) {
 	text, kept := annotationsOf(src)[keys.ImageListPullJobTemplate].(string)
 	if !kept {
@@ -27,8 +27,8 @@ func advancedCronJobToHub(src map[string]any) (map[string]any, error) {
 	return withAnnotations(out, func(annotations map[string]any) { delete(annotations, keys.ImageListPullJobTemplate) }), nil
 }
 
-// advancedCronJobFromHub keeps in an annotation what the older version has no field for: an object that could not be read in it would keep all others of
-// its namespace from being listed.
+// advancedCronJobFromHub keeps in an annotation what the older version has no field for: an object that could not be read in it would keep
+// all others of its namespace from being listed.
 func advancedCronJobFromHub(src map[string]any) (map[string]any, error) {
 	spec, _ := src["spec"].(map[string]any)
 	fields, _ := spec["template"].(map[string]any)

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
-// recreateToHub reads what v1alpha1 spells differently of a request: it tells of the grace and of the new containers by annotations. One that can't be
-// read says nothing. All other fields are the same.
+// recreateToHub reads what v1alpha1 spells differently of a request: it tells of the grace and of the new containers by annotations. One
+// that can't be read says nothing. All other fields are the same.
 func recreateToHub(src *v1alpha1.ContainerRecreateRequest, dst *v1beta1.ContainerRecreateRequest) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	dst.Status.Conditions = src.Status.DeepCopy().Conditions

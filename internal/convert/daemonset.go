@@ -8,8 +8,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// DaemonSetToHub fills dst with what src means. The annotation that stands for scaleStrategy.partitionedScaling is taken off: it says nothing
-// in the hub version, and one that stayed would turn the field on again after a user of the hub version turned it off.
+// DaemonSetToHub fills dst with what src means. The annotation that stands for scaleStrategy.partitionedScaling is taken off: it says
+// nothing in the hub version, and one that stayed would turn the field on again after a user of the hub version turned it off.
 func DaemonSetToHub(src *v1alpha1.DaemonSet, dst *v1beta1.DaemonSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
@@ -57,7 +57,8 @@ func surgingAsStandard(rolling *v1beta1.RollingUpdateDaemonSet) *v1beta1.Rolling
 	return rolling
 }
 
-// DaemonSetFromHub fills dst with what src means. The field scaleStrategy.partitionedScaling alone decides on the annotation that stands for it.
+// DaemonSetFromHub fills dst with what src means. The field scaleStrategy.partitionedScaling alone decides on the annotation that stands
+// for it.
 func DaemonSetFromHub(src *v1beta1.DaemonSet, dst *v1alpha1.DaemonSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()

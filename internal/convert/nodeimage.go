@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// NodeImageToHub fills dst with what src means. The annotation that stands for the modes of the references to Secrets is taken off: it says nothing
-// in the hub version.
+// NodeImageToHub fills dst with what src means. The annotation that stands for the modes of the references to Secrets is taken off: it says
+// nothing in the hub version.
 func NodeImageToHub(src *v1alpha1.NodeImage, dst *v1beta1.NodeImage) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()

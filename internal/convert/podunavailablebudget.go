@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// PodUnavailableBudgetToHub fills dst with what src means. The annotations that stand for fields become those fields. One that can't be read stays where
-// it is, for admission to refuse: an error here would keep everybody from listing budgets at all.
+// PodUnavailableBudgetToHub fills dst with what src means. The annotations that stand for fields become those fields. One that can't be
+// read stays where it is, for admission to refuse: an error here would keep everybody from listing budgets at all.
 func PodUnavailableBudgetToHub(src *v1alpha1.PodUnavailableBudget, dst *v1beta1.PodUnavailableBudget) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	dst.Spec = v1beta1.PodUnavailableBudgetSpec{PodUnavailableBudgetBaseSpec: *src.Spec.PodUnavailableBudgetBaseSpec.DeepCopy()}
@@ -33,7 +33,8 @@ func PodUnavailableBudgetToHub(src *v1alpha1.PodUnavailableBudget, dst *v1beta1.
 	}
 }
 
-// PodUnavailableBudgetFromHub fills dst with what src means. A field decides on its annotation; one beside an empty field stays, because it counts.
+// PodUnavailableBudgetFromHub fills dst with what src means. A field decides on its annotation; one beside an empty field stays, because it
+// counts.
 func PodUnavailableBudgetFromHub(src *v1beta1.PodUnavailableBudget, dst *v1alpha1.PodUnavailableBudget) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	src.Spec.PodUnavailableBudgetBaseSpec.DeepCopyInto(&dst.Spec.PodUnavailableBudgetBaseSpec)

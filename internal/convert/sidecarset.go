@@ -22,8 +22,8 @@ type sidecarSetRest struct {
 	Label *string `json:"label,omitempty"`
 }
 
-// SidecarSetToHub fills dst with what src means. The namespace becomes a requirement of the namespaceSelector, and the label of the custom version
-// a field.
+// SidecarSetToHub fills dst with what src means. The namespace becomes a requirement of the namespaceSelector, and the label of the custom
+// version a field.
 func SidecarSetToHub(src *v1alpha1.SidecarSet, dst *v1beta1.SidecarSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
@@ -79,8 +79,8 @@ func putRest(meta *metav1.ObjectMeta, rest sidecarSetRest) {
 	meta.Annotations = with(meta.Annotations, keys.SidecarSetLegacyFields, string(encoded))
 }
 
-// withNamespace adds to a selector of namespaces that the namespace has this name. What it returns tells, to who knows the name, which selector it
-// was made from.
+// withNamespace adds to a selector of namespaces that the namespace has this name. What it returns tells, to who knows the name, which
+// selector it was made from.
 func withNamespace(selector *metav1.LabelSelector, name string) *metav1.LabelSelector {
 	switch {
 	case name == "":

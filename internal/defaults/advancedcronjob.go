@@ -14,8 +14,8 @@ const (
 	failedJobsHistoryLimit     = 1
 )
 
-// AdvancedCronJob fills in the defaults of job. old is what it was, or nil for a new one. Only Pod templates that are new are filled in; the rest of a
-// job that is made gets its defaults then.
+// AdvancedCronJob fills in the defaults of job. old is what it was, or nil for a new one. Only Pod templates that are new are filled in;
+// the rest of a job that is made gets its defaults then.
 func AdvancedCronJob(job, old *v1beta1.AdvancedCronJob, o Options) {
 	spec := &job.Spec
 	policy := v1beta1.AllowConcurrent

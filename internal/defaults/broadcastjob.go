@@ -23,8 +23,8 @@ func BroadcastJob(job, old *v1beta1.BroadcastJob, o Options) {
 	}
 }
 
-// jobTemplate fills in the defaults of a new template. By them Pods run for ever, which no job allows: so the user has to say what becomes of a
-// container that fails.
+// jobTemplate fills in the defaults of a new template. By them Pods run for ever, which no job allows: so the user has to say what becomes
+// of a container that fails.
 func jobTemplate(template, old *corev1.PodTemplateSpec, o Options) {
 	if o.TemplateNoDefaults || old != nil && equality.Semantic.DeepEqual(template, old) {
 		return

@@ -26,8 +26,8 @@ type Options struct {
 	ClaimResize bool
 }
 
-// CloneSet fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it is, so that
-// no build of the manager starts a rollout by knowing other defaults than the one before.
+// CloneSet fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it is, so
+// that no build of the manager starts a rollout by knowing other defaults than the one before.
 func CloneSet(set, old *v1beta1.CloneSet, o Options) {
 	spec := &set.Spec
 	fill(&spec.Replicas, replicas)

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Equivalent reports whether the API server makes the same Pods of both templates: whether they differ in no more than in how many defaults they
-// spell out. A workload of Kubernetes spells all of them out. It may fill in both.
+// Equivalent reports whether the API server makes the same Pods of both templates: whether they differ in no more than in how many defaults
+// they spell out. A workload of Kubernetes spells all of them out. It may fill in both.
 func Equivalent(a, b *corev1.PodTemplateSpec) bool {
 	asKubernetes(a)
 	asKubernetes(b)

@@ -32,8 +32,9 @@ func SidecarSet(set *v1beta1.SidecarSet) error {
 	return sidecar.Stamp(set)
 }
 
-// SidecarSetFirstSpelling copies the fields of the first releases to those that have taken their place: where one of them was changed by this very
-// request and its successor was not, or where the object is new and the successor is not set. Old is what set replaces, nil for a new one.
+// SidecarSetFirstSpelling copies the fields of the first releases to those that have taken their place: where one of them was changed by
+// this very request and its successor was not, or where the object is new and the successor is not set. Old is what set replaces, nil for a
+// new one.
 func SidecarSetFirstSpelling(set, old *v1alpha1.SidecarSet) {
 	limit, paused := FirstMaxUnavailable(set), set.Spec.Paused
 	now := &set.Spec.UpdateStrategy

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// StatefulSet fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it is, so that
-// no build of the manager starts a rollout by knowing other defaults than the one before.
+// StatefulSet fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it is, so
+// that no build of the manager starts a rollout by knowing other defaults than the one before.
 func StatefulSet(set, old *v1beta1.StatefulSet, o Options) {
 	spec := &set.Spec
 	fill(&spec.Replicas, replicas)

@@ -1,12 +1,13 @@
-// Package disruption evaluates what somebody wants to do to a Pod that a PodUnavailableBudget guards, and keeps the ledger of what it has granted.
+// Package disruption evaluates what somebody wants to do to a Pod that a PodUnavailableBudget guards, and keeps the ledger of what it has
+// granted.
 //
 // The inequality that it keeps, however many evaluators of however many processes there are:
 //
 //	requests granted since the numbers of a budget were computed  ≤  what the numbers allow
 //
-// Within a process the requests under one budget wait for each other. Between processes only the write of the ledger counts: each evaluator writes it
-// over the version that it read, and of two who read the same version one has to evaluate again. Nothing is refused by what a cache says alone, which
-// may be behind.
+// Within a process the requests under one budget wait for each other. Between processes only the write of the ledger counts: each evaluator
+// writes it over the version that it read, and of two who read the same version one has to evaluate again. Nothing is refused by what a
+// cache says alone, which may be behind.
 //
 // A request that is granted costs one write and no read; one that is free costs neither.
 package disruption

@@ -105,9 +105,9 @@ type Decision struct {
 // Allowed reports whether the request may go on.
 func (d Decision) Allowed() bool { return d.Refused == "" }
 
-// Evaluate decides on a request and, if it is granted, records it. The first of these that holds allows it unrecorded: the Pod or the user is exempt;
-// the Pod is not available anyway; there is no such budget; the budget ignores the Pod, needs no Pods, does not guard against this, or has recorded
-// the Pod already.
+// Evaluate decides on a request and, if it is granted, records it. The first of these that holds allows it unrecorded: the Pod or the user
+// is exempt; the Pod is not available anyway; there is no such budget; the budget ignores the Pod, needs no Pods, does not guard against
+// this, or has recorded the Pod already.
 func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 	if rules.IsExempt(r.Pod) || slices.Contains(e.Exempt, r.User) {
 		return Decision{}, nil
@@ -179,8 +179,8 @@ func (e *evaluation) run(ctx context.Context) (Decision, error) {
 	return Decision{Refused: Contended, Budget: e.budget}, nil
 }
 
-// answer returns the answer by the newest version that is known. Before it refuses, it reads the budget live and, where that may help, counts again;
-// counts is not nil then.
+// answer returns the answer by the newest version that is known. Before it refuses, it reads the budget live and, where that may help,
+// counts again; counts is not nil then.
 func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
 	answer, err = e.rule().Answer(e.budget)
 	if err != nil || answer == rules.Free || answer == rules.Granted {
@@ -215,8 +215,8 @@ func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer r
 	return &found.Counts, answer, err
 }
 
-// needsCount reports whether the numbers of the status may be wrong: when they are not of the present spec, and when a workload that wants fewer
-// Pods deletes one before the controller has seen that it wants fewer.
+// needsCount reports whether the numbers of the status may be wrong: when they are not of the present spec, and when a workload that wants
+// fewer Pods deletes one before the controller has seen that it wants fewer.
 func (e *evaluation) needsCount(answer rules.Answer) bool {
 	return answer == rules.Unknown ||
 		answer == rules.Refused && e.Operation == v1beta1.PubDeleteOperation && e.Now().Sub(e.counted) >= recountAfter
@@ -263,8 +263,8 @@ func (e *evaluation) read(ctx context.Context) error {
 	return nil
 }
 
-// record writes the ledger over the version by which the request was evaluated. Numbers that were counted again are written along, but not that they are
-// of the present spec: only the controller knows when the budget is in force everywhere.
+// record writes the ledger over the version by which the request was evaluated. Numbers that were counted again are written along, but not
+// that they are of the present spec: only the controller knows when the budget is in force everywhere.
 func (e *evaluation) record(ctx context.Context, counts *rules.Counts) error {
 	next := e.budget.DeepCopy()
 	if counts != nil {
@@ -280,8 +280,9 @@ func (e *evaluation) record(ctx context.Context, counts *rules.Counts) error {
 	return nil
 }
 
-// blocking returns the name of a PodDisruptionBudget that would refuse an eviction, or of one of several, by which the API server never evicts; empty
-// if there is none, and for what is no eviction. The API server asks it after us: what we had recorded by then would count for nothing.
+// blocking returns the name of a PodDisruptionBudget that would refuse an eviction, or of one of several, by which the API server never
+// evicts; empty if there is none, and for what is no eviction. The API server asks it after us: what we had recorded by then would count
+// for nothing.
 func (e *evaluation) blocking(ctx context.Context) (string, error) {
 	if e.Operation != v1beta1.PubEvictOperation {
 		return "", nil

@@ -15,8 +15,8 @@ import (
 // Writes evaluates the writes of our own controllers, before the first one by which they take a Pod out of service.
 type Writes struct{ Evaluator *Evaluator }
 
-// Permit returns the name of the budget that refuses that a Pod changes so now; empty where none does. A Pod that the controllers recreate is evaluated
-// as an update, too: the deletion that follows is in the ledger then, and passes.
+// Permit returns the name of the budget that refuses that a Pod changes so now; empty where none does. A Pod that the controllers recreate
+// is evaluated as an update, too: the deletion that follows is in the ledger then, and passes.
 func (w Writes) Permit(ctx context.Context, chain plan.Chain) (string, error) {
 	before, after, disrupts := disrupted(chain)
 	if !disrupts {
@@ -35,8 +35,8 @@ func (w Writes) Permit(ctx context.Context, chain plan.Chain) (string, error) {
 	return decision.Budget.Name, nil
 }
 
-// disrupted returns a Pod that names a budget as it is before a chain and after it, nil if it is deleted for an update; false where the chain leaves
-// it in service as it is. Deletions for other reasons are evaluated by the webhook.
+// disrupted returns a Pod that names a budget as it is before a chain and after it, nil if it is deleted for an update; false where the
+// chain leaves it in service as it is. Deletions for other reasons are evaluated by the webhook.
 func disrupted(chain plan.Chain) (before, after *corev1.Pod, disrupts bool) {
 	first := chain[0]
 	before, ok := first.Before.(*corev1.Pod)

@@ -25,7 +25,8 @@ const (
 	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 	// PodUnavailableBudgetDeleteGate: budgets judge deletions and evictions.
 	PodUnavailableBudgetDeleteGate Gate = "PodUnavailableBudgetDeleteGate"
-	// InPlacePodVerticalScaling: a resize is nothing to a budget that does not name it. Off, whoever guards against updates guards against it, too.
+	// InPlacePodVerticalScaling: a resize is nothing to a budget that does not name it. Off, whoever guards against updates guards against
+	// it, too.
 	InPlacePodVerticalScaling Gate = "InPlacePodVerticalScaling"
 	// PodUnavailableBudgetUpdateGate: budgets also judge updates in place.
 	PodUnavailableBudgetUpdateGate Gate = "PodUnavailableBudgetUpdateGate"

@@ -13,7 +13,8 @@ import (
 // JSON is the format with one JSON object a line; any other is text.
 const JSON = "json"
 
-// Set sends all logs, also those of the client libraries, to one place in one format. Verbosity 0 tells what changes, 1 also why nothing does.
+// Set sends all logs, also those of the client libraries, to one place in one format. Verbosity 0 tells what changes, 1 also why nothing
+// does.
 func Set(to io.Writer, format string, verbosity int) {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
 	var handler slog.Handler = slog.NewTextHandler(to, options)

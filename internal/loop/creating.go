@@ -20,9 +20,9 @@ const (
 
 // run carries a plan out. While it creates many objects, what WhileCreating says is carried out beside it.
 //
-// A new Pod's readiness gate is opened once the Pod has a node. If that waited for the creation of hundreds of others, the containers would run
-// before, and each Pod would cost its kubelet a report more and its users the time. Creating fewer Pods in a pass is no way out: the last of them
-// would be the later for it.
+// A new Pod's readiness gate is opened once the Pod has a node. If that waited for the creation of hundreds of others, the containers would
+// run before, and each Pod would cost its kubelet a report more and its users the time. Creating fewer Pods in a pass is no way out: the
+// last of them would be the later for it.
 func (l *Loop[O, S, T]) run(ctx context.Context, owner O, decided plan.Plan) apply.Outcome {
 	if l.WhileCreating == nil || l.BetweenCreates == nil && (l.Executor.Parallel <= 1 || countCreates(decided) < minCreates) {
 		return l.Executor.Run(ctx, owner, decided)
@@ -57,8 +57,8 @@ func countCreates(p plan.Plan) int {
 	return n
 }
 
-// sideRun carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so it makes only writes
-// that test themselves that they are still due, to objects that the pass has not touched.
+// sideRun carries out what can't wait until a pass is over. The cache does not show all that this very pass has written, so it makes only
+// writes that test themselves that they are still due, to objects that the pass has not touched.
 type sideRun[O plan.Object, S, T any] struct {
 	*Loop[O, S, T]
 	owner   O
@@ -105,8 +105,8 @@ func (r *sideRun[O, S, T]) runOnce(ctx context.Context) {
 	r.results = append(r.results, r.Executor.Run(ctx, r.owner, selfTesting(r.WhileCreating(seen), r.touched)).Results...)
 }
 
-// selfTesting returns the part of a plan whose writes test themselves that they are due, to objects that have not been touched, and notes what it
-// touches.
+// selfTesting returns the part of a plan whose writes test themselves that they are due, to objects that have not been touched, and notes
+// what it touches.
 func selfTesting(p plan.Plan, touched map[types.UID]bool) plan.Plan {
 	var stage plan.Stage
 	for _, s := range p.Stages {

@@ -12,9 +12,10 @@
 //		}
 //	}
 //
-// All files of a controller have the same names: doc.go (the promise), kind.go (the table, the options, which events ask for a pass), read.go (the
-// Snapshot, and every read), classify.go (the State: the snapshot classified once), plan.go, status.go. A small controller folds them together.
+// All files of a controller have the same names: doc.go (the promise), kind.go (the table, the options, which events ask for a pass),
+// read.go (the Snapshot, and every read), classify.go (the State: the snapshot classified once), plan.go, status.go. A small controller
+// folds them together.
 //
-// The manager runs a Kind by AddTo. Simulated clusters run it by New, with the same events (Kind.Events). What a controller keeps in memory of its
-// owners is made in the function that returns the Kind, so that each start begins with nothing, and is dropped by Forget.
+// The manager runs a Kind by AddTo. Simulated clusters run it by New, with the same events (Kind.Events). What a controller keeps in memory
+// of its owners is made in the function that returns the Kind, so that each start begins with nothing, and is dropped by Forget.
 package loop

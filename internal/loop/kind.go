@@ -19,8 +19,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// Kind says how owners of the type O are reconciled. S is all that a pass knows of one, T the type of its status. Only Name, Read and Plan have to be
-// set.
+// Kind says how owners of the type O are reconciled. S is all that a pass knows of one, T the type of its status. Only Name, Read and Plan
+// have to be set.
 type Kind[O plan.Object, S, T any] struct {
 	// Name is the controller's, in metrics and logs.
 	Name string
@@ -42,7 +42,8 @@ type Kind[O plan.Object, S, T any] struct {
 	Plan func(S) plan.Plan
 	// Status returns the status that the owner should have; nil for a kind whose status this controller does not write. It must be pure.
 	Status func(S, plan.Plan, apply.Outcome) T
-	// Remember keeps in memory what no object tells, such as when a write was last refused. Forget drops what is kept of an owner that is gone.
+	// Remember keeps in memory what no object tells, such as when a write was last refused. Forget drops what is kept of an owner that is
+	// gone.
 	Remember func(S, apply.Outcome)
 	Forget   func(types.UID)
 	// Deleted decides what is written when there is no owner of a name; the object returned stands for the owner.
@@ -54,8 +55,8 @@ type Kind[O plan.Object, S, T any] struct {
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
 	MinInterval func(S) time.Duration
-	// WhileCreating decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only writes are made that
-	// test themselves that they are due (plan.Action.While). It must be pure.
+	// WhileCreating decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only writes are
+	// made that test themselves that they are due (plan.Action.While). It must be pure.
 	WhileCreating func(S) plan.Plan
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// staleRecheck is when to reconcile again although no event has come: for a cache that lags behind our own writes, and after a conflict, both of
-// which an event normally ends much sooner.
+// staleRecheck is when to reconcile again although no event has come: for a cache that lags behind our own writes, and after a conflict,
+// both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
 // budgetRecheck is when to ask a budget again that has let no more Pods become unavailable.
@@ -29,8 +29,8 @@ const budgetRecheck = time.Second
 type Loop[O plan.Object, S, T any] struct {
 	Kind[O, S, T]
 	Runtime
-	// BetweenCreates, if there is one, says when WhileCreating is asked, instead of a clock. It is given the function that does, for calls between
-	// the writes of a pass, and returns what is called when the pass is over. An executor that writes one thing at a time needs it.
+	// BetweenCreates, if there is one, says when WhileCreating is asked, instead of a clock. It is given the function that does, for calls
+	// between the writes of a pass, and returns what is called when the pass is over. An executor that writes one thing at a time needs it.
 	BetweenCreates func(run func()) (done func())
 
 	cached, live observe.Reader
@@ -155,8 +155,8 @@ func (l *Loop[O, S, T]) untilNext(owner O) (wait time.Duration) {
 	return wait
 }
 
-// delayNext has the next pass begin no earlier than the minimal interval after this one, or when the status has its turn if that is sooner. Owners
-// whose turns follow one another would otherwise write their statuses together, if only their passes are close.
+// delayNext has the next pass begin no earlier than the minimal interval after this one, or when the status has its turn if that is sooner.
+// Owners whose turns follow one another would otherwise write their statuses together, if only their passes are close.
 func (l *Loop[O, S, T]) delayNext(owner O, state S, statusWait time.Duration) {
 	if l.MinInterval == nil {
 		return

@@ -32,7 +32,8 @@ type Watch struct {
 	Deferred bool
 }
 
-// Affected asks for passes over the owners that a change concerns. Before is nil for an object that was created, after for one that is gone.
+// Affected asks for passes over the owners that a change concerns. Before is nil for an object that was created, after for one that is
+// gone.
 func Affected[T client.Object](object T, find func(ctx context.Context, before, after T) ([]types.NamespacedName, error)) Watch {
 	enqueue := func(ctx context.Context, before, after client.Object, q Queue) {
 		owners, err := find(ctx, typed[T](before), typed[T](after))

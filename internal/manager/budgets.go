@@ -24,8 +24,8 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that the API
-// server waits.
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that
+// the API server waits.
 const ledgerPause = 50 * time.Millisecond
 
 // budgetsOff returns the gates of PodUnavailableBudgets if all of them are off; empty else.

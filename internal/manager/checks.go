@@ -37,7 +37,8 @@ type need struct {
 	namespace string
 }
 
-// pullSecretNeeds are the rights in the namespace that the daemons of nodes read Secrets of, without which image pull jobs can't be looked after.
+// pullSecretNeeds are the rights in the namespace that the daemons of nodes read Secrets of, without which image pull jobs can't be looked
+// after.
 func pullSecretNeeds(namespace string) []need {
 	return []need{{group: "", resource: "secrets", verbs: managing(), namespace: namespace}}
 }
@@ -98,8 +99,8 @@ func Needs() []need {
 	return append(all, need{group: apps, resource: "nodepodprobes", verbs: managing()})
 }
 
-// check finds out before anything is started whether the cluster is one that the manager can work in, and says everything that stands against
-// it at once.
+// check finds out before anything is started whether the cluster is one that the manager can work in, and says everything that stands
+// against it at once.
 func check(ctx context.Context, c client.Client, d discovery.ServerVersionInterface, needs []need) error {
 	if err := checkVersion(d); err != nil {
 		return err

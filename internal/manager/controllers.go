@@ -30,8 +30,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
-// parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which sets
-// the pace beyond that.
+// parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which
+// sets the pace beyond that.
 const parallelWrites = 128
 
 // The numbers of workers that no flag sets.

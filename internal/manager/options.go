@@ -73,8 +73,8 @@ type WebhookOptions struct {
 	RenewBefore string
 }
 
-// Bind declares the flags. Those of the original that mean nothing here are accepted and ignored, so that an existing installation's command
-// line keeps working.
+// Bind declares the flags. Those of the original that mean nothing here are accepted and ignored, so that an existing installation's
+// command line keeps working.
 func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
 	fs.StringVar(&o.Namespace, "namespace", "", "the only namespace to look after; empty for all")
@@ -135,8 +135,8 @@ func (o *Options) workers() []workers {
 	}
 }
 
-// ignored returns the flags that mean nothing here, with the defaults that they had: there is no limit on requests but the server's own, and
-// nothing is expected that could time out.
+// ignored returns the flags that mean nothing here, with the defaults that they had: there is no limit on requests but the server's own,
+// and nothing is expected that could time out.
 func ignored() map[string]string {
 	return map[string]string{
 		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true",

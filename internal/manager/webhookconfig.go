@@ -84,8 +84,8 @@ func newWebhookReconciler(mgr ctrlmanager.Manager, live client.WithWatch, servin
 	}), nil
 }
 
-// configurations returns the webhook configurations of the manifests, except that those for Pods leave out the namespace of the managers too: it could
-// not be set up without a manager that runs.
+// configurations returns the webhook configurations of the manifests, except that those for Pods leave out the namespace of the managers
+// too: it could not be set up without a manager that runs.
 func configurations(own string) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
 	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(webhookmanifests.Manifests), 4096)

@@ -57,7 +57,8 @@ func (k *kept[K, V]) set(key K, value V) {
 // ScaleTTL is for how long a scale is not read again: nothing tells when it changes.
 const ScaleTTL = 30 * time.Second
 
-// Scales reads workloads of any kind live by their scale, which is all that the manager may read of them. What was read is kept for ScaleTTL.
+// Scales reads workloads of any kind live by their scale, which is all that the manager may read of them. What was read is kept for
+// ScaleTTL.
 type Scales struct {
 	live  client.SubResourceClientConstructor
 	kinds Kinds
@@ -88,8 +89,8 @@ func (s *Scales) Anew() *Scales {
 	return &anew
 }
 
-// Get returns a workload by its scale; nil if there is none of that name. It does not say how many Pods it should have if its kind has no scale or is
-// not known, or if the manager may not read the scale.
+// Get returns a workload by its scale; nil if there is none of that name. It does not say how many Pods it should have if its kind has no
+// scale or is not known, or if the manager may not read the scale.
 func (s *Scales) Get(ctx context.Context, namespace string, kind schema.GroupVersionKind, name string) (*Workload, error) {
 	key := scaleKey{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 	if known, ok := s.kept.get(key); ok && !s.anew {

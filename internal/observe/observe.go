@@ -71,7 +71,8 @@ func ControllerKey(object client.Object) []string {
 // Reader reads what belongs to one owner.
 type Reader struct {
 	client.Reader
-	// Indexed means that the reader is a cache with the indexes of AddIndexes; without them everything in the namespace is read and sorted out.
+	// Indexed means that the reader is a cache with the indexes of AddIndexes; without them everything in the namespace is read and sorted
+	// out.
 	Indexed bool
 }
 
@@ -91,7 +92,8 @@ func (r Reader) Pods(ctx context.Context, namespace string, owner types.UID) ([]
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isControlledBy(p, owner) }), err
 }
 
-// Controlled returns the objects of a kind that the owner controls. The list is an empty one of that kind, which must be indexed by controller.
+// Controlled returns the objects of a kind that the owner controls. The list is an empty one of that kind, which must be indexed by
+// controller.
 func (r Reader) Controlled(ctx context.Context, list client.ObjectList, namespace string, owner types.UID) ([]client.Object, error) {
 	options := append(r.controlledBy(string(owner), namespace), client.UnsafeDisableDeepCopy)
 	if err := r.List(ctx, list, options...); err != nil {
@@ -131,7 +133,8 @@ func (r Reader) Claims(ctx context.Context, namespace string, selector labels.Se
 	}), err
 }
 
-// OrphanPods returns the Pods that the selector matches and that nobody controls. A cache may hold no more of them than what identifies them.
+// OrphanPods returns the Pods that the selector matches and that nobody controls. A cache may hold no more of them than what identifies
+// them.
 func (r Reader) OrphanPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	options := append(r.controlledBy(NoController, namespace), client.MatchingLabelsSelector{Selector: selector})
@@ -195,8 +198,8 @@ func (r Reader) NodeImages(ctx context.Context) ([]*v1beta1.NodeImage, error) {
 	return List(ctx, r, &list, &list.Items)
 }
 
-// SelectedPods returns the Pods of a namespace that the selector matches. A cache may hold no more of them than what identifies them and where
-// they are.
+// SelectedPods returns the Pods of a namespace that the selector matches. A cache may hold no more of them than what identifies them and
+// where they are.
 func (r Reader) SelectedPods(ctx context.Context, namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	return List(ctx, r, &list, &list.Items, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
@@ -215,16 +218,16 @@ func (r Reader) Secrets(ctx context.Context, namespace string) ([]*corev1.Secret
 	return List(ctx, r, &list, &list.Items, client.InNamespace(namespace))
 }
 
-// ErrOutdated means that a cache shows an owner as it is no more: it is being deleted or gone, perhaps with another one in its place. Nothing may be
-// done for it until the cache knows.
+// ErrOutdated means that a cache shows an owner as it is no more: it is being deleted or gone, perhaps with another one in its place.
+// Nothing may be done for it until the cache knows.
 var ErrOutdated = errors.New("the cache does not know yet that the owner is gone")
 
-// Adoptable returns the Pods that the owner may take over: those that the selector matches, that nobody controls and that are not being deleted. A
-// cache may hold no more of them than what identifies them.
+// Adoptable returns the Pods that the owner may take over: those that the selector matches, that nobody controls and that are not being
+// deleted. A cache may hold no more of them than what identifies them.
 //
-// Such Pods may be what the owner itself has left behind by its deletion, of which its cache does not know yet: adopted for one that is gone, they
-// would be deleted by the garbage collector, and taken for missing, they would be replaced by others beside them. So the owner is read once more
-// from live before there are any, and the error is ErrOutdated where it is not the one that is meant.
+// Such Pods may be what the owner itself has left behind by its deletion, of which its cache does not know yet: adopted for one that is
+// gone, they would be deleted by the garbage collector, and taken for missing, they would be replaced by others beside them. So the owner
+// is read once more from live before there are any, and the error is ErrOutdated where it is not the one that is meant.
 func (r Reader) Adoptable(ctx context.Context, live client.Reader, owner client.Object, selector labels.Selector) ([]*corev1.Pod, error) {
 	if owner.GetDeletionTimestamp() != nil {
 		return nil, nil

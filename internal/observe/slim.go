@@ -26,8 +26,8 @@ func SlimJob(object any) (any, error) {
 	return job, nil
 }
 
-// SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for another
-// reason only its outline: what identifies it, where it runs, and what its containers are doing.
+// SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for
+// another reason only its outline: what identifies it, where it runs, and what its containers are doing.
 func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
@@ -50,7 +50,8 @@ func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, err
 	}
 }
 
-// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral containers.
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
+// containers.
 func outline(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -79,8 +80,8 @@ func outlines(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// SlimNode leaves of a node what says which Pods fit it, its labels, its taints, whether it is cordoned and its size, and since when it is Ready. The
-// rest, above all the images that it has, is many times that.
+// SlimNode leaves of a node what says which Pods fit it, its labels, its taints, whether it is cordoned and its size, and since when it is
+// Ready. The rest, above all the images that it has, is many times that.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

@@ -164,8 +164,8 @@ type Owner struct {
 	Name string
 }
 
-// Chain returns the controller of a Pod, the controller of that, and so on. It is complete unless one of them could not be found, such as a ReplicaSet
-// that a cache does not know yet.
+// Chain returns the controller of a Pod, the controller of that, and so on. It is complete unless one of them could not be found, such as a
+// ReplicaSet that a cache does not know yet.
 func (w Workloads) Chain(ctx context.Context, p *corev1.Pod) (chain []Owner, complete bool, err error) {
 	var object client.Object = p
 	for len(chain) < longestChain {

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UntilDeadline returns how long what began at start may still take; a start of nil is now. It is not limited without a deadline. With a deadline of 60
-// seconds, 20 seconds after the start, 40 seconds are left.
+// UntilDeadline returns how long what began at start may still take; a start of nil is now. It is not limited without a deadline. With a
+// deadline of 60 seconds, 20 seconds after the start, 40 seconds are left.
 func UntilDeadline(start *metav1.Time, deadlineSeconds *int64, now time.Time) (left time.Duration, limited bool) {
 	if deadlineSeconds == nil {
 		return 0, false

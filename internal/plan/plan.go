@@ -21,8 +21,8 @@ const (
 	UpdateStatus Verb = "update status"
 	// Resize patches the Pod's resize subresource with the differences of Before and After in the containers' resources.
 	Resize Verb = "resize"
-	// AddContainers patches the Pod's ephemeralcontainers subresource with the ephemeral containers that After has and Before has not. What was added once
-	// stays.
+	// AddContainers patches the Pod's ephemeralcontainers subresource with the ephemeral containers that After has and Before has not. What
+	// was added once stays.
 	AddContainers Verb = "add containers"
 	// Delete deletes Before.
 	Delete Verb = "delete"
@@ -53,15 +53,16 @@ type Action struct {
 	Verb Verb
 	// Concern says under which heading a failure is reported.
 	Concern Concern
-	// Before is the object as it was read: its UID and, unless AnyVersion, its resourceVersion are the precondition of the write. Nil for Create.
+	// Before is the object as it was read: its UID and, unless AnyVersion, its resourceVersion are the precondition of the write. Nil for
+	// Create.
 	Before Object
 	// After is the object as it is wanted. Nil for Delete.
 	After Object
 	// AnyVersion leaves the resourceVersion out of the precondition: for a write that is right whatever else has changed meanwhile.
 	AnyVersion bool
-	// While names a label or an annotation that must still be as it was in Before, or be missing as it was, instead of the resourceVersion: for a
-	// status write that others' writes to the same object do not concern, but that must not happen late, when the controller has gone on. The
-	// write itself has to change it. Empty for none.
+	// While names a label or an annotation that must still be as it was in Before, or be missing as it was, instead of the resourceVersion:
+	// for a status write that others' writes to the same object do not concern, but that must not happen late, when the controller has gone
+	// on. The write itself has to change it. Empty for none.
 	While string
 	// Optional means that nothing depends on the write: when it fails, its event says so and all else goes on.
 	Optional bool
@@ -73,8 +74,8 @@ type Action struct {
 	EventType string
 	// EventMessage is that event's message.
 	EventMessage string
-	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none. Its message is FailedPrefix and
-	// the error.
+	// FailedEvent is the reason of the Warning event to emit on the owner when the write fails; empty for none. Its message is FailedPrefix
+	// and the error.
 	FailedEvent, FailedPrefix string
 	// OnObject emits both events on the object that is written instead.
 	OnObject bool

@@ -80,8 +80,8 @@ func (w *Workload) AwaitHook(m *Member, concern plan.Concern, why string, b *pla
 	return true
 }
 
-// PrepareDelete returns nil when no preDelete hook holds the Pod, an empty chain when it waits for the hook already, and else the writes that
-// have it wait.
+// PrepareDelete returns nil when no preDelete hook holds the Pod, an empty chain when it waits for the hook already, and else the writes
+// that have it wait.
 func (w *Workload) PrepareDelete(p *corev1.Pod, concern plan.Concern) plan.Chain {
 	if w.Lifecycle == nil || !lifecycle.Hooked(p, w.Lifecycle.PreDelete) {
 		return nil

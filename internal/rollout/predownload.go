@@ -21,8 +21,8 @@ import (
 // PreDownload is an update whose images are to be pulled before Pods are updated, so that an update in place costs a restart and no
 // download.
 //
-// Its promise: images are pulled only where the update leaves time for it, only on nodes whose Pods have still to be updated, and once for each
-// rollout; and nothing about it ever delays the update itself.
+// Its promise: images are pulled only where the update leaves time for it, only on nodes whose Pods have still to be updated, and once for
+// each rollout; and nothing about it ever delays the update itself.
 type PreDownload struct {
 	// Old are the revisions that Pods may still be at.
 	Old []*appsv1.ControllerRevision
@@ -67,8 +67,8 @@ type Tuning struct {
 	MinUpdatedReady int
 }
 
-// Annotated reads the tuning from the annotations of a workload, of which percentages are those of its replicas, rounded up. What can't be read
-// counts as not set.
+// Annotated reads the tuning from the annotations of a workload, of which percentages are those of its replicas, rounded up. What can't be
+// read counts as not set.
 func Annotated(annotations map[string]string, replicas int) Tuning {
 	var t Tuning
 	if n, err := strconv.ParseUint(annotations[keys.ImagePreDownloadParallelism], 10, 31); err == nil {

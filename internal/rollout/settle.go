@@ -59,9 +59,9 @@ func (w *Workload) Settle(m *Member, atTarget bool, b *plan.Builder) {
 	m.Settled = true
 }
 
-// firstReadiness returns what the write is conditional on that lets a new Pod become ready; empty if it is another write. The kubelet writes to the
-// Pod at the same moment, which does not matter; whether somebody has taken the Pod further does. That shows in the lifecycle state, where the
-// write moves it along, or else in the time of it, which the write renews.
+// firstReadiness returns what the write is conditional on that lets a new Pod become ready; empty if it is another write. The kubelet
+// writes to the Pod at the same moment, which does not matter; whether somebody has taken the Pod further does. That shows in the lifecycle
+// state, where the write moves it along, or else in the time of it, which the write renews.
 func firstReadiness(before, after *corev1.Pod, now time.Time) string {
 	switch {
 	case !isNew(before) || len(after.Status.Conditions) == len(before.Status.Conditions):

@@ -32,8 +32,8 @@ func PodWrites(concern plan.Concern, versions ...*corev1.Pod) plan.Chain {
 		}
 		switch {
 		case status && spec:
-			// Labels and annotations come with the spec that they speak of: were they written first, and the spec never, they would tell of an
-			// update that did not happen.
+			// Labels and annotations come with the spec that they speak of: were they written first, and the spec never, they would tell of
+			// an update that did not happen.
 			withStatus := from.DeepCopy()
 			withStatus.Status = *to.Status.DeepCopy()
 			write(plan.UpdateStatus, from, withStatus)

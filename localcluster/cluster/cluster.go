@@ -181,8 +181,9 @@ func (c *Cluster) Home() process.Home {
 	return process.Home{Run: c.path("run"), Logs: c.path("logs")}
 }
 
-// guests is where programs that run beside the cluster keep what they have: all of it goes with the cluster. One that holds a lock on its file
-// NAME.pid there while it runs, with its process id in it, which is that of its process group, too, goes before: it could write again what is removed.
+// guests is where programs that run beside the cluster keep what they have: all of it goes with the cluster. One that holds a lock on its
+// file NAME.pid there while it runs, with its process id in it, which is that of its process group, too, goes before: it could write again
+// what is removed.
 func (c *Cluster) guests() process.Home { return process.Home{Run: c.path(guestsName)} }
 
 func (c *Cluster) pki() pki.Folder { return pki.Folder(c.path("pki")) }

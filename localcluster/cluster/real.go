@@ -103,8 +103,8 @@ func (c *Cluster) nodeCredentials(node realnode.Node) (realnode.Credentials, err
 	return realnode.Credentials{Kubeconfig: kubeconfig, Cert: cert, Key: key, ClientCA: c.AuthorityCert()}, err
 }
 
-// realNodesReady wants every node Ready, open to Pods and reachable for exec: of one whose kubelet has just been restarted, the API still says
-// what was true before.
+// realNodesReady wants every node Ready, open to Pods and reachable for exec: of one whose kubelet has just been restarted, the API still
+// says what was true before.
 func realNodesReady(ctx context.Context, client kubernetes.Interface, nodes []realnode.Node) (bool, string) {
 	for _, real := range nodes {
 		node, err := client.CoreV1().Nodes().Get(ctx, real.Name, metav1.GetOptions{})

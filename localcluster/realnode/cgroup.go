@@ -46,8 +46,8 @@ func (n Node) makeCgroup() error {
 	return nil
 }
 
-// inherit gives a new cgroup the processors and memory of its parent, which version 1 leaves empty, or the controllers, which version 2 leaves
-// out.
+// inherit gives a new cgroup the processors and memory of its parent, which version 1 leaves empty, or the controllers, which version 2
+// leaves out.
 func inherit(parent, folder string) error {
 	for _, setting := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, setting))

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runFolder holds sockets and what lives no longer than the machine is on: paths of sockets must be short. It has a folder for each site, which
-// is the site's claim to its number.
+// runFolder holds sockets and what lives no longer than the machine is on: paths of sockets must be short. It has a folder for each site,
+// which is the site's claim to its number.
 const runFolder = "/run/kruise-local"
 
 // machine is what this machine was like before its first site, so that the last one to go can leave it so.

@@ -76,8 +76,8 @@ type chain struct {
 	rules    [][]string
 }
 
-// chains lead the site's Pods to each other, to the API server at port of this machine as serviceIP:443, and out into the world, which does not
-// know Pods' addresses.
+// chains lead the site's Pods to each other, to the API server at port of this machine as serviceIP:443, and out into the world, which does
+// not know Pods' addresses.
 func (s Site) chains(serviceIP string, port int) []chain {
 	network, name := s.network().String(), "KRUISE-LOCAL-"+strconv.Itoa(s.Number)
 	return []chain{

@@ -151,8 +151,8 @@ func (n Node) shims() ([]int, error) {
 	return found, nil
 }
 
-// removeShimSockets removes the sockets that shims leave behind when they are killed: containerd keeps them in one folder for all that run on a
-// machine, and notes where in the folder of each container.
+// removeShimSockets removes the sockets that shims leave behind when they are killed: containerd keeps them in one folder for all that run
+// on a machine, and notes where in the folder of each container.
 func (n Node) removeShimSockets() error {
 	notes, err := filepath.Glob(filepath.Join(n.runFolder(), "containerd", "io.containerd.runtime.v2.task", "*", "*", "address"))
 	if err != nil {
@@ -174,8 +174,8 @@ func (n Node) removeShimSockets() error {
 	return nil
 }
 
-// removeNetworkRecords removes what the network plugins remember of the node's Pods: each record names the Pod's network namespace, which is a
-// file in the node's folder.
+// removeNetworkRecords removes what the network plugins remember of the node's Pods: each record names the Pod's network namespace, which
+// is a file in the node's folder.
 func (n Node) removeNetworkRecords() error {
 	records, err := filepath.Glob(filepath.Join(cniRecords, "*"))
 	if err != nil {

@@ -78,7 +78,8 @@ func newStorage() *storage {
 	return &storage{images: map[string]bool{}, begun: map[round]time.Time{}}
 }
 
-// answer is the status that the daemon of a node reports at a moment, and when that changes; zero for never. What was reported as ended stays so.
+// answer is the status that the daemon of a node reports at a moment, and when that changes; zero for never. What was reported as ended
+// stays so.
 func (s *storage) answer(n nodeImage, rules Rules, now time.Time) (nodeImageStatus, time.Time) {
 	var out nodeImageStatus
 	var next time.Time
@@ -172,8 +173,8 @@ func (t *pulledTag) end(phase string, now time.Time) {
 	}
 }
 
-// duration is how long a pull takes with all its attempts, between which a daemon waits for 1, 2, 4 ... up to 30 seconds, and how it fails; empty
-// when it does not.
+// duration is how long a pull takes with all its attempts, between which a daemon waits for 1, 2, 4 ... up to 30 seconds, and how it fails;
+// empty when it does not.
 func duration(r round, tag pullTag, rules Rules) (time.Duration, string) {
 	seconds := func(value *int64, otherwise int64) time.Duration {
 		if value != nil {

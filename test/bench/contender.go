@@ -33,7 +33,8 @@ type contender struct {
 	make  func(namespace string) workload
 }
 
-// maxUnavailable is what the contenders of a run share, as far as they have it; fewUnavailable that of StatefulSets, whose users are more careful.
+// maxUnavailable is what the contenders of a run share, as far as they have it; fewUnavailable that of StatefulSets, whose users are more
+// careful.
 const (
 	maxUnavailable = "25%"
 	fewUnavailable = "10%"

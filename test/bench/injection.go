@@ -27,15 +27,15 @@ type injection struct {
 	SidecarSets int `json:"sidecarSets"`
 	// Matching is how many of them select the Pod: each puts one container into it.
 	Matching int `json:"matching"`
-	// Without is the time in a namespace that the webhook leaves alone, With that in any other one. Ready is again the time without, but of Pods
-	// that hold the sidecars already: what the API server itself takes for the greater Pod.
+	// Without is the time in a namespace that the webhook leaves alone, With that in any other one. Ready is again the time without, but of
+	// Pods that hold the sidecars already: what the API server itself takes for the greater Pod.
 	Without quantiles `json:"withoutMilliseconds"`
 	With    quantiles `json:"withMilliseconds"`
 	Ready   quantiles `json:"readyMilliseconds"`
 	// Reads are the manager's reads for one Pod.
 	Reads float64 `json:"readsPerPod"`
-	// ManagerCPU is the CPU time of the manager for one Pod, ServerCPUWithout, ServerCPUWith and ServerCPUReady that of the API server. Other than
-	// times by the clock they tell something on a busy machine, too.
+	// ManagerCPU is the CPU time of the manager for one Pod, ServerCPUWithout, ServerCPUWith and ServerCPUReady that of the API server.
+	// Other than times by the clock they tell something on a busy machine, too.
 	ManagerCPU       float64 `json:"managerCPUMilliseconds"`
 	ServerCPUWithout float64 `json:"serverCPUMillisecondsWithout"`
 	ServerCPUReady   float64 `json:"serverCPUMillisecondsReady"`
@@ -55,7 +55,8 @@ func quantilesOf(all []time.Duration) quantiles {
 	return quantiles{P50: at(0.5), P99: at(0.99)}
 }
 
-// runInjection tries to create Pods, one at a time, by turns with and without the webhook. Nothing is stored: what is measured is admission.
+// runInjection tries to create Pods, one at a time, by turns with and without the webhook. Nothing is stored: what is measured is
+// admission.
 func runInjection(ctx context.Context, s settings) error {
 	return s.onBareCluster(ctx, func(w admissionWorld) error { return w.runInjection(ctx, s) })
 }
@@ -68,7 +69,8 @@ type admissionWorld struct {
 	audit   string
 }
 
-// onBareCluster does something in such a world, in which Pods of the namespace "with" are sent to the manager and those of "without" are not.
+// onBareCluster does something in such a world, in which Pods of the namespace "with" are sent to the manager and those of "without" are
+// not.
 func (s settings) onBareCluster(ctx context.Context, do func(admissionWorld) error) (err error) {
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {
@@ -219,8 +221,8 @@ func (w admissionWorld) awaitInjected(ctx context.Context, like *corev1.Pod, sid
 	}
 }
 
-// awaitRest waits until the manager is done with what follows from new SidecarSets, which is not the Pods' affair; a minute at most, as what is left
-// then shows in the reads.
+// awaitRest waits until the manager is done with what follows from new SidecarSets, which is not the Pods' affair; a minute at most, as
+// what is left then shows in the reads.
 func (w admissionWorld) awaitRest(ctx context.Context) error {
 	const pause, busy = 2 * time.Second, 0.03
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {

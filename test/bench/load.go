@@ -24,8 +24,8 @@ import (
 // perPod is how many of the SidecarSets select each Pod.
 const perPod = 3
 
-// load is what becomes of Pods that are created at a steady rate while there are many SidecarSets. Times are milliseconds from the moment at
-// which a Pod was due to the API server's answer, so that Pods which have to wait for others show.
+// load is what becomes of Pods that are created at a steady rate while there are many SidecarSets. Times are milliseconds from the moment
+// at which a Pod was due to the API server's answer, so that Pods which have to wait for others show.
 type load struct {
 	SidecarSets int     `json:"sidecarSets"`
 	Pods        int     `json:"pods"`
@@ -37,11 +37,12 @@ type load struct {
 	Lacking int `json:"lacking"`
 	// Handling is how long the manager itself took over those, by its own histogram.
 	Handling quantiles `json:"handlingMilliseconds"`
-	// Reads are the manager's reads for one Pod, Writes its writes by verb and resource, nearly all of them those of the SidecarSets' counts.
+	// Reads are the manager's reads for one Pod, Writes its writes by verb and resource, nearly all of them those of the SidecarSets'
+	// counts.
 	Reads  float64        `json:"readsPerPod"`
 	Writes map[string]int `json:"writes"`
-	// CPUSeconds is the manager's CPU time for all, from the first Pod to when the SidecarSets have counted the last; ServerCPUSeconds that of the
-	// API server, and ServerCPUWithout that of the API server for the Pods that the webhook leaves alone.
+	// CPUSeconds is the manager's CPU time for all, from the first Pod to when the SidecarSets have counted the last; ServerCPUSeconds that
+	// of the API server, and ServerCPUWithout that of the API server for the Pods that the webhook leaves alone.
 	CPUSeconds       float64 `json:"cpuSeconds"`
 	ServerCPUSeconds float64 `json:"serverCPUSeconds"`
 	ServerCPUWithout float64 `json:"serverCPUSecondsWithout"`

@@ -1,16 +1,18 @@
-// Command bench measures a CloneSet against a native Deployment, or an Advanced StatefulSet or DaemonSet against its native namesake: on the same
-// control plane, on the same simulated nodes, in the same run.
+// Command bench measures a CloneSet against a native Deployment, or an Advanced StatefulSet or DaemonSet against its native namesake: on
+// the same control plane, on the same simulated nodes, in the same run.
 //
-// For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb as
-// the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
-// seconds do, so that only their ratio means something elsewhere. A contender that updates one Pod after the other may take hours for many Pods;
-// after -limit its phase is broken off, and the seconds are those until then times all Pods by those that are updated, marked with a tilde.
+// For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb
+// as the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
+// seconds do, so that only their ratio means something elsewhere. A contender that updates one Pod after the other may take hours for many
+// Pods; after -limit its phase is broken off, and the seconds are those until then times all Pods by those that are updated, marked with a
+// tilde.
 //
-// Clocks of a loaded machine swing from run to run: an API server under a burst breaks off watches, now of one component, now of another. So a CloneSet
-// and a Deployment create and remove their Pods -rounds times, taking turns, and of each such phase the round with the median time is reported.
+// Clocks of a loaded machine swing from run to run: an API server under a burst breaks off watches, now of one component, now of another.
+// So a CloneSet and a Deployment create and remove their Pods -rounds times, taking turns, and of each such phase the round with the median
+// time is reported.
 //
-// With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and with -kind
-// load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets.
+// With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
+// with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets.
 package main
 
 import (

@@ -43,10 +43,11 @@ type measurement struct {
 	Contender string  `json:"contender"`
 	Phase     string  `json:"phase"`
 	Seconds   float64 `json:"seconds"`
-	// Rounds are the seconds of every round of a phase that was measured more than once, in the order of their times; the rest is of the median round.
+	// Rounds are the seconds of every round of a phase that was measured more than once, in the order of their times; the rest is of the
+	// median round.
 	Rounds []float64 `json:"rounds,omitempty"`
-	// Reckoned means that the phase was broken off when so many Pods were done, and that the seconds are what all would have taken. What is counted
-	// for each Pod is of those that were done, the CPU time until then.
+	// Reckoned means that the phase was broken off when so many Pods were done, and that the seconds are what all would have taken. What is
+	// counted for each Pod is of those that were done, the CPU time until then.
 	Reckoned int `json:"reckoned,omitempty"`
 	// CPUSeconds is what the contender's controller used; the controller manager does more than to look after the Deployment.
 	CPUSeconds float64 `json:"cpuSeconds"`
@@ -135,8 +136,8 @@ func (b *bench) walk(ctx context.Context, c contender, w workload, steps []step)
 	return out, nil
 }
 
-// again has the contenders take turns in creating, recreating and removing Pods until there are so many rounds as are asked for, the first of which is measured
-// already, and puts the median rounds in the place of the first.
+// again has the contenders take turns in creating, recreating and removing Pods until there are so many rounds as are asked for, the first
+// of which is measured already, and puts the median rounds in the place of the first.
 func (b *bench) again(ctx context.Context, all []contender, first []measurement) ([]measurement, error) {
 	if b.kind != "cloneset" {
 		return first, nil // of the others, one phase takes longer than all rounds of these
@@ -180,8 +181,8 @@ func medians(first, rounds []measurement) []measurement {
 	return out
 }
 
-// warmUp creates and removes as many Pods as will be measured. A fresh API server has so little room for the events of Pods that it breaks off the
-// watches of everybody in a burst, who then lag behind for seconds; one that has seen a burst of that size has more.
+// warmUp creates and removes as many Pods as will be measured. A fresh API server has so little room for the events of Pods that it breaks
+// off the watches of everybody in a burst, who then lag behind for seconds; one that has seen a burst of that size has more.
 func (b *bench) warmUp(ctx context.Context) error {
 	const namespace = "bench-warm-up"
 	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {

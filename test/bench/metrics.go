@@ -115,8 +115,8 @@ func (h histogram) quantiles() quantiles {
 	return quantiles{P50: 1000 * h.seconds(0.5), P99: 1000 * h.seconds(0.99)}
 }
 
-// profile stores the CPU profiles of the manager and of the API server over some time, the latter in a second file with .server at its end. It
-// returns at once; what it waits for is told on the channel.
+// profile stores the CPU profiles of the manager and of the API server over some time, the latter in a second file with .server at its end.
+// It returns at once; what it waits for is told on the channel.
 func (w admissionWorld) profile(ctx context.Context, file string, over time.Duration) <-chan error {
 	done := make(chan error, 1)
 	go func() {

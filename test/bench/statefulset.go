@@ -34,8 +34,8 @@ func contenders(kind string, native, ours func() int) ([]contender, error) {
 	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset or daemonset", kind)
 }
 
-// nativeStatefulSet is created in parallel, so that creating compares like with like. It is updated one by one, which is all that Kubernetes does by
-// default with either management policy.
+// nativeStatefulSet is created in parallel, so that creating compares like with like. It is updated one by one, which is all that
+// Kubernetes does by default with either management policy.
 func nativeStatefulSet(namespace string) workload {
 	labels := map[string]string{"app": "bench"}
 	zero := int32(0)

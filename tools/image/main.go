@@ -1,5 +1,5 @@
-// Command image puts an image together from a static binary, without a Docker engine, and writes it as a tarball that registries, containerd and
-// docker load can take. The same binary gives the same image.
+// Command image puts an image together from a static binary, without a Docker engine, and writes it as a tarball that registries,
+// containerd and docker load can take. The same binary gives the same image.
 package main
 
 import (

@@ -38,8 +38,8 @@ type UpdatePriorityWeightTerm struct {
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
 }
 
-// UpdateScatterStrategy spreads the Pods that carry one of these labels over the whole update, so that they are not updated in one run. It names each
-// label once.
+// UpdateScatterStrategy spreads the Pods that carry one of these labels over the whole update, so that they are not updated in one run. It
+// names each label once.
 // +listType=map
 // +listMapKey=key
 // +listMapKey=value

@@ -8,8 +8,8 @@ import (
 
 // AdvancedCronJob makes a job at each time of a schedule: a Job of Kubernetes, or a BroadcastJob.
 //
-// An ImageListPullJob, which only v1beta1 has a field for, is kept in the annotation apps.kruise.io/image-list-pull-job-template, so that an
-// object that is read and written in this version loses nothing.
+// An ImageListPullJob, which only v1beta1 has a field for, is kept in the annotation apps.kruise.io/image-list-pull-job-template, so that
+// an object that is read and written in this version loses nothing.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

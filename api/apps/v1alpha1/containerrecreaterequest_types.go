@@ -6,8 +6,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// ContainerRecreateRequest asks the daemon of a Pod's node to stop containers of that Pod, so that the kubelet starts them anew. The Pod, its
-// address and its volumes stay.
+// ContainerRecreateRequest asks the daemon of a Pod's node to stop containers of that Pod, so that the kubelet starts them anew. The Pod,
+// its address and its volumes stay.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -51,8 +51,8 @@ type ContainerRecreateRequestStatus struct {
 	// +optional
 	// +listType=atomic
 	ContainerRecreateStates []v1beta1.ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// conditions are PreRecreateGrace, and Succeeded once the request has ended. The annotation crr.apps.kruise.io/unready-acquired tells of the
-	// first, too.
+	// conditions are PreRecreateGrace, and Succeeded once the request has ended. The annotation crr.apps.kruise.io/unready-acquired tells
+	// of the first, too.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -48,7 +48,8 @@ type DaemonSetList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the DaemonSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 type DaemonSetSpec struct {
-	// selector selects the Pods of this DaemonSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// selector selects the Pods of this DaemonSet by label. It must match the labels of the template, must not be empty, and can't be
+	// changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for daemonset"
 	Selector *metav1.LabelSelector `json:"selector"`
 	// template describes the Pods, and by its nodeSelector, node affinity and tolerations the nodes that get one. It is stored as it was
@@ -72,7 +73,8 @@ type DaemonSetSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// lifecycle lists the hooks at which Pods wait for a controller of the user's: preDelete and inPlaceUpdate. A preNormal hook has no effect.
+	// lifecycle lists the hooks at which Pods wait for a controller of the user's: preDelete and inPlaceUpdate. A preNormal hook has no
+	// effect.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 }
@@ -103,18 +105,18 @@ type RollingUpdateDaemonSet struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Standard;Surging;InPlaceIfPossible
 	Type v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
-	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should run
-	// a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.
+	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should
+	// run a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// maxSurge is the most nodes on which a new Pod may run beside the old one during an update: a number, or a percentage of the nodes that
-	// should run a Pod, rounded up. It must be 0 with InPlaceIfPossible. Defaults to 0.
+	// maxSurge is the most nodes on which a new Pod may run beside the old one during an update: a number, or a percentage of the nodes
+	// that should run a Pod, rounded up. It must be 0 with InPlaceIfPossible. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// selector selects, by label, the nodes that are updated; it must not be empty. Unset, all are. A node that it stops selecting keeps what
-	// it has.
+	// selector selects, by label, the nodes that are updated; it must not be empty. Unset, all are. A node that it stops selecting keeps
+	// what it has.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every node: leave it out to update all"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`

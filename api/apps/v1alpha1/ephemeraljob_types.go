@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EphemeralJob adds ephemeral containers to Pods that run, a few Pods at a time, and waits until those containers have ended: to debug, inspect or
-// repair Pods in place.
+// EphemeralJob adds ephemeral containers to Pods that run, a few Pods at a time, and waits until those containers have ended: to debug,
+// inspect or repair Pods in place.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -47,7 +47,8 @@ type EphemeralJobSpec struct {
 	// selector selects the Pods, of the same namespace, by label. It must not be empty, and can't be changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="name the labels of the Pods: an empty selector would add containers to every Pod of the namespace",reason="FieldValueRequired"
 	Selector *metav1.LabelSelector `json:"selector"`
-	// replicas is the number of Pods that get the containers: those first that have a node, and of these the oldest. Defaults to all that the selector matches.
+	// replicas is the number of Pods that get the containers: those first that have a node, and of these the oldest. Defaults to all that
+	// the selector matches.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -58,16 +59,17 @@ type EphemeralJobSpec struct {
 	Parallelism *int32 `json:"parallelism,omitempty"`
 	// template is what is added to each Pod. It can't be changed.
 	Template EphemeralContainerTemplateSpec `json:"template"`
-	// paused stops containers from being added to further Pods; those that are there run on, and the deadline comes nearer. Defaults to false.
+	// paused stops containers from being added to further Pods; those that are there run on, and the deadline comes nearer. Defaults to
+	// false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// activeDeadlineSeconds is how long the job may take since status.startTime, in seconds, pauses included; it fails then. Containers that still run can't
-	// be stopped, and run on until they end or their Pod does. Defaults to no limit.
+	// activeDeadlineSeconds is how long the job may take since status.startTime, in seconds, pauses included; it fails then. Containers
+	// that still run can't be stopped, and run on until they end or their Pod does. Defaults to no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// ttlSecondsAfterFinished is how long the job is kept after status.completionTime, in seconds; it is deleted then. Its containers stay in their Pods.
-	// Defaults to 1800.
+	// ttlSecondsAfterFinished is how long the job is kept after status.completionTime, in seconds; it is deleted then. Its containers stay
+	// in their Pods. Defaults to 1800.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=0
@@ -76,9 +78,10 @@ type EphemeralJobSpec struct {
 
 // EphemeralContainerTemplateSpec is what is added to each Pod.
 type EphemeralContainerTemplateSpec struct {
-	// ephemeralContainers are the containers, at least one, with the fields of an ephemeral container of a Pod: ports, resources, probes, lifecycle, restart
-	// policies and mounts of sub-paths are not among them. Pods that have a container of one of these names are left out, and so are those without the
-	// container that targetContainerName names. Each container is given the environment variable KRUISE_EJOB_ID, the UID of the job.
+	// ephemeralContainers are the containers, at least one, with the fields of an ephemeral container of a Pod: ports, resources, probes,
+	// lifecycle, restart policies and mounts of sub-paths are not among them. Pods that have a container of one of these names are left
+	// out, and so are those without the container that targetContainerName names. Each container is given the environment variable
+	// KRUISE_EJOB_ID, the UID of the job.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	EphemeralContainers []corev1.EphemeralContainer `json:"ephemeralContainers"`
@@ -145,7 +148,8 @@ const (
 	EphemeralJobInitialized EphemeralJobConditionType = "Initialized"
 	// EphemeralJobIsSucceeded is true when the job has succeeded.
 	EphemeralJobIsSucceeded EphemeralJobConditionType = "JobSucceeded"
-	// EphemeralJobIsFailed is true when the job has failed, and, with the reason CreateFailed, while containers are refused that it wants to add.
+	// EphemeralJobIsFailed is true when the job has failed, and, with the reason CreateFailed, while containers are refused that it wants
+	// to add.
 	EphemeralJobIsFailed EphemeralJobConditionType = "JobFailed"
 	// EphemeralJobIsInError is true while the spec can't be read.
 	EphemeralJobIsInError EphemeralJobConditionType = "JobError"

@@ -6,8 +6,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// NodeImage lists the images that the node of the same name is to pull. ImagePullJobs write into its spec, and so may users who mean one definite
-// node; the daemon of the node answers in its status. Both speak of one round of pulling by the image, the tag and the version of the tag.
+// NodeImage lists the images that the node of the same name is to pull. ImagePullJobs write into its spec, and so may users who mean one
+// definite node; the daemon of the node answers in its status. Both speak of one round of pulling by the image, the tag and the version of
+// the tag.
 //
 // Its fields are those of v1beta1, but for the mode of a reference to a Secret, for which an annotation stands.
 //

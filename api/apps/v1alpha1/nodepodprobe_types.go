@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodePodProbe holds the probes that the daemon of the node of the same name runs, and their results. Users read it; the manager writes its spec,
-// the daemon its status.
+// NodePodProbe holds the probes that the daemon of the node of the same name runs, and their results. Users read it; the manager writes its
+// spec, the daemon its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

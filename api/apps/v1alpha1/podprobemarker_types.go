@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodProbeMarker asks containers of Pods questions of the user's own, again and again, and puts the answers on the Pods: as a condition, and as
-// labels and annotations.
+// PodProbeMarker asks containers of Pods questions of the user's own, again and again, and puts the answers on the Pods: as a condition,
+// and as labels and annotations.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -75,8 +75,8 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.tcpSocket) || !has(self.tcpSocket.host) || self.tcpSocket.host == ''",message="the host is always the Pod",fieldPath=".tcpSocket.host",reason="FieldValueForbidden"
 	// +kubebuilder:validation:XValidation:rule="(!has(self.initialDelaySeconds) || self.initialDelaySeconds >= 0) && (!has(self.timeoutSeconds) || self.timeoutSeconds >= 0) && (!has(self.periodSeconds) || self.periodSeconds >= 0) && (!has(self.successThreshold) || self.successThreshold >= 0) && (!has(self.failureThreshold) || self.failureThreshold >= 0)",message="initialDelaySeconds, timeoutSeconds, periodSeconds, successThreshold and failureThreshold must not be negative"
 	Probe ContainerProbeSpec `json:"probe"`
-	// markerPolicy says which labels and annotations a Pod gets for which answer. The keys that it had for the other answer are taken off. An
-	// answer that is unknown changes nothing.
+	// markerPolicy says which labels and annotations a Pod gets for which answer. The keys that it had for the other answer are taken off.
+	// An answer that is unknown changes nothing.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2

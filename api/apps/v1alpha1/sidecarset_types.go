@@ -47,16 +47,16 @@ type SidecarSetList struct {
 type SidecarSetSpec struct {
 	v1beta1.SidecarSetBaseSpec `json:",inline"`
 
-	// namespace is the only namespace whose Pods are selected. Together with namespaceSelector both must select. Defaults to none: Pods of all
-	// namespaces are selected.
+	// namespace is the only namespace whose Pods are selected. Together with namespaceSelector both must select. Defaults to none: Pods of
+	// all namespaces are selected.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// strategy is the first spelling of updateStrategy. Deprecated: use updateStrategy.maxUnavailable. A value that is written here is copied
-	// there, unless that field is written too.
+	// strategy is the first spelling of updateStrategy. Deprecated: use updateStrategy.maxUnavailable. A value that is written here is
+	// copied there, unless that field is written too.
 	// +optional
 	Strategy *SidecarSetDeprecatedStrategy `json:"strategy,omitempty"`
-	// paused is the first spelling of updateStrategy.paused. Deprecated: use that. A value that is written here is copied there, unless that
-	// field is written too.
+	// paused is the first spelling of updateStrategy.paused. Deprecated: use that. A value that is written here is copied there, unless
+	// that field is written too.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
 }

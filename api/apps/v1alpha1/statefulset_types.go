@@ -8,8 +8,8 @@ import (
 
 // StatefulSet keeps Pods running that each have a number, and with it a name, an address and claims that outlive the Pod.
 //
-// Its fields are those of v1beta1, so that nothing is lost by reading and writing it in this version. Older software left out those that were
-// added later.
+// Its fields are those of v1beta1, so that nothing is lost by reading and writing it in this version. Older software left out those that
+// were added later.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -41,8 +41,8 @@ type AdvancedCronJobList struct {
 // AdvancedCronJobBaseSpec says when jobs are made.
 type AdvancedCronJobBaseSpec struct {
 	// schedule is when jobs are made: the five fields of cron (minute, hour, day of month, month, day of week), or one of @hourly, @daily,
-	// @midnight, @weekly, @monthly, @yearly, @annually and "@every 90m". "TZ=Asia/Tokyo " or "CRON_TZ=Asia/Tokyo " in front names a time zone.
-	// A new schedule holds at once, from the last slot that was used: slots of the new schedule since then count as missed.
+	// @midnight, @weekly, @monthly, @yearly, @annually and "@every 90m". "TZ=Asia/Tokyo " or "CRON_TZ=Asia/Tokyo " in front names a time
+	// zone. A new schedule holds at once, from the last slot that was used: slots of the new schedule since then count as missed.
 	// +kubebuilder:validation:MinLength=1
 	Schedule string `json:"schedule"`
 	// timeZone is the IANA name of the time zone of the schedule, such as Asia/Tokyo. It can't be given together with one in the schedule.
@@ -55,13 +55,13 @@ type AdvancedCronJobBaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// concurrencyPolicy says what to do at a slot while an earlier job is under way: Allow starts another one, Forbid waits for the end of the
-	// earlier one and then starts the latest slot that was missed, Replace deletes the earlier one. Defaults to Allow, or with
+	// concurrencyPolicy says what to do at a slot while an earlier job is under way: Allow starts another one, Forbid waits for the end of
+	// the earlier one and then starts the latest slot that was missed, Replace deletes the earlier one. Defaults to Allow, or with
 	// imageListPullJobTemplate to Replace; Allow is not possible with that.
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// paused stops the making of jobs; those that are there run on. Once it ends, the latest slot that was missed is made up for. Defaults to
-	// false.
+	// paused stops the making of jobs; those that are there run on. Once it ends, the latest slot that was missed is made up for. Defaults
+	// to false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
 	// successfulJobsHistoryLimit is how many jobs that ended well are kept. Defaults to 3.
@@ -103,8 +103,8 @@ type CronJobBaseTemplate struct {
 type CronJobTemplate struct {
 	CronJobBaseTemplate `json:",inline"`
 
-	// imageListPullJobTemplate makes ImageListPullJobs. Its completion policy must be Always without ttlSecondsAfterFinished: the history limits
-	// decide how long jobs are kept. It can be changed, for the jobs to come.
+	// imageListPullJobTemplate makes ImageListPullJobs. Its completion policy must be Always without ttlSecondsAfterFinished: the history
+	// limits decide how long jobs are kept. It can be changed, for the jobs to come.
 	// +optional
 	ImageListPullJobTemplate *ImageListPullJobTemplateSpec `json:"imageListPullJobTemplate,omitempty"`
 }

@@ -41,8 +41,8 @@ type BroadcastJobList struct {
 
 // BroadcastJobSpec is what a BroadcastJob is to do.
 type BroadcastJobSpec struct {
-	// parallelism is the most Pods under way at the same time: a number, or a percentage of the nodes that the job is for, rounded up. With 0
-	// no Pod is created. Defaults to 2147483647: all at once.
+	// parallelism is the most Pods under way at the same time: a number, or a percentage of the nodes that the job is for, rounded up. With
+	// 0 no Pod is created. Defaults to 2147483647: all at once.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,9}%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
@@ -97,8 +97,8 @@ type BroadcastJobCompletionPolicy struct {
 	// Defaults to Always.
 	// +optional
 	Type CompletionPolicyType `json:"type,omitempty"`
-	// activeDeadlineSeconds is how long the job may take since status.startTime, in seconds; it fails then, and the Pods under way are deleted.
-	// It is not allowed with Never. Defaults to no limit.
+	// activeDeadlineSeconds is how long the job may take since status.startTime, in seconds; it fails then, and the Pods under way are
+	// deleted. It is not allowed with Never. Defaults to no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`

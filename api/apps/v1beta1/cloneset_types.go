@@ -57,7 +57,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector selects the Pods of this CloneSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// selector selects the Pods of this CloneSet by label. It must match the labels of the template, must not be empty, and can't be
+	// changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for cloneset"
 	Selector *metav1.LabelSelector `json:"selector"`
 
@@ -66,8 +67,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// volumeClaimTemplates are claims that every Pod gets of its own. A volume of the template with the name of a claim template is replaced
-	// by the claim. A change is used for new Pods only and starts no rollout by itself.
+	// volumeClaimTemplates are claims that every Pod gets of its own. A volume of the template with the name of a claim template is
+	// replaced by the claim. A change is used for new Pods only and starts no rollout by itself.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -121,7 +122,8 @@ type CloneSetScaleStrategy struct {
 	// +kubebuilder:default=false
 	EnablePVCReuse bool `json:"enablePVCReuse"`
 
-	// excludePreparingDelete leaves Pods in the state PreparingDelete out of the count of replicas, so that each is replaced at once. Defaults to false.
+	// excludePreparingDelete leaves Pods in the state PreparingDelete out of the count of replicas, so that each is replaced at once.
+	// Defaults to false.
 	// +optional
 	ExcludePreparingDelete bool `json:"excludePreparingDelete,omitempty"`
 }
@@ -180,8 +182,8 @@ type RollingUpdateCloneSetStrategy struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is the most Pods there may be above replicas during an update: a number, or a percentage of replicas, rounded up. It can't be
-	// used with InPlaceOnly. Defaults to 0.
+	// maxSurge is the most Pods there may be above replicas during an update: a number, or a percentage of replicas, rounded up. It can't
+	// be used with InPlaceOnly. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
@@ -205,8 +207,8 @@ type RollingUpdateCloneSetStrategy struct {
 
 // InPlaceUpdateStrategy sets the details of an in-place update.
 type InPlaceUpdateStrategy struct {
-	// gracePeriodSeconds is the time between turning a Pod NotReady and changing it, in seconds, so that load balancers can take it out first.
-	// Defaults to 0.
+	// gracePeriodSeconds is the time between turning a Pod NotReady and changing it, in seconds, so that load balancers can take it out
+	// first. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`

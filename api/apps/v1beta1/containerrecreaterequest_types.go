@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ContainerRecreateRequest asks the daemon of a Pod's node to stop containers of that Pod, so that the kubelet starts them anew. The Pod, its
-// address and its volumes stay.
+// ContainerRecreateRequest asks the daemon of a Pod's node to stop containers of that Pod, so that the kubelet starts them anew. The Pod,
+// its address and its volumes stay.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -58,8 +58,8 @@ type ContainerRecreateRequestSpec struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// ContainerRecreateRequestContainer is a container to recreate. Only its name is given by the user: the rest is filled in when the request is
-// created, so that a later change of the Pod can't redirect it.
+// ContainerRecreateRequestContainer is a container to recreate. Only its name is given by the user: the rest is filled in when the request
+// is created, so that a later change of the Pod can't redirect it.
 type ContainerRecreateRequestContainer struct {
 	// name is the name of a container of the Pod, or of an init container that runs as a sidecar.
 	Name string `json:"name"`
@@ -106,13 +106,13 @@ type ContainerRecreateRequestStrategy struct {
 	// forceRecreate stops a container also when it has been restarted by itself since the request was created. Defaults to false.
 	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
-	// terminationGracePeriodSeconds is how many seconds preStop and the end of the container may take together before it is killed. Defaults to
-	// that of the Pod.
+	// terminationGracePeriodSeconds is how many seconds preStop and the end of the container may take together before it is killed.
+	// Defaults to that of the Pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// unreadyGracePeriodSeconds takes the Pod out of service first and waits for so many seconds before the first container is stopped. It takes a
-	// Pod with the readiness gate KruisePodReady; others are waited for but stay in service. By default nothing is waited for.
+	// unreadyGracePeriodSeconds takes the Pod out of service first and waits for so many seconds before the first container is stopped. It
+	// takes a Pod with the readiness gate KruisePodReady; others are waited for but stay in service. By default nothing is waited for.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
@@ -142,8 +142,8 @@ const (
 const (
 	// ContainerRecreateRequestPreRecreateGrace is True since the Pod has been kept out of service for unreadyGracePeriodSeconds.
 	ContainerRecreateRequestPreRecreateGrace = "PreRecreateGrace"
-	// ContainerRecreateRequestConditionSucceeded is True once a request has ended with every container recreated, and False once it has ended
-	// otherwise.
+	// ContainerRecreateRequestConditionSucceeded is True once a request has ended with every container recreated, and False once it has
+	// ended otherwise.
 	ContainerRecreateRequestConditionSucceeded = "Succeeded"
 )
 
@@ -185,8 +185,8 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	// isKilled says that the daemon has set about stopping the container.
 	// +optional
 	IsKilled bool `json:"isKilled,omitempty"`
-	// containerID is the container that the daemon has set about stopping, as runtime://id: should the daemon be restarted, it stops this one and
-	// no other.
+	// containerID is the container that the daemon has set about stopping, as runtime://id: should the daemon be restarted, it stops this
+	// one and no other.
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
 	// preStopTime is when the container's preStop had ended.

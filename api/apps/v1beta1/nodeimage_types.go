@@ -5,8 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeImage lists the images that the node of the same name is to pull. ImagePullJobs write into its spec, and so may users who mean one definite
-// node; the daemon of the node answers in its status. Both speak of one round of pulling by the image, the tag and the version of the tag.
+// NodeImage lists the images that the node of the same name is to pull. ImagePullJobs write into its spec, and so may users who mean one
+// definite node; the daemon of the node answers in its status. Both speak of one round of pulling by the image, the tag and the version of
+// the tag.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -58,8 +58,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.upgradeType) || self.upgradeType != 'HotUpgrade' || has(self.hotUpgradeEmptyImage) && self.hotUpgradeEmptyImage != \"\"",message="HotUpgrade needs an image for the idle one of the two containers",fieldPath=".hotUpgradeEmptyImage",reason="FieldValueRequired"
 type SidecarContainerUpgradeStrategy struct {
-	// upgradeType is ColdUpgrade, which restarts the container, or HotUpgrade, which adds the container twice, as <name>-1 and <name>-2, and
-	// lets the new image take over from the old one. It can't be changed. Defaults to ColdUpgrade.
+	// upgradeType is ColdUpgrade, which restarts the container, or HotUpgrade, which adds the container twice, as <name>-1 and <name>-2,
+	// and lets the new image take over from the old one. It can't be changed. Defaults to ColdUpgrade.
 	// +optional
 	UpgradeType SidecarContainerUpgradeType `json:"upgradeType,omitempty"`
 	// hotUpgradeEmptyImage is the image of the idle one of the two containers. HotUpgrade needs it. Defaults to none.
@@ -126,8 +126,8 @@ const (
 type ResourcesPolicy struct {
 	// targetContainersMode is sum or max: how the values of the containers become one.
 	TargetContainersMode TargetContainersModeType `json:"targetContainersMode"`
-	// targetContainersNameRegex selects the containers by name: a regular expression of Go, which matches any part of a name. Defaults to .*,
-	// all of them.
+	// targetContainersNameRegex selects the containers by name: a regular expression of Go, which matches any part of a name. Defaults to
+	// .*, all of them.
 	// +optional
 	TargetContainersNameRegex string `json:"targetContainersNameRegex,omitempty"`
 	// resourcesExpr are the expressions.
@@ -146,8 +146,8 @@ type ResourcesExpr struct {
 
 // ResourceExprLimits are the expressions of limits.
 type ResourceExprLimits struct {
-	// cpu is an expression over cpu, the limit of the containers in cores, such as max(cpu*50%, 50m). Unset, or where a container has no limit,
-	// there is none.
+	// cpu is an expression over cpu, the limit of the containers in cores, such as max(cpu*50%, 50m). Unset, or where a container has no
+	// limit, there is none.
 	// +optional
 	CPU string `json:"cpu,omitempty"`
 	// memory is an expression over memory, the limit of the containers in bytes, such as 200Mi. Unset, or where a container has no limit,

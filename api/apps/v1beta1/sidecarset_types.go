@@ -49,8 +49,8 @@ type SidecarSetList struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.containers) && size(self.containers) > 0 || has(self.initContainers) && size(self.initContainers) > 0",message="containers or initContainers must have an item",fieldPath=".containers",reason="FieldValueRequired"
 type SidecarSetBaseSpec struct {
-	// selector selects by label the Pods that get the sidecars and are updated later. It must not be empty. Pods that exist when it starts to
-	// select them get no sidecars; Pods that it stops selecting keep theirs.
+	// selector selects by label the Pods that get the sidecars and are updated later. It must not be empty. Pods that exist when it starts
+	// to select them get no sidecars; Pods that it stops selecting keep theirs.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is not valid for sidecarset."
 	Selector *metav1.LabelSelector `json:"selector"`
 	// namespaceSelector selects namespaces by their labels; it must not be empty. Unset, the Pods of all namespaces are selected.
@@ -85,8 +85,8 @@ type SidecarSetBaseSpec struct {
 	// updateStrategy says how new images reach the sidecars of existing Pods.
 	// +optional
 	UpdateStrategy SidecarSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// revisionHistoryLimit is the number of revisions kept, those in use among them; values below 1 count as 1. A revision that a Pod uses is
-	// kept beyond it. Defaults to 10.
+	// revisionHistoryLimit is the number of revisions kept, those in use among them; values below 1 count as 1. A revision that a Pod uses
+	// is kept beyond it. Defaults to 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
@@ -181,8 +181,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'NotUpdate' || !has(self.selector) || !has(self.partition) || string(self.partition).matches('^0+%?$')",message="must be 0 together with a selector",fieldPath=".partition"
 // +kubebuilder:validation:XValidation:rule="has(self.type) && self.type == 'NotUpdate' || !has(self.selector) || has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0 || has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0",message="must not be empty: leave it out to update all Pods",fieldPath=".selector"
 type SidecarSetUpdateStrategy struct {
-	// type is RollingUpdate, which updates the images of existing Pods in stages, or NotUpdate, which leaves existing Pods alone. Defaults to
-	// RollingUpdate.
+	// type is RollingUpdate, which updates the images of existing Pods in stages, or NotUpdate, which leaves existing Pods alone. Defaults
+	// to RollingUpdate.
 	// +optional
 	Type SidecarSetUpdateStrategyType `json:"type,omitempty"`
 	// paused stops updates of existing Pods. A hot upgrade that has begun in a Pod is finished. Defaults to false.
@@ -191,8 +191,8 @@ type SidecarSetUpdateStrategy struct {
 	// selector selects by label the only Pods that are updated; it can't be used together with a partition. Unset, all are.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// partition is the number of Pods whose sidecars stay as they are: a number, or a percentage of the Pods that hold the sidecars, rounded
-	// up; a percentage below 100% updates one Pod at least. Defaults to 0.
+	// partition is the number of Pods whose sidecars stay as they are: a number, or a percentage of the Pods that hold the sidecars,
+	// rounded up; a percentage below 100% updates one Pod at least. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
@@ -226,7 +226,8 @@ type SidecarSetStatus struct {
 	// updatedReadyPods is the number of matched Pods that are both updated and ready.
 	// +optional
 	UpdatedReadyPods int32 `json:"updatedReadyPods"`
-	// notUpgradablePods is the number of matched Pods that keep older sidecars until they are created anew, because more than images differ.
+	// notUpgradablePods is the number of matched Pods that keep older sidecars until they are created anew, because more than images
+	// differ.
 	// +optional
 	NotUpgradablePods int32 `json:"notUpgradablePods"`
 	// latestRevision is the name of the ControllerRevision of the present spec.

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 )
 
-// StatefulSet keeps Pods running that each have a number, and with it a name, an address and claims that outlive the Pod. It takes every field
-// of the StatefulSet of apps/v1, and rolls new templates out in parallel, in place, in the order that its user wants.
+// StatefulSet keeps Pods running that each have a number, and with it a name, an address and claims that outlive the Pod. It takes every
+// field of the StatefulSet of apps/v1, and rolls new templates out in parallel, in place, in the order that its user wants.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -62,38 +62,39 @@ type StatefulSetSpec struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector selects the Pods of this StatefulSet by label. It must match the labels of the template, must not be empty, and can't be changed.
+	// selector selects the Pods of this StatefulSet by label. It must match the labels of the template, must not be empty, and can't be
+	// changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for statefulset"
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// template describes the Pods. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed. The Pod with the ordinal 3 of a
-	// StatefulSet web is named web-3, and has that name as its hostname.
+	// template describes the Pods. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed. The Pod with the ordinal 3
+	// of a StatefulSet web is named web-3, and has that name as its hostname.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// volumeClaimTemplates are claims that every Pod gets of its own, named by template, StatefulSet and ordinal, such as data-web-3. A volume of
-	// the template with the name of a claim template is replaced by the claim. A claim that exists already is used as it is. A Pod whose volumes
-	// do not match the claim templates any more is recreated by the next update.
+	// volumeClaimTemplates are claims that every Pod gets of its own, named by template, StatefulSet and ordinal, such as data-web-3. A
+	// volume of the template with the name of a claim template is replaced by the claim. A claim that exists already is used as it is. A
+	// Pod whose volumes do not match the claim templates any more is recreated by the next update.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// volumeClaimUpdateStrategy says what a larger size in a claim template does to the claims there are. It takes effect with the feature gate
-	// StatefulSetAutoResizePVCGate.
+	// volumeClaimUpdateStrategy says what a larger size in a claim template does to the claims there are. It takes effect with the feature
+	// gate StatefulSetAutoResizePVCGate.
 	// +optional
 	VolumeClaimUpdateStrategy VolumeClaimUpdateStrategy `json:"volumeClaimUpdateStrategy,omitempty"`
 
-	// serviceName is the headless Service that gives each Pod its DNS name: Pod, Service and namespace, such as web-3.web.default.svc. The Service
-	// is not created here. It can't be changed.
+	// serviceName is the headless Service that gives each Pod its DNS name: Pod, Service and namespace, such as web-3.web.default.svc. The
+	// Service is not created here. It can't be changed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	ServiceName string `json:"serviceName,omitempty"`
 
-	// podManagementPolicy is OrderedReady, which creates and deletes one Pod at a time and waits until it is available, or Parallel, which does not
-	// wait. It can't be changed. Defaults to OrderedReady.
+	// podManagementPolicy is OrderedReady, which creates and deletes one Pod at a time and waits until it is available, or Parallel, which
+	// does not wait. It can't be changed. Defaults to OrderedReady.
 	// +optional
 	// +kubebuilder:validation:Enum=OrderedReady;Parallel
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
@@ -113,9 +114,9 @@ type StatefulSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// reserveOrdinals are ordinals that no Pod gets: numbers, and ranges such as "3-5", whose ends belong to them. The Pods are numbered on beyond
-	// them, so that reserving the ordinal of a Pod that is there moves it to the next free one; together with one replica less it removes just
-	// that Pod.
+	// reserveOrdinals are ordinals that no Pod gets: numbers, and ranges such as "3-5", whose ends belong to them. The Pods are numbered on
+	// beyond them, so that reserving the ordinal of a Pod that is there moves it to the next free one; together with one replica less it
+	// removes just that Pod.
 	// +optional
 	// +listType=atomic
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
@@ -172,13 +173,14 @@ const (
 	DeletePersistentVolumeClaimRetentionPolicyType PersistentVolumeClaimRetentionPolicyType = "Delete"
 )
 
-// StatefulSetPersistentVolumeClaimRetentionPolicy says when the claims made from claim templates are deleted. The update or the eviction of a Pod
-// never deletes its claims.
+// StatefulSetPersistentVolumeClaimRetentionPolicy says when the claims made from claim templates are deleted. The update or the eviction of
+// a Pod never deletes its claims.
 type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
 	// whenDeleted says what becomes of the claims when the StatefulSet is deleted: Retain or Delete. Defaults to Retain.
 	// +optional
 	WhenDeleted PersistentVolumeClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
-	// whenScaled says what becomes of the claims of a Pod that is scaled in, or whose ordinal is reserved: Retain or Delete. Defaults to Retain.
+	// whenScaled says what becomes of the claims of a Pod that is scaled in, or whose ordinal is reserved: Retain or Delete. Defaults to
+	// Retain.
 	// +optional
 	WhenScaled PersistentVolumeClaimRetentionPolicyType `json:"whenScaled,omitempty"`
 }
@@ -188,7 +190,8 @@ type StatefulSetPersistentVolumeClaimRetentionPolicy struct {
 type VolumeClaimUpdateStrategyType string
 
 const (
-	// OnDeleteVolumeClaimUpdateStrategyType leaves claims alone: one that the user deletes along with its Pod comes back from the new template.
+	// OnDeleteVolumeClaimUpdateStrategyType leaves claims alone: one that the user deletes along with its Pod comes back from the new
+	// template.
 	OnDeleteVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnDelete"
 	// OnPodRollingUpdateVolumeClaimUpdateStrategyType expands claims in the course of a rolling update, Pod by Pod and within its limits.
 	OnPodRollingUpdateVolumeClaimUpdateStrategyType VolumeClaimUpdateStrategyType = "OnPodRollingUpdate"
@@ -196,7 +199,8 @@ const (
 
 // VolumeClaimUpdateStrategy says what a changed claim template does to the claims there are.
 type VolumeClaimUpdateStrategy struct {
-	// type is OnDelete, which leaves claims alone, or OnPodRollingUpdate, which expands them in the course of a rolling update. Defaults to OnDelete.
+	// type is OnDelete, which leaves claims alone, or OnPodRollingUpdate, which expands them in the course of a rolling update. Defaults to
+	// OnDelete.
 	// +optional
 	Type VolumeClaimUpdateStrategyType `json:"type,omitempty"`
 }
@@ -230,22 +234,22 @@ type StatefulSetUpdateStrategy struct {
 
 // RollingUpdateStatefulSetStrategy sets the stages, the limits and the order of an update.
 type RollingUpdateStatefulSetStrategy struct {
-	// partition is the number of Pods kept at older revisions: those with the lowest ordinals, or, with unorderedUpdate, those that come last in
-	// its order. It counts Pods, and so equals an ordinal only where none is reserved and the numbering begins at 0. It may exceed replicas.
-	// Defaults to 0.
+	// partition is the number of Pods kept at older revisions: those with the lowest ordinals, or, with unorderedUpdate, those that come
+	// last in its order. It counts Pods, and so equals an ordinal only where none is reserved and the numbering begins at 0. It may exceed
+	// replicas. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Partition *int32 `json:"partition,omitempty"`
 
-	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of replicas, rounded down but at
-	// least 1. Every unit that becomes free is used at once, so that so many Pods may be unavailable throughout the update. With OrderedReady that
-	// many Pods are deleted at once and come back one after the other. Defaults to 1.
+	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of replicas, rounded down but
+	// at least 1. Every unit that becomes free is used at once, so that so many Pods may be unavailable throughout the update. With
+	// OrderedReady that many Pods are deleted at once and come back one after the other. Defaults to 1.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100([.]0{1,18})?|[0-9]{1,2}([.][0-9]{1,18})?)%$') && !self.matches('^0+([.]0+)?%$')",message="must be 1 or more, or a percentage above 0% and up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// podUpdatePolicy says how one Pod is updated: ReCreate, InPlaceIfPossible or InPlaceOnly. Defaults to ReCreate. The in-place policies need the
-	// readiness gate InPlaceUpdateReady in the template, which a new StatefulSet is given by itself.
+	// podUpdatePolicy says how one Pod is updated: ReCreate, InPlaceIfPossible or InPlaceOnly. Defaults to ReCreate. The in-place policies
+	// need the readiness gate InPlaceUpdateReady in the template, which a new StatefulSet is given by itself.
 	// +optional
 	PodUpdatePolicy PodUpdateStrategyType `json:"podUpdatePolicy,omitempty"`
 
@@ -322,7 +326,8 @@ type StatefulSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions tell what keeps Pods from being created or updated, FailedCreatePod and FailedUpdatePod, and how the rollout comes on, Progressing.
+	// conditions tell what keeps Pods from being created or updated, FailedCreatePod and FailedUpdatePod, and how the rollout comes on,
+	// Progressing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -346,9 +351,9 @@ const (
 	StatefulSetConditionFailedCreatePod StatefulSetConditionType = "FailedCreatePod"
 	// StatefulSetConditionFailedUpdatePod is True while Pods or claims could not be updated.
 	StatefulSetConditionFailedUpdatePod StatefulSetConditionType = "FailedUpdatePod"
-	// StatefulSetConditionProgressing tells whether a rollout makes progress; it is there only with progressDeadlineSeconds. Its reasons are
-	// StatefulSetUpdated while it does, StatefulSetAvailable, StatefulSetPaused and ProgressPartitionAvailable while there is nothing to do, and
-	// ProgressDeadlineExceeded.
+	// StatefulSetConditionProgressing tells whether a rollout makes progress; it is there only with progressDeadlineSeconds. Its reasons
+	// are StatefulSetUpdated while it does, StatefulSetAvailable, StatefulSetPaused and ProgressPartitionAvailable while there is nothing
+	// to do, and ProgressDeadlineExceeded.
 	StatefulSetConditionProgressing StatefulSetConditionType = "Progressing"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
 
-// PodUnavailableBudget keeps so many Pods of an application available, whoever wants to delete, evict, update in place, resize or mark them as
-// unavailable.
+// PodUnavailableBudget keeps so many Pods of an application available, whoever wants to delete, evict, update in place, resize or mark them
+// as unavailable.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,9 +37,10 @@ type PodUnavailableBudgetList struct {
 	Items           []PodUnavailableBudget `json:"items"`
 }
 
-// PodUnavailableBudgetSpec says which Pods are guarded, and how many of them are to stay available. What this version has no field for is said by
-// annotations of the budget: kruise.io/pub-protect-operations lists, with commas, what the budget guards against, pub.kruise.io/protect-total-replicas
-// is the number of Pods that there should be, and pub.kruise.io/ignored-pod-selector, as JSON, a selector of Pods that are not guarded.
+// PodUnavailableBudgetSpec says which Pods are guarded, and how many of them are to stay available. What this version has no field for is
+// said by annotations of the budget: kruise.io/pub-protect-operations lists, with commas, what the budget guards against,
+// pub.kruise.io/protect-total-replicas is the number of Pods that there should be, and pub.kruise.io/ignored-pod-selector, as JSON, a
+// selector of Pods that are not guarded.
 type PodUnavailableBudgetSpec struct {
 	v1beta1.PodUnavailableBudgetBaseSpec `json:",inline"`
 }

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PodUnavailableBudget keeps so many Pods of an application available, whoever wants to delete, evict, update in place, resize or mark them as
-// unavailable.
+// PodUnavailableBudget keeps so many Pods of an application available, whoever wants to delete, evict, update in place, resize or mark them
+// as unavailable.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -44,16 +44,17 @@ type PodUnavailableBudgetList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="is immutable: create another budget to guard other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRef) == has(oldSelf.targetRef) && (!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",message="is immutable: create another budget to guard another workload",fieldPath=".targetRef",reason="FieldValueForbidden"
 type PodUnavailableBudgetBaseSpec struct {
-	// selector selects the guarded Pods by their labels, in the namespace of the budget: right for an application of several workloads. It can't
-	// be changed. Exactly one of selector and targetRef is needed.
+	// selector selects the guarded Pods by their labels, in the namespace of the budget: right for an application of several workloads. It
+	// can't be changed. Exactly one of selector and targetRef is needed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must not be empty: that would select every Pod of the namespace"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// targetRef is the workload whose Pods are guarded: any kind with a scale subresource, in the namespace of the budget. It can't be changed.
+	// targetRef is the workload whose Pods are guarded: any kind with a scale subresource, in the namespace of the budget. It can't be
+	// changed.
 	// +optional
 	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// maxUnavailable is the most Pods that may be unavailable: a number, or a percentage of status.totalReplicas, rounded up. Exactly one of
-	// maxUnavailable and minAvailable is needed.
+	// maxUnavailable is the most Pods that may be unavailable: a number, or a percentage of status.totalReplicas, rounded up. Exactly one
+	// of maxUnavailable and minAvailable is needed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -61,8 +62,8 @@ type PodUnavailableBudgetBaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// capToMaxUnavailable keeps status.unavailableAllowed at or below maxUnavailable also while there are more Pods than status.totalReplicas, as
-	// during a surge. It says nothing beside minAvailable. Defaults to false: Pods over the number may all go.
+	// capToMaxUnavailable keeps status.unavailableAllowed at or below maxUnavailable also while there are more Pods than
+	// status.totalReplicas, as during a surge. It says nothing beside minAvailable. Defaults to false: Pods over the number may all go.
 	// +optional
 	CapToMaxUnavailable bool `json:"capToMaxUnavailable,omitempty"`
 }
@@ -74,13 +75,13 @@ type PodUnavailableBudgetSpec struct {
 	// protectOperations are what the budget guards against. Defaults to DELETE, UPDATE and EVICT.
 	// +optional
 	ProtectOperations []PubOperation `json:"protectOperations,omitempty"`
-	// protectTotalReplicas stands in for the number of Pods that there should be, instead of the replicas of the workloads: for workloads without
-	// a scale subresource, and for Pods without a workload. At least 1. Defaults to what the workloads say.
+	// protectTotalReplicas stands in for the number of Pods that there should be, instead of the replicas of the workloads: for workloads
+	// without a scale subresource, and for Pods without a workload. At least 1. Defaults to what the workloads say.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProtectTotalReplicas *int32 `json:"protectTotalReplicas,omitempty"`
-	// ignoredPodSelector selects, by labels, Pods that the budget does not guard although they are its own; they are counted with the others.
-	// Defaults to none.
+	// ignoredPodSelector selects, by labels, Pods that the budget does not guard although they are its own; they are counted with the
+	// others. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must not be empty: leave it out to ignore no Pods"
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
@@ -115,18 +116,18 @@ const (
 	PubResizeOperation PubOperation = "RESIZE"
 )
 
-// PodUnavailableBudgetStatus is what was last seen of the Pods, and the ledger of what was permitted since. A permission writes the ledger at once, so
-// that no two permissions count on the same Pod.
+// PodUnavailableBudgetStatus is what was last seen of the Pods, and the ledger of what was permitted since. A permission writes the ledger
+// at once, so that no two permissions count on the same Pod.
 type PodUnavailableBudgetStatus struct {
 	// observedGeneration is the generation of the budget that the numbers are of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// disruptedPods are the Pods whose deletion or eviction was permitted and has not been seen yet, with the time of the permission. An entry
-	// leaves with its Pod, or after 20 seconds.
+	// disruptedPods are the Pods whose deletion or eviction was permitted and has not been seen yet, with the time of the permission. An
+	// entry leaves with its Pod, or after 20 seconds.
 	// +optional
 	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// unavailablePods are the Pods whose update was permitted and may not be seen yet, with the time of the permission. An entry leaves with its
-	// Pod, or after 10 seconds; then the state of the Pod counts.
+	// unavailablePods are the Pods whose update was permitted and may not be seen yet, with the time of the permission. An entry leaves
+	// with its Pod, or after 10 seconds; then the state of the Pod counts.
 	// +optional
 	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
 	// unavailableAllowed is the number of Pods that may be made unavailable now: currentAvailable less desiredAvailable, at least 0.
@@ -147,9 +148,10 @@ type PodUnavailableBudgetStatus struct {
 
 // Types of conditions of a PodUnavailableBudget.
 const (
-	// ConditionTotalReplicasUnknown is there, and True, while a workload does not say how many Pods it should have and those that are there are
-	// counted.
+	// ConditionTotalReplicasUnknown is there, and True, while a workload does not say how many Pods it should have and those that are there
+	// are counted.
 	ConditionTotalReplicasUnknown = "TotalReplicasUnknown"
-	// ConditionSurplusPods is there, and True, while there are more Pods than status.totalReplicas, so that more may go than maxUnavailable says.
+	// ConditionSurplusPods is there, and True, while there are more Pods than status.totalReplicas, so that more may go than maxUnavailable
+	// says.
 	ConditionSurplusPods = "SurplusPods"
 )

@@ -58,7 +58,8 @@ func newAuthority(now time.Time) (authority, error) {
 	if err != nil {
 		return authority{}, err
 	}
-	// Wire: the common name by which existing installations know the CA. The serial number tells two CAs apart for a verifier that holds both.
+	// Wire: the common name by which existing installations know the CA. The serial number tells two CAs apart for a verifier that holds
+	// both.
 	template.Subject = pkix.Name{CommonName: "webhook-cert-ca", SerialNumber: template.SerialNumber.Text(16)}
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	template.IsCA, template.BasicConstraintsValid = true, true

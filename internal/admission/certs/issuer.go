@@ -9,7 +9,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Names of what is stored. Wire: the names are those of existing installations. Those that hold a serving certificate as well keep it, unread.
+// Names of what is stored. Wire: the names are those of existing installations. Those that hold a serving certificate as well keep it,
+// unread.
 const (
 	keyCACert = "ca-cert.pem"
 	keyCAKey  = "ca-key.pem"
@@ -40,8 +41,8 @@ type Issue struct {
 	certificate func() (*tls.Certificate, error)
 }
 
-// Current returns what the store holds, after a CA that was due has been made and stored. It returns ErrConflict if another manager stored one
-// in the meantime.
+// Current returns what the store holds, after a CA that was due has been made and stored. It returns ErrConflict if another manager stored
+// one in the meantime.
 func (i Issuer) Current(ctx context.Context) (Issue, error) {
 	data, version, err := i.Store.Load(ctx)
 	if err != nil {

@@ -61,8 +61,8 @@ type Seen struct {
 	Written bool
 }
 
-// Observe serves the certificate of the issue once all parts have trusted it for long enough. It returns how long that takes; 0 if it is served, or
-// if other parts have to be seen first.
+// Observe serves the certificate of the issue once all parts have trusted it for long enough. It returns how long that takes; 0 if it is
+// served, or if other parts have to be seen first.
 func (s *Serving) Observe(i Issue, seen Seen) (time.Duration, error) {
 	if s.id != i.id {
 		next, err := i.certificate()
@@ -84,8 +84,8 @@ func (s *Serving) Observe(i Issue, seen Seen) (time.Duration, error) {
 	return s.serve(), nil
 }
 
-// isTrusted checks bundles that another controller writes. Those that managers write hold the CA; to verify the certificate would mean to ask the
-// clock of this machine.
+// isTrusted checks bundles that another controller writes. Those that managers write hold the CA; to verify the certificate would mean to
+// ask the clock of this machine.
 func (s *Serving) isTrusted(i Issue, bundles [][]byte) bool {
 	if i.CA != nil {
 		return true

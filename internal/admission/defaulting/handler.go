@@ -26,9 +26,11 @@ type object[T any] interface {
 	client.Object
 }
 
-// kind is how the defaults of a kind are filled in. H is the type of its hub version. To default another kind, return the handler of its kind.
+// kind is how the defaults of a kind are filled in. H is the type of its hub version. To default another kind, return the handler of its
+// kind.
 type kind[H any, P object[H]] struct {
-	// hub is the version of H. What is written in v1alpha1 is converted to it, filled in, and converted back: the defaults of both are the same.
+	// hub is the version of H. What is written in v1alpha1 is converted to it, filled in, and converted back: the defaults of both are the
+	// same.
 	hub schema.GroupVersion
 	// fill fills in the defaults of an object. old is what it replaces, nil for a new object.
 	fill func(ctx context.Context, set, old P) error

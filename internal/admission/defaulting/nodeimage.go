@@ -19,8 +19,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 )
 
-// NodeImage returns the handler that fills in when tags were asked for, and sorts them, for both versions. What jobs ask for has and is that
-// already.
+// NodeImage returns the handler that fills in when tags were asked for, and sorts them, for both versions. What jobs ask for has and is
+// that already.
 func NodeImage(now func() time.Time) admission.Handler {
 	return admission.HandlerFunc(func(_ context.Context, from admission.Request) admission.Response {
 		u, err := request.Parse(from.Object)

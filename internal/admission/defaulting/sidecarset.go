@@ -22,7 +22,8 @@ func SidecarSet() admission.Handler {
 	}.handler()
 }
 
-// sidecarSetFirstSpelling copies the fields of the first releases to their successors. What they were before is not told by the hub version.
+// sidecarSetFirstSpelling copies the fields of the first releases to their successors. What they were before is not told by the hub
+// version.
 func sidecarSetFirstSpelling(set, old *unstructured.Unstructured) error {
 	now, err := request.Decode[v1alpha1.SidecarSet](set)
 	if err != nil {

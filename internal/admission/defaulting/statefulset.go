@@ -41,8 +41,8 @@ func (o StatefulSetOptions) fill(ctx context.Context, set, old *v1beta1.Stateful
 	return nil
 }
 
-// leftBehind returns the template of the newest revision that nobody controls and that belonged to a StatefulSet of this name; nil where there is
-// none. Its Pods are still there, and the new StatefulSet is about to adopt them.
+// leftBehind returns the template of the newest revision that nobody controls and that belonged to a StatefulSet of this name; nil where
+// there is none. Its Pods are still there, and the new StatefulSet is about to adopt them.
 func (o StatefulSetOptions) leftBehind(ctx context.Context, set *v1beta1.StatefulSet) (*corev1.PodTemplateSpec, error) {
 	if !saysNotHowToPull(&set.Spec.Template.Spec) {
 		return nil, nil
@@ -76,8 +76,8 @@ func saysNotHowToPull(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool { return c.ImagePullPolicy == "" })
 }
 
-// keepPullPolicies has containers, where the user does not say how to pull their image, do so as they have done before. Our default is another one
-// than that of Kubernetes, and would restart every Pod that is taken over.
+// keepPullPolicies has containers, where the user does not say how to pull their image, do so as they have done before. Our default is
+// another one than that of Kubernetes, and would restart every Pod that is taken over.
 func keepPullPolicies(spec *corev1.PodSpec, left *corev1.PodTemplateSpec) {
 	if left == nil {
 		return

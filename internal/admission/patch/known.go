@@ -10,11 +10,12 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 )
 
-// Known returns what turns the JSON that before was read from into that of after, as Between does, for JSON in which this build knows all fields and
-// each is there once. It costs a fraction of that: nothing is looked at but what differs, and nothing is written as JSON but what is new.
+// Known returns what turns the JSON that before was read from into that of after, as Between does, for JSON in which this build knows all
+// fields and each is there once. It costs a fraction of that: nothing is looked at but what differs, and nothing is written as JSON but
+// what is new.
 //
-// In such JSON a field is there, and not null, if its value in Go is not the zero value; of one that has the zero value it can't be told, so
-// that it is set as a whole. Fields that become empty are taken out.
+// In such JSON a field is there, and not null, if its value in Go is not the zero value; of one that has the zero value it can't be told,
+// so that it is set as a whole. Fields that become empty are taken out.
 func Known[T any](before, after *T) []jsonpatch.Operation {
 	var d differences
 	d.fields("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())

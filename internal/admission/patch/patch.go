@@ -1,4 +1,5 @@
-// Package patch writes JSON patches that touch nothing but what a handler changed, so that what this build does not know of an object is kept.
+// Package patch writes JSON patches that touch nothing but what a handler changed, so that what this build does not know of an object is
+// kept.
 package patch
 
 import (
@@ -12,13 +13,13 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 )
 
-// Between returns what turns raw into itself plus the differences between before and after, which are raw as this build understands it, without
-// and with the changes of a handler. A field that before has and raw lacks is one that only our way of writing spells out; it is no reason for
-// a change.
+// Between returns what turns raw into itself plus the differences between before and after, which are raw as this build understands it,
+// without and with the changes of a handler. A field that before has and raw lacks is one that only our way of writing spells out; it is no
+// reason for a change.
 //
-// Items are put into a list and taken out of it where they are: an item that stays is only changed in those of its fields that differ. A list whose
-// items change their order, or of which many come or go, is replaced as a whole, with all that raw says of the items that stay. Only where items
-// can't be told apart, what is not known of them is lost.
+// Items are put into a list and taken out of it where they are: an item that stays is only changed in those of its fields that differ. A
+// list whose items change their order, or of which many come or go, is replaced as a whole, with all that raw says of the items that stay.
+// Only where items can't be told apart, what is not known of them is lost.
 func Between(raw, before, after map[string]any) []jsonpatch.Operation {
 	var d differences
 	d.maps("", raw, before, after)
@@ -72,11 +73,12 @@ func (d *differences) values(at string, raw, before, after any) {
 	d.add("replace", at, after)
 }
 
-// mostSingle is the largest number of items that come or go one by one. An API server spends about as much time on each of them as on a whole list
-// of moderate length.
+// mostSingle is the largest number of items that come or go one by one. An API server spends about as much time on each of them as on a
+// whole list of moderate length.
 const mostSingle = 8
 
-// lists reports whether the items of the list can be told apart, and so the difference be expressed without losing what is not known of them.
+// lists reports whether the items of the list can be told apart, and so the difference be expressed without losing what is not known of
+// them.
 func (d *differences) lists(path string, raw, before, after []any) bool {
 	was, is, ok := identities(before, after)
 	if !ok {
@@ -97,7 +99,8 @@ func (d *differences) lists(path string, raw, before, after []any) bool {
 	return true
 }
 
-// walked is what is done on the way through two versions of a list: item returns what comes at a place, changed looks at an item that stays.
+// walked is what is done on the way through two versions of a list: item returns what comes at a place, changed looks at an item that
+// stays.
 type walked struct {
 	item    func(place int) any
 	changed func(at string, old, place int)
@@ -206,8 +209,8 @@ func comeOrGo(was, is []string) int {
 	return len(was) + len(is) - 2*stay
 }
 
-// identities returns what tells the items of two versions of a list apart: their names; where they have none, their places as long as the list
-// keeps its length, else the whole of them. It reports whether no two items of a version are the same by that.
+// identities returns what tells the items of two versions of a list apart: their names; where they have none, their places as long as the
+// list keeps its length, else the whole of them. It reports whether no two items of a version are the same by that.
 func identities(before, after []any) (was, is []string, ok bool) {
 	for _, identify := range []func([]any) ([]string, bool){byName, byPlaceAmong(len(before), len(after)), byContent} {
 		var okBefore, okAfter bool

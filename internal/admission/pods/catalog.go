@@ -82,7 +82,8 @@ func (c *Catalog) put(object any) {
 	c.publish()
 }
 
-// isSame reports whether two versions of a SidecarSet put the same into Pods. Annotations count: they make canaries, and don't raise the generation.
+// isSame reports whether two versions of a SidecarSet put the same into Pods. Annotations count: they make canaries, and don't raise the
+// generation.
 func isSame(a, b *v1beta1.SidecarSet) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Status.CollisionCount, b.Status.CollisionCount) &&

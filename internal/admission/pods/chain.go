@@ -39,8 +39,8 @@ type Subject struct {
 	warnings      []string
 }
 
-// Pod returns the Pod after the steps so far, to be read only. Its name is empty where the API server is to make one, and so is its namespace in the
-// requests of some clients.
+// Pod returns the Pod after the steps so far, to be read only. Its name is empty where the API server is to make one, and so is its
+// namespace in the requests of some clients.
 func (s *Subject) Pod() *corev1.Pod {
 	if s.changed != nil {
 		return s.changed

@@ -14,8 +14,9 @@ const (
 	dryRunSuffix = "xxxxx"
 )
 
-// LaunchOrder makes the containers of Pods that ask for it start in order of their priorities. The barrier that holds them back is named after the
-// Pod, so that a Pod without a name gets one here, unless nothing will be stored. It must come after all steps that add containers. random returns a text of a length.
+// LaunchOrder makes the containers of Pods that ask for it start in order of their priorities. The barrier that holds them back is named
+// after the Pod, so that a Pod without a name gets one here, unless nothing will be stored. It must come after all steps that add
+// containers. random returns a text of a length.
 func LaunchOrder(random func(length int) string) Step {
 	return Step{Name: "launch", Run: func(_ context.Context, s *Subject) error {
 		p := s.Pod()

@@ -22,8 +22,8 @@ type ProbeReader interface {
 	HasMachine(ctx context.Context, node string) (bool, error)
 }
 
-// Probes writes the probes of PodProbeMarkers into annotations of a new Pod, for the provider of a virtual node. A Pod that is bound to a real node
-// needs none; for all others it is not known yet where they will run. It must come after all steps that add containers.
+// Probes writes the probes of PodProbeMarkers into annotations of a new Pod, for the provider of a virtual node. A Pod that is bound to a
+// real node needs none; for all others it is not known yet where they will run. It must come after all steps that add containers.
 func Probes(known ProbeReader) Step {
 	return Step{Name: "probes", Run: func(ctx context.Context, s *Subject) error {
 		p := *s.Pod()

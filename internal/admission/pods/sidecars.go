@@ -109,8 +109,8 @@ func (s *sidecars) choose(ctx context.Context, c *inject.Candidate, subject *Sub
 	return compiled, nil
 }
 
-// getsAsked decides between the present spec and the revision that is asked for. A Pod that has one of the two, because it was asked about before or is written from another one,
-// stays with it.
+// getsAsked decides between the present spec and the revision that is asked for. A Pod that has one of the two, because it was asked about
+// before or is written from another one, stays with it.
 func (s *sidecars) getsAsked(c *inject.Candidate, asked *appsv1.ControllerRevision, percent int, subject *Subject) bool {
 	records, err := sidecar.RecordsIn(subject.Pod(), keys.SidecarSetHash)
 	if has := records[c.Set.Name].ControllerRevision; err == nil && (has == asked.Name || has == c.Current.Revision()) {

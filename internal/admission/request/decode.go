@@ -1,5 +1,5 @@
-// Package request reads the objects of admission requests. It keeps each as it came beside what this build understands of it, and refuses what
-// would do harm to read.
+// Package request reads the objects of admission requests. It keeps each as it came beside what this build understands of it, and refuses
+// what would do harm to read.
 package request
 
 import (
@@ -33,8 +33,8 @@ func Decode[T any](u *unstructured.Unstructured) (*T, error) {
 // immense matches a decimal exponent of more than two digits; a quantity can't be larger than 2^63 or finer than a billionth.
 var immense = regexp.MustCompile(`[eE][+-]?0*[1-9]\d{2,}$`)
 
-// refuseTinyQuantities protects the manager from quantities such as "1e-99999999": to read one, the quantity's own parser computes ten to that
-// power, which takes minutes. The API server does not read the quantities of a template, so that it is up to us.
+// refuseTinyQuantities protects the manager from quantities such as "1e-99999999": to read one, the quantity's own parser computes ten to
+// that power, which takes minutes. The API server does not read the quantities of a template, so that it is up to us.
 func refuseTinyQuantities(path string, value any) error {
 	switch value := value.(type) {
 	case []any:

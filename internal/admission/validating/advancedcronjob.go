@@ -79,7 +79,8 @@ func cronSchedule(spec *v1beta1.AdvancedCronJobSpec, path *field.Path) field.Err
 	return errs
 }
 
-// annotatedImageList checks what v1alpha1 says in an annotation, which no schema sees: that a list of images is not pulled twice at the same time.
+// annotatedImageList checks what v1alpha1 says in an annotation, which no schema sees: that a list of images is not pulled twice at the
+// same time.
 func annotatedImageList(job *v1beta1.AdvancedCronJob) field.ErrorList {
 	policy := job.Spec.ConcurrencyPolicy
 	if job.Spec.Template.ImageListPullJobTemplate == nil || policy != v1beta1.AllowConcurrent {
@@ -103,7 +104,8 @@ func cronTemplateKept(spec, old *v1beta1.AdvancedCronJobSpec) field.ErrorList {
 			"startingDeadlineSeconds, timeZone, paused and the content of imageListPullJobTemplate: create another AdvancedCronJob to make other jobs")}
 }
 
-// podTemplate checks what a Job or a BroadcastJob is made of as these will be checked themselves: a mistake must not show in the middle of the night.
+// podTemplate checks what a Job or a BroadcastJob is made of as these will be checked themselves: a mistake must not show in the middle of
+// the night.
 func (o AdvancedCronJobOptions) podTemplate(ctx context.Context, w write[v1beta1.AdvancedCronJob]) findings {
 	name, given := "jobTemplate", w.new.Spec.Template
 	path := field.NewPath("spec", "template")

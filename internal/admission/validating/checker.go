@@ -30,8 +30,8 @@ type Verdict struct {
 
 func (v Verdict) findings() findings { return findings{errors: v.Errors, warnings: v.Warnings} }
 
-// NewTemplateChecker returns a checker that lets the API server judge: it asks it to create a PodTemplate without storing it, so that the rules
-// are those of the cluster's own version. It needs the right to create podtemplates.
+// NewTemplateChecker returns a checker that lets the API server judge: it asks it to create a PodTemplate without storing it, so that the
+// rules are those of the cluster's own version. It needs the right to create podtemplates.
 //
 // A template is not refused because it could not be judged: the user is warned instead, and the API server will judge the Pods.
 func NewTemplateChecker(config *rest.Config) (TemplateChecker, error) {

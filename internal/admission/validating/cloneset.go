@@ -89,7 +89,8 @@ func (c cloneSetChange) validate(ctx context.Context) (findings, error) {
 // maxNameLength leaves room for "-" and a hash of up to 10 characters in a label value.
 const maxNameLength = validation.LabelValueMaxLength - 1 - 10
 
-// name is checked for new objects only: what has too long a name already can't be helped. The schema can't check it, as it does not know of gates.
+// name is checked for new objects only: what has too long a name already can't be helped. The schema can't check it, as it does not know of
+// gates.
 func (c cloneSetChange) name() field.ErrorList {
 	if c.old != nil || c.ShortHash || len(c.new.Name) <= maxNameLength {
 		return nil

@@ -116,8 +116,8 @@ func containerName(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// judgeEphemeral has the API server judge the containers as if they were those of a Pod template, which has no ephemeral ones, with all the volumes that
-// they mount.
+// judgeEphemeral has the API server judge the containers as if they were those of a Pod template, which has no ephemeral ones, with all the
+// volumes that they mount.
 func judgeEphemeral(ctx context.Context, checker TemplateChecker, namespace string, containers []any, spec *v1alpha1.EphemeralJobSpec) Verdict {
 	var ordinary, volumes []any
 	for i := range containers {

@@ -19,7 +19,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/convert"
 )
 
-// kind is what there is to know of a kind to validate its objects. H is the type of its hub version, the only one that rules are written for.
+// kind is what there is to know of a kind to validate its objects. H is the type of its hub version, the only one that rules are written
+// for.
 //
 // To validate another kind, fill in a kind and return its handler, as cloneset.go does, and give the handler its path in register.go.
 type kind[H any, P object[H]] struct {
@@ -27,13 +28,15 @@ type kind[H any, P object[H]] struct {
 	hub schema.GroupVersion
 	// subject returns what the rules are about. An update that leaves it unchanged is allowed, whatever is in it.
 	subject func(*H) any
-	// pods returns how many Pods an object stands for. It is set where a label protects objects from deletion, for as long as they have Pods.
+	// pods returns how many Pods an object stands for. It is set where a label protects objects from deletion, for as long as they have
+	// Pods.
 	pods func(*H) int32
 	// disabled answers what would be validated while a feature gate is off; nil while it is on.
 	disabled *admission.Response
 	// validate returns what is wrong with a write, and warnings. An error means that it could not be found out.
 	validate func(context.Context, write[H]) (findings, error)
-	// ineffective returns warnings of what has no effect as it is written. Every write that is allowed is answered with them. It may be nil.
+	// ineffective returns warnings of what has no effect as it is written. Every write that is allowed is answered with them. It may be
+	// nil.
 	ineffective func(write[H]) []string
 	// olderNames returns how v1alpha1 spells the fields of the hub that it spells differently. It may be nil.
 	olderNames func(write[H]) []olderName

@@ -71,7 +71,8 @@ func checkSelects(selector *metav1.LabelSelector, at *field.Path) field.ErrorLis
 	return metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, at)
 }
 
-// checkBudgetNotes judges the annotations that stand for fields. Where the older version was written, those that can be read are fields by now.
+// checkBudgetNotes judges the annotations that stand for fields. Where the older version was written, those that can be read are fields by
+// now.
 func checkBudgetNotes(b *v1beta1.PodUnavailableBudget) field.ErrorList {
 	at := field.NewPath("metadata", "annotations")
 	var errs field.ErrorList
@@ -95,8 +96,8 @@ func checkBudgetNotes(b *v1beta1.PodUnavailableBudget) field.ErrorList {
 	return errs
 }
 
-// beside compares a budget with the others of its namespace. Two that guard the same workload, or that ask for the same labels with values in common,
-// would both want the same Pods.
+// beside compares a budget with the others of its namespace. Two that guard the same workload, or that ask for the same labels with values
+// in common, would both want the same Pods.
 func (o PodUnavailableBudgetOptions) beside(ctx context.Context, namespace string, now *v1beta1.PodUnavailableBudget) (findings, error) {
 	var list v1beta1.PodUnavailableBudgetList
 	if err := o.Live.List(ctx, &list, client.InNamespace(namespace)); err != nil {

@@ -83,8 +83,8 @@ func (c statefulSetChange) validate(ctx context.Context) (findings, error) {
 	return found, nil
 }
 
-// rival warns of a StatefulSet of Kubernetes with the name of a new one: both would fight for the same Pods. Whether there is one is not worth
-// refusing the new one for, where it can't be found out.
+// rival warns of a StatefulSet of Kubernetes with the name of a new one: both would fight for the same Pods. Whether there is one is not
+// worth refusing the new one for, where it can't be found out.
 func (c statefulSetChange) rival(ctx context.Context) []string {
 	if c.old != nil || c.Live == nil {
 		return nil
@@ -110,7 +110,8 @@ func (c statefulSetChange) reserved(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// strategy checks the selectors of the order of an update, and that its Pods can be taken out of service to be updated in place, where either is new.
+// strategy checks the selectors of the order of an update, and that its Pods can be taken out of service to be updated in place, where
+// either is new.
 func (c statefulSetChange) strategy() field.ErrorList {
 	rolling := c.new.Spec.UpdateStrategy.RollingUpdate
 	same := c.old != nil && equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 )
 
-// resize checks a change of claim templates that the claims there are have to follow: they can grow, and nothing else. An error means that it could
-// not be found out.
+// resize checks a change of claim templates that the claims there are have to follow: they can grow, and nothing else. An error means that
+// it could not be found out.
 func (c statefulSetChange) resize(ctx context.Context, path *field.Path) (field.ErrorList, error) {
 	strategy := c.new.Spec.VolumeClaimUpdateStrategy.Type
 	if c.old == nil || !c.ClaimResize || strategy != v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType || !c.claimsChanged() {

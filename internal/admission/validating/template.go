@@ -34,8 +34,8 @@ func claimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.E
 	return errs
 }
 
-// withClaims returns the template with a volume for each claim template, as its Pods will have. A volume of the same name is replaced where it
-// stands, so that the places of the others stay what the user sees.
+// withClaims returns the template with a volume for each claim template, as its Pods will have. A volume of the same name is replaced where
+// it stands, so that the places of the others stay what the user sees.
 func withClaims(template map[string]any, claims []corev1.PersistentVolumeClaim) map[string]any {
 	if len(claims) == 0 {
 		return template

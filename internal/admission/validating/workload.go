@@ -57,8 +57,8 @@ func (w *workload) check(ctx context.Context, checker TemplateChecker, namespace
 	return found
 }
 
-// checkSelector checks that the selector selects the Pods of a template whose labels are new. The schema says that there is a selector and that it
-// stays what it is.
+// checkSelector checks that the selector selects the Pods of a template whose labels are new. The schema says that there is a selector and
+// that it stays what it is.
 func (w *workload) checkSelector(spec *field.Path) field.ErrorList {
 	if w.before != nil && maps.Equal(w.before.template.Labels, w.template.Labels) {
 		return nil

@@ -19,8 +19,8 @@ import (
 // admitTries is how often an admission tries a write on which other managers were first.
 const admitTries = 8
 
-// Admit widens the configuration for a SidecarSet that is about to be stored; before is nil if it is created. When it returns, API servers send
-// the Pods that the SidecarSet selects. It does nothing if it selects what it selected before.
+// Admit widens the configuration for a SidecarSet that is about to be stored; before is nil if it is created. When it returns, API servers
+// send the Pods that the SidecarSet selects. It does nothing if it selects what it selected before.
 func (r *Reconciler) Admit(ctx context.Context, before, after *v1beta1.SidecarSet) error {
 	selected, ok := scope.OfSidecarSet(after)
 	if !ok {

@@ -28,9 +28,9 @@ type AwaitOptions struct {
 	Known func() (*inject.Candidates, error)
 }
 
-// Await returns a step that has a Pod wait until the SidecarSets that were stored before it are in the cache. It comes before the step that injects.
-// A Pod may be created a millisecond after its SidecarSet, and be sent to a manager before the watch event of the SidecarSet is. But the configuration
-// says for longer that the SidecarSet is pending.
+// Await returns a step that has a Pod wait until the SidecarSets that were stored before it are in the cache. It comes before the step that
+// injects. A Pod may be created a millisecond after its SidecarSet, and be sent to a manager before the watch event of the SidecarSet is.
+// But the configuration says for longer that the SidecarSet is pending.
 //
 // Only a SidecarSet that is pending, selects the Pod and is not in the cache yet costs a request.
 func Await(o AwaitOptions) pods.Step {
@@ -58,7 +58,8 @@ func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
 	return nil
 }
 
-// pending returns the annotation of the configuration; nothing where that is missing. The configuration is not copied for every Pod: it is large.
+// pending returns the annotation of the configuration; nothing where that is missing. The configuration is not copied for every Pod: it is
+// large.
 func (o AwaitOptions) pending(ctx context.Context) (string, error) {
 	var all admissionv1.MutatingWebhookConfigurationList
 	if err := o.Cached.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {

@@ -38,7 +38,8 @@ const (
 	crdDelay = 100 * time.Millisecond
 	// resyncPeriod is how often all parts are reconciled when nothing is known to have changed.
 	resyncPeriod = time.Minute
-	// firstRetry is the wait after an error, which doubles until maxRetry. It is the longest wait until a broken watch is opened again, too.
+	// firstRetry is the wait after an error, which doubles until maxRetry. It is the longest wait until a broken watch is opened again,
+	// too.
 	firstRetry, maxRetry = 500 * time.Millisecond, 30 * time.Second
 )
 
@@ -89,8 +90,8 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 	return nil
 }
 
-// startOnly starts a source without waiting until the cache is in sync, which means the informers of all controllers: kinds that are stored in
-// v1alpha1 can only be listed once a manager converts them, and no manager serves before this controller has run.
+// startOnly starts a source without waiting until the cache is in sync, which means the informers of all controllers: kinds that are stored
+// in v1alpha1 can only be listed once a manager converts them, and no manager serves before this controller has run.
 func startOnly(s source.Source) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error { return s.Start(ctx, q) })
 }

@@ -37,7 +37,8 @@ type Input struct {
 	Evictions *EvictionScope
 }
 
-// Desired returns a webhook configuration, or a CRD, as it is to be. Webhooks that lead elsewhere stay as they are, and what users have tuned stays.
+// Desired returns a webhook configuration, or a CRD, as it is to be. Webhooks that lead elsewhere stay as they are, and what users have
+// tuned stays.
 func Desired(live client.Object, in Input) client.Object {
 	switch live := live.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
@@ -123,8 +124,8 @@ func validatingWebhook(w *admissionv1.ValidatingWebhook) (name string, server *a
 	return w.Name, &w.ClientConfig
 }
 
-// withManifest returns the live webhooks and those of the manifest that are served and missing, with address and CA filled into those that lead to
-// the managers.
+// withManifest returns the live webhooks and those of the manifest that are served and missing, with address and CA filled into those that
+// lead to the managers.
 func withManifest[T any](live, manifest []T, of func(*T) (string, *admissionv1.WebhookClientConfig), in Input) []T {
 	var out []T
 	served, found := map[string]bool{}, map[string]bool{}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// requestTimeout is after what time a request that was admitted must have been stored or have failed: an API server gives a request a minute,
-	// unless it is told otherwise.
+	// requestTimeout is after what time a request that was admitted must have been stored or have failed: an API server gives a request a
+	// minute, unless it is told otherwise.
 	requestTimeout = 2 * time.Minute
 	// pendingMinimum is how long a pending SidecarSet stays at least, for the managers whose caches don't show it yet when it is stored.
 	pendingMinimum = 5 * time.Second
@@ -27,8 +27,8 @@ type pending struct {
 	Name string `json:"name"`
 	// UID is that of the object, which a new one has before it is stored.
 	UID types.UID `json:"uid,omitempty"`
-	// Generation is that of the stored object which the request changes, 0 if it creates it. Once a later one is stored, this request has been
-	// stored or never will be.
+	// Generation is that of the stored object which the request changes, 0 if it creates it. Once a later one is stored, this request has
+	// been stored or never will be.
 	Generation        int64                 `json:"generation,omitempty"`
 	At                metav1.Time           `json:"at"`
 	Selector          *metav1.LabelSelector `json:"selector"`

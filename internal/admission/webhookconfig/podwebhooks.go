@@ -20,8 +20,8 @@ const (
 	// probeMarkerWebhook is the name of the webhook for Pods that PodProbeMarkers select.
 	probeMarkerWebhook   = "mpodprobe.kb.io"
 	probeMarkerCondition = "selected-by-a-podprobemarker"
-	// The webhooks for SidecarSets are named sidecarSetPrefix and webhookSuffix, with what tells them apart in between. The first one has the name of
-	// the webhook for all Pods of an installation of the original, which it replaces.
+	// The webhooks for SidecarSets are named sidecarSetPrefix and webhookSuffix, with what tells them apart in between. The first one has
+	// the name of the webhook for all Pods of an installation of the original, which it replaces.
 	sidecarSetPrefix, webhookSuffix = "mpod", ".kb.io"
 
 	// BudgetWebhook is the name of the webhook of the manifest for deletions and updates of Pods that name a budget.
@@ -42,8 +42,8 @@ type PodScope struct {
 	Pending string
 }
 
-// webhooks returns all webhooks, with those for SidecarSets and PodProbeMarkers made anew, at the end. They copy what users set in the webhook for
-// launch orders, such as further namespaces to leave out or another timeout.
+// webhooks returns all webhooks, with those for SidecarSets and PodProbeMarkers made anew, at the end. They copy what users set in the
+// webhook for launch orders, such as further namespaces to leave out or another timeout.
 func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.MutatingWebhook {
 	i := slices.IndexFunc(all, func(w admissionv1.MutatingWebhook) bool { return w.Name == LaunchOrderWebhook })
 	if i < 0 {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// caOverlap is how long a CA stays in the configurations after the leader first saw another one stored. All managers serve under that one then:
-	// they see it within a minute, and serve under it a minute later.
+	// caOverlap is how long a CA stays in the configurations after the leader first saw another one stored. All managers serve under that
+	// one then: they see it within a minute, and serve under it a minute later.
 	caOverlap = 24 * time.Hour
 	// conflictDelay is the wait after another manager was first, on average.
 	conflictDelay = 100 * time.Millisecond
@@ -61,8 +61,8 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	// mutating is held from a read of the mutating configuration to the write on top of it: users write many SidecarSets at the same time, whose
-	// admissions must not conflict with each other.
+	// mutating is held from a read of the mutating configuration to the write on top of it: users write many SidecarSets at the same time,
+	// whose admissions must not conflict with each other.
 	mutating sync.Mutex
 
 	// ca is the CA that is stored, and caSince when it was first seen.
@@ -156,7 +156,8 @@ func (r *Reconciler) isOverlapOver(ca []byte) bool {
 	return r.isLeader() && r.Now().Sub(r.caSince) >= caOverlap
 }
 
-// readScope fills in what the leader follows for a part, and returns how long it takes until a pending SidecarSet expires; 0 if none is pending.
+// readScope fills in what the leader follows for a part, and returns how long it takes until a pending SidecarSet expires; 0 if none is
+// pending.
 func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Input) (time.Duration, error) {
 	switch live := live.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
@@ -225,7 +226,8 @@ func reading(err error, o client.Object) error {
 	return nil
 }
 
-// write writes the difference of two versions of an object, if there is one, on top of the version that was read. It returns a conflict as it is.
+// write writes the difference of two versions of an object, if there is one, on top of the version that was read. It returns a conflict as
+// it is.
 func (r *Reconciler) write(ctx context.Context, live, next client.Object) (bool, error) {
 	if live.GetResourceVersion() == "" {
 		err := r.Client.Create(ctx, next)

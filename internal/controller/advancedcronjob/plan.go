@@ -146,7 +146,8 @@ func (v *State) decide(b *plan.Builder) time.Time {
 	return slot
 }
 
-// completions emits an event for each job that has finished since the last pass, with the write of the status that removes it from the active ones.
+// completions emits an event for each job that has finished since the last pass, with the write of the status that removes it from the
+// active ones.
 func (v *State) completions() []plan.Action {
 	var out []plan.Action
 	before, after := v.Cron, v.Cron.DeepCopy()

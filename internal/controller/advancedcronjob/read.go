@@ -24,8 +24,8 @@ type Snapshot struct {
 	Now  time.Time
 }
 
-// memory holds, by the UID of an AdvancedCronJob, the slot of the last job that was created. It is all that is known of a job that is deleted before
-// the cache has shown it.
+// memory holds, by the UID of an AdvancedCronJob, the slot of the last job that was created. It is all that is known of a job that is
+// deleted before the cache has shown it.
 type memory struct{ slots sync.Map }
 
 // read makes every read of a pass.

@@ -136,7 +136,8 @@ func (v *State) classifyPods() {
 	slices.SortFunc(v.members, func(a, b *member) int { return cmp.Compare(a.pod.Name, b.pod.Name) })
 }
 
-// classOf returns how a Pod of the job counts. Where containers are restarted, a restart beyond the limit is a failure: with a limit of 2 the third one.
+// classOf returns how a Pod of the job counts. Where containers are restarted, a restart beyond the limit is a failure: with a limit of 2
+// the third one.
 func classOf(p *corev1.Pod, job *v1beta1.BroadcastJob) class {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
@@ -151,8 +152,8 @@ func classOf(p *corev1.Pod, job *v1beta1.BroadcastJob) class {
 	return active
 }
 
-// unfitReason says why a Pod must leave the node; empty when it may stay. A running Pod stays on a node that no longer fits. An ended Pod is never
-// deleted: its node would get a second Pod as soon as it fits again.
+// unfitReason says why a Pod must leave the node; empty when it may stay. A running Pod stays on a node that no longer fits. An ended Pod
+// is never deleted: its node would get a second Pod as soon as it fits again.
 func (t *target) unfitReason(m *member) string {
 	switch {
 	case m.class != active:
@@ -247,8 +248,8 @@ func finished(phase v1beta1.BroadcastJobPhase, event, message string) result {
 	return r
 }
 
-// evaluate returns how far an unfinished job has come. While the user pauses it, neither its deadline nor a failed Pod counts; both count when it
-// goes on.
+// evaluate returns how far an unfinished job has come. While the user pauses it, neither its deadline nor a failed Pod counts; both count
+// when it goes on.
 func (v *State) evaluate() (result, error) {
 	job := v.Job
 	if job.Spec.Paused {

@@ -19,7 +19,8 @@ func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("Broa
 
 // Options are the choices made for the whole controller at start-up.
 type Options struct {
-	// BindPods names the node in the Pods themselves, instead of having the scheduler bind them to it (flag --assign-bcj-pods-by-scheduler=false).
+	// BindPods names the node in the Pods themselves, instead of having the scheduler bind them to it (flag
+	// --assign-bcj-pods-by-scheduler=false).
 	BindPods bool
 }
 
@@ -41,7 +42,8 @@ func Kind(o Options) loop.Kind[*v1beta1.BroadcastJob, State, v1beta1.BroadcastJo
 // jobs finds the BroadcastJobs that a change concerns.
 type jobs struct{ observe.Reader }
 
-// ofNode returns the unfinished jobs for which a new, deleted or changed node makes a difference. Heartbeats, which most changes are, cost a comparison.
+// ofNode returns the unfinished jobs for which a new, deleted or changed node makes a difference. Heartbeats, which most changes are, cost
+// a comparison.
 func (j jobs) ofNode(ctx context.Context, before, after *corev1.Node) ([]types.NamespacedName, error) {
 	if before != nil && after != nil && !nodefit.Changed(before, after) {
 		return nil, nil

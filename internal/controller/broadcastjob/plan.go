@@ -16,8 +16,8 @@ import (
 
 // Plan decides the next step from the state alone.
 //
-// The end of a job is written to its status before running Pods are deleted. A controller that is killed in between goes on with the deletions and never
-// evaluates the job by Pods that it deleted itself.
+// The end of a job is written to its status before running Pods are deleted. A controller that is killed in between goes on with the
+// deletions and never evaluates the job by Pods that it deleted itself.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	switch {
@@ -68,8 +68,8 @@ func (v *State) recordResult(b *plan.Builder) {
 	})
 }
 
-// rememberFailures pauses the job at a new failure, if that is its policy, and notes how many there were. If the user has deleted a failed Pod to try
-// again, the number goes down, so that the next failure pauses the job as well.
+// rememberFailures pauses the job at a new failure, if that is its policy, and notes how many there were. If the user has deleted a failed
+// Pod to try again, the number goes down, so that the next failure pauses the job as well.
 func (v *State) rememberFailures(b *plan.Builder) {
 	if !v.result.pauses && v.failed >= pausedAt(v.Job) {
 		return
@@ -133,8 +133,8 @@ func (v *State) create(b *plan.Builder) {
 	}
 }
 
-// createOn returns the write that creates the Pod of a node. Its name follows from the job and the node, so that the API server refuses a second Pod to
-// a controller that does not know of the first.
+// createOn returns the write that creates the Pod of a node. Its name follows from the job and the node, so that the API server refuses a
+// second Pod to a controller that does not know of the first.
 func (v *State) createOn(t *target, used sets.Set[string]) plan.Action {
 	p := pod.New(&v.Job.Spec.Template, v.Job, kind())
 	p.Name = pod.NewName(v.Job.Name, used, string(v.Job.UID), t.name)

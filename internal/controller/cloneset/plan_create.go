@@ -20,7 +20,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// burst is the most Pods that one pass creates: so many are decided on before what has happened meanwhile counts, as a new number of replicas.
+// burst is the most Pods that one pass creates: so many are decided on before what has happened meanwhile counts, as a new number of
+// replicas.
 const burst = 250
 
 // create adds the missing Pods, as many at once as scaleStrategy.maxUnavailable allows.

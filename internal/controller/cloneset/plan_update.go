@@ -130,8 +130,8 @@ func (s *step) take(m *rollout.Member, b *plan.Builder) {
 	}
 }
 
-// recreate deletes the Pod, whose place is then filled at the target revision. A Pod that its preDelete hook holds is marked for deletion and
-// waits.
+// recreate deletes the Pod, whose place is then filled at the target revision. A Pod that its preDelete hook holds is marked for deletion
+// and waits.
 func (s *step) recreate(m *rollout.Member, what string, b *plan.Builder) {
 	event := fmt.Sprintf("successfully delete pod %s for update(revision %s)", m.Pod.Name, s.target.Name)
 	if chain := s.workload.PrepareDelete(m.Pod, plan.Rollout); chain != nil {

@@ -63,8 +63,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.CloneSet) 
 	return v, v.confirm(ctx, r)
 }
 
-// confirm makes sure that the CloneSet is still there before Pods are added while others have its labels and no controller. A CloneSet never takes
-// those over, but they may be what its deletion has left behind, of which the cache of Pods can tell sooner than that of CloneSets.
+// confirm makes sure that the CloneSet is still there before Pods are added while others have its labels and no controller. A CloneSet
+// never takes those over, but they may be what its deletion has left behind, of which the cache of Pods can tell sooner than that of
+// CloneSets.
 func (v *State) confirm(ctx context.Context, r loop.Reads) error {
 	if v.problem != nil || v.scaleMoves().Create <= 0 {
 		return nil

@@ -18,7 +18,8 @@ import (
 // byPodUID is the index of requests by the UID of their Pod.
 const byPodUID = "kruise.recreatePodUID"
 
-// Kind is the controller of ContainerRecreateRequests. The daemon writes their status as well, so the plan writes it, over the version that was read.
+// Kind is the controller of ContainerRecreateRequests. The daemon writes their status as well, so the plan writes it, over the version that
+// was read.
 func Kind() loop.Kind[*v1beta1.ContainerRecreateRequest, Snapshot, v1beta1.ContainerRecreateRequestStatus] {
 	return loop.Kind[*v1beta1.ContainerRecreateRequest, Snapshot, v1beta1.ContainerRecreateRequestStatus]{
 		Name:    "containerrecreaterequest",

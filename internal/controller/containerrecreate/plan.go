@@ -65,7 +65,8 @@ func (v Snapshot) advance(b *plan.Builder) {
 	}
 }
 
-// takeOutOfService keeps the Pod out of service and says since when. The finalizer comes first: the mark must not stay when the request is deleted.
+// takeOutOfService keeps the Pod out of service and says since when. The finalizer comes first: the mark must not stay when the request is
+// deleted.
 func (v Snapshot) takeOutOfService() plan.Chain {
 	var chain plan.Chain
 	before := v.Request

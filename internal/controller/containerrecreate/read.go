@@ -22,8 +22,8 @@ type Snapshot struct {
 	Now time.Time
 }
 
-// read makes every read of a pass. Before a Pod counts as gone or replaced, it is read live: caches of several kinds are not of the same moment, and a
-// request that has ended never goes on.
+// read makes every read of a pass. Before a Pod counts as gone or replaced, it is read live: caches of several kinds are not of the same
+// moment, and a request that has ended never goes on.
 func read(ctx context.Context, r loop.Reads, request *v1beta1.ContainerRecreateRequest) (Snapshot, error) {
 	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Spec.PodName}
 	p, err := observe.Find(ctx, r, key, &corev1.Pod{})

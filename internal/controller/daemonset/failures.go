@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// A Pod that has ended is deleted at once, the next one on its node a second after that, and each further one after twice the time of the one
-// before, up to a quarter of an hour. A node that was quiet for twice as long begins anew.
+// A Pod that has ended is deleted at once, the next one on its node a second after that, and each further one after twice the time of the
+// one before, up to a quarter of an hour. A node that was quiet for twice as long begins anew.
 const (
 	firstDelay = time.Second
 	lastDelay  = 15 * time.Minute

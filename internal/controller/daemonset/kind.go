@@ -23,7 +23,8 @@ func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("Daem
 
 // Options are the choices made for the whole controller at start-up.
 type Options struct {
-	// BindPods names the node in the Pods themselves, instead of having the scheduler bind them to it (flag --assign-pods-by-scheduler=false).
+	// BindPods names the node in the Pods themselves, instead of having the scheduler bind them to it (flag
+	// --assign-pods-by-scheduler=false).
 	BindPods bool
 	// PreDownload has images pulled before Pods are updated (gate PreDownloadImageForDaemonSetUpdate).
 	PreDownload bool

@@ -102,8 +102,8 @@ type updates struct {
 	known      map[string]bool
 }
 
-// has reports whether the Pod is at the update revision: by its label, because its revision holds the same template, or, where its revision is not
-// stored any more, by the number of its template.
+// has reports whether the Pod is at the update revision: by its label, because its revision holds the same template, or, where its revision
+// is not stored any more, by the number of its template.
 func (u *updates) has(p *corev1.Pod) bool {
 	label := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 	answer, known := u.known[label]

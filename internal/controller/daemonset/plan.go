@@ -78,8 +78,8 @@ type step struct {
 	b *plan.Builder
 	// used are the names that new Pods can't have.
 	used sets.Set[string]
-	// creates, deletes and changes are how many more Pods may be created, deleted, and updated in place in this pass; late is how many writes
-	// are left for the next one.
+	// creates, deletes and changes are how many more Pods may be created, deleted, and updated in place in this pass; late is how many
+	// writes are left for the next one.
 	creates, deletes, changes int
 	late                      int
 }
@@ -136,8 +136,8 @@ func (s *step) tidy() {
 	rollout.TrimHistory(s.workload.History, s.Set.Spec.RevisionHistoryLimit, s.memberPods(), s.b)
 }
 
-// preDownload has the images of an update pulled before the Pods are updated, in place or not: the nodes stay the same. All older revisions count
-// as what Pods may be at.
+// preDownload has the images of an update pulled before the Pods are updated, in place or not: the nodes stay the same. All older revisions
+// count as what Pods may be at.
 func (s *step) preDownload() {
 	if !s.Options.PreDownload {
 		return

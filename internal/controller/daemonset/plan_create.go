@@ -61,8 +61,8 @@ func (v *State) gates() []corev1.PodConditionType {
 	return nil
 }
 
-// lacks reports whether a node that should run a Pod is to get one. Without surge it waits until the one before is gone altogether. A Pod that has
-// ended is to be deleted first, at its own pace.
+// lacks reports whether a node that should run a Pod is to get one. Without surge it waits until the one before is gone altogether. A Pod
+// that has ended is to be deleted first, at its own pace.
 func (s *step) lacks(p *nodeState) bool {
 	if !p.verdict.Run {
 		return false

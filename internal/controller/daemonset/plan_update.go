@@ -89,8 +89,8 @@ func (s *step) isUnreplaced(p *nodeState) bool {
 	return p.node != nil && !p.verdict.Run && (p.selected || s.canary == nil) && !keepsAll
 }
 
-// replace brings the node of an old Pod to the update revision: in place where that is wanted and can be done, else the Pod goes, and a new one
-// comes.
+// replace brings the node of an old Pod to the update revision: in place where that is wanted and can be done, else the Pod goes, and a new
+// one comes.
 func (s *step) replace(m *rollout.Member, updater *rollout.Updater) {
 	if m == nil || m.Settled {
 		return

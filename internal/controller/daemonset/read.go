@@ -77,9 +77,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet)
 	return s, err
 }
 
-// hasPredecessor reports whether a DaemonSet of Kubernetes of the same name is being deleted. It has its Pods until the garbage collector has taken
-// its name off each of them, or deleted them; until then, every node seems to lack one of ours. It matters only for a DaemonSet without
-// an observed generation.
+// hasPredecessor reports whether a DaemonSet of Kubernetes of the same name is being deleted. It has its Pods until the garbage collector
+// has taken its name off each of them, or deleted them; until then, every node seems to lack one of ours. It matters only for a DaemonSet
+// without an observed generation.
 func hasPredecessor(ctx context.Context, live client.Reader, set *v1beta1.DaemonSet) (bool, error) {
 	if set.Status.ObservedGeneration != 0 {
 		return false, nil

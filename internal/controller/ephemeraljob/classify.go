@@ -60,8 +60,9 @@ func Classify(s Snapshot) State {
 	return v
 }
 
-// choose finds the Pods that the job is for. A Pod that has the containers stays one, whatever its labels. Of the other Pods those come first that have
-// a node, and of these the oldest. The order is the same in each pass: a controller that takes over with an older cache chooses the same Pods.
+// choose finds the Pods that the job is for. A Pod that has the containers stays one, whatever its labels. Of the other Pods those come
+// first that have a node, and of these the oldest. The order is the same in each pass: a controller that takes over with an older cache
+// chooses the same Pods.
 func (v *State) choose() {
 	containers := v.Job.Spec.Template.EphemeralContainers
 	var candidates []target
@@ -181,7 +182,8 @@ func (r result) eventType() string {
 	return corev1.EventTypeNormal
 }
 
-// evaluate returns how far an unfinished job has come. A job whose containers have ended in all Pods is finished even past its deadline and while paused.
+// evaluate returns how far an unfinished job has come. A job whose containers have ended in all Pods is finished even past its deadline and
+// while paused.
 func (v *State) evaluate() result {
 	all := len(v.targets)
 	switch {

@@ -43,7 +43,8 @@ func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus
 // jobs finds the EphemeralJobs that a change concerns.
 type jobs struct{ client.Reader }
 
-// ofPod returns the unfinished jobs for which a new, deleted or changed Pod makes a difference. Most changes make none and cost a comparison.
+// ofPod returns the unfinished jobs for which a new, deleted or changed Pod makes a difference. Most changes make none and cost a
+// comparison.
 func (j jobs) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
 	if before != nil && after != nil && !changed(before, after) {
 		return nil, nil

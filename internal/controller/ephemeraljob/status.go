@@ -10,8 +10,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 )
 
-// Status counts what was read, and tells what was refused in this pass; containers that it added count in the next one. The status of a job that
-// finishes in this pass is left to the plan.
+// Status counts what was read, and tells what was refused in this pass; containers that it added count in the next one. The status of a job
+// that finishes in this pass is left to the plan.
 func Status(v State, _ plan.Plan, done apply.Outcome) v1alpha1.EphemeralJobStatus {
 	if v.result.isFinished() {
 		return *v.Job.Status.DeepCopy()
@@ -19,7 +19,8 @@ func Status(v State, _ plan.Plan, done apply.Outcome) v1alpha1.EphemeralJobStatu
 	return v.status(v.refusal(done))
 }
 
-// refusal returns why the API server refused the containers for a Pod, in this pass or in an earlier one whose Pod is still left alone; else empty.
+// refusal returns why the API server refused the containers for a Pod, in this pass or in an earlier one whose Pod is still left alone;
+// else empty.
 func (v *State) refusal(done apply.Outcome) string {
 	for _, r := range done.Results {
 		if r.Action.Verb == plan.AddContainers && apply.IsRefused(r.Err) {

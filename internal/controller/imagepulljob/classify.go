@@ -33,7 +33,8 @@ type State struct {
 	// awaited are nodes that the job selects and that will have a NodeImage soon; absent those that it names and that do not exist.
 	awaited, absent []string
 	parallelism     int
-	// copies are the Secrets that have to be made or changed before nodes are asked: from what they are, nil for none, to what they should be.
+	// copies are the Secrets that have to be made or changed before nodes are asked: from what they are, nil for none, to what they should
+	// be.
 	copies []change
 	// unread are the Secrets that the job names and that can't be had, and why.
 	unread []string
@@ -51,8 +52,8 @@ type node struct {
 	pull.NodeState
 }
 
-// pulls reports whether the node takes one of the places of the job: one that is not Ready, or whose daemon is not, may never answer and delays no
-// other.
+// pulls reports whether the node takes one of the places of the job: one that is not Ready, or whose daemon is not, may never answer and
+// delays no other.
 func (n *node) pulls() bool { return n.State == pull.Pulling && n.ready }
 
 // failed reports whether nothing more is to be expected of the node.
@@ -264,8 +265,8 @@ func (v *State) isOverdue() bool {
 	return limited && left <= 0 && !v.allAnswered()
 }
 
-// allAnswered reports whether every node has the image or has given up, and no more nodes are to be expected: a job that names nodes or Pods waits
-// for the first of them, and every job for the NodeImages of nodes that have just come.
+// allAnswered reports whether every node has the image or has given up, and no more nodes are to be expected: a job that names nodes or
+// Pods waits for the first of them, and every job for the NodeImages of nodes that have just come.
 func (v *State) allAnswered() bool {
 	for _, n := range v.nodes {
 		if n.State != pull.Succeeded && !n.failed() {
@@ -281,8 +282,8 @@ func (v *State) isOver() bool {
 	return !pull.Repeats(v.Job) && (v.isOverdue() || v.allAnswered())
 }
 
-// placesOfPods returns the nodes of the selected Pods, in the order in which the workload that controls the job updates them: where the update comes
-// first the image is needed first.
+// placesOfPods returns the nodes of the selected Pods, in the order in which the workload that controls the job updates them: where the
+// update comes first the image is needed first.
 func (v *State) placesOfPods() (selection, error) {
 	var pods []*corev1.Pod
 	for _, p := range v.Pods {

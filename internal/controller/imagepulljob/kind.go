@@ -61,8 +61,8 @@ type jobs struct {
 	systemNamespace string
 }
 
-// ofNodeImage returns the jobs that asked for a tag of which a NodeImage says something new, and all running ones when a NodeImage comes, goes, or
-// changes its labels.
+// ofNodeImage returns the jobs that asked for a tag of which a NodeImage says something new, and all running ones when a NodeImage comes,
+// goes, or changes its labels.
 func (j jobs) ofNodeImage(ctx context.Context, before, after *v1beta1.NodeImage) ([]types.NamespacedName, error) {
 	if before == nil || after == nil || !maps.Equal(before.Labels, after.Labels) {
 		return j.running(ctx, "", nil)
@@ -113,8 +113,8 @@ func (j jobs) ofNode(ctx context.Context, before, after *corev1.Node) ([]types.N
 	return j.running(ctx, "", nil)
 }
 
-// ofPod returns the running jobs that select a Pod which comes to a node, or leaves it, or changes its labels, and all running jobs when it is the
-// Pod of a daemon that begins or ceases to serve.
+// ofPod returns the running jobs that select a Pod which comes to a node, or leaves it, or changes its labels, and all running jobs when it
+// is the Pod of a daemon that begins or ceases to serve.
 func (j jobs) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
 	is, was := cmp.Or(after, before), cmp.Or(before, after)
 	if is.Namespace == j.systemNamespace && is.Labels[keys.ControlPlane] == keys.ControlPlaneDaemon {

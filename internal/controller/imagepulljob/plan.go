@@ -17,8 +17,9 @@ const eventPullImageFailed = "PullImageFailed"
 
 // Plan decides the next step from the state alone.
 //
-// Secrets are copied first, as the daemons of nodes look for them as soon as they are asked. Then nodes are asked, as many as may pull at the same
-// time, and those that are not Ready besides: they can't pull, and if they do not come back in time they have failed, but they delay no other.
+// Secrets are copied first, as the daemons of nodes look for them as soon as they are asked. Then nodes are asked, as many as may pull at
+// the same time, and those that are not Ready besides: they can't pull, and if they do not come back in time they have failed, but they
+// delay no other.
 func Plan(v State) plan.Plan {
 	b := plan.For(summary(&v))
 	switch {

@@ -13,7 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 )
 
-// Kind is the controller of held Pods. The cache keeps the containers of Pods that are held, and of ConfigMaps those with the label of a barrier.
+// Kind is the controller of held Pods. The cache keeps the containers of Pods that are held, and of ConfigMaps those with the label of a
+// barrier.
 func Kind() loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus] {
 	return loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus]{
 		Name:     "launchpriority",
@@ -27,7 +28,8 @@ func Kind() loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus] {
 	}
 }
 
-// concerns reports whether a change of a Pod can make a difference: of Pods whose containers may all start, only that they came and that they go.
+// concerns reports whether a change of a Pod can make a difference: of Pods whose containers may all start, only that they came and that
+// they go.
 func concerns(before, after *corev1.Pod) bool {
 	return launch.IsHeld(after) && (before == nil || !isCompleted(after) || after.DeletionTimestamp != nil)
 }
@@ -48,8 +50,8 @@ type Snapshot struct {
 	Barrier *corev1.ConfigMap
 }
 
-// read makes every read of a pass. Names that others were found to have are looked up live: the cache holds only what carries the label of a barrier,
-// and so not what other software made.
+// read makes every read of a pass. Names that others were found to have are looked up live: the cache holds only what carries the label of
+// a barrier, and so not what other software made.
 func read(ctx context.Context, r loop.Reads, p *corev1.Pod) (s Snapshot, err error) {
 	s.Pod = p
 	name, err := launch.BarrierName(p.Name)

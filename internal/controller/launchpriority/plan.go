@@ -98,8 +98,8 @@ func open(s Snapshot, b *plan.Builder, name string, turn launch.Turn) {
 	tell(s.Pod, b, turn)
 }
 
-// tell writes into the Pod how far its containers may start: when all may, and when a kubelet has to be woken. It is a pass of its own, because
-// what the cache shows of the barrier by then, kubelets see as well.
+// tell writes into the Pod how far its containers may start: when all may, and when a kubelet has to be woken. It is a pass of its own,
+// because what the cache shows of the barrier by then, kubelets see as well.
 func tell(p *corev1.Pod, b *plan.Builder, turn launch.Turn) {
 	key := launch.Key(turn.Priority)
 	after := p.DeepCopy()

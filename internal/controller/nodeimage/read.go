@@ -51,8 +51,8 @@ type reader struct {
 	gone *goneJobs
 }
 
-// image makes every read of a pass over a NodeImage. What a cache lacks is read live before it counts as gone: caches of several kinds are not of the
-// same moment, least of all those of a manager that has just taken over, and what is removed from a NodeImage ends pulls.
+// image makes every read of a pass over a NodeImage. What a cache lacks is read live before it counts as gone: caches of several kinds are
+// not of the same moment, least of all those of a manager that has just taken over, and what is removed from a NodeImage ends pulls.
 func (o reader) image(ctx context.Context, r loop.Reads, image *v1beta1.NodeImage) (Snapshot, error) {
 	s := Snapshot{Image: image, Owners: map[types.UID]pull.OwnerState{}, Lost: map[types.NamespacedName]bool{}, Now: r.Now}
 	var err error

@@ -43,8 +43,8 @@ func Plan(v Snapshot) plan.Plan {
 
 func (v Snapshot) isVirtual() bool { return v.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual }
 
-// mark returns a Pod with the answers of its containers on it and, on a virtual node, with what the node's provider is to ask; the Pod itself when
-// it has all that. Mostly admission has told the provider already, but no Pod waits for a manager because of it.
+// mark returns a Pod with the answers of its containers on it and, on a virtual node, with what the node's provider is to ask; the Pod
+// itself when it has all that. Mostly admission has told the provider already, but no Pod waits for a manager because of it.
 func (v Snapshot) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error) {
 	if !v.isVirtual() {
 		if v.Probes == nil || !probe.IsProbed(p) {

@@ -29,8 +29,8 @@ type Options struct {
 	InForce func(namespace string) time.Duration
 }
 
-// Kind is the controller of PodUnavailableBudgets. The workloads of Kubernetes are watched only from the first budget on: most clusters have many of
-// them, and some clusters have no budgets.
+// Kind is the controller of PodUnavailableBudgets. The workloads of Kubernetes are watched only from the first budget on: most clusters
+// have many of them, and some clusters have no budgets.
 func Kind(o Options) loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.PodUnavailableBudgetStatus] {
 	return loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.PodUnavailableBudgetStatus]{
 		Name:    "podunavailablebudget",

@@ -54,8 +54,8 @@ func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailab
 	return s, err
 }
 
-// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass. surplus says that there are more Pods than
-// there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
+// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass. surplus says that there are
+// more Pods than there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
 func Count(
 	ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time,
 ) (counts disruption.Counts, surplus bool, err error) {
@@ -221,8 +221,8 @@ func (s *selection) countReplicas(ctx context.Context) error {
 	return nil
 }
 
-// scaled returns the workload that says how many Pods there should be: the owner of a ReplicaSet, which has several in a rollout, and else the Pod's own
-// controller. What stands above a workload may count in other units than Pods.
+// scaled returns the workload that says how many Pods there should be: the owner of a ReplicaSet, which has several in a rollout, and else
+// the Pod's own controller. What stands above a workload may count in other units than Pods.
 func scaled(chain []observe.Owner) observe.Owner {
 	if len(chain) > 1 && chain[0].Kind == "ReplicaSet" && chain[0].Group == "apps" {
 		return chain[1]
@@ -252,8 +252,8 @@ func candidateOf(ctx context.Context, w observe.Workloads, p *corev1.Pod) (candi
 	return candidate, complete, err
 }
 
-// links finds the Pods of the budget that name none, or one that does not exist or does not want them, and those that name the budget and are not its
-// own any more.
+// links finds the Pods of the budget that name none, or one that does not exist or does not want them, and those that name the budget and
+// are not its own any more.
 func (s *selection) links(ctx context.Context) ([]Link, error) {
 	all, err := s.Budgets(ctx, s.Budget.Namespace)
 	if err != nil {
@@ -293,8 +293,8 @@ func (s *selection) links(ctx context.Context) ([]Link, error) {
 	return out, nil
 }
 
-// choose returns the budget that the annotations of a Pod are to name. One that is there and wants the Pod stays, and so does any as long as the owners
-// of the Pod are not all known.
+// choose returns the budget that the annotations of a Pod are to name. One that is there and wants the Pod stays, and so does any as long
+// as the owners of the Pod are not all known.
 func (s *selection) choose(ctx context.Context, all []*v1beta1.PodUnavailableBudget, p *corev1.Pod) (string, error) {
 	named := disruption.Related(p.Annotations)
 	candidate, complete, err := candidateOf(ctx, s.Workloads, p)

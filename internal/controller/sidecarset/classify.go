@@ -71,8 +71,8 @@ func (v *State) updates() bool {
 // mayUpdate reports whether Pods may be updated now.
 func (v *State) mayUpdate() bool { return v.updates() && !v.Set.Spec.UpdateStrategy.Paused }
 
-// onlyCounts reports whether nothing is under way but that Pods come, get ready and go: no Pod is being updated, waits for that, or has a container
-// that is to go idle.
+// onlyCounts reports whether nothing is under way but that Pods come, get ready and go: no Pod is being updated, waits for that, or has a
+// container that is to go idle.
 func (v *State) onlyCounts() bool {
 	d := &v.decision
 	if v.problem != nil || v.history.Stored == nil {

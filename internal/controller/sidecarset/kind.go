@@ -101,8 +101,8 @@ func (f finder) ofNamespace(ctx context.Context, before, after *metav1.PartialOb
 	return concerned, nil
 }
 
-// statusesPerSecond is how many changed statuses of SidecarSets are written in a second in the long run. One Pod changes those of all SidecarSets that
-// select it.
+// statusesPerSecond is how many changed statuses of SidecarSets are written in a second in the long run. One Pod changes those of all
+// SidecarSets that select it.
 const statusesPerSecond = 20
 
 const (

@@ -19,8 +19,8 @@ const (
 
 // Plan decides the next step. It reads only the state and changes nothing.
 //
-// A hot upgrade that has begun in a Pod is finished whatever the strategy says by now. Then Pods are updated as far as the budget goes; at last
-// records are kept.
+// A hot upgrade that has begun in a Pod is finished whatever the strategy says by now. Then Pods are updated as far as the budget goes; at
+// last records are kept.
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	switch {

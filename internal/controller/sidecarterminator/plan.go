@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	// minRuntime is how long a sidecar may run before it is stopped. A process that has only just started does not handle signals yet: it would be
-	// killed when its grace period is over, and its exit code would make the Pod fail.
+	// minRuntime is how long a sidecar may run before it is stopped. A process that has only just started does not handle signals yet: it
+	// would be killed when its grace period is over, and its exit code would make the Pod fail.
 	minRuntime = 3 * time.Second
 	// stuckAfter is how long a request may stay unanswered before an event reports it and another way is tried.
 	stuckAfter = time.Minute
@@ -188,7 +188,8 @@ func replace(s Snapshot, b *plan.Builder, images map[string]string) {
 	})
 }
 
-// end sets the phase of a Pod by its main containers alone, and has the kubelet look at that now: else it would write the phase back until it comes by.
+// end sets the phase of a Pod by its main containers alone, and has the kubelet look at that now: else it would write the phase back until
+// it comes by.
 func end(s Snapshot, b *plan.Builder, sidecars []string, well bool) {
 	after := s.Pod.DeepCopy()
 	after.Status.Phase = corev1.PodFailed

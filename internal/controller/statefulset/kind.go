@@ -60,8 +60,8 @@ func setsOfPod(p *corev1.Pod) []string {
 	return nil
 }
 
-// setsOfClaim names every StatefulSet that a claim could belong to: data-web-db-3 is a claim of web-db, or of a StatefulSet db whose template is
-// data-web.
+// setsOfClaim names every StatefulSet that a claim could belong to: data-web-db-3 is a claim of web-db, or of a StatefulSet db whose
+// template is data-web.
 func setsOfClaim(c *corev1.PersistentVolumeClaim) []string {
 	rest, _, ok := ordinal.Split(c.Name)
 	if !ok {

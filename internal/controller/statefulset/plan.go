@@ -101,7 +101,8 @@ func (v *State) adoptOrphans(b *plan.Builder) {
 	}
 }
 
-// settle finishes what is in flight on each Pod: grace periods, the next batch of containers, readiness, hooks, deletions that waited for one.
+// settle finishes what is in flight on each Pod: grace periods, the next batch of containers, readiness, hooks, deletions that waited for
+// one.
 func (v *State) settle(b *plan.Builder) {
 	for _, s := range v.slots {
 		m := s.member

@@ -59,7 +59,8 @@ func (v *State) claimsOf(n int32) iter.Seq2[*corev1.PersistentVolumeClaim, *core
 	}
 }
 
-// keepClaims tells every claim of a Pod that is there to stay what it goes along with when that is deleted. The garbage collector does the rest.
+// keepClaims tells every claim of a Pod that is there to stay what it goes along with when that is deleted. The garbage collector does the
+// rest.
 func (v *State) keepClaims(b *plan.Builder) {
 	if !v.Options.ClaimRetention {
 		return
@@ -128,8 +129,8 @@ func (v *State) ownersFor(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted
 	return claim.OwnersFor(c.OwnerReferences, v.retention().DeletedWith(wanted), v.owners(c, p))
 }
 
-// keepClaim returns the write that has a claim go along with what its Pod's place asks for, or nil where it does already. There is no Pod where p
-// is nil.
+// keepClaim returns the write that has a claim go along with what its Pod's place asks for, or nil where it does already. There is no Pod
+// where p is nil.
 func (v *State) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) *plan.Action {
 	if !v.Options.ClaimRetention {
 		return nil

@@ -20,8 +20,8 @@ const (
 	labelPodIndex = appsv1.PodIndexLabel
 )
 
-// newPod returns the writes that create the Pod of a slot at the revision: what its claims need, then the Pod. Where a former claim is still on its
-// way out, there are none, and wait says so.
+// newPod returns the writes that create the Pod of a slot at the revision: what its claims need, then the Pod. Where a former claim is
+// still on its way out, there are none, and wait says so.
 func (v *State) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chain, wait string, err error) {
 	template, err := v.workload.History.Template(rev, &v.Set.Spec.Template)
 	if err != nil {
@@ -63,8 +63,8 @@ func (v *State) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRe
 	return p
 }
 
-// start gives a new Pod its first lifecycle state, and the readiness gates by which it will be taken out of service. A Pod that nothing ever takes
-// out of service has none, and so becomes ready without a write of ours.
+// start gives a new Pod its first lifecycle state, and the readiness gates by which it will be taken out of service. A Pod that nothing
+// ever takes out of service has none, and so becomes ready without a write of ours.
 func (v *State) start(p *corev1.Pod) {
 	hooks := v.workload.Lifecycle
 	state := pub.LifecycleStateNormal

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// burst is the most Pods that one pass creates. Passes follow each other at once. The fewer Pods one of them creates, the sooner those before have
-// their readiness gates opened: once their containers run, each costs the kubelet a report more.
+// burst is the most Pods that one pass creates. Passes follow each other at once. The fewer Pods one of them creates, the sooner those
+// before have their readiness gates opened: once their containers run, each costs the kubelet a report more.
 const burst = 25
 
 // filler fills the slots.
@@ -174,8 +174,8 @@ func (f *filler) replaceBroken(s *slot) {
 	}
 }
 
-// scaleIn deletes the Pods that are in no slot, the highest ordinal first. Under OrderedReady it does so one by one, once all slots are available,
-// and reports whether nothing was left to do.
+// scaleIn deletes the Pods that are in no slot, the highest ordinal first. Under OrderedReady it does so one by one, once all slots are
+// available, and reports whether nothing was left to do.
 func (v *State) scaleIn(complete bool, b *plan.Builder) bool {
 	if len(v.surplus) == 0 {
 		return complete
@@ -220,7 +220,8 @@ func (v *State) scaleInOne(b *plan.Builder) {
 	v.delete(m, deletion{concern: plan.Scale, what: "delete", why: v.whySurplus(m)}, b)
 }
 
-// standIns returns those surplus ordinals whose Pods stand in for a slot: their ordinals were reserved while they ran, and others take their places.
+// standIns returns those surplus ordinals whose Pods stand in for a slot: their ordinals were reserved while they ran, and others take
+// their places.
 func (v *State) standIns() map[int32]bool {
 	var wanted, unwanted []int32
 	for _, s := range v.slots {

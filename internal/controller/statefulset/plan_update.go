@@ -27,8 +27,8 @@ func (v *State) deleteSpecified(complete bool, b *plan.Builder) {
 	}
 }
 
-// update brings the Pods within reach to the update revision, in order and within maxUnavailable. Under OrderedReady it does so once nothing else is
-// to be done.
+// update brings the Pods within reach to the update revision, in order and within maxUnavailable. Under OrderedReady it does so once
+// nothing else is to be done.
 //
 // A Pod that is not ready costs nothing, wherever it is in the order: it is out of service, and may be broken by what the update
 // repairs. One that is ready and waits for minReadySeconds does serve, and so needs its place.

@@ -67,8 +67,8 @@ func (v *State) count(s *v1beta1.StatefulSetStatus) {
 	}
 }
 
-// isComplete reports whether all Pods have left the current revision. A StatefulSet that is scaled to nothing in the middle of a canary has not done
-// so: its Pods are created again at the revisions that they had.
+// isComplete reports whether all Pods have left the current revision. A StatefulSet that is scaled to nothing in the middle of a canary has
+// not done so: its Pods are created again at the revisions that they had.
 func (v *State) isComplete(s *v1beta1.StatefulSetStatus) bool {
 	replicas := v.replicas()
 	if v.workload.OnDelete || replicas == 0 && v.limits.partition > 0 {
@@ -98,8 +98,8 @@ func (v *State) claimStatus() []v1beta1.VolumeClaimStatus {
 	return out
 }
 
-// failedUpdate is the condition FailedUpdatePod. Pods whose volumes are not those of the claim templates, and that no update will recreate, are named
-// as well.
+// failedUpdate is the condition FailedUpdatePod. Pods whose volumes are not those of the claim templates, and that no update will recreate,
+// are named as well.
 func (v *State) failedUpdate(message string) rollout.Condition {
 	c := v.workload.Failure(string(v1beta1.StatefulSetConditionFailedUpdatePod), message)
 	if !v.workload.OnDelete && !v.inPlaceOnly() {

@@ -40,8 +40,8 @@ type restarts struct {
 
 // restart is the restart of one container.
 type restart struct {
-	// stopping says that the container is being stopped, unwanted that it need not be restarted any more: the restart is forgotten once it has
-	// been.
+	// stopping says that the container is being stopped, unwanted that it need not be restarted any more: the restart is forgotten once it
+	// has been.
 	stopping, unwanted bool
 	backoff            wait.Backoff
 	// notBefore is when the container may be stopped again.

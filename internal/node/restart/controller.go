@@ -36,8 +36,8 @@ import (
 const byPod = "kruise.podName"
 
 const (
-	// concurrency is the number of Pods reconciled at the same time. A reconcile takes a request to the runtime and a write; hooks and stops
-	// run beside it.
+	// concurrency is the number of Pods reconciled at the same time. A reconcile takes a request to the runtime and a write; hooks and
+	// stops run beside it.
 	concurrency = 8
 	// conflictDelay is when to reconcile again after the cache was too old.
 	conflictDelay = 200 * time.Millisecond

@@ -1,5 +1,5 @@
-// Package claim keeps the claims of Pods that have claims of their own: Pod and claims share an instance id, which is a label on each and the
-// end of each one's name.
+// Package claim keeps the claims of Pods that have claims of their own: Pod and claims share an instance id, which is a label on each and
+// the end of each one's name.
 package claim
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// InstanceID returns the instance id of a workload's Pod: its label, or, where a user removed that, the end of its name. It is empty for a Pod
-// that has none, and such a Pod has no claims.
+// InstanceID returns the instance id of a workload's Pod: its label, or, where a user removed that, the end of its name. It is empty for a
+// Pod that has none, and such a Pod has no claims.
 func InstanceID(p *corev1.Pod, workload string) string {
 	if id := p.Labels[keys.InstanceID]; id != "" {
 		return id
@@ -39,8 +39,8 @@ func Of(id string, claims []*corev1.PersistentVolumeClaim) []*corev1.PersistentV
 	return out
 }
 
-// Reusable returns, sorted, the ids of claims that a new Pod can take over: no Pod object uses the id, not even one that is being deleted or
-// has failed, and none of its claims is being deleted.
+// Reusable returns, sorted, the ids of claims that a new Pod can take over: no Pod object uses the id, not even one that is being deleted
+// or has failed, and none of its claims is being deleted.
 func Reusable(claims []*corev1.PersistentVolumeClaim, used sets.Set[string]) []string {
 	free, leaving := sets.New[string](), sets.New[string]()
 	for _, c := range claims {

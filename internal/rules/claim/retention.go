@@ -117,7 +117,8 @@ func IsReady(c *corev1.PersistentVolumeClaim) bool {
 	return has.Cmp(asks) >= 0
 }
 
-// IsExpanded reports whether nothing is left to do for the claim's size before its Pod is updated: it has it, or gets it when the Pod starts anew.
+// IsExpanded reports whether nothing is left to do for the claim's size before its Pod is updated: it has it, or gets it when the Pod
+// starts anew.
 func IsExpanded(c, template *corev1.PersistentVolumeClaim) bool {
 	if !IsCompatible(c, template) {
 		return false

@@ -1,7 +1,7 @@
 // Package cron says at which times a schedule makes something due: the last time that was missed, and the next one.
 //
-// Slots follow the wall clock of the schedule's time zone: one in the hour that is skipped in spring is left out, one in the hour that is repeated
-// in autumn comes once, unless it comes in every hour anyway.
+// Slots follow the wall clock of the schedule's time zone: one in the hour that is skipped in spring is left out, one in the hour that is
+// repeated in autumn comes once, unless it comes in every hour anyway.
 package cron
 
 import (
@@ -29,8 +29,9 @@ type Schedule struct {
 	every time.Duration
 }
 
-// Parse reads the five fields of cron, @daily and its like, or @every and a duration, with a time zone in front of them (TZ= or CRON_TZ=) or beside
-// them; an empty zone is that of the process. Whatever it is given, it does not panic. The error is ErrTimeZone when it is only about the zone.
+// Parse reads the five fields of cron, @daily and its like, or @every and a duration, with a time zone in front of them (TZ= or CRON_TZ=)
+// or beside them; an empty zone is that of the process. Whatever it is given, it does not panic. The error is ErrTimeZone when it is only
+// about the zone.
 func Parse(schedule, zone string) (s Schedule, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // the parser does with input such as "TZ=0"
@@ -85,8 +86,8 @@ type Due struct {
 	Next time.Time
 }
 
-// Since says which slots have passed after a moment and until now. Of */10 * * * *, from 10:00 at 10:37, the missed one is 10:30 and the next one 10:40.
-// However many have passed, it takes few steps.
+// Since says which slots have passed after a moment and until now. Of */10 * * * *, from 10:00 at 10:37, the missed one is 10:30 and the
+// next one 10:40. However many have passed, it takes few steps.
 func (s Schedule) Since(after, now time.Time) Due {
 	if after.After(now) { // the clock was put back
 		return Due{Next: s.next(after)}

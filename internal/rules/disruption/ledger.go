@@ -66,8 +66,9 @@ type Pruned struct {
 	Recheck time.Duration
 }
 
-// Prune leaves out of the ledger the entries of Pods that are gone, finished, being deleted or another's by now, and those whose time is over. The
-// Pods are those of the budget. Entries that come from the future, by a clock that is far ahead, begin now: they would stay for too long.
+// Prune leaves out of the ledger the entries of Pods that are gone, finished, being deleted or another's by now, and those whose time is
+// over. The Pods are those of the budget. Entries that come from the future, by a clock that is far ahead, begin now: they would stay for
+// too long.
 func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
 	active := make(map[string]*corev1.Pod, len(pods))
 	for _, p := range pods {
@@ -106,8 +107,8 @@ func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
 	return out
 }
 
-// With returns the ledger with the permission for a Pod: an update goes to those that are unavailable for a while, and so does a resize, after which no
-// deletion is to be waited for.
+// With returns the ledger with the permission for a Pod: an update goes to those that are unavailable for a while, and so does a resize,
+// after which no deletion is to be waited for.
 func (l Ledger) With(name string, operation v1beta1.PubOperation, at time.Time) Ledger {
 	entry := map[string]metav1.Time{name: metav1.NewTime(at.Truncate(time.Second))}
 	switch operation {

@@ -25,8 +25,8 @@ func TargetOf(b *v1beta1.PodUnavailableBudget) (Reference, bool) {
 	return Reference{GroupKind: schema.GroupKind{Group: version.Group, Kind: ref.Kind}, Name: ref.Name}, err == nil
 }
 
-// SelectorOf returns the selector of a budget; nil if it names a workload instead, or if the selector is empty or can't be read: such a budget guards
-// nothing.
+// SelectorOf returns the selector of a budget; nil if it names a workload instead, or if the selector is empty or can't be read: such a
+// budget guards nothing.
 func SelectorOf(b *v1beta1.PodUnavailableBudget) labels.Selector {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil || selector.Empty() || b.Spec.TargetReference != nil {
@@ -42,8 +42,8 @@ type Candidate struct {
 	Owners []Reference
 }
 
-// Choose returns the budget that guards a Pod, of all budgets of its namespace in the order of their names: the first that names a workload of the Pod,
-// else the first whose selector matches it; nil if there is none.
+// Choose returns the budget that guards a Pod, of all budgets of its namespace in the order of their names: the first that names a workload
+// of the Pod, else the first whose selector matches it; nil if there is none.
 func Choose(budgets []*v1beta1.PodUnavailableBudget, c Candidate) *v1beta1.PodUnavailableBudget {
 	var selected *v1beta1.PodUnavailableBudget
 	for _, b := range budgets {
@@ -72,8 +72,8 @@ func (c Candidate) IsGuardedBy(b *v1beta1.PodUnavailableBudget) bool {
 	return selector != nil && selector.Matches(labels.Set(c.Labels))
 }
 
-// Link writes into the annotations of a Pod which budget guards it; an empty name takes that away. It returns the annotations, which are not shared
-// with those given.
+// Link writes into the annotations of a Pod which budget guards it; an empty name takes that away. It returns the annotations, which are
+// not shared with those given.
 func Link(annotations map[string]string, name string) map[string]string {
 	out := make(map[string]string, len(annotations)+2)
 	for key, value := range annotations {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// Available reports whether a Pod counts as available: it runs, is ready, is not being deleted, no label says that it is unavailable, and it is what
-// its spec says. The ledger is not looked at.
+// Available reports whether a Pod counts as available: it runs, is ready, is not being deleted, no label says that it is unavailable, and
+// it is what its spec says. The ledger is not looked at.
 func Available(p *corev1.Pod) bool {
 	return pod.IsActive(p) && pod.IsReady(p) && !IsMarked(p) && IsConsistent(p)
 }
@@ -31,8 +31,8 @@ func IsMarked(p *corev1.Pod) bool {
 	return false
 }
 
-// IsConsistent reports whether a Pod runs what its spec says. From the moment that an update in place has changed the spec until the containers have
-// followed, kubelets may still call it ready.
+// IsConsistent reports whether a Pod runs what its spec says. From the moment that an update in place has changed the spec until the
+// containers have followed, kubelets may still call it ready.
 func IsConsistent(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		if !inplace.RunsDigest(p, &p.Spec.Containers[i]) {
@@ -59,11 +59,11 @@ func Related(annotations map[string]string) string {
 // configSource is the annotation of Pods that a kubelet runs from somewhere else than the API server: static Pods are of "file" or "http".
 const configSource = "kubernetes.io/config.source"
 
-// OperationOf returns which operation an update of a Pod is for its budget; false if it is none, because neither the spec changes nor a label is
-// added that marks the Pod as unavailable.
+// OperationOf returns which operation an update of a Pod is for its budget; false if it is none, because neither the spec changes nor a
+// label is added that marks the Pod as unavailable.
 //
-// Example: another image is UPDATE, and so is more memory for a container that restarts for it. More cpu for one that goes on running is RESIZE.
-// Another annotation is nothing.
+// Example: another image is UPDATE, and so is more memory for a container that restarts for it. More cpu for one that goes on running is
+// RESIZE. Another annotation is nothing.
 func OperationOf(before, after *corev1.Pod) (operation v1beta1.PubOperation, disruptive bool) {
 	switch {
 	case marksUnavailable(before, after):
@@ -150,8 +150,8 @@ func restartsFor(c *corev1.Container, resource corev1.ResourceName) bool {
 	return false
 }
 
-// qosOf returns the quality of service that the resources of a Pod's containers make: with cpu and memory guaranteed to all of them, best effort
-// without any said, burstable else.
+// qosOf returns the quality of service that the resources of a Pod's containers make: with cpu and memory guaranteed to all of them, best
+// effort without any said, burstable else.
 func qosOf(p *corev1.Pod) corev1.PodQOSClass {
 	said, guaranteed := false, true
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {

@@ -18,8 +18,8 @@ import (
 // errNoNumber is the error of a budget that says neither how many Pods may be unavailable nor how many are to stay available.
 var errNoNumber = errors.New("neither maxUnavailable nor minAvailable is set")
 
-// Desired returns how many Pods are to stay available of a total. Percentages are rounded up: of 10 Pods, maxUnavailable 25% leaves 7, minAvailable
-// 25% wants 3. The error names a field that can't be read.
+// Desired returns how many Pods are to stay available of a total. Percentages are rounded up: of 10 Pods, maxUnavailable 25% leaves 7,
+// minAvailable 25% wants 3. The error names a field that can't be read.
 //
 // A minAvailable that is a number is what is wanted even where there should be fewer Pods.
 func Desired(b *v1beta1.PodUnavailableBudget, total int32) (int32, error) {
@@ -43,8 +43,8 @@ func Desired(b *v1beta1.PodUnavailableBudget, total int32) (int32, error) {
 
 // Counts are what a budget comes to. Its status says the same.
 type Counts struct {
-	// Total is how many Pods there should be, Desired how many are to stay available, Current how many are available and not in the ledger, and
-	// Allowed how many may be made unavailable.
+	// Total is how many Pods there should be, Desired how many are to stay available, Current how many are available and not in the ledger,
+	// and Allowed how many may be made unavailable.
 	Total, Desired, Current, Allowed int32
 }
 
@@ -69,9 +69,9 @@ func Count(b *v1beta1.PodUnavailableBudget, pods []*corev1.Pod, total int32, led
 	return c, err
 }
 
-// Allowed returns how many Pods may be made unavailable: all that are available beyond what is desired. Where there are more Pods than there should
-// be that can be more than maxUnavailable, so that the surplus can be deleted: of 6 with maxUnavailable 1, and 7 available, 2 may. A budget that caps it allows
-// 1.
+// Allowed returns how many Pods may be made unavailable: all that are available beyond what is desired. Where there are more Pods than
+// there should be that can be more than maxUnavailable, so that the surplus can be deleted: of 6 with maxUnavailable 1, and 7 available, 2
+// may. A budget that caps it allows 1.
 func Allowed(b *v1beta1.PodUnavailableBudget, c Counts) (int32, error) {
 	allowed := max(0, c.Current-c.Desired)
 	if !b.Spec.CapToMaxUnavailable || b.Spec.MaxUnavailable == nil {
@@ -84,9 +84,9 @@ func Allowed(b *v1beta1.PodUnavailableBudget, c Counts) (int32, error) {
 	return min(allowed, bounded(most)), nil
 }
 
-// ForSurplus returns the counts by which a deletion is evaluated while there are more Pods than there should be, because their workload is being scaled
-// in, deleted, or is gone: no more are desired than there should be. Without it a minAvailable above the total would keep Pods for ever that nobody
-// wants: 3 Pods of a workload that is gone, with minAvailable 3, may all be deleted.
+// ForSurplus returns the counts by which a deletion is evaluated while there are more Pods than there should be, because their workload is
+// being scaled in, deleted, or is gone: no more are desired than there should be. Without it a minAvailable above the total would keep Pods
+// for ever that nobody wants: 3 Pods of a workload that is gone, with minAvailable 3, may all be deleted.
 func (c Counts) ForSurplus() Counts {
 	c.Desired = min(c.Desired, c.Total)
 	c.Allowed = max(c.Allowed, c.Current-c.Desired)
@@ -95,8 +95,8 @@ func (c Counts) ForSurplus() Counts {
 
 func bounded(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// Operations returns what a budget guards against: the field, or where it is empty the annotation, or else deletions, updates and evictions. An
-// annotation that can't be read counts as none: the budget then guards more than was meant, not less.
+// Operations returns what a budget guards against: the field, or where it is empty the annotation, or else deletions, updates and
+// evictions. An annotation that can't be read counts as none: the budget then guards more than was meant, not less.
 func Operations(b *v1beta1.PodUnavailableBudget) []v1beta1.PubOperation {
 	if len(b.Spec.ProtectOperations) > 0 {
 		return b.Spec.ProtectOperations
@@ -111,8 +111,8 @@ func Operations(b *v1beta1.PodUnavailableBudget) []v1beta1.PubOperation {
 type Resizing int
 
 const (
-	// ResizeIsUpdate is where vertical scaling in place is not enabled: any resize counts as disruptive, so whoever guards against updates guards
-	// against it as well.
+	// ResizeIsUpdate is where vertical scaling in place is not enabled: any resize counts as disruptive, so whoever guards against updates
+	// guards against it as well.
 	ResizeIsUpdate Resizing = iota
 	// ResizeIsOwn is where it is: a resize is free unless the budget names it.
 	ResizeIsOwn
@@ -127,8 +127,8 @@ func Protects(b *v1beta1.PodUnavailableBudget, operation v1beta1.PubOperation, r
 	return slices.Contains(operations, operation)
 }
 
-// ParseOperations reads operations that are separated by commas, with or without blanks; none from text without any. It reports whether all of them
-// are known.
+// ParseOperations reads operations that are separated by commas, with or without blanks; none from text without any. It reports whether all
+// of them are known.
 func ParseOperations(text string) ([]v1beta1.PubOperation, bool) {
 	if strings.TrimSpace(text) == "" {
 		return nil, true
@@ -145,8 +145,8 @@ func ParseOperations(text string) ([]v1beta1.PubOperation, bool) {
 	return out, true
 }
 
-// ProtectedTotal returns the number of Pods that the budget itself says there should be: the field, or where there is none the annotation. It reports
-// whether the budget says so.
+// ProtectedTotal returns the number of Pods that the budget itself says there should be: the field, or where there is none the annotation.
+// It reports whether the budget says so.
 func ProtectedTotal(b *v1beta1.PodUnavailableBudget) (int32, bool) {
 	if total := b.Spec.ProtectTotalReplicas; total != nil {
 		return *total, true

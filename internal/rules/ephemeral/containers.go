@@ -1,7 +1,8 @@
-// Package ephemeral is about ephemeral containers that a job adds to Pods: which Pods can take them, which job they are of, and what has become of them.
+// Package ephemeral is about ephemeral containers that a job adds to Pods: which Pods can take them, which job they are of, and what has
+// become of them.
 //
-// A variable in the containers, which nobody can change afterwards, names the job that added them. So a job never adds them twice, whatever its
-// controller has forgotten.
+// A variable in the containers, which nobody can change afterwards, names the job that added them. So a job never adds them twice, whatever
+// its controller has forgotten.
 package ephemeral
 
 import (
@@ -49,7 +50,8 @@ func Into(p *corev1.Pod, containers []corev1.EphemeralContainer, job types.UID) 
 	return out
 }
 
-// Unfit says why the Pod can't take the containers; empty when it can, as far as can be told. It spares writes that the API server would refuse.
+// Unfit says why the Pod can't take the containers; empty when it can, as far as can be told. It spares writes that the API server would
+// refuse.
 func Unfit(p *corev1.Pod, containers []corev1.EphemeralContainer) string {
 	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		return "it is a static Pod"

@@ -28,7 +28,8 @@ const (
 // Progress is how far a job has come in one Pod.
 type Progress struct {
 	State State
-	// Busy means that a container of the job runs or may still start. It may be so in a Pod that has failed, as long as another container has not ended.
+	// Busy means that a container of the job runs or may still start. It may be so in a Pod that has failed, as long as another container
+	// has not ended.
 	Busy bool
 	// Why says what has failed; empty for all but Failed.
 	Why string

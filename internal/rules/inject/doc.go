@@ -4,7 +4,7 @@
 //
 //	[sidecars before] + the Pod's own + [sidecars after]
 //
-// where init containers are sorted by name and containers stand in the order of their SidecarSets. What the Pod itself defines wins over what a
-// SidecarSet does, in volumes and annotations; only a container of a sidecar's name is replaced, at its place, because it is the sidecar of
-// a Pod that was written from another one. Done again, it all changes nothing.
+// where init containers are sorted by name and containers stand in the order of their SidecarSets. What the Pod itself defines wins over
+// what a SidecarSet does, in volumes and annotations; only a container of a sidecar's name is replaced, at its place, because it is the
+// sidecar of a Pod that was written from another one. Done again, it all changes nothing.
 package inject

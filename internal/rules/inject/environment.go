@@ -13,8 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// environment returns a sidecar's variables: its own, the mark of an injected container, and those taken from the Pod whose names are free. Where
-// one of its own refers to one taken from the Pod, as $(NAME), these come first, because a variable can refer only to earlier ones.
+// environment returns a sidecar's variables: its own, the mark of an injected container, and those taken from the Pod whose names are free.
+// Where one of its own refers to one taken from the Pod, as $(NAME), these come first, because a variable can refer only to earlier ones.
 func environment(own, taken []corev1.EnvVar) []corev1.EnvVar {
 	mark := corev1.EnvVar{Name: keys.SidecarInjectedEnv, Value: "true"}
 	names := sets.New(mark.Name)
@@ -63,7 +63,8 @@ func references(text string) []string {
 	return names
 }
 
-// transferred returns the variables that a sidecar copies from the Pod's own containers. Names and containers that are not there are passed over.
+// transferred returns the variables that a sidecar copies from the Pod's own containers. Names and containers that are not there are passed
+// over.
 func (i *injection) transferred(from *v1beta1.SidecarContainer) ([]corev1.EnvVar, error) {
 	var taken []corev1.EnvVar
 	for _, transfer := range from.TransferEnv {

@@ -30,8 +30,8 @@ type Notice struct {
 	Text     string
 }
 
-// Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that don't go
-// together. There must be one at least.
+// Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that
+// don't go together. There must be one at least.
 func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
 	i := &injection{pod: p, options: o, own: ownContainers(p), containers: make([]built, 0, len(all))}
 	for _, s := range all {

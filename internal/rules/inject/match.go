@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// Candidates are SidecarSets, kept such that those which may select a Pod are found by the Pod's labels: of hundreds, mostly very few. They are
-// made once for each change of a SidecarSet and not changed after.
+// Candidates are SidecarSets, kept such that those which may select a Pod are found by the Pod's labels: of hundreds, mostly very few. They
+// are made once for each change of a SidecarSet and not changed after.
 type Candidates struct {
 	// byName has them in the order of their names; the others hold places in it.
 	byName []*Candidate
@@ -48,8 +48,8 @@ func (c *Candidates) Named(name string) *Candidate {
 	return c.byName[place]
 }
 
-// asked returns labels of which a Pod needs one to be selected, at most one of which it can have: the values that the selector allows for one key.
-// There are none where the selector names no value.
+// asked returns labels of which a Pod needs one to be selected, at most one of which it can have: the values that the selector allows for
+// one key. There are none where the selector names no value.
 func (c *Candidate) asked() []label {
 	requirements, _ := c.selection.Requirements()
 	for i := range requirements {
@@ -66,8 +66,8 @@ func (c *Candidate) asked() []label {
 	return nil
 }
 
-// Match returns those that apply to a Pod with these labels, in the order of their names. A canary takes the place of its base. namespace returns
-// the labels of the Pod's namespace; it is only asked where they matter.
+// Match returns those that apply to a Pod with these labels, in the order of their names. A canary takes the place of its base. namespace
+// returns the labels of the Pod's namespace; it is only asked where they matter.
 //
 // A selector that can't be read selects nothing: its SidecarSet can't have been accepted as it is.
 func (c *Candidates) Match(of labels.Set, namespace func() (map[string]string, error)) ([]*Candidate, error) {

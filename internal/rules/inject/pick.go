@@ -25,7 +25,8 @@ const (
 	Either
 )
 
-// Choose returns which revision a Pod with these labels gets, and with Either the share of the Pods, in percent, that get the one asked for.
+// Choose returns which revision a Pod with these labels gets, and with Either the share of the Pods, in percent, that get the one asked
+// for.
 func Choose(c *Candidate, labels map[string]string) (Choice, int) {
 	revision, update := c.Set.Spec.InjectionStrategy.Revision, c.Set.Spec.UpdateStrategy
 	switch {
@@ -63,15 +64,15 @@ func percentOf(partition *intstr.IntOrString) (int, bool) {
 	return percent, err == nil
 }
 
-// IsTurnOfAsked reports whether, of Pods that are counted from 0, the n-th gets the revision that is asked for, such that at any time their share
-// is as near as can be to what is wanted: with 70 percent, three of any ten Pods get the present spec.
+// IsTurnOfAsked reports whether, of Pods that are counted from 0, the n-th gets the revision that is asked for, such that at any time their
+// share is as near as can be to what is wanted: with 70 percent, three of any ten Pods get the present spec.
 func IsTurnOfAsked(n, percent int) bool {
 	present := 100 - percent
 	return (n+1)*present/100 == n*present/100
 }
 
-// Find returns the revision that a strategy asks for: that of the name, or the newest of the custom version. Only those of the SidecarSet itself
-// count.
+// Find returns the revision that a strategy asks for: that of the name, or the newest of the custom version. Only those of the SidecarSet
+// itself count.
 func Find(set *v1beta1.SidecarSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	asked := set.Spec.InjectionStrategy.Revision
 	own := slices.DeleteFunc(slices.Clone(revisions), func(r *appsv1.ControllerRevision) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// targets returns the containers of the Pod that a policy computes from: its native sidecars and its containers of the names that the policy asks
-// for, without those of any SidecarSet.
+// targets returns the containers of the Pod that a policy computes from: its native sidecars and its containers of the names that the
+// policy asks for, without those of any SidecarSet.
 func (i *injection) targets(p policy, all []*Sidecars) []*corev1.Container {
 	sidecars := sets.New[string]()
 	for _, s := range all {

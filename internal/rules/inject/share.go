@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// share mounts in a sidecar what the Pod's own containers mount, where the sidecar itself has nothing yet, and returns the variables that the
-// mounts' paths refer to.
+// share mounts in a sidecar what the Pod's own containers mount, where the sidecar itself has nothing yet, and returns the variables that
+// the mounts' paths refer to.
 func (i *injection) share(from *v1beta1.SidecarContainer, c *corev1.Container) []corev1.EnvVar {
 	taken := sets.New[string]()
 	for _, mount := range c.VolumeMounts {

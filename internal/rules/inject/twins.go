@@ -11,8 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// twins returns the two containers of a hot-upgrade sidecar, of which the first one works and the second one is idle. In a Pod that was written
-// from another one, which of them works, and their versions, stay as they were.
+// twins returns the two containers of a hot-upgrade sidecar, of which the first one works and the second one is idle. In a Pod that was
+// written from another one, which of them works, and their versions, stay as they were.
 func (i *injection) twins(from *v1beta1.SidecarContainer, c corev1.Container) []corev1.Container {
 	first, second := sidecar.Twins(from.Name)
 	working, _ := sidecar.WorkingIn(i.pod) // one that can't be read is written anew

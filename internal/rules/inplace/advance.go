@@ -104,8 +104,8 @@ func (g *Planned) wait(state *pub.InPlaceUpdateState, now time.Time) time.Durati
 	return (left + time.Second - 1).Truncate(time.Second)
 }
 
-// startAgain removes the records of an update of which one can't be read, and with them the claim to be at the new revision: whoever owns the
-// Pod then updates it anew.
+// startAgain removes the records of an update of which one can't be read, and with them the claim to be at the new revision: whoever owns
+// the Pod then updates it anew.
 func startAgain(p *corev1.Pod, problem error) Step {
 	dropPlan(p)
 	dropState(p)
@@ -195,8 +195,8 @@ func without[V any](m map[string]V, key string) map[string]V {
 }
 
 // nextBatch returns, sorted, the containers that change together next: those without a launch priority, those of the highest priority, and
-// whichever take a label or annotation that one of these takes as well. With the priorities sidecar 10 and main 0, sidecar is the first batch
-// and main the second; when both take the annotation app-config, and that changes, they are one batch.
+// whichever take a label or annotation that one of these takes as well. With the priorities sidecar 10 and main 0, sidecar is the first
+// batch and main the second; when both take the annotation app-config, and that changes, they are one batch.
 func nextBatch(p *corev1.Pod, state *pub.InPlaceUpdateState) []string {
 	touched := touchedNext(state)
 	highest := math.MinInt32

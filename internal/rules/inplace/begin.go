@@ -26,9 +26,9 @@ type Target struct {
 	Now          time.Time
 }
 
-// Begin changes the Pod such that it is out of service and carries the whole plan: what is left to do can be read from the Pod alone. A change
-// that touches no container is done at once, and the Pod stays in service. An update that is under way is superseded: what it has not done yet
-// and the change does not undo is done along with the change.
+// Begin changes the Pod such that it is out of service and carries the whole plan: what is left to do can be read from the Pod alone. A
+// change that touches no container is done at once, and the Pod stays in service. An update that is under way is superseded: what it has
+// not done yet and the change does not undo is done along with the change.
 func Begin(p *corev1.Pod, c Change, t Target) {
 	left := unfinishedOn(p)
 	todo := left.with(p, c)

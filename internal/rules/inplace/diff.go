@@ -39,8 +39,8 @@ type Change struct {
 	// Labels and Annotations change along with it, and so do finalizers.
 	Labels, Annotations             map[string]Value
 	AddFinalizers, RemoveFinalizers []string
-	// RefMetadata are those new labels and annotations that a container's environment takes, by container: they are written when the container
-	// restarts, all others at once.
+	// RefMetadata are those new labels and annotations that a container's environment takes, by container: they are written when the
+	// container restarts, all others at once.
 	RefMetadata map[string]metav1.ObjectMeta
 }
 
@@ -120,8 +120,8 @@ func Diff(old, new *appsv1.ControllerRevision, o Options) (Change, *Refusal) {
 	return DiffTemplates(from, to, o)
 }
 
-// DiffTemplates returns the way from one template to another in place, or why there is none. Containers are compared by name, but their order
-// is part of a Pod that can't be changed.
+// DiffTemplates returns the way from one template to another in place, or why there is none. Containers are compared by name, but their
+// order is part of a Pod that can't be changed.
 func DiffTemplates(old, new *corev1.PodTemplateSpec, o Options) (Change, *Refusal) {
 	c := Change{
 		Images: map[string]string{}, OldImages: map[string]string{},
@@ -270,8 +270,8 @@ func environmentKeys(container *corev1.Container) (labels, annotations []string)
 	return labels, annotations
 }
 
-// metadataKey returns "labels" or "annotations" and the key that an environment variable takes; nothing when it takes none. The versions that
-// a sidecar injector notes there change by themselves and restart nothing.
+// metadataKey returns "labels" or "annotations" and the key that an environment variable takes; nothing when it takes none. The versions
+// that a sidecar injector notes there change by themselves and restart nothing.
 func metadataKey(env *corev1.EnvVar) (kind, key string) {
 	if env.Name == "SIDECARSET_VERSION" || env.Name == "SIDECARSET_VERSION_ALT" {
 		return "", ""

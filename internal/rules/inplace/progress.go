@@ -126,8 +126,8 @@ func ImageProgress(p *corev1.Pod, name string, last pub.InPlaceUpdateContainerSt
 	return waiting(name, status, "runs "+status.Image+", not yet "+container.Image)
 }
 
-// RunsDigest reports whether a container whose image is given by its digest runs that digest; any other does. Runtimes may know an image by the digest
-// of its list and of its platform alike, so what was asked for counts as well as what was found.
+// RunsDigest reports whether a container whose image is given by its digest runs that digest; any other does. Runtimes may know an image by
+// the digest of its list and of its platform alike, so what was asked for counts as well as what was found.
 func RunsDigest(p *corev1.Pod, container *corev1.Container) bool {
 	want := parseImage(container.Image)
 	if want.digest == "" {

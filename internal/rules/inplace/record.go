@@ -159,8 +159,8 @@ func applyMap(on map[string]string, changes map[string]*string) map[string]strin
 	return on
 }
 
-// keyChanges joins what a former update has not written yet with what a template changes, and returns what that changes on the Pod. A key that
-// somebody else has set on the Pod since is left alone: neither template's value is there then.
+// keyChanges joins what a former update has not written yet with what a template changes, and returns what that changes on the Pod. A key
+// that somebody else has set on the Pod since is left alone: neither template's value is there then.
 func keyChanges(on map[string]string, former map[string]*string, changes map[string]Value) map[string]*string {
 	out := map[string]*string{}
 	for key, value := range former {

@@ -75,9 +75,9 @@ func environmentProgress(p *corev1.Pod, metas map[string]pub.RuntimeContainerMet
 	return Verdict{Done: true}
 }
 
-// Environment returns those environment variables of a container that come from labels and annotations, sorted by name, with the values that the
-// Pod has for them now: what the container would run with if it were started again. Of a name that is there twice the last one counts, as for the
-// process.
+// Environment returns those environment variables of a container that come from labels and annotations, sorted by name, with the values
+// that the Pod has for them now: what the container would run with if it were started again. Of a name that is there twice the last one
+// counts, as for the process.
 func Environment(p *corev1.Pod, container *corev1.Container) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for i := range container.Env {

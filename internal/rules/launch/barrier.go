@@ -43,8 +43,8 @@ func priorityOf(key string) (int32, bool) {
 	return int32(priority), found && err == nil
 }
 
-// Hold makes each container of the Pod wait for the key of its priority in a barrier. With no priorities none waits, and what was held before, as
-// in a Pod that is written from another one, no longer is.
+// Hold makes each container of the Pod wait for the key of its priority in a barrier. With no priorities none waits, and what was held
+// before, as in a Pod that is written from another one, no longer is.
 func Hold(p *corev1.Pod, barrier string, priorities []int32) {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]

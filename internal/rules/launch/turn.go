@@ -21,9 +21,9 @@ type Turn struct {
 	Keys []string
 }
 
-// Next returns how far the containers of a Pod may start by what they are doing; nothing when none of them waits for a turn. With sidecar 1 and
-// main 0, Priority is 1 until sidecar is ready, and 0 then. A container that has done its work and will not run again lets the next ones start,
-// as a ready one does.
+// Next returns how far the containers of a Pod may start by what they are doing; nothing when none of them waits for a turn. With sidecar 1
+// and main 0, Priority is 1 until sidecar is ready, and 0 then. A container that has done its work and will not run again lets the next
+// ones start, as a ready one does.
 func Next(p *corev1.Pod) (Turn, bool) {
 	waiting := priorities(p, func(c *corev1.Container) bool { return !isUp(p, c.Name) })
 	if len(waiting) == 0 {
@@ -80,8 +80,8 @@ func isUp(p *corev1.Pod, name string) bool {
 	return status.Ready || ended != nil && ended.ExitCode == 0 && p.Spec.RestartPolicy != corev1.RestartPolicyAlways
 }
 
-// Stuck reports whether a kubelet has tried in vain to start a container whose turn it is: it will only try again after some seconds, or when
-// the Pod changes.
+// Stuck reports whether a kubelet has tried in vain to start a container whose turn it is: it will only try again after some seconds, or
+// when the Pod changes.
 func Stuck(p *corev1.Pod, turn Turn) bool {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// Wanted returns the launch priority of each container of the Pod, in their order; nothing when no order is asked for, which includes that all
-// priorities are equal. The annotation goes before the variables: the containers [a, b, c] get 0, -1 and -2 by it. Init containers run one after
-// the other anyway.
+// Wanted returns the launch priority of each container of the Pod, in their order; nothing when no order is asked for, which includes that
+// all priorities are equal. The annotation goes before the variables: the containers [a, b, c] get 0, -1 and -2 by it. Init containers run
+// one after the other anyway.
 func Wanted(p *corev1.Pod) ([]int32, error) {
 	containers := p.Spec.Containers
 	if len(containers) < 2 {

@@ -3,8 +3,8 @@
 //	PreparingNormal ── Normal ── (PreparingUpdate) ── Updating ── (Updated) ── Normal
 //	      └───────────────┴── (PreparingDelete) ── gone
 //
-// States in brackets are entered only by a Pod that a hook holds. A Pod is hooked when it carries any of the hook's labels or finalizers, and
-// released when it carries none; it counts as back in service when it carries all of them.
+// States in brackets are entered only by a Pod that a hook holds. A Pod is hooked when it carries any of the hook's labels or finalizers,
+// and released when it carries none; it counts as back in service when it carries all of them.
 package lifecycle
 
 import (
@@ -112,8 +112,8 @@ func hooks(lifecycle *pub.Lifecycle) pub.Lifecycle {
 	return *lifecycle
 }
 
-// Enter changes the Pod such that it is in the state since now, and ready or not as the state's hook says. A Pod that was updated and is to be
-// updated again gets its hook back, so that its user drains it again.
+// Enter changes the Pod such that it is in the state since now, and ready or not as the state's hook says. A Pod that was updated and is to
+// be updated again gets its hook back, so that its user drains it again.
 func Enter(p *corev1.Pod, state pub.LifecycleStateType, lifecycle *pub.Lifecycle, now time.Time) {
 	lc := hooks(lifecycle)
 	if pod.State(p) == pub.LifecycleStateUpdated && state == pub.LifecycleStatePreparingUpdate && lc.InPlaceUpdate != nil {
@@ -141,8 +141,8 @@ func Enter(p *corev1.Pod, state pub.LifecycleStateType, lifecycle *pub.Lifecycle
 	}
 }
 
-// Renew says that the Pod is in its state since now, as when it comes into service. The time differs from the one before in any case, by a second
-// if need be: a write that is conditional on that one can't be done twice.
+// Renew says that the Pod is in its state since now, as when it comes into service. The time differs from the one before in any case, by a
+// second if need be: a write that is conditional on that one can't be done twice.
 func Renew(p *corev1.Pod, now time.Time) {
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}

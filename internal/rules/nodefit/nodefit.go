@@ -1,11 +1,12 @@
 // Package nodefit says which nodes the Pods of a template fit: where one should be created, and where one that is there may stay.
 //
-// A node should run a Pod when the template's node name, node selector and required node affinity match it, and the Pod tolerates its taints of
-// the effects NoSchedule and NoExecute. A Pod that is there may stay as long as it tolerates those of NoExecute. Neither readiness nor room on
-// the node matters: a daemon is wanted on a full or a broken node most of all. These are the rules of the DaemonSets of Kubernetes.
+// A node should run a Pod when the template's node name, node selector and required node affinity match it, and the Pod tolerates its
+// taints of the effects NoSchedule and NoExecute. A Pod that is there may stay as long as it tolerates those of NoExecute. Neither
+// readiness nor room on the node matters: a daemon is wanted on a full or a broken node most of all. These are the rules of the DaemonSets
+// of Kubernetes.
 //
-// A job is more choosy: it tolerates what its template says and no more, cordons included, and it is not for a node that is too small for its
-// Pod even when nothing else runs there.
+// A job is more choosy: it tolerates what its template says and no more, cordons included, and it is not for a node that is too small for
+// its Pod even when nothing else runs there.
 package nodefit
 
 import (
@@ -95,7 +96,8 @@ func (f Fit) hasRoom(node *corev1.Node) bool {
 	return true
 }
 
-// Endures reports whether a Pod with these tolerations may stay on a node: whether it tolerates, if only for a while, the taints of effect NoExecute.
+// Endures reports whether a Pod with these tolerations may stay on a node: whether it tolerates, if only for a while, the taints of effect
+// NoExecute.
 func Endures(tolerations []corev1.Toleration, node *corev1.Node) bool {
 	f := Fit{tolerations: tolerations}
 	for i := range node.Spec.Taints {

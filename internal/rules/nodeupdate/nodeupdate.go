@@ -1,8 +1,8 @@
 // Package nodeupdate decides on which nodes a rollout that goes from node to node takes its next step.
 //
-// It keeps two inequalities. Without surge, a step never takes the number of nodes without an available Pod above maxUnavailable by itself, nor
-// that of nodes without a ready one. With surge, no step makes more than maxSurge nodes run two Pods. A node that is broken already costs
-// nothing, so that a rollout never waits for what it repairs.
+// It keeps two inequalities. Without surge, a step never takes the number of nodes without an available Pod above maxUnavailable by itself,
+// nor that of nodes without a ready one. With surge, no step makes more than maxSurge nodes run two Pods. A node that is broken already
+// costs nothing, so that a rollout never waits for what it repairs.
 package nodeupdate
 
 // State says how far a Pod is of use.
@@ -56,7 +56,8 @@ type Step struct {
 // been updated or have no Pod at all, so that a lower partition adds nodes and exchanges none; as many as the partition says are left
 // out at the end.
 //
-// Of ten nodes n9 to n0 that are all old, partition 7 keeps n9, n8 and n7. Where a selector matches n8, n4 and n1, partition 8 keeps n8 and n4.
+// Of ten nodes n9 to n0 that are all old, partition 7 keeps n9, n8 and n7. Where a selector matches n8, n4 and n1, partition 8 keeps n8 and
+// n4.
 func Reach(nodes []Node, l Limits) []Node {
 	var updated, updating, old []Node
 	for _, n := range nodes {
@@ -75,8 +76,8 @@ func Reach(nodes []Node, l Limits) []Node {
 
 // Replace returns the nodes whose old Pod goes before a new one comes, be it deleted or changed in place.
 //
-// Of ten nodes with maxUnavailable 2, of which three have broken old Pods, those three are taken and no other, until fewer than two nodes are
-// without an available Pod.
+// Of ten nodes with maxUnavailable 2, of which three have broken old Pods, those three are taken and no other, until fewer than two nodes
+// are without an available Pod.
 func Replace(nodes []Node, l Limits) Step {
 	var unavailable, notReady int
 	for _, n := range nodes {
@@ -187,9 +188,9 @@ type Progress struct {
 	Known int
 }
 
-// Create returns which of the nodes, in the order of creation, get a Pod where first Pods are created by partition: as many as are missing from
-// the number of nodes less the partition. A node that lost its Pod gets it back whatever the partition says, and comes before one that never
-// had any: one that stands before a node that has a Pod, and as many more as are missing from the number last reported.
+// Create returns which of the nodes, in the order of creation, get a Pod where first Pods are created by partition: as many as are missing
+// from the number of nodes less the partition. A node that lost its Pod gets it back whatever the partition says, and comes before one that
+// never had any: one that stands before a node that has a Pod, and as many more as are missing from the number last reported.
 //
 // Of ten nodes without Pods, partition 8 gives n0 and n1 their first one, and partition 5 then also n2, n3 and n4.
 func Create(places []Place, p Progress) Creation {

@@ -95,8 +95,8 @@ func FalseFirst(a, b bool) int {
 	}
 }
 
-// ByPriority sorts Pods, stably, by the priorities that the user gave to their labels; nil leaves them as they are. It fails on a selector that can't be
-// read.
+// ByPriority sorts Pods, stably, by the priorities that the user gave to their labels; nil leaves them as they are. It fails on a selector
+// that can't be read.
 func ByPriority(pods []*corev1.Pod, s *pub.UpdatePriorityStrategy) error {
 	switch {
 	case s == nil:

@@ -57,8 +57,8 @@ func (o ScaleInOptions) readiness(p *corev1.Pod) int {
 	return 0
 }
 
-// deletionCost returns what the user wrote on the Pod; anything that is not a plain integer of 32 bits counts as 0. As with ReplicaSets, a plus
-// sign and leading zeros are not plain.
+// deletionCost returns what the user wrote on the Pod; anything that is not a plain integer of 32 bits counts as 0. As with ReplicaSets, a
+// plus sign and leading zeros are not plain.
 func deletionCost(p *corev1.Pod) int32 {
 	text := p.Annotations[corev1.PodDeletionCost]
 	if strings.HasPrefix(text, "+") || (len(text) > 1 && text[0] == '0') {

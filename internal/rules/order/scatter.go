@@ -77,8 +77,8 @@ func arrange(places []bool, matching, others []*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// spread returns the places of matching Pods among others: groups of both alternate, and the last matching one ends the list. It is nil where
-// there are too few of either to be spread.
+// spread returns the places of matching Pods among others: groups of both alternate, and the last matching one ends the list. It is nil
+// where there are too few of either to be spread.
 func spread(matching, others int) []bool {
 	if matching <= 1 || others <= 1 {
 		return nil

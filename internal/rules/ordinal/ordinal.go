@@ -1,8 +1,8 @@
-// Package ordinal numbers the Pods of a StatefulSet: which ordinals are wanted, what the Pods are called, which of them are updated next, and
-// at which revision a missing one comes back.
+// Package ordinal numbers the Pods of a StatefulSet: which ordinals are wanted, what the Pods are called, which of them are updated next,
+// and at which revision a missing one comes back.
 //
-// A slot is a wanted ordinal. Slots are counted by position: with the ordinals 3 and 4 reserved, the ordinal 5 is at position 3. What the user
-// limits in Pods, such as partition, is counted in positions.
+// A slot is a wanted ordinal. Slots are counted by position: with the ordinals 3 and 4 reserved, the ordinal 5 is at position 3. What the
+// user limits in Pods, such as partition, is counted in positions.
 package ordinal
 
 import (
@@ -109,8 +109,8 @@ func (r Reserved) Size() int64 {
 // MostReplicas is the largest number of replicas that Slots numbers, so that a mistyped number does not cost all memory.
 const MostReplicas = 1000000
 
-// Slots returns the ordinals of so many replicas, ascending: they are counted from start, without those that are reserved. Four replicas from 2
-// on with 1 and 3 reserved are 2, 4, 5 and 6. There are fewer only where the numbers run out, or beyond MostReplicas.
+// Slots returns the ordinals of so many replicas, ascending: they are counted from start, without those that are reserved. Four replicas
+// from 2 on with 1 and 3 reserved are 2, 4, 5 and 6. There are fewer only where the numbers run out, or beyond MostReplicas.
 func (r Reserved) Slots(start, replicas int32) []int32 {
 	replicas = min(max(replicas, 0), MostReplicas)
 	slots := make([]int32, 0, replicas)
@@ -133,8 +133,8 @@ func PodName(set string, n int32) string {
 	return set + "-" + strconv.Itoa(int(n))
 }
 
-// Split takes a Pod's name apart: web-3 is the Pod 3 of web. A name that does not end in a number is none of any StatefulSet, and neither is one
-// with a leading zero: PodName would never make it.
+// Split takes a Pod's name apart: web-3 is the Pod 3 of web. A name that does not end in a number is none of any StatefulSet, and neither
+// is one with a leading zero: PodName would never make it.
 func Split(pod string) (set string, n int32, ok bool) {
 	dash := strings.LastIndexByte(pod, '-')
 	if dash < 0 {
@@ -166,11 +166,11 @@ type Strategy struct {
 	Priority  *pub.UpdatePriorityStrategy
 }
 
-// Reach returns the positions of the slots that are to be at the update revision, the first to update first. Slots are in the order of their
-// ordinals. With 9 slots and a partition of 5 it is the upper four: positions 8, 7, 6 and 5.
+// Reach returns the positions of the slots that are to be at the update revision, the first to update first. Slots are in the order of
+// their ordinals. With 9 slots and a partition of 5 it is the upper four: positions 8, 7, 6 and 5.
 //
-// Where the order is not that of ordinals, Pods that are updated or on their way out keep their places, so that a new Pod of a high priority
-// does not let one more be updated. It fails on a selector that can't be read.
+// Where the order is not that of ordinals, Pods that are updated or on their way out keep their places, so that a new Pod of a high
+// priority does not let one more be updated. It fails on a selector that can't be read.
 func Reach(slots []Slot, s Strategy) ([]int, error) {
 	count := len(slots) - s.Partition
 	if count <= 0 {
@@ -242,8 +242,8 @@ func AtCurrent(slots []Slot, s Strategy) []bool {
 	return current
 }
 
-// Moved returns those of the given ordinals, which are not wanted, that are numbered below the last slot: each has given its place to a slot
-// that is still to come, and stands in for it until then. The others are beyond the slots, because fewer are wanted.
+// Moved returns those of the given ordinals, which are not wanted, that are numbered below the last slot: each has given its place to a
+// slot that is still to come, and stands in for it until then. The others are beyond the slots, because fewer are wanted.
 func Moved(slots []int32, unwanted []int32) []int32 {
 	if len(slots) == 0 {
 		return nil

@@ -140,7 +140,8 @@ func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// Lasting returns the container of that name that runs for as long as the Pod does, be it an init container that is restarted always; or nil.
+// Lasting returns the container of that name that runs for as long as the Pod does, be it an init container that is restarted always; or
+// nil.
 func Lasting(pod *corev1.Pod, name string) *corev1.Container {
 	if container := Container(pod, name); container != nil {
 		return container

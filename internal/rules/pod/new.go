@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// New returns a Pod of a template, without a name, which its owner of the kind controls. It has labels to add to, and shares nothing with the template.
+// New returns a Pod of a template, without a name, which its owner of the kind controls. It has labels to add to, and shares nothing with
+// the template.
 func New(template *corev1.PodTemplateSpec, owner metav1.Object, kind schema.GroupVersionKind) *corev1.Pod {
 	template = template.DeepCopy()
 	p := &corev1.Pod{

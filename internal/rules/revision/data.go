@@ -13,10 +13,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// Data returns the bytes of the revision of a template: a strategic merge patch that replaces the template, its keys sorted, without white space.
+// Data returns the bytes of the revision of a template: a strategic merge patch that replaces the template, its keys sorted, without white
+// space.
 //
-// Wire: the metadata of the template, and of the claim template of an ephemeral volume, hold "creationTimestamp":null where they hold none, which
-// the Kubernetes types stopped writing in 1.34. Leaving it out would change the hash of every template there is.
+// Wire: the metadata of the template, and of the claim template of an ephemeral volume, hold "creationTimestamp":null where they hold none,
+// which the Kubernetes types stopped writing in 1.34. Leaving it out would change the hash of every template there is.
 func Data(template *corev1.PodTemplateSpec) ([]byte, error) {
 	encoded, err := json.Marshal(template)
 	if err != nil {

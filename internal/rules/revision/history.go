@@ -13,8 +13,8 @@ type History struct {
 	// CollisionCount is the one that Update's name was made with.
 	CollisionCount int32
 	same           Same
-	// Stored is the object behind Update as it is in the API server; nil when it has to be created. Update differs from it when its number has
-	// to be raised or it has no owner yet.
+	// Stored is the object behind Update as it is in the API server; nil when it has to be created. Update differs from it when its number
+	// has to be raised or it has no owner yet.
 	Stored *appsv1.ControllerRevision
 }
 
@@ -72,7 +72,8 @@ func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
 	return h, nil
 }
 
-// Template returns the Pod template of a revision; present is that of the workload's spec, which the update revision holds. It must not be changed.
+// Template returns the Pod template of a revision; present is that of the workload's spec, which the update revision holds. It must not be
+// changed.
 func (h History) Template(rev *appsv1.ControllerRevision, present *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
 	if rev.Name == h.Update.Name {
 		return present, nil

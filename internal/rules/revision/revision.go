@@ -1,8 +1,8 @@
 // Package revision keeps a workload's history of templates as ControllerRevisions.
 //
-// A revision's name ends in a hash of its bytes, and Pods carry that name as a label, so the bytes are a contract: if the same template gave
-// other bytes after an upgrade, every Pod would look outdated. Data therefore writes the bytes that clusters already store, whatever the
-// Kubernetes libraries of the day would write.
+// A revision's name ends in a hash of its bytes, and Pods carry that name as a label, so the bytes are a contract: if the same template
+// gave other bytes after an upgrade, every Pod would look outdated. Data therefore writes the bytes that clusters already store, whatever
+// the Kubernetes libraries of the day would write.
 package revision
 
 import (
@@ -147,7 +147,8 @@ func resolve(history []*appsv1.ControllerRevision, candidate *appsv1.ControllerR
 	return Resolution{Update: created, Verb: Create}
 }
 
-// equal reports whether two revisions hold the same template: the same bytes, or bytes that mean the same. A nil same asks for equal templates.
+// equal reports whether two revisions hold the same template: the same bytes, or bytes that mean the same. A nil same asks for equal
+// templates.
 func equal(a, b *appsv1.ControllerRevision, same Same) bool {
 	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
 		return true

@@ -30,9 +30,9 @@ type Entry struct {
 	Expression string
 }
 
-// Entries returns the webhooks that together select all Pods that the interests are in; none if there are no interests. There is one for each
-// different requirement on the labels of namespaces; beyond maxGroups of these, in the order of their names, the requirements on the labels of
-// namespaces are left out.
+// Entries returns the webhooks that together select all Pods that the interests are in; none if there are no interests. There is one for
+// each different requirement on the labels of namespaces; beyond maxGroups of these, in the order of their names, the requirements on the
+// labels of namespaces are left out.
 func Entries(interests []Interest) []Entry {
 	groups := map[string][]Interest{}
 	for _, i := range interests {

@@ -53,8 +53,8 @@ func byKeys(i Interest) Interest {
 // byNamespace keeps nothing of what is said of Pods.
 func byNamespace(i Interest) Interest { return Interest{names: i.names} }
 
-// disjunction returns the expression for interests that are first made coarser. Interests that differ only in the values of one label, of which
-// there are mostly many, are taken together: the API server takes long to compile alternatives, and hardly any time for values.
+// disjunction returns the expression for interests that are first made coarser. Interests that differ only in the values of one label, of
+// which there are mostly many, are taken together: the API server takes long to compile alternatives, and hardly any time for values.
 func disjunction(interests []Interest, coarse func(Interest) Interest) string {
 	values := map[string]map[string]bool{} // of each label
 	for _, full := range interests {

@@ -38,7 +38,8 @@ func OfPodProbeMarker(m *v1alpha1.PodProbeMarker) (interest Interest, ok bool) {
 	return OfSelectors(selector, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: m.Namespace}})
 }
 
-// OfSelectors returns the interest in what the two selectors of a SidecarSet select; ok is false if they can't be read and so select nothing.
+// OfSelectors returns the interest in what the two selectors of a SidecarSet select; ok is false if they can't be read and so select
+// nothing.
 func OfSelectors(pods, namespaces *metav1.LabelSelector) (interest Interest, ok bool) {
 	selected, err := sidecar.Select(pods, namespaces)
 	if err != nil {

@@ -38,8 +38,8 @@ func ParseAllowed(text string) (Allowed, error) {
 	return allowed, nil
 }
 
-// Denied returns why, for each of the annotation keys that a SidecarSet with these labels may not write. openByDefault allows all keys to a SidecarSet
-// that no rule selects.
+// Denied returns why, for each of the annotation keys that a SidecarSet with these labels may not write. openByDefault allows all keys to a
+// SidecarSet that no rule selects.
 func (a Allowed) Denied(set map[string]string, annotations []string, openByDefault bool) (map[string]string, error) {
 	expressions, err := a.expressions(set)
 	if err != nil {

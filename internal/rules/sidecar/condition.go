@@ -16,8 +16,8 @@ import (
 // Wire: the message is JSON from the SidecarSet's name to true or false.
 const Upgradable corev1.PodConditionType = "SidecarSetUpgradable"
 
-// SetUpgradable sets in the condition whether the sidecars of a set can be updated in place, and drops sets that are gone. It reports whether anything
-// changed.
+// SetUpgradable sets in the condition whether the sidecars of a set can be updated in place, and drops sets that are gone. It reports
+// whether anything changed.
 func SetUpgradable(p *corev1.Pod, set string, upgradable bool, at At) bool {
 	stored := upgradables(p)
 	for name := range stored {
@@ -53,8 +53,8 @@ type At struct {
 // HasUpgradable reports whether a Pod has the condition.
 func HasUpgradable(p *corev1.Pod) bool { return pod.Condition(p, Upgradable) != nil }
 
-// IsConditionStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did not come about,
-// or whether it speaks of a set that is gone.
+// IsConditionStale reports whether what the Pod says of this set is not true any more, or is missing after an update whose second write did
+// not come about, or whether it speaks of a set that is gone.
 func (s *PodStatus) IsConditionStale(set string, exists func(set string) bool) bool {
 	stored := upgradables(s.Pod)
 	for name := range stored {

@@ -33,8 +33,8 @@ type Decision struct {
 
 // Decide chooses the Pods to update. All are the Pods that hold the sidecars.
 //
-// Example: of 5 Pods in service and one not, partition 1 and maxUnavailable 2 let three be updated now: the broken one, which costs nothing, and two
-// more; the last of the order is kept.
+// Example: of 5 Pods in service and one not, partition 1 and maxUnavailable 2 let three be updated now: the broken one, which costs
+// nothing, and two more; the last of the order is kept.
 func (t Target) Decide(all []PodStatus) (Decision, error) {
 	strategy := &t.Set.Spec.UpdateStrategy
 	var d Decision
@@ -137,8 +137,8 @@ func everyValue(scatter pub.UpdateScatterStrategy, pods []*corev1.Pod) pub.Updat
 	return out
 }
 
-// used counts the Pods that are out of service because of an update: updated ones, and those that an earlier update left so, as long as that is on
-// its way or the next one is about to mend them.
+// used counts the Pods that are out of service because of an update: updated ones, and those that an earlier update left so, as long as
+// that is on its way or the next one is about to mend them.
 func used(all []PodStatus, candidates []*PodStatus) int {
 	next := make(map[*PodStatus]bool, len(candidates))
 	for _, s := range candidates {
@@ -155,7 +155,8 @@ func used(all []PodStatus, candidates []*PodStatus) int {
 	return n
 }
 
-// take walks the candidates in their order. One that is not ready costs nothing; the first that is and that the budget does not allow stops the walk.
+// take walks the candidates in their order. One that is not ready costs nothing; the first that is and that the budget does not allow stops
+// the walk.
 func (d *Decision) take(candidates []*PodStatus) {
 	spent := d.Used
 	for i, s := range candidates {

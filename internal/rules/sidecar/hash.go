@@ -23,8 +23,8 @@ type Hashes struct {
 
 // HashesOf returns the hashes of containers, which must have their defaults.
 //
-// Wire: what is hashed is the JSON of the containers in the order of the fields of their type, together with the init containers if one of them
-// stays in the Pod. Pods hold these hashes; another one would make every Pod of a cluster outdated.
+// Wire: what is hashed is the JSON of the containers in the order of the fields of their type, together with the init containers if one of
+// them stays in the Pod. Pods hold these hashes; another one would make every Pod of a cluster outdated.
 func HashesOf(spec *v1beta1.SidecarSetSpec) (Hashes, error) {
 	hashed := struct {
 		Containers     []v1beta1.SidecarContainer `json:"containers"`

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// PatchMetadata writes annotations into a Pod by their policies, and returns what could not be written and why. Retain writes a key that the Pod
-// lacks, Overwrite any; MergePatchJson makes {"main":2} and {"log-agent":1} into {"log-agent":1,"main":2}. A value of the Pod that is no JSON is
-// kept: it is not ours.
+// PatchMetadata writes annotations into a Pod by their policies, and returns what could not be written and why. Retain writes a key that
+// the Pod lacks, Overwrite any; MergePatchJson makes {"main":2} and {"log-agent":1} into {"log-agent":1,"main":2}. A value of the Pod that
+// is no JSON is kept: it is not ours.
 func PatchMetadata(p *corev1.Pod, patches []v1beta1.SidecarSetPatchPodMetadata) []error {
 	var problems []error
 	for _, patch := range patches {

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// Names returns the names of the sidecars that stay in a Pod, in ascending order: all containers, and the init containers that run beside them. A
-// hot-upgrade sidecar has its own name, not those of its two containers.
+// Names returns the names of the sidecars that stay in a Pod, in ascending order: all containers, and the init containers that run beside
+// them. A hot-upgrade sidecar has its own name, not those of its two containers.
 func Names(spec *v1beta1.SidecarSetSpec) []string {
 	var names []string
 	for i := range spec.Containers {

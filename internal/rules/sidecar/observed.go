@@ -72,8 +72,9 @@ func (o observed) isReady(name string) bool {
 	return status != nil && status.Ready
 }
 
-// busy says why the Pod can't take another update yet; empty where it can. One whose sidecar is not ready can: the next image may be what mends it.
-// For the same reason a hot upgrade need not be finished in a Pod whose containers are not ready, which it would have to be for that.
+// busy says why the Pod can't take another update yet; empty where it can. One whose sidecar is not ready can: the next image may be what
+// mends it. For the same reason a hot upgrade need not be finished in a Pod whose containers are not ready, which it would have to be for
+// that.
 func (o observed) busy() string {
 	for _, name := range o.containers() {
 		if why := o.unsettled([]string{name}); why != "" && o.begun && o.isReady(name) {

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// maxUpdate is how long an update of sidecars and one of the Pod's own containers wait for each other, so that both do not restart containers at once.
+// maxUpdate is how long an update of sidecars and one of the Pod's own containers wait for each other, so that both do not restart
+// containers at once.
 const maxUpdate = 5 * time.Minute
 
 // Target is what a SidecarSet wants of the Pods that hold its sidecars. It is made once and read for many Pods.
@@ -88,8 +89,8 @@ type PodStatus struct {
 	Unsettled string
 	// Ready means that the Pod is ready, and that the idle container of every hot-upgrade sidecar is idle.
 	Ready bool
-	// Waits says why the Pod is not to be updated at the moment although it is not Updated; empty where it may be. Recheck is when that can end by
-	// time alone, zero where it can't.
+	// Waits says why the Pod is not to be updated at the moment although it is not Updated; empty where it may be. Recheck is when that can
+	// end by time alone, zero where it can't.
 	Waits   string
 	Recheck time.Duration
 	// Resets are the hot-upgrade sidecars whose idle container is to go idle now.
@@ -131,8 +132,8 @@ func (t Target) Classify(p *corev1.Pod, now time.Time) PodStatus {
 	return s
 }
 
-// hasHash reports whether the annotation holds this hash for the SidecarSet; one that can't be read holds none. Parsing the JSON of thousands of Pods
-// takes most of a reconcile, so that it is left out where the text alone tells: for nearly all Pods.
+// hasHash reports whether the annotation holds this hash for the SidecarSet; one that can't be read holds none. Parsing the JSON of
+// thousands of Pods takes most of a reconcile, so that it is left out where the text alone tells: for nearly all Pods.
 func hasHash(p *corev1.Pod, key, set, hash string) bool {
 	text := p.Annotations[key]
 	if !strings.Contains(text, hash) {
@@ -145,16 +146,16 @@ func hasHash(p *corev1.Pod, key, set, hash string) bool {
 	return err == nil && record.Hash == hash
 }
 
-// hasCurrentForm reports whether records in JSON have one of the SidecarSet with this hash, in the form in which such records are written now. Neither
-// string can stand in the text with these quotes for anything else, and a record holds no braces.
+// hasCurrentForm reports whether records in JSON have one of the SidecarSet with this hash, in the form in which such records are written
+// now. Neither string can stand in the text with these quotes for anything else, and a record holds no braces.
 func hasCurrentForm(text, set, hash string) bool {
 	_, rest, found := strings.Cut(text, `"`+set+`":{`)
 	record, _, closed := strings.Cut(rest, "}")
 	return found && closed && strings.Contains(record, `"hash":"`+hash+`"`)
 }
 
-// RecentlyUpdating says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes too long. Recheck is
-// when it will have taken too long.
+// RecentlyUpdating says which update of the Pod's sidecars, by whatever SidecarSet, is on its way; empty where none is, or where it takes
+// too long. Recheck is when it will have taken too long.
 func RecentlyUpdating(p *corev1.Pod, now time.Time) (why string, recheck time.Duration) {
 	return updating(p, func(s State) time.Duration { return s.UpdateTimestamp.Add(maxUpdate).Sub(now) })
 }

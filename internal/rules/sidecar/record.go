@@ -73,7 +73,8 @@ func RecordsIn(p *corev1.Pod, key string) (Records, error) {
 	return read[Records](p, key)
 }
 
-// SetRecord puts records of SidecarSets into one of these annotations. It writes all of them in the present form, and drops what can't be read.
+// SetRecord puts records of SidecarSets into one of these annotations. It writes all of them in the present form, and drops what can't be
+// read.
 func SetRecord(p *corev1.Pod, key string, changed ...Record) {
 	records, _ := RecordsIn(p, key)
 	for _, record := range changed {
@@ -137,8 +138,8 @@ func AddInjected(p *corev1.Pod, names ...string) {
 	p.Annotations[keys.SidecarSetInjectedList] = strings.Join(slices.Compact(all), ",")
 }
 
-// read returns what an annotation notes by name, which is never nil. Whoever may write to a Pod can write anything there, null as well; of what can't
-// be read nothing is returned.
+// read returns what an annotation notes by name, which is never nil. Whoever may write to a Pod can write anything there, null as well; of
+// what can't be read nothing is returned.
 func read[M ~map[string]V, V any](p *corev1.Pod, key string) (M, error) {
 	text, ok := p.Annotations[key]
 	if !ok {

@@ -53,7 +53,8 @@ func (s Selection) MatchesNamespace(namespace map[string]string) bool {
 	return s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace))
 }
 
-// Requirements returns what a selected Pod's labels meet, and what those of its namespace do; none of the latter where all namespaces are selected.
+// Requirements returns what a selected Pod's labels meet, and what those of its namespace do; none of the latter where all namespaces are
+// selected.
 func (s Selection) Requirements() (pods, namespaces labels.Requirements) {
 	if s.pods != nil {
 		pods, _ = s.pods.Requirements()
@@ -69,7 +70,8 @@ func NamesValues(r *labels.Requirement) bool {
 	return r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals
 }
 
-// MayShare reports whether one Pod could be selected by both SidecarSets. It is false only where that can be excluded by the selectors alone.
+// MayShare reports whether one Pod could be selected by both SidecarSets. It is false only where that can be excluded by the selectors
+// alone.
 func MayShare(a, b *v1beta1.SidecarSetSpec) bool {
 	return pod.SelectorsOverlap(a.Selector, b.Selector) && pod.SelectorsOverlap(a.NamespaceSelector, b.NamespaceSelector)
 }

@@ -51,7 +51,8 @@ func (t Target) Upgrade(p *corev1.Pod, now time.Time) string {
 	return strings.Join(c.what, ", ")
 }
 
-// Reset gives the image of an idle container to those of the given hot-upgrade sidecars that do not work, and returns in words what that is.
+// Reset gives the image of an idle container to those of the given hot-upgrade sidecars that do not work, and returns in words what that
+// is.
 func (t Target) Reset(p *corev1.Pod, sidecars []string, now time.Time) string {
 	c := t.begin(p, now)
 	for _, h := range c.hot() {
@@ -131,8 +132,8 @@ func (c *change) upgradeHot(sidecar *v1beta1.SidecarContainer) {
 	c.setVersion(keys.SidecarSetVersionAltPrefix, other.Name, version)
 }
 
-// choose returns the container that is to take over, and the other one: the idle one takes over; where none is idle, the one that does not serve
-// while the other does; else the one that does not work.
+// choose returns the container that is to take over, and the other one: the idle one takes over; where none is idle, the one that does not
+// serve while the other does; else the one that does not work.
 func (c *change) choose(sidecar *v1beta1.SidecarContainer) (chosen, other *corev1.Container) {
 	firstName, secondName := Twins(sidecar.Name)
 	first, second := pod.Container(c.pod, firstName), pod.Container(c.pod, secondName)
@@ -169,8 +170,8 @@ func (c *change) setVersion(prefix, container, version string) {
 	c.pod.Annotations[prefix+container] = version
 }
 
-// nextVersion returns the version of the container that takes over from other: the resource version of the SidecarSet, or more where that would not
-// be more than the other's, as in a cluster that was restored from a backup.
+// nextVersion returns the version of the container that takes over from other: the resource version of the SidecarSet, or more where that
+// would not be more than the other's, as in a cluster that was restored from a backup.
 func (c *change) nextVersion(other string) string {
 	present, _ := strconv.ParseInt(c.set.ResourceVersion, 10, 64)                                // no number counts as 0
 	theirs, _ := strconv.ParseInt(c.pod.Annotations[keys.SidecarSetVersionPrefix+other], 10, 64) // none counts as 0

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the cluster: it
-// makes the webhook configurations, and fills in its address and its certificate.
+// Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the
+// cluster: it makes the webhook configurations, and fills in its address and its certificate.
 func (c *Cluster) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
@@ -159,8 +159,8 @@ func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error
 	}
 }
 
-// keepConversion leaves it to the manager how the conversion webhook of an installed CRD is reached: as a process by URL, while the manifest
-// names a Service, and the API server takes only one of both.
+// keepConversion leaves it to the manager how the conversion webhook of an installed CRD is reached: as a process by URL, while the
+// manifest names a Service, and the API server takes only one of both.
 func (c *Cluster) keepConversion(ctx context.Context, o *unstructured.Unstructured) error {
 	if o.GetKind() != "CustomResourceDefinition" {
 		return nil

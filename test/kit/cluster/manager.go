@@ -23,8 +23,8 @@ type ManagerOptions struct {
 	// WEBHOOK_HOST= the API server is to reach the manager through its Service, whose endpoints are the caller's affair.
 	Args, Env []string
 	// Detached lets the manager live on when the process that started it ends. One that was started so before, for the same folder, is
-	// replaced. It holds a lock on the file named as Dir with .pid at its end, by which kruise-local ends it with the cluster if Dir is in folder
-	// beside of that.
+	// replaced. It holds a lock on the file named as Dir with .pid at its end, by which kruise-local ends it with the cluster if Dir is in
+	// folder beside of that.
 	Detached bool
 }
 

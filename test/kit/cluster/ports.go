@@ -11,11 +11,12 @@ import (
 	"syscall"
 )
 
-// Ports of managers and daemons are above those of Kubernetes, and below those that kruise-local chooses and that Linux gives to whoever asks for any.
+// Ports of managers and daemons are above those of Kubernetes, and below those that kruise-local chooses and that Linux gives to whoever
+// asks for any.
 const firstPort, ports = 11000, 9000
 
-// freePorts returns ports that nobody listens on. No other process that asks here gets the same ones while this one runs, although several suites run at
-// once and a manager listens a second after its ports were chosen: a file is locked for each.
+// freePorts returns ports that nobody listens on. No other process that asks here gets the same ones while this one runs, although several
+// suites run at once and a manager listens a second after its ports were chosen: a file is locked for each.
 func freePorts(number int) ([]string, error) {
 	dir := filepath.Join(os.TempDir(), "kruise-test-ports")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -28,8 +28,8 @@ func Read(hook *admissionv1.MutatingWebhook) Webhook {
 	return Webhook{WebhookAccessor: read, conditions: read.GetCompiledMatcher(compiler)}
 }
 
-// Calls reports whether the webhook is called when a Pod is created in a namespace of this name and these labels. An error is what the user who
-// creates the Pod would see, of an expression that does not compile as well.
+// Calls reports whether the webhook is called when a Pod is created in a namespace of this name and these labels. An error is what the user
+// who creates the Pod would see, of an expression that does not compile as well.
 func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]string) (bool, error) {
 	selector, err := w.GetParsedNamespaceSelector()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package fakecri is a container runtime that only says that it does: it serves version 1 of the Container Runtime Interface at a socket, as far as
-// the daemon of a node uses it, remembers what it was asked, and is away when it is told to be.
+// Package fakecri is a container runtime that only says that it does: it serves version 1 of the Container Runtime Interface at a socket,
+// as far as the daemon of a node uses it, remembers what it was asked, and is away when it is told to be.
 package fakecri
 
 import (

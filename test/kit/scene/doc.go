@@ -1,5 +1,5 @@
-// Package scene brings up the clusters that tests of the whole product run in: a Site is shared by the tests of a package, each of which has a
-// namespace of its own there, a Stage is a cluster of one test. Test has the ways to wait.
+// Package scene brings up the clusters that tests of the whole product run in: a Site is shared by the tests of a package, each of which
+// has a namespace of its own there, a Stage is a cluster of one test. Test has the ways to wait.
 //
 //	var shared = &scene.Site{Name: "web", Options: cluster.Options{Nodes: 5}}
 //

@@ -54,8 +54,8 @@ type Site struct {
 	nodes pool
 }
 
-// parallel is how many tests of a package run at once unless the command line says another number. They wait far more than they work, so that more
-// of them than there are processors fit.
+// parallel is how many tests of a package run at once unless the command line says another number. They wait far more than they work, so
+// that more of them than there are processors fit.
 const parallel = "8"
 
 // ParseFlags reads the command line, for a TestMain that wants to know its own flags before Main.

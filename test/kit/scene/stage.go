@@ -18,7 +18,8 @@ type Stage struct {
 	Dir string
 }
 
-// NewStage brings a cluster up, which is ended when the test is. The test runs beside others; all that it does has to be done in ten minutes.
+// NewStage brings a cluster up, which is ended when the test is. The test runs beside others; all that it does has to be done in ten
+// minutes.
 func NewStage(t *testing.T, o cluster.Options) *Stage {
 	t.Helper()
 	t.Parallel()

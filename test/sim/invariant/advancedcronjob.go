@@ -107,7 +107,8 @@ func (k *crons) judge(c simulate.Change, h *cronHistory) {
 		k.breaks(RuleLatest, c, "job %s was made for nobody: %v", c.Key.Name, err)
 		return
 	}
-	// A controller that died in the very moment of making a job can't know that it was made when it is gone before anybody looks: its name is still without a UID.
+	// A controller that died in the very moment of making a job can't know that it was made when it is gone before anybody looks: its name
+	// is still without a UID.
 	if h.made[slot.Unix()] && !isNamed(job, c.Key.Name) {
 		k.breaks(RuleSlotOnce, c, "job %s", c.Key.Name)
 	}

@@ -38,8 +38,8 @@ type broadcast struct {
 	gone []dated[*corev1.Pod]
 }
 
-// CheckBroadcastJob returns the promises that a BroadcastJob controller has broken in a history. What it had not seen is no excuse for a second Pod on
-// a node, nor for more Pods than parallelism allows.
+// CheckBroadcastJob returns the promises that a BroadcastJob controller has broken in a history. What it had not seen is no excuse for a
+// second Pod on a node, nor for more Pods than parallelism allows.
 func CheckBroadcastJob(history []simulate.Change) []Violation {
 	b := &broadcasts{jobs: map[types.UID]*broadcast{}, nodes: map[string][]dated[*corev1.Node]{}}
 	for _, c := range history {

@@ -85,8 +85,8 @@ func (l *ledger) judgeHarm(c simulate.Change, w window, lives []*life) {
 	}
 }
 
-// looksServing reports whether the controller had reason to believe that a Pod is available which is not: it was when the controller looked,
-// and the controller has done nothing to it since.
+// looksServing reports whether the controller had reason to believe that a Pod is available which is not: it was when the controller
+// looked, and the controller has done nothing to it since.
 func looksServing(other *life, c simulate.Change, minReady int32) bool {
 	if last := other.now(); last != nil && last == c.After {
 		return false
@@ -228,7 +228,8 @@ func (l *ledger) judgeGrace(c simulate.Change, before *corev1.Pod) {
 	least := l.leastGrace(metav1.GetControllerOfNoCopy(before).UID, versions[down])
 	since := versions[down].time
 	if versions[down].late {
-		// No API server says when it did what a request asks for that was long on its way: the time that the request tells is what there is.
+		// No API server says when it did what a request asks for that was long on its way: the time that the request tells is what there
+		// is.
 		since = condition(versions[down].object, pub.InPlaceUpdateReady).LastTransitionTime.Time
 	}
 	if waited := c.Time.Sub(since); waited < least {

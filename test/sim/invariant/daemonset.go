@@ -143,7 +143,8 @@ func nodeOf(p *corev1.Pod) string {
 	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
 }
 
-// fits reports whether a Pod may be on a node, as far as taints of an effect go: those against new Pods, and, in any case, those against all.
+// fits reports whether a Pod may be on a node, as far as taints of an effect go: those against new Pods, and, in any case, those against
+// all.
 func (s *sight) fits(name string, effect corev1.TaintEffect) bool {
 	return fitsNode(s.set, at(s.nodes[name], s.c.Pass.Seen[corev1.SchemeGroupVersion.WithKind("Node")]), effect)
 }

@@ -30,8 +30,8 @@ type ephemeralJobs struct {
 	violations []Violation
 }
 
-// CheckEphemeralJob returns the promises that an EphemeralJob controller has broken in a history. What it had not seen of Pods is no excuse for a container
-// beyond parallelism or replicas.
+// CheckEphemeralJob returns the promises that an EphemeralJob controller has broken in a history. What it had not seen of Pods is no excuse
+// for a container beyond parallelism or replicas.
 func CheckEphemeralJob(history []simulate.Change) []Violation {
 	e := &ephemeralJobs{jobs: map[types.UID][]dated[*v1alpha1.EphemeralJob]{}, pods: map[string]*corev1.Pod{}}
 	for _, c := range history {

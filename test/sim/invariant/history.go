@@ -138,7 +138,8 @@ func (l *ledger) breaks(rule string, c simulate.Change, format string, args ...a
 	l.violations = append(l.violations, Violation{Rule: rule, Revision: c.Revision, Text: fmt.Sprintf(format, args...)})
 }
 
-// window is what a controller had seen of a CloneSet, and all that it became until the write: a user's change that is on its way excuses it.
+// window is what a controller had seen of a CloneSet, and all that it became until the write: a user's change that is on its way excuses
+// it.
 type window struct {
 	seen *v1beta1.CloneSet
 	all  []*v1beta1.CloneSet

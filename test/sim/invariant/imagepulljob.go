@@ -19,7 +19,8 @@ const (
 	RuleOthersTags  = "the tags of others stay"
 )
 
-// CheckImagePullJob returns where a history breaks the promises to the one job in it, which is for all nodes, does not change, and does not repeat.
+// CheckImagePullJob returns where a history breaks the promises to the one job in it, which is for all nodes, does not change, and does not
+// repeat.
 func CheckImagePullJob(history []simulate.Change) []Violation {
 	var found []Violation
 	var job *v1beta1.ImagePullJob

@@ -11,8 +11,8 @@ import (
 // RuleLeft is the rule of CheckLeft.
 const RuleLeft = "no Pod for an owner that has left its Pods behind"
 
-// CheckLeft finds the Pods that were created for an owner that was being deleted or gone, although the controller could see Pods of the same sort
-// that nobody controlled any more: those were not missing.
+// CheckLeft finds the Pods that were created for an owner that was being deleted or gone, although the controller could see Pods of the
+// same sort that nobody controlled any more: those were not missing.
 func CheckLeft(history []simulate.Change) []Violation {
 	var out []Violation
 	gone := map[types.UID]bool{}

@@ -303,8 +303,8 @@ func (o *outlook) breaks(rule, format string, args ...any) {
 	o.violations = append(o.violations, Violation{Rule: rule, Revision: o.c.Revision, Text: fmt.Sprintf(format, args...)})
 }
 
-// SidecarsConverged returns how a cluster at rest, with nothing that keeps Pods from being updated, differs from what a SidecarSet wants. Full and
-// withoutImage are the hashes of its sidecars.
+// SidecarsConverged returns how a cluster at rest, with nothing that keeps Pods from being updated, differs from what a SidecarSet wants.
+// Full and withoutImage are the hashes of its sidecars.
 func SidecarsConverged(c *simulate.Cluster, set *v1beta1.SidecarSet, full, withoutImage string) []string {
 	var problems []string
 	wrong := func(format string, args ...any) {

@@ -20,7 +20,8 @@ type Planner[S, V any] struct {
 	Plan     func(V) plan.Plan
 }
 
-// In returns what plans in a world. It checks that planning is pure: the same survey gives the same plan, and nothing that was read is changed.
+// In returns what plans in a world. It checks that planning is pure: the same survey gives the same plan, and nothing that was read is
+// changed.
 func (p Planner[S, V]) In(w *World) func(V) plan.Plan {
 	return func(v V) plan.Plan {
 		again := func() string { return p.Plan(p.Take(p.Snapshot(v))).String() }

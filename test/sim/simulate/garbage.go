@@ -50,8 +50,8 @@ func (c *Cluster) Housekeep() bool {
 	return false
 }
 
-// Orphan deletes an object on behalf of an actor such that what it owns stays. The object is gone once the garbage collector has taken its name off all
-// of that.
+// Orphan deletes an object on behalf of an actor such that what it owns stays. The object is gone once the garbage collector has taken its
+// name off all of that.
 func (c *Cluster) Orphan(actor string, object client.Object) {
 	Update(c, actor, object, func(after client.Object) {
 		after.SetFinalizers(append(after.GetFinalizers(), metav1.FinalizerOrphanDependents))

@@ -139,7 +139,8 @@ func (k *Kubelet) change(p *corev1.Pod) bool {
 	return restarted
 }
 
-// join starts the ephemeral containers that were added since, and reports whether there were any. How they end is up to whoever plays what runs in them.
+// join starts the ephemeral containers that were added since, and reports whether there were any. How they end is up to whoever plays what
+// runs in them.
 func (k *Kubelet) join(p *corev1.Pod) bool {
 	started := false
 	for _, c := range p.Spec.EphemeralContainers[len(p.Status.EphemeralContainerStatuses):] {

@@ -77,7 +77,8 @@ func (q *Queue) Next() (r reconcile.Request, at time.Time, ok bool) {
 // Take removes a request.
 func (q *Queue) Take(r reconcile.Request) { delete(q.due, r) }
 
-// Done, Get, Len, ShutDown, ShutDownWithDrain and ShuttingDown complete the interface of a work queue; nothing here runs beside anything else.
+// Done, Get, Len, ShutDown, ShutDownWithDrain and ShuttingDown complete the interface of a work queue; nothing here runs beside anything
+// else.
 
 // Done does nothing.
 func (q *Queue) Done(reconcile.Request) {}

@@ -34,7 +34,8 @@ type Rig struct {
 	Faults Faults
 	// User does something that a user might do, or another controller.
 	User func()
-	// Others do what other controllers do sooner or later, and report whether there was anything to do. They go on when the user has stopped.
+	// Others do what other controllers do sooner or later, and report whether there was anything to do. They go on when the user has
+	// stopped.
 	Others []func() bool
 
 	client  *Client
