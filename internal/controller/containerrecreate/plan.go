@@ -124,6 +124,7 @@ func (v Snapshot) isActive() bool {
 // expire deletes a completed request after its TTL. One that is still to be released waits for the pass after that.
 func (v Snapshot) expire(b *plan.Builder) {
 	if !v.isActive() && !controllerutil.ContainsFinalizer(v.Request, keys.RecreateUnreadyAcquired) {
-		b.Expire(v.Request, plan.TTL{Seconds: v.Request.Spec.TTLSecondsAfterFinished, Finished: v.Request.Status.CompletionTime, Now: v.Now})
+		ttl := plan.TTL{Seconds: v.Request.Spec.TTLSecondsAfterFinished, Finished: v.Request.Status.CompletionTime, Now: v.Now}
+		b.Expire(v.Request, ttl)
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// State is how far one container of a request has come.
-type State = v1beta1.ContainerRecreateRequestContainerRecreateState
-
 // Container is the newest container of one name in the container runtime.
 type Container struct {
 	// ID is of the form runtime://id.
@@ -38,7 +35,7 @@ const (
 
 // Observed is the input of a step.
 type Observed struct {
-	Request *v1beta1.ContainerRecreateRequest
+	Request *Request
 	// Containers holds the newest container of each name that is on the node.
 	Containers map[string]Container
 	// Pod is nil when it is not known.
@@ -107,7 +104,7 @@ func Next(s Observed) Step {
 			if !onNode {
 				return out
 			}
-			state.Phase, state.IsKilled, state.ContainerID, state.PreStopTime, state.Message = v1beta1.ContainerRecreateRequestRecreating, true, now.ID, nil, ""
+			*state = State{Name: state.Name, Phase: v1beta1.ContainerRecreateRequestRecreating, IsKilled: true, ContainerID: now.ID}
 			out.Kill = &Kill{Name: state.Name, ID: now.ID}
 			return out
 		}
@@ -231,7 +228,7 @@ func (s Observed) isReady(name, id string) bool {
 // A container has restarted when it has another ID or more restarts than when the request was created. A request that has neither, because
 // an older version of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the
 // last resort.
-func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
+func Snapshot(r *Request, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
 	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
 	for _, c := range r.Spec.Containers {
 		s := pod.LastingStatus(p, c.Name)

@@ -210,7 +210,9 @@ func TestPodsThatRestartNothing(t *testing.T) {
 func TestHooksRunWithinTheGrace(t *testing.T) {
 	e := newEnv(t)
 	preStop := func(p *corev1.Pod) {
-		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+		}
 	}
 	takes := 2200 * time.Millisecond
 	e.node.OnExec(func(ctx context.Context, _ string, _ []string) (*runtimeapi.ExecSyncResponse, error) {
@@ -294,7 +296,9 @@ func TestDaemonIsKilledInTheMiddle(t *testing.T) {
 			})
 			e.node.OnStop(2 * time.Second)
 			p := e.runPod("p", func(p *corev1.Pod) {
-				p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+				p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+					PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+				}
 			}, "a", "b")
 			r := e.ask("r", "p", `spec: {strategy: {forceRecreate: `+force+`}}`, "a", "b")
 			for _, verb := range []string{"exec", "stop"} {
