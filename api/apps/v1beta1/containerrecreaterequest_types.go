@@ -47,7 +47,6 @@ type ContainerRecreateRequestSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="containers can not be empty",reason="FieldValueRequired"
-	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(d, d.name == c.name))",messageExpression="'can not recreate ' + self.filter(c, !self.exists_one(d, d.name == c.name))[0].name + ' multi times'"
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
 	// strategy says how they are recreated.
 	// +optional
@@ -66,7 +65,6 @@ type ContainerRecreateRequestSpec struct {
 // is created, so that a later change of the Pod can't redirect it.
 type ContainerRecreateRequestContainer struct {
 	// name is the name of a container of the Pod, or of an init container that runs as a sidecar.
-	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="name the container",reason="FieldValueRequired"
 	Name string `json:"name"`
 	// preStop is the container's hook before it is stopped. Filled in on creation.
@@ -164,11 +162,12 @@ type ContainerRecreateRequestStatus struct {
 	// message says why the request ended before its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// containerRecreateStates says of each container how far it has come.
+	// containerRecreateStates says of each container how far it has come. When a request ends by its deadline, or because its Pod is gone, it
+	// says how far they had come by then.
 	// +optional
 	// +listType=atomic
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// containerStatusSnapshot is what the Pod's status says of the new containers, for a daemon that does not see Pods.
+	// containerStatusSnapshot is what the Pod's status says of the new containers: of those that have restarted since the request was created.
 	// +optional
 	// +listType=atomic
 	ContainerStatusSnapshot []ContainerRecreateRequestSyncContainerStatus `json:"containerStatusSnapshot,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -172,6 +173,8 @@ func restartable(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) field.Error
 		at := field.NewPath("spec", "containers").Index(i).Child("name")
 		status := pod.LastingStatus(p, c.Name)
 		switch {
+		case slices.ContainsFunc(r.Spec.Containers[:i], func(d v1beta1.ContainerRecreateRequestContainer) bool { return d.Name == c.Name }):
+			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("can not recreate %s multi times", c.Name)))
 		case pod.Lasting(p, c.Name) == nil:
 			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("container %s not found in Pod", c.Name)))
 		case status == nil || status.ContainerID == "":

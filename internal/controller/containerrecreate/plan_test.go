@@ -42,7 +42,7 @@ func TestPlan(t *testing.T) {
 		v.Request.Finalizers = []string{keys.RecreateUnreadyAcquired}
 		lifecycle.Hold(v.Pod, v.mark(), now())
 	}
-	ended := func(v *Snapshot) { recreate.Complete(&v.Request.Status, now().Add(-time.Second)) }
+	ended := func(v *Snapshot) { recreate.Complete(&v.Request.Status, "", now().Add(-time.Second)) }
 	grace := func(v *Snapshot) {
 		v.Request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: seconds(5)}
 	}
@@ -64,6 +64,14 @@ func TestPlan(t *testing.T) {
 			[]func(*Snapshot){func(v *Snapshot) { v.Request.Spec.ActiveDeadlineSeconds = seconds(12) }}, nil, 2 * time.Second,
 		},
 		"it has ended":                   {[]func(*Snapshot){ended}, []string{"update r"}, 0},
+		"it has ended, by a daemon that tells nothing of the new container": {
+			[]func(*Snapshot){ended, recreated}, []string{"update status r", "update r"}, 0,
+		},
+		"it has ended, and tells of the new container": {
+			[]func(*Snapshot){ended, recreated, func(v *Snapshot) {
+				v.Request.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
+			}}, []string{"update r"}, 0,
+		},
 		"it has ended, and held its Pod": {[]func(*Snapshot){held, ended}, []string{"update status p", "update r"}, 0},
 		"it has ended, and its Pod too":  {[]func(*Snapshot){held, ended, func(v *Snapshot) { v.Pod = nil }}, []string{"update r"}, 0},
 		"it has ended, and is closed":    {[]func(*Snapshot){ended, closed}, nil, 0},

@@ -154,7 +154,8 @@ func (w *reconciler) carryOut(ctx context.Context, request *v1beta1.ContainerRec
 		return 0, err
 	}
 	if err != nil {
-		recreate.Fail(&after.Status, "failed to find runtime service: "+err.Error(), w.Now())
+		after.Status.ContainerStatusSnapshot = recreate.Snapshot(request, p)
+		recreate.Complete(&after.Status, "failed to find runtime service: "+err.Error(), w.Now())
 		return 0, w.store(ctx, request, after)
 	}
 	observed := recreate.Observed{Request: after, Pod: p, Now: w.Now()}
@@ -166,7 +167,8 @@ func (w *reconciler) carryOut(ctx context.Context, request *v1beta1.ContainerRec
 	step := recreate.Next(observed)
 	after.Status.ContainerRecreateStates = step.States
 	if step.Complete {
-		recreate.Complete(&after.Status, w.Now())
+		after.Status.ContainerStatusSnapshot = recreate.Snapshot(request, p)
+		recreate.Complete(&after.Status, "", w.Now())
 	}
 	if err := w.store(ctx, request, after); err != nil {
 		return 0, err

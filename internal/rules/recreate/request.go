@@ -33,6 +33,8 @@ type (
 	Phase = v1beta1.ContainerRecreateRequestPhase
 	// State is how far one container of a request has come.
 	State = v1beta1.ContainerRecreateRequestContainerRecreateState
+	// ContainerStatus is what a Pod's status says of one container.
+	ContainerStatus = v1beta1.ContainerRecreateRequestSyncContainerStatus
 )
 
 // defaultGrace is the termination grace period of a Pod without one, in seconds.
@@ -185,27 +187,17 @@ func Overdue(r *Request, p *corev1.Pod, now time.Time) (message string, wait tim
 	return "", wait
 }
 
-// Fail ends a request with a message. Those of its containers that have not ended fail with it.
-func Fail(s *Status, message string, now time.Time) {
-	for i := range s.ContainerRecreateStates {
-		if state := &s.ContainerRecreateStates[i]; !isFinal(state.Phase) {
-			state.Phase, state.Message = v1beta1.ContainerRecreateRequestFailed, message
-		}
-	}
-	s.Message = message
-	Complete(s, now)
-}
-
-// Complete ends a request, and sets the condition whether every container was recreated.
-func Complete(s *Status, now time.Time) {
+// Complete ends a request, and sets the condition whether every container was recreated. message says why it ends before that, and is empty
+// if each of its containers has succeeded or failed. Containers that have done neither stay as far as they have come.
+func Complete(s *Status, message string, now time.Time) {
 	at := metav1.NewTime(now).Rfc3339Copy()
-	s.Phase, s.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &at
+	s.Phase, s.Message, s.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, message, &at
 	c := metav1.Condition{
 		Type: v1beta1.ContainerRecreateRequestConditionSucceeded, Status: metav1.ConditionTrue, Reason: "ContainersRecreated",
 		Message: "every container was recreated", LastTransitionTime: at,
 	}
-	if s.Message != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOf(s.Message), s.Message
+	if message != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOf(message), message
 	} else if name := failed(s.ContainerRecreateStates); name != "" || len(s.ContainerRecreateStates) == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "ContainerFailed", "container "+name+" was not recreated"
 	}

@@ -78,19 +78,19 @@ func TestEnding(t *testing.T) {
 				"False", "ContainerFailed", "container a was not recreated",
 			),
 		}},
-		"given up": {states(succeeded, recreating), "pod has gone", v1beta1.ContainerRecreateRequestStatus{
-			ContainerRecreateStates: []State{{Name: "a", Phase: succeeded}, {Name: "b", Phase: failure, Message: "pod has gone"}},
+		"the Pod is gone": {states(succeeded, recreating), "pod has gone", v1beta1.ContainerRecreateRequestStatus{
+			ContainerRecreateStates: states(succeeded, recreating),
 			Message:                 "pod has gone", Conditions: condition("False", "PodGone", "pod has gone"),
+		}},
+		"the deadline has passed": {states(recreating, pending), deadlineExceeded, v1beta1.ContainerRecreateRequestStatus{
+			ContainerRecreateStates: states(recreating, pending),
+			Message:                 deadlineExceeded, Conditions: condition("False", "DeadlineExceeded", deadlineExceeded),
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := v1beta1.ContainerRecreateRequestStatus{ContainerRecreateStates: tc.states}
-			if tc.message == "" {
-				Complete(&got, noon())
-			} else {
-				Fail(&got, tc.message, noon())
-			}
+			Complete(&got, tc.message, noon())
 			tc.want.Phase, tc.want.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &at
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -178,12 +178,17 @@ func TestSnapshotTellsOfNewContainersOnly(t *testing.T) {
 		status("a", "a1", 1, -time.Hour), // a node whose clock is an hour behind
 		status("b", "b0", 0, -time.Hour),
 	}}}
-	want := []v1beta1.ContainerRecreateRequestSyncContainerStatus{{Name: "a", Ready: true, RestartCount: 1, ContainerID: "c://a1"}}
+	want := []ContainerStatus{{Name: "a", Ready: true, RestartCount: 1, ContainerID: "c://a1"}}
 	if diff := cmp.Diff(want, Snapshot(r, p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Status.ContainerStatusSnapshot = want
 	if diff := cmp.Diff(want, Snapshot(r, &corev1.Pod{})); diff != "" {
 		t.Errorf("between two lives (-want +got):\n%s", diff)
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("b", "b1", 1, 0)}
+	want = append(want, ContainerStatus{Name: "b", Ready: true, RestartCount: 1, ContainerID: "c://b1"})
+	if diff := cmp.Diff(want, Snapshot(r, p)); diff != "" {
+		t.Errorf("one is between two lives and another has restarted (-want +got):\n%s", diff)
 	}
 }

@@ -218,34 +218,31 @@ func (s Observed) isReady(name, id string) bool {
 			return status.Ready
 		}
 	}
-	return slices.ContainsFunc(s.Request.Status.ContainerStatusSnapshot, func(c v1beta1.ContainerRecreateRequestSyncContainerStatus) bool {
+	return slices.ContainsFunc(s.Request.Status.ContainerStatusSnapshot, func(c ContainerStatus) bool {
 		return c.Name == name && c.ContainerID == id && c.Ready
 	})
 }
 
-// Snapshot returns the Pod's status of the containers that have restarted, for daemons that do not watch Pods.
+// Snapshot returns the Pod's status of the containers that have restarted: for clients of the request, and for daemons that do not watch
+// Pods. A container that does not run now keeps the status that it had in the request.
 //
 // A container has restarted when it has another ID or more restarts than when the request was created. A request that has neither, because
 // an older version of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the
 // last resort.
 func Snapshot(r *Request, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
-	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
+	var out []ContainerStatus
 	for _, c := range r.Spec.Containers {
-		s := pod.LastingStatus(p, c.Name)
-		if s == nil || s.State.Running == nil {
+		s, before := pod.LastingStatus(p, c.Name), c.StatusContext
+		if s != nil && s.State.Running != nil &&
+			(before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount) ||
+				!s.State.Running.StartedAt.Before(&r.CreationTimestamp)) {
+			out = append(out, ContainerStatus{Name: c.Name, Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID})
 			continue
 		}
-		before := c.StatusContext
-		restarted := before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount)
-		if restarted || !s.State.Running.StartedAt.Before(&r.CreationTimestamp) {
-			out = append(out, v1beta1.ContainerRecreateRequestSyncContainerStatus{
-				Name: c.Name, Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID,
-			})
+		known := r.Status.ContainerStatusSnapshot
+		if i := slices.IndexFunc(known, func(s ContainerStatus) bool { return s.Name == c.Name }); i >= 0 {
+			out = append(out, known[i])
 		}
-	}
-	if len(out) == 0 {
-		// A container that was ready may be restarting: the last snapshot stays.
-		return r.Status.ContainerStatusSnapshot
 	}
 	return out
 }

@@ -71,15 +71,14 @@ func podSchema() map[string]schemaCase {
 		"a request for no Pod": {
 			kind: "ContainerRecreateRequest", spec: "{podName: '', containers: [{name: a}]}", want: "spec.podName: Required value: podName can not be empty",
 		},
-		"a request for nothing":        containers("[]", "spec.containers: Required value: containers can not be empty"),
-		"a request for no name":        containers("[{name: ''}]", "spec.containers[0].name: Required value: name the container"),
-		"a request for the same twice": containers("[{name: a}, {name: b}, {name: b}]", "can not recreate b multi times"),
-		"no time to start":             restart("strategy: {minStartedSeconds: -1}", "spec.strategy.minStartedSeconds: Invalid value: -1: must not be negative"),
-		"kept for less than no time":   restart("ttlSecondsAfterFinished: -1", "spec.ttlSecondsAfterFinished: Invalid value: -1"),
-		"an unknown failure policy":    restart("strategy: {failurePolicy: Wait}", `spec.strategy.failurePolicy: Unsupported value: "Wait"`),
-		"an unknown policy, older":     older,
-		"no grace":                     restart("strategy: {terminationGracePeriodSeconds: -1}", "spec.strategy.terminationGracePeriodSeconds: Invalid value: -1"),
-		"what a daemon is asked":       {kind: "NodePodProbe", spec: "{podProbes: [{name: a, namespace: b, uid: c, probes: [{name: a#b, containerName: c, " + ask + "}]}]}"},
+		"a request for nothing":      containers("[]", "spec.containers: Required value: containers can not be empty"),
+		"a request for no name":      containers("[{name: ''}]", "spec.containers[0].name: Required value: name the container"),
+		"no time to start":           restart("strategy: {minStartedSeconds: -1}", "spec.strategy.minStartedSeconds: Invalid value: -1: must not be negative"),
+		"kept for less than no time": restart("ttlSecondsAfterFinished: -1", "spec.ttlSecondsAfterFinished: Invalid value: -1"),
+		"an unknown failure policy":  restart("strategy: {failurePolicy: Wait}", `spec.strategy.failurePolicy: Unsupported value: "Wait"`),
+		"an unknown policy, older":   older,
+		"no grace":                   restart("strategy: {terminationGracePeriodSeconds: -1}", "spec.strategy.terminationGracePeriodSeconds: Invalid value: -1"),
+		"what a daemon is asked":     {kind: "NodePodProbe", spec: "{podProbes: [{name: a, namespace: b, uid: c, probes: [{name: a#b, containerName: c, " + ask + "}]}]}"},
 	}
 }
 
