@@ -29,10 +29,9 @@ func asked() Snapshot {
 		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: "idle", Status: corev1.ConditionTrue, Message: "yes"},
 	}
 	v := Snapshot{
-		Node: &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "n"},
-		}, Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
-		Pods: []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
+		Node:   &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		Pods:   []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
 	}
 	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).PodProbes(v.Pods)
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))

@@ -85,9 +85,8 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	all := map[string]Fact{
-		"containerd://m": {
-			Hash: 7, Environment: map[string]string{"TIER": "gold"},
-		}, "containerd://s": {Hash: 8, Environment: map[string]string{}},
+		"containerd://m": {Hash: 7, Environment: map[string]string{"TIER": "gold"}},
+		"containerd://s": {Hash: 8, Environment: map[string]string{}},
 		"containerd://x": {Hash: 9}, "containerd://o": {Hash: 10},
 	}
 	none := inplace.EnvironmentHash(nil)

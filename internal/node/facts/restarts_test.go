@@ -207,9 +207,8 @@ func TestContainersOfWhichTheRuntimeDoesNotTell(t *testing.T) {
 	})
 	events := clientrecord.NewFakeRecorder(9)
 	w := &reconciler{
-		Config: worker.Config{
-			Runtimes: s.Runtimes, Events: events, Now: time.Now,
-		}, limiter: rate.NewLimiter(1, 9), memory: map[types.NamespacedName]map[string]*record{}, restarts: s.restarts,
+		Config: worker.Config{Runtimes: s.Runtimes, Events: events, Now: time.Now}, limiter: rate.NewLimiter(1, 9),
+		memory: map[types.NamespacedName]map[string]*record{}, restarts: s.restarts,
 		client: fake.NewClientBuilder().WithObjects(p).WithStatusSubresource(p).Build(),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}

@@ -88,9 +88,8 @@ func TestPodProbes(t *testing.T) {
 			[]*v1alpha1.PodProbeMarker{on(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "x" })}, []*corev1.Pod{askable("p")}, nil,
 		},
 		"an init container that stays": {[]*v1alpha1.PodProbeMarker{on(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "x" })},
-			[]*corev1.Pod{
-				pod(func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: &always}} }),
-			}, []string{"p m#a"}},
+			[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: &always}} })},
+			[]string{"p m#a"}},
 		"a Pod of another namespace": {
 			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Namespace = "other" })}, nil,
 		},
@@ -203,9 +202,8 @@ func TestTransitionsAreTheDaemons(t *testing.T) {
 
 func TestResultsOfAnotherPodAreNotTaken(t *testing.T) {
 	s := &v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
-		Name: "p", Namespace: "ns", UID: "before", ProbeStates: []v1alpha1.ContainerProbeState{
-			{Name: "m#a", State: v1alpha1.ProbeSucceeded},
-		},
+		Name: "p", Namespace: "ns", UID: "before",
+		ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#a", State: v1alpha1.ProbeSucceeded}},
 	}}}
 	if got := ResultsOf(askable("p"), s); len(got) > 0 {
 		t.Errorf("results %v of a Pod that had the name before", got)

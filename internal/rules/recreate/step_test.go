@@ -131,9 +131,8 @@ func TestNext(t *testing.T) {
 			want:    Step{States: []State{killed("a", "a0")}},
 		},
 		"never restarted": {
-			names: both, states: []State{killed("a", "a0"), is("b", pending)}, pod: ready(
-				corev1.RestartPolicyNever, map[string]string{"a": "a0"},
-			),
+			names: both, states: []State{killed("a", "a0"), is("b", pending)},
+			pod:     ready(corev1.RestartPolicyNever, map[string]string{"a": "a0"}),
 			runtime: map[string]Container{"a": ended("a0", 1), "b": runs("b0", time.Hour)},
 			want: Step{States: []State{{Name: "a", Phase: failure, IsKilled: true, ContainerID: "c://a0",
 				Message: "container will not be restarted because of restartPolicy"}, is("b", pending)}, Complete: true},

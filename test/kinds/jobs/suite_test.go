@@ -22,9 +22,8 @@ import (
 
 // shared is the cluster of all tests. The lease of a manager that was killed must not keep the next one waiting.
 var shared = &scene.Site{
-	Name: "jobs", Options: cluster.Options{Nodes: 80}, Args: []string{
-		"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true",
-	},
+	Name: "jobs", Options: cluster.Options{Nodes: 80},
+	Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"},
 }
 
 func TestMain(m *testing.M) { scene.Main(m, shared) }
