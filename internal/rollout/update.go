@@ -18,8 +18,13 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// Event reasons of the steps. Wire: users' alerts and tools match them.
+// Event reasons that workloads share. Wire: users' alerts and tools match them.
 const (
+	EventSuccessfulCreate           = "SuccessfulCreate"
+	EventFailedCreate               = "FailedCreate"
+	EventSuccessfulDelete           = "SuccessfulDelete"
+	EventFailedDelete               = "FailedDelete"
+	EventFailedUpdate               = "FailedUpdate"
 	EventSuccessfulUpdatePodInPlace = "SuccessfulUpdatePodInPlace"
 	EventFailedUpdatePodInPlace     = "FailedUpdatePodInPlace"
 	eventCreatedImagePullJob        = "CreatedImagePullJob"
