@@ -6,8 +6,13 @@
 // builder, and changes nothing but the notes of this pass.
 package rollout
 
-// Event reasons of the steps. Wire: users' alerts and tools match them.
+// Event reasons that workloads share. Wire: users' alerts and tools match them.
 const (
+	EventSuccessfulCreate           = "SuccessfulCreate"
+	EventFailedCreate               = "FailedCreate"
+	EventSuccessfulDelete           = "SuccessfulDelete"
+	EventFailedDelete               = "FailedDelete"
+	EventFailedUpdate               = "FailedUpdate"
 	EventSuccessfulUpdatePodInPlace = "SuccessfulUpdatePodInPlace"
 	EventFailedUpdatePodInPlace     = "FailedUpdatePodInPlace"
 	eventCreatedImagePullJob        = "CreatedImagePullJob"

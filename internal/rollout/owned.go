@@ -24,6 +24,14 @@ func (w *Workload) NewPod(template *corev1.PodTemplateSpec, rev *appsv1.Controll
 	return p
 }
 
+// CreatePod returns the write that creates a Pod at a revision; message is that of its event.
+func CreatePod(p *corev1.Pod, rev *appsv1.ControllerRevision, message string) plan.Action {
+	return plan.Action{
+		Verb: plan.Create, Concern: plan.Scale, After: p, What: "at revision " + rev.Name,
+		Event: EventSuccessfulCreate, EventMessage: message, FailedEvent: EventFailedCreate,
+	}
+}
+
 // RevisionLabels are the labels by which a Pod says which revision it is at.
 func (w *Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]string {
 	labels := map[string]string{appsv1.ControllerRevisionHashLabelKey: rev.Name}
