@@ -48,7 +48,9 @@ func Register(server Server, o Options) {
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.Validation)})
-	server.Register("/validate-policy-kruise-io-podunavailablebudget", &webhook.Admission{Handler: validating.PodUnavailableBudget(o.Validation)})
+	server.Register("/validate-policy-kruise-io-podunavailablebudget",
+		&webhook.Admission{Handler: validating.PodUnavailableBudget(o.Validation)})
+	statefulSets := defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.Validation)},
 		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.Validation)},
@@ -59,7 +61,7 @@ func Register(server Server, o Options) {
 		"imagepulljob":     {nil, validating.ImagePullJob(o.Validation)},
 		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
 		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
-		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.Validation)},
+		"statefulset":      {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			if handlers.mutate != nil { // else the schema has all defaults
