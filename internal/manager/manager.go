@@ -167,7 +167,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:                                 {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
+				&corev1.Pod{}:                                 {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked), Field: within},
 				&corev1.Node{}:                                {Transform: observe.SlimNode, Field: fields.Everything()},
 				&corev1.Namespace{}:                           {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}:                         {Transform: observe.Slim, Field: fields.Everything()},

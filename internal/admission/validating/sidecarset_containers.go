@@ -47,7 +47,7 @@ func sidecarContainers(spec *v1beta1.SidecarSetSpec, path *field.Path) field.Err
 // finalNames returns the names that a sidecar has in Pods.
 func finalNames(c *v1beta1.SidecarContainer) []string {
 	if sidecar.IsHot(c) {
-		first, second := sidecar.Twins(c.Name)
+		first, second := sidecar.HotContainers(c.Name)
 		return []string{first, second}
 	}
 	return []string{c.Name}
