@@ -57,7 +57,9 @@ func Register(server Server, o Options) {
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
-	server.Register("/validate-policy-kruise-io-podunavailablebudget", &webhook.Admission{Handler: validating.PodUnavailableBudget(o.PodUnavailableBudget)})
+	server.Register("/validate-policy-kruise-io-podunavailablebudget",
+		&webhook.Admission{Handler: validating.PodUnavailableBudget(o.PodUnavailableBudget)})
+	statefulSets := defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
 		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.AdvancedCronJob)},
 		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
@@ -68,7 +70,7 @@ func Register(server Server, o Options) {
 		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
 		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
 		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.SidecarSet)},
-		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"statefulset":      {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.StatefulSet)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			if handlers.mutate != nil { // else the schema has all defaults

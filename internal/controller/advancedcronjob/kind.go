@@ -27,6 +27,7 @@ func Kind() loop.Kind[*v1beta1.AdvancedCronJob, State, v1beta1.AdvancedCronJobSt
 		Read:     m.read,
 		Plan:     Plan,
 		Status:   Status,
+		StatusOf: func(o *v1beta1.AdvancedCronJob) *v1beta1.AdvancedCronJobStatus { return &o.Status },
 		Remember: m.remember,
 		Forget:   m.forget,
 		Exact:    true, // the last slot must not go back

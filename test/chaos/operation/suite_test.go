@@ -1,4 +1,5 @@
-// Package operation runs managers as an operator does: in clusters that they can't work in, several at once, behind a Service, and not at all.
+// Package operation runs managers as an operator does: in clusters that they can't work in, several at once, behind a Service, and not at
+// all.
 package operation
 
 import (
@@ -127,9 +128,11 @@ func addressesAt(base string) []string {
 		name  string
 		kinds []string
 	}{
-		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "sidecarset", "statefulset"}},
+		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage",
+			"sidecarset", "statefulset"}},
 		{"validate", []string{
-			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "sidecarset",
+			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage",
+			"podprobemarker", "sidecarset",
 			"statefulset",
 		}},
 	} {

@@ -1,82 +1,18 @@
 package inplace
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
-
-// startReason is why the readiness gate is False during an update.
-const startReason = "StartInPlaceUpdate"
-
-// Target is the revision that a Pod is brought to, and how.
-type Target struct {
-	// Revision is the full name of the revision.
-	Revision string
-	// Labels are those by which the Pod says its revision.
-	Labels map[string]string
-	// GraceSeconds is how long the Pod is out of service before its containers change.
-	GraceSeconds int32
-	Now          time.Time
-}
-
-// Begin changes the Pod such that it is out of service and carries the whole plan: what is left to do can be read from the Pod alone. A
-// change that touches no container is done at once, and the Pod stays in service. An update that is under way is superseded: what it has
-// not done yet and the change does not undo is done along with the change.
-func Begin(p *corev1.Pod, c Change, t Target) {
-	left := unfinishedOn(p)
-	todo := left.with(p, c)
-	grace := t.GraceSeconds
-	if !c.TouchesContainers() {
-		// Whatever touches containers now stems from the update before.
-		grace = left.grace
-	}
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
-	maps.Copy(p.Labels, t.Labels)
-	dropPlan(p)
-	writeState(p, &pub.InPlaceUpdateState{
-		Revision:               t.Revision,
-		UpdateTimestamp:        ceilSecond(t.Now),
-		LastContainerStatuses:  left.restarting,
-		UpdateEnvFromMetadata:  len(todo.metadata) > 0 || left.environment,
-		UpdateResources:        len(todo.resources) > 0 || left.resize,
-		UpdateImages:           len(todo.images)+len(left.restarting) > 0 || left.unseen,
-		ContainerBatchesRecord: left.batches,
-	})
-	if !todo.touchesContainers() {
-		todo.patch.apply(p)
-		return
-	}
-	if pod.HasReadinessGate(p, pub.InPlaceUpdateReady) && todo.restarts(p) {
-		pod.SetGate(p, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: startReason}, t.Now)
-	}
-	writePlan(p, &Planned{
-		Revision:              t.Revision,
-		ContainerImages:       todo.images,
-		ContainerRefMetadata:  todo.metadata,
-		ContainerResources:    todo.resources,
-		MetaDataPatch:         todo.patch.encode(),
-		UpdateEnvFromMetadata: len(todo.metadata) > 0,
-		GraceSeconds:          grace,
-	})
-}
-
-// ceilSecond rounds up to the precision of stored times, so that a period that is counted from it is never short.
-func ceilSecond(t time.Time) metav1.Time {
-	whole := t.Truncate(time.Second)
-	if whole.Before(t) {
-		whole = whole.Add(time.Second)
-	}
-	return metav1.NewTime(whole)
-}
 
 // todo is what an update has to write to a Pod.
 type todo struct {
@@ -185,8 +121,9 @@ func (u unfinished) with(p *corev1.Pod, c Change) todo {
 		if ok && image != container.Image {
 			d.images[container.Name] = image
 		}
-		limits := resourceChanges(container.Resources.Limits, u.resources[container.Name].Limits, c.Resources[container.Name].Limits)
-		requests := resourceChanges(container.Resources.Requests, u.resources[container.Name].Requests, c.Resources[container.Name].Requests)
+		on, former, changed := container.Resources, u.resources[container.Name], c.Resources[container.Name]
+		limits := resourceChanges(on.Limits, former.Limits, changed.Limits)
+		requests := resourceChanges(on.Requests, former.Requests, changed.Requests)
 		if len(limits)+len(requests) > 0 {
 			d.resources[container.Name] = corev1.ResourceRequirements{Limits: limits, Requests: requests}
 		}
@@ -204,7 +141,8 @@ func (u unfinished) with(p *corev1.Pod, c Change) todo {
 	return d
 }
 
-func labelsOf(m metav1.ObjectMeta) map[string]string      { return m.Labels }
+func labelsOf(m metav1.ObjectMeta) map[string]string { return m.Labels }
+
 func annotationsOf(m metav1.ObjectMeta) map[string]string { return m.Annotations }
 
 // pending joins a patch with the keys that wait for their containers.
@@ -268,8 +206,108 @@ func resourceChanges(on, former, changes corev1.ResourceList) corev1.ResourceLis
 	return out
 }
 
-// isHeldOut reports whether the gate of in-place updates keeps the Pod out of service.
-func isHeldOut(p *corev1.Pod) bool {
-	c := pod.Condition(p, pub.InPlaceUpdateReady)
-	return c != nil && c.Status == corev1.ConditionFalse
+// merge returns a map with the changes written over it.
+func merge[M ~map[K]V, K comparable, V any](on, changes M) M {
+	if on == nil && len(changes) > 0 {
+		on = M{}
+	}
+	maps.Copy(on, changes)
+	return on
+}
+
+// keyChanges joins what a former update has not written yet with what a template changes, and returns what that changes on the Pod. A key
+// that somebody else has set on the Pod since is left alone: neither template's value is there then.
+func keyChanges(on map[string]string, former map[string]*string, changes map[string]Value) map[string]*string {
+	valueOf := func(key string) *string {
+		if value, ok := on[key]; ok {
+			return &value
+		}
+		return nil
+	}
+	out := map[string]*string{}
+	maps.Copy(out, former)
+	for key, change := range changes {
+		value, pending := former[key]
+		if !pending {
+			value = valueOf(key)
+		}
+		if ptr.Equal(value, change.Old) {
+			out[key] = change.New
+		}
+	}
+	maps.DeleteFunc(out, func(key string, value *string) bool { return ptr.Equal(valueOf(key), value) })
+	return out
+}
+
+// finalizerChanges joins the finalizers that a former update has not added or removed yet with those of a change.
+func finalizerChanges(former patchedMetadata, c Change) (add, remove []string) {
+	but := func(list, without []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(without, f) })
+	}
+	add = append(but(former.Finalizers, slices.Concat(c.RemoveFinalizers, c.AddFinalizers)), c.AddFinalizers...)
+	remove = append(but(former.RemoveFinalizers, slices.Concat(c.AddFinalizers, c.RemoveFinalizers)), c.RemoveFinalizers...)
+	return add, remove
+}
+
+// metadataPatch is a strategic merge patch of labels, annotations and finalizers; a nil value removes a key.
+//
+// Wire: it is stored within the planned update.
+type metadataPatch struct {
+	Metadata patchedMetadata `json:"metadata"`
+}
+
+type patchedMetadata struct {
+	Labels           map[string]*string `json:"labels,omitempty"`
+	Annotations      map[string]*string `json:"annotations,omitempty"`
+	Finalizers       []string           `json:"finalizers,omitempty"`
+	RemoveFinalizers []string           `json:"$deleteFromPrimitiveList/finalizers,omitempty"`
+}
+
+// encode returns the patch as bytes, nil for an empty one.
+func (m metadataPatch) encode() []byte {
+	d := m.Metadata
+	if len(d.Labels)+len(d.Annotations)+len(d.Finalizers)+len(d.RemoveFinalizers) == 0 {
+		return nil
+	}
+	encoded, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a metadata patch: %v", err)) // strings can be encoded
+	}
+	return encoded
+}
+
+func decodeMetadataPatch(data []byte) (metadataPatch, error) {
+	var m metadataPatch
+	if len(data) == 0 {
+		return m, nil
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return metadataPatch{}, fmt.Errorf("reading the metadata patch: %w", err)
+	}
+	return m, nil
+}
+
+func (m metadataPatch) apply(p *corev1.Pod) {
+	p.Labels = applyMap(p.Labels, m.Metadata.Labels)
+	p.Annotations = applyMap(p.Annotations, m.Metadata.Annotations)
+	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return slices.Contains(m.Metadata.RemoveFinalizers, f) })
+	for _, f := range m.Metadata.Finalizers {
+		if !slices.Contains(p.Finalizers, f) {
+			p.Finalizers = append(p.Finalizers, f)
+		}
+	}
+}
+
+func applyMap(on map[string]string, changes map[string]*string) map[string]string {
+	for key, value := range changes {
+		if value == nil {
+			delete(on, key)
+			continue
+		}
+		if on == nil {
+			on = map[string]string{}
+		}
+		on[key] = *value
+	}
+	return on
 }

@@ -1,4 +1,4 @@
-package credentials
+package registry
 
 import (
 	"strings"
@@ -65,7 +65,8 @@ func TestFor(t *testing.T) {
 
 func TestTheMostSpecificComesFirst(t *testing.T) {
 	ring, err := Parse(secret(`{"auths":{
-		"registry.io":{"username":"all","password":"p"}, "registry.io/team/app":{"username":"app","password":"p"}, "registry.io/team":{"username":"team","password":"p"}}}`))
+		"registry.io":{"username":"all","password":"p"}, "registry.io/team/app":{"username":"app","password":"p"},
+		"registry.io/team":{"username":"team","password":"p"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +85,14 @@ func TestParse(t *testing.T) {
 		want    string // user:password|identity|registry
 		problem string
 	}{
-		"user and password":     {secret(`{"auths":{"r.io":{"username":"u","password":"p"}}}`), "u:p||", ""},
-		"both in base 64":       {secret(`{"auths":{"r.io":{"auth":"dTpwOnE="}}}`), "u:p:q||", ""},
-		"an identity token":     {secret(`{"auths":{"r.io":{"identitytoken":"i"}}}`), ":|i|", ""},
-		"a registry token":      {secret(`{"auths":{"r.io":{"registrytoken":"t"}}}`), ":||t", ""},
-		"the older type":        {&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"r.io":{"username":"u","password":"p"}}`)}}, "u:p||", ""},
+		"user and password": {secret(`{"auths":{"r.io":{"username":"u","password":"p"}}}`), "u:p||", ""},
+		"both in base 64":   {secret(`{"auths":{"r.io":{"auth":"dTpwOnE="}}}`), "u:p:q||", ""},
+		"an identity token": {secret(`{"auths":{"r.io":{"identitytoken":"i"}}}`), ":|i|", ""},
+		"a registry token":  {secret(`{"auths":{"r.io":{"registrytoken":"t"}}}`), ":||t", ""},
+		"the older type": {&corev1.Secret{
+			Type: corev1.SecretTypeDockercfg,
+			Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"r.io":{"username":"u","password":"p"}}`)},
+		}, "u:p||", ""},
 		"another type":          {&corev1.Secret{Type: corev1.SecretTypeOpaque}, "", "holds no credentials"},
 		"what is not JSON":      {secret(`{"auths":hunter2`), "", "does not hold a Docker configuration"},
 		"what is not in base64": {secret(`{"auths":{"r.io":{"auth":"hunter2!"}}}`), "", "entry r.io: auth is not USER:PASSWORD"},
