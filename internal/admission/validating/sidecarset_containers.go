@@ -49,7 +49,7 @@ func eachSidecar(spec *v1beta1.SidecarSetSpec, do func(list string, i int, item 
 // finalNames returns the names that a sidecar has in Pods.
 func finalNames(c *v1beta1.SidecarContainer) []string {
 	if sidecar.IsHot(c) {
-		first, second := sidecar.Twins(c.Name)
+		first, second := sidecar.HotContainers(c.Name)
 		return []string{first, second}
 	}
 	return []string{c.Name}
