@@ -60,7 +60,8 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Count: count(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Count: count(mgr, live, s), Exempt: s.exempt(),
+		Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 	}), nil
 }
 
@@ -95,7 +96,8 @@ func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (pod
 	}
 	return podbudget.Options{
 		Evaluator: s.evaluator, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
-		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
+		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
+		Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
 	}, nil
 }
 
@@ -108,8 +110,10 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 	return observe.NewScales(live, kinds, time.Now), nil
 }
 
-// count returns how the numbers of a budget are computed anew.
-func count(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
+// countFunc computes the numbers of a budget anew.
+type countFunc = func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error)
+
+func count(mgr ctrlmanager.Manager, live client.Client, s settings) countFunc {
 	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
 	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
