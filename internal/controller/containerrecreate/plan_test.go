@@ -63,7 +63,7 @@ func TestPlan(t *testing.T) {
 		"the deadline is near": {
 			[]func(*Snapshot){func(v *Snapshot) { v.Request.Spec.ActiveDeadlineSeconds = seconds(12) }}, nil, 2 * time.Second,
 		},
-		"it has ended":                   {[]func(*Snapshot){ended}, []string{"update r"}, 0},
+		"it has ended": {[]func(*Snapshot){ended}, []string{"update r"}, 0},
 		"it has ended, by a daemon that tells nothing of the new container": {
 			[]func(*Snapshot){ended, recreated}, []string{"update status r", "update r"}, 0,
 		},
