@@ -87,7 +87,7 @@ func TestWhatIsEvaluated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := &fakeEvaluator{}
 			live := fake.NewClientBuilder().WithObjects(webPod()).Build()
-			handler := Handler(Options{Evaluator: j, Pods: fake.NewClientBuilder().Build(), Live: live, Deletes: !tc.off, Updates: !tc.off, Within: tc.within})
+			handler := Handler(Options{Evaluator: j, Live: live, Deletes: !tc.off, Updates: !tc.off, Within: tc.within})
 			tc.request.Namespace = "shop"
 			if tc.request.Name == "" {
 				tc.request.Name = "web-0"
@@ -102,7 +102,8 @@ func TestWhatIsEvaluated(t *testing.T) {
 			if tc.want == "" {
 				return
 			}
-			if got := j.asked[0]; got.Operation != tc.want || got.DryRun != tc.dryRun || got.User != "me" || got.Pod.Name != "web-0" {
+			if got := j.asked[0]; got.Operation != tc.want || got.DryRun != tc.dryRun || got.User != "me" || got.Pod.Name != "web-0" ||
+				got.Unverified != (tc.want != eviction) {
 				t.Errorf("asked %+v, want %s", got, tc.want)
 			}
 		})

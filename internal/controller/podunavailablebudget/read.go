@@ -54,17 +54,14 @@ func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailab
 	return s, err
 }
 
-// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass. surplus says that there are
-// more Pods than there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
-func Count(
-	ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time,
-) (counts disruption.Counts, surplus bool, err error) {
-	s, err := read(ctx, w, b, now)
-	if err != nil {
-		return disruption.Counts{}, false, err
+// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass.
+func Count(ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time) (disruption.Numbers, error) {
+	s := &selection{Workloads: w, Snapshot: Snapshot{Budget: b, Now: now}}
+	if s.Problem = s.find(ctx); s.Problem != nil {
+		return disruption.Numbers{}, s.Problem
 	}
-	counts, err = s.counts()
-	return counts, s.IsSurplus(), err
+	counts, err := s.counts()
+	return disruption.Numbers{Counts: counts, Surplus: s.IsSurplus()}, err
 }
 
 func read(ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time) (Snapshot, error) {
