@@ -36,7 +36,7 @@ func TestMinInterval(t *testing.T) {
 			for _, reconciled := range []types.UID{"a", "gone"} {
 				l.delayNext(owner(reconciled, 1), 0, 0)
 			}
-			l.Forget("gone")
+			l.Forget(owner("gone", 1))
 			now = begin.Add(tc.after)
 			if got := l.untilNext(tc.owner); got != tc.want {
 				t.Errorf("untilNext() = %v, want %v", got, tc.want)

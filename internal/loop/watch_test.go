@@ -49,8 +49,8 @@ func TestWatches(t *testing.T) {
 		return out, nil
 	})
 	var forgotten []types.UID
-	itself := owners(&corev1.Pod{}, nil, func(uid types.UID) { forgotten = append(forgotten, uid) })
-	picky := owners(&corev1.Pod{}, func(before, after *corev1.Pod) bool { return before == nil && after.Generation == 1 }, func(types.UID) {})
+	itself := owners(&corev1.Pod{}, nil, func(p *corev1.Pod) { forgotten = append(forgotten, p.UID) })
+	picky := owners(&corev1.Pod{}, func(before, after *corev1.Pod) bool { return before == nil && after.Generation == 1 }, func(*corev1.Pod) {})
 	for name, tc := range map[string]struct {
 		watch         Watch
 		before, after *corev1.Pod

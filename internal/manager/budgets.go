@@ -97,7 +97,8 @@ func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (pod
 	}
 	return podbudget.Options{
 		Evaluator: s.evaluator, Live: live, Within: s.Namespace, Reports: reports,
-		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
+		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
+		Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
 	}, nil
 }
 
@@ -111,7 +112,9 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 }
 
 // count returns how the numbers of a budget are computed anew by the Pods that a reader has.
-func count(pods observe.Reader, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
+func count(
+	pods observe.Reader, s settings,
+) func(context.Context, *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 	workloads := observe.Workloads{Reader: pods, Scales: s.scales.Anew()}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 		return podunavailablebudget.Count(ctx, workloads, b, time.Now())

@@ -35,6 +35,7 @@ func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus
 		},
 		Plan:     Plan,
 		Status:   Status,
+		StatusOf: func(o *v1alpha1.EphemeralJob) *v1alpha1.EphemeralJobStatus { return &o.Status },
 		Remember: func(v State, done apply.Outcome) { refused.Note(done, v.Now) },
 		Exact:    true, // a finished job must not run again
 	}

@@ -29,9 +29,10 @@ func Kind() loop.Kind[*v1alpha1.PodProbeMarker, Snapshot, v1alpha1.PodProbeMarke
 				loop.Affected(&v1alpha1.NodePodProbe{}, m.ofProbes),
 			}
 		},
-		Read:   read,
-		Plan:   Plan,
-		Status: Status,
+		Read:     read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarkerStatus { return &o.Status },
 	}
 }
 

@@ -55,11 +55,12 @@ func Kind(o Options) loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.
 			}
 			return watches
 		},
-		Read:   o.read,
-		Plan:   Plan,
-		Status: Status,
-		Forget: o.permittedMore.Forget,
-		Exact:  true, // what has been permitted since must not be lost
+		Read:     o.read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.PodUnavailableBudget) *v1beta1.PodUnavailableBudgetStatus { return &o.Status },
+		Forget:   o.permittedMore.Forget,
+		Exact:    true, // what has been permitted since must not be lost
 	}
 }
 

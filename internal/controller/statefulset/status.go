@@ -169,5 +169,6 @@ func conditionsOf(s *v1beta1.StatefulSetStatus) rollout.Conditions[v1beta1.State
 // saysComplete reports whether the status of a StatefulSet says that all Pods are there, available, and as new as is wanted.
 func saysComplete(set *v1beta1.StatefulSet) bool {
 	s := set.Status
-	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas == s.Replicas
+	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas &&
+		s.UpdatedReplicas == s.Replicas
 }
