@@ -80,7 +80,7 @@ func allEntries(t testing.TB) entries {
 	out := entries{}
 	Register(out, Options{
 		Revisions:         live,
-		Budgets:           podbudget.Options{Evaluator: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
+		Budgets:           podbudget.Options{Evaluator: lenient{}, Live: live, Deletes: true, Updates: true},
 		ContainerRecreate: recreate.Options{Live: live},
 		Validation: validating.Options{
 			Live: live, Templates: agreeable{}, Namespace: "kruise-system", ClaimResize: true, DeletionProtection: true,
