@@ -16,7 +16,13 @@ func TestProgressing(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	said := func(reason string) Condition {
-		j := Condition{Type: typeProgressing, Status: corev1.ConditionTrue, Reason: reason, Message: "as before", LastUpdate: metav1.NewTime(start)}
+		j := Condition{
+			Type:       typeProgressing,
+			Status:     corev1.ConditionTrue,
+			Reason:     reason,
+			Message:    "as before",
+			LastUpdate: metav1.NewTime(start),
+		}
 		if reason == deadlineExceeded {
 			j.Status = corev1.ConditionFalse
 		}
@@ -54,7 +60,12 @@ func TestProgressing(t *testing.T) {
 		"what was said at rest is not said anew": {rollout{Now: at(99), DeadlineSeconds: &deadline, Progress: Progress{Complete: true}}, said("SetAvailable"), "True SetAvailable since 0s after 0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := Workload{Kind: schema.GroupVersionKind{Kind: "Set"}, Paused: tc.rollout.Paused, DeadlineSeconds: tc.rollout.DeadlineSeconds, Now: tc.rollout.Now}
+			w := Workload{
+				Kind:            schema.GroupVersionKind{Kind: "Set"},
+				Paused:          tc.rollout.Paused,
+				DeadlineSeconds: tc.rollout.DeadlineSeconds,
+				Now:             tc.rollout.Now,
+			}
 			w.History.Update = &appsv1.ControllerRevision{}
 			now, wait := w.Progressing(tc.rollout.Progress, tc.last)
 			got := fmt.Sprintf(" after %s", wait)
