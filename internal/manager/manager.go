@@ -148,6 +148,8 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 	if o.Namespace != "" {
 		within = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	}
+	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
+	barriers := labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{
 		Scheme:                        s,
@@ -167,7 +169,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:                                 {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
+				&corev1.Pod{}:                                 {Transform: slimPod, Field: within},
 				&corev1.Node{}:                                {Transform: observe.SlimNode, Field: fields.Everything()},
 				&corev1.Namespace{}:                           {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}:                         {Transform: observe.Slim, Field: fields.Everything()},
@@ -176,10 +178,10 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&appsv1.StatefulSet{}:                         {Transform: observe.SlimWorkload, Field: within},
 				&corev1.ReplicationController{}:               {Transform: observe.SlimWorkload, Field: within},
 				&batchv1.Job{}:                                {Transform: observe.SlimJob, Field: within},
-				&admissionv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", mutatingConfiguration)},
-				&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", validatingConfiguration)},
+				&admissionv1.MutatingWebhookConfiguration{}:   {Field: named(mutatingConfiguration)},
+				&admissionv1.ValidatingWebhookConfiguration{}: {Field: named(validatingConfiguration)},
 				// Nothing but barriers is read from the cache.
-				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: barriers},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
 				// The only ones that the manager may list.
 				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},
@@ -187,3 +189,5 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 		},
 	}
 }
+
+func named(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }

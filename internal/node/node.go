@@ -184,10 +184,11 @@ type health struct {
 }
 
 func (h health) handlers() map[string]http.Handler {
-	return map[string]http.Handler{
-		"/healthz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }), // a client that has disconnected needs no answer
-		"/readyz":  http.HandlerFunc(h.ready),
-	}
+	return map[string]http.Handler{"/healthz": http.HandlerFunc(alive), "/readyz": http.HandlerFunc(h.ready)}
+}
+
+func alive(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("ok\n")) // a client that has disconnected needs no answer
 }
 
 func (h health) ready(w http.ResponseWriter, r *http.Request) {
@@ -201,5 +202,5 @@ func (h health) ready(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_, _ = w.Write([]byte("ok\n")) // a client that has disconnected needs no answer
+	alive(w, r)
 }

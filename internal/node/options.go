@@ -49,7 +49,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
 	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also why nothing does")
 	fs.StringVar(&o.PluginConfigFile, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml",
-		"a CredentialProviderConfig, as kubelets have it, of the programs that give credentials of registries; none are run if there is no such file")
+		"a CredentialProviderConfig, as kubelets have it, of the programs that give credentials of registries; "+
+			"none are run if there is no such file")
 	fs.StringVar(&o.PluginFolder, "plugin-bin-dir", "/kruise/plugins", "folder of the programs that plugin-config-file names")
 }
 

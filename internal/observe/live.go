@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kept are values that were read live and count as known for a while.
-type kept[K comparable, V any] struct {
+// Kept are values that were read live and count as known for a while.
+type Kept[K comparable, V any] struct {
 	ttl time.Duration
 	now func() time.Time
 	mu  sync.Mutex
@@ -34,8 +34,13 @@ type keptValue[V any] struct {
 	at    time.Time
 }
 
-// get returns what was read not long ago, and drops what was read before that.
-func (k *kept[K, V]) get(key K) (V, bool) {
+// NewKept returns Kept without values, which keeps each for the given time.
+func NewKept[K comparable, V any](ttl time.Duration, now func() time.Time) *Kept[K, V] {
+	return &Kept[K, V]{ttl: ttl, now: now, of: map[K]keptValue[V]{}}
+}
+
+// Get returns what was read not long ago, and drops what was read before that.
+func (k *Kept[K, V]) Get(key K) (V, bool) {
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,13 +49,11 @@ func (k *kept[K, V]) get(key K) (V, bool) {
 	return known.value, ok
 }
 
-func (k *kept[K, V]) set(key K, value V) {
+// Set notes what was read just now.
+func (k *Kept[K, V]) Set(key K, value V) {
 	at := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.of == nil {
-		k.of = map[K]keptValue[V]{}
-	}
 	k.of[key] = keptValue[V]{value, at}
 }
 
@@ -64,7 +67,7 @@ type Scales struct {
 	kinds Kinds
 	// anew reads again what is kept.
 	anew bool
-	kept *kept[scaleKey, *Workload]
+	kept *Kept[scaleKey, *Workload]
 }
 
 // Kinds tells what the API server serves.
@@ -79,7 +82,7 @@ type scaleKey struct {
 
 // NewScales returns Scales that have read nothing yet.
 func NewScales(live client.SubResourceClientConstructor, kinds Kinds, now func() time.Time) *Scales {
-	return &Scales{live: live, kinds: kinds, kept: &kept[scaleKey, *Workload]{ttl: ScaleTTL, now: now}}
+	return &Scales{live: live, kinds: kinds, kept: NewKept[scaleKey, *Workload](ScaleTTL, now)}
 }
 
 // Anew returns Scales that read each scale anew, for those who have to know what is wanted now. What they read is kept for these.
@@ -93,14 +96,14 @@ func (s *Scales) Anew() *Scales {
 // scale or is not known, or if the manager may not read the scale.
 func (s *Scales) Get(ctx context.Context, namespace string, kind schema.GroupVersionKind, name string) (*Workload, error) {
 	key := scaleKey{kind, types.NamespacedName{Namespace: namespace, Name: name}}
-	if known, ok := s.kept.get(key); ok && !s.anew {
+	if known, ok := s.kept.Get(key); ok && !s.anew {
 		return known, nil
 	}
 	workload, err := s.read(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	s.kept.set(key, workload)
+	s.kept.Set(key, workload)
 	return workload, nil
 }
 
@@ -152,7 +155,7 @@ func (s *Scales) isScalable(kind schema.GroupVersionKind) (bool, error) {
 // Sources reads Secrets by name, live: the manager may neither list nor watch them. What was read is kept for SourceTTL.
 type Sources struct {
 	live client.Reader
-	kept kept[types.NamespacedName, secretRead]
+	kept *Kept[types.NamespacedName, secretRead]
 }
 
 type secretRead struct {
@@ -165,18 +168,18 @@ const SourceTTL = 5 * time.Second
 
 // NewSources returns Sources that have read nothing yet.
 func NewSources(live client.Reader, now func() time.Time) *Sources {
-	return &Sources{live: live, kept: kept[types.NamespacedName, secretRead]{ttl: SourceTTL, now: now}}
+	return &Sources{live: live, kept: NewKept[types.NamespacedName, secretRead](SourceTTL, now)}
 }
 
 // Get returns a Secret, or what the API server said to the last try to read it. The Secret must not be changed.
 func (s *Sources) Get(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-	if known, ok := s.kept.get(key); ok {
+	if known, ok := s.kept.Get(key); ok {
 		return known.secret, known.err
 	}
 	read := secretRead{secret: &corev1.Secret{}}
 	if read.err = s.live.Get(ctx, key, read.secret); read.err != nil {
 		read.secret = nil
 	}
-	s.kept.set(key, read)
+	s.kept.Set(key, read)
 	return read.secret, read.err
 }

@@ -63,7 +63,7 @@ func (v *State) progressing() (rollout.Condition, time.Duration) {
 		Complete: now.CurrentRevision == now.UpdateRevision && now.Replicas == v.replicas() &&
 			now.UpdatedReplicas == now.Replicas && now.UpdatedAvailableReplicas == now.Replicas,
 		Reached: now.ExpectedUpdatedReplicas < v.replicas() && now.ExpectedUpdatedReplicas <= now.UpdatedAvailableReplicas,
-		Moved:   countsIn(now).Beyond(countsIn(v.Set.Status)),
+		Moved:   countsIn(now).Beyond(countsIn(v.Set.Status)), Restarted: now.UpdateRevision != v.Set.Status.UpdateRevision,
 	}, conditionsOf(&v.Set.Status).Get(string(v1beta1.CloneSetConditionProgressing)))
 }
 
@@ -95,5 +95,6 @@ func conditionsOf(s *v1beta1.CloneSetStatus) rollout.Conditions[v1beta1.CloneSet
 // saysComplete reports whether the status of a CloneSet says that all Pods are there, available, and as new as is wanted.
 func saysComplete(set *v1beta1.CloneSet) bool {
 	s := set.Status
-	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas >= s.ExpectedUpdatedReplicas
+	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas &&
+		s.UpdatedReplicas >= s.ExpectedUpdatedReplicas
 }

@@ -4,7 +4,7 @@
 // does not fit; a rollout never makes more nodes unavailable than maxUnavailable, nor more run two Pods than maxSurge, and touches none
 // that the partition or the node selector leaves out, whatever fails in between and whenever the controller is killed.
 //
-// A pass reads once (read.go), classifies nodes and Pods (classify.go, node.go), plans (plan*.go), and writes a status (status.go).
+// A pass reads once (read.go), classifies nodes and Pods (classify.go), plans (plan*.go), and writes a status (status.go).
 // Package apply writes. What is planned for is a node rather than a Pod:
 //
 //	no Pod ── created ── runs ──┬── deleted, created anew          Standard

@@ -82,5 +82,6 @@ func conditionsOf(s *v1beta1.DaemonSetStatus) rollout.Conditions[appsv1.DaemonSe
 // saysComplete reports whether the status of a DaemonSet says that all Pods are there, available, and as new as is wanted.
 func saysComplete(set *v1beta1.DaemonSet) bool {
 	s := set.Status
-	return s.CurrentNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled && s.UpdatedNumberScheduled == s.DesiredNumberScheduled
+	return s.CurrentNumberScheduled == s.DesiredNumberScheduled && s.NumberAvailable == s.DesiredNumberScheduled &&
+		s.UpdatedNumberScheduled == s.DesiredNumberScheduled
 }

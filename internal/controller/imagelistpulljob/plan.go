@@ -66,7 +66,8 @@ func Plan(v State) plan.Plan {
 		// The garbage collector takes the jobs along.
 		return b.Plan()
 	case v.List.Status.CompletionTime != nil:
-		b.Expire(v.List, plan.TTL{Seconds: v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: v.List.Status.CompletionTime, Now: v.Now})
+		ttl := v.List.Spec.CompletionPolicy.TTLSecondsAfterFinished
+		b.Expire(v.List, plan.TTL{Seconds: ttl, Finished: v.List.Status.CompletionTime, Now: v.Now})
 		return b.Plan()
 	}
 	v.label(b)

@@ -104,7 +104,8 @@ func (v *State) readSecrets() {
 			v.unread = append(v.unread, source.Problem)
 			continue
 		case !pull.HoldsCredentials(source.Secret):
-			v.unread = append(v.unread, fmt.Sprintf("Secret %s is of type %s, which holds no credentials of registries", source.Name, source.Secret.Type))
+			v.unread = append(v.unread,
+				fmt.Sprintf("Secret %s is of type %s, which holds no credentials of registries", source.Name, source.Secret.Type))
 			continue
 		case v.Job.Namespace == v.Options.ConfigNamespace:
 			v.want.Secrets = append(v.want.Secrets, v1beta1.ReferenceObject{Namespace: v.Job.Namespace, Name: source.Name})
@@ -156,7 +157,8 @@ func (v *State) sortNodes() error {
 		})
 	}
 	for _, n := range v.Nodes {
-		if !known[n.Name] && n.DeletionTimestamp == nil && n.Labels[keys.NodeType] != keys.NodeTypeVirtual && isReady(n) && selected.has(n.Name, n.Labels) {
+		joins := n.DeletionTimestamp == nil && n.Labels[keys.NodeType] != keys.NodeTypeVirtual && isReady(n)
+		if joins && !known[n.Name] && selected.has(n.Name, n.Labels) {
 			v.awaited = append(v.awaited, n.Name)
 		}
 	}
@@ -177,12 +179,8 @@ func (v *State) sortNodes() error {
 func serves(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && pod.IsReady(p) }
 
 func isReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	_, ready := pull.ReadySince(n)
+	return ready
 }
 
 // selection is which nodes a job selects: by name, with the place in the order, or by label. Neither means all.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -48,10 +49,11 @@ func Kind(o Options) loop.Kind[*v1beta1.ImagePullJob, State, v1beta1.ImagePullJo
 				loop.Affected(&corev1.Secret{}, ofCopy),
 			}
 		},
-		Read:   o.read,
-		Plan:   Plan,
-		Status: Status,
-		Exact:  true, // a finished job must not run again
+		Read:     o.read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.ImagePullJob) *v1beta1.ImagePullJobStatus { return &o.Status },
+		Exact:    true, // a finished job must not run again
 	}
 }
 
@@ -73,36 +75,49 @@ func (j jobs) ofNodeImage(ctx context.Context, before, after *v1beta1.NodeImage)
 	if len(before.Spec.Images) >= v1beta1.MaxNodeImages && len(after.Spec.Images) < v1beta1.MaxNodeImages {
 		return j.running(ctx, "", nil) // others may have waited for a free place in the list
 	}
+	was, is := claimsOf(before), claimsOf(after)
 	concerned := map[types.NamespacedName]bool{}
-	for _, pair := range [][2]*v1beta1.NodeImage{{before, after}, {after, before}} {
-		for repository := range pair[0].Spec.Images {
-			for i := range pair[0].Spec.Images[repository].Tags {
-				if tag := &pair[0].Spec.Images[repository].Tags[i]; !saysTheSame(pair[0], pair[1], repository, tag) {
-					addOwners(tag, concerned)
+	for c := range was {
+		concerned[c.job] = concerned[c.job] || !is[c]
+	}
+	for c := range is {
+		concerned[c.job] = concerned[c.job] || !was[c]
+	}
+	maps.DeleteFunc(concerned, func(_ types.NamespacedName, changed bool) bool { return !changed })
+	return slices.Collect(maps.Keys(concerned)), nil
+}
+
+// claim is what a NodeImage says about one tag to a job that wants it.
+type claim struct {
+	job             types.NamespacedName
+	repository, tag string
+	version         int64
+	phase           v1beta1.ImagePullPhase
+	// ttl is how long the tag is kept: a job that never completes pulls again then.
+	ttl int32
+}
+
+func claimsOf(n *v1beta1.NodeImage) map[claim]bool {
+	out := map[claim]bool{}
+	for repository, image := range n.Spec.Images {
+		for i := range image.Tags {
+			tag := &image.Tags[i]
+			c := claim{repository: repository, tag: tag.Tag, version: tag.Version}
+			if status := pull.StatusOf(n, repository, tag); status != nil {
+				c.phase = status.Phase
+			}
+			if tag.PullPolicy != nil {
+				c.ttl = ptr.Deref(tag.PullPolicy.TTLSecondsAfterFinished, 0)
+			}
+			for _, owner := range tag.OwnerReferences {
+				if owner.Kind == "ImagePullJob" {
+					c.job = types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
+					out[c] = true
 				}
 			}
 		}
 	}
-	return slices.Collect(maps.Keys(concerned)), nil
-}
-
-// saysTheSame reports whether b says the same of a tag as a.
-func saysTheSame(a, b *v1beta1.NodeImage, repository string, tag *v1beta1.ImageTagSpec) bool {
-	others := b.Spec.Images[repository].Tags
-	i := slices.IndexFunc(others, func(t v1beta1.ImageTagSpec) bool { return t.Tag == tag.Tag })
-	if i < 0 || others[i].Version != tag.Version || len(others[i].OwnerReferences) != len(tag.OwnerReferences) {
-		return false
-	}
-	of, by := pull.StatusOf(a, repository, tag), pull.StatusOf(b, repository, &others[i])
-	return of == nil && by == nil || of != nil && by != nil && of.Phase == by.Phase
-}
-
-func addOwners(tag *v1beta1.ImageTagSpec, concerned map[types.NamespacedName]bool) {
-	for _, owner := range tag.OwnerReferences {
-		if owner.Kind == "ImagePullJob" {
-			concerned[types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}] = true
-		}
-	}
+	return out
 }
 
 // ofNode returns the running jobs when a node comes, goes, or becomes ready or not. Jobs read labels of nodes from NodeImages.

@@ -28,7 +28,8 @@ func Plan(v State) plan.Plan {
 		return b.Plan()
 	case v.Job.Status.CompletionTime != nil:
 		if !v.release(b) { // it changes the job that Expire deletes
-			b.Expire(v.Job, plan.TTL{Seconds: v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished, Finished: v.Job.Status.CompletionTime, Now: v.Now})
+			ttl := v.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished
+			b.Expire(v.Job, plan.TTL{Seconds: ttl, Finished: v.Job.Status.CompletionTime, Now: v.Now})
 		}
 		return b.Plan()
 	case v.problem != nil:
@@ -70,7 +71,8 @@ func (v *State) release(b *plan.Builder) bool {
 		return false
 	}
 	b.Do(plan.Action{
-		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after, What: "remove the finalizer", Why: "no Secret depends on the job any more",
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after,
+		What: "remove the finalizer", Why: "no Secret depends on the job any more",
 	})
 	return true
 }
@@ -157,7 +159,8 @@ func (v *State) reportSilent(b *plan.Builder) {
 	for _, n := range v.nodes {
 		silent := n.Status != nil && (n.Status.Message == pull.MessageNoResponse || n.Status.Message == pull.MessageDeadline)
 		if n.State == pull.Failed && silent {
-			b.Hold(plan.Hold{Name: n.name, Why: fmt.Sprintf("node %s: %s", n.name, n.Status.Message), Event: eventPullImageFailed})
+			why := fmt.Sprintf("node %s: %s", n.name, n.Status.Message)
+			b.Hold(plan.Hold{Name: n.name, Why: why, Event: eventPullImageFailed})
 		}
 	}
 }

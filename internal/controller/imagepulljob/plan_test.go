@@ -21,14 +21,12 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func ptr[T any](v T) *T { return &v }
-
 // cluster returns a snapshot of a job for nginx:1 and nodes, each a name and what it has come to: unasked, pulling, succeeded, failed, dark for one
 // that is not Ready, bare for one without NodeImage.
 func cluster(change func(*v1beta1.ImagePullJob), nodes ...string) Snapshot {
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job"}}
 	job.Spec.Image = "nginx:1"
-	job.Status.StartTime = ptr(metav1.NewTime(now.Add(-time.Minute)))
+	job.Status.StartTime = new(metav1.NewTime(now.Add(-time.Minute)))
 	if change != nil {
 		change(job)
 	}
@@ -67,21 +65,21 @@ func answered(job *v1beta1.ImagePullJob, n *v1beta1.NodeImage, phase v1beta1.Ima
 	}
 	status := v1beta1.ImageTagStatus{Tag: "1", Phase: phase}
 	if phase != v1beta1.ImagePhasePulling {
-		status.CompletionTime = ptr(metav1.NewTime(now))
+		status.CompletionTime = new(metav1.NewTime(now))
 	}
 	n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{status}}}
 	return n
 }
 
 func parallel(n int32) func(*v1beta1.ImagePullJob) {
-	return func(j *v1beta1.ImagePullJob) { j.Spec.Parallelism = ptr(intstr.FromInt32(n)) }
+	return func(j *v1beta1.ImagePullJob) { j.Spec.Parallelism = new(intstr.FromInt32(n)) }
 }
 
 // TestPlan: a wanted plan is the names of the nodes that are asked, and the message of the status.
 func TestPlan(t *testing.T) {
 	deadline := func(j *v1beta1.ImagePullJob) {
-		j.Spec.Parallelism = ptr(intstr.FromInt32(9))
-		j.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr(int64(60))
+		j.Spec.Parallelism = new(intstr.FromInt32(9))
+		j.Spec.CompletionPolicy.ActiveDeadlineSeconds = new(int64(60))
 	}
 	named := func(j *v1beta1.ImagePullJob) {
 		j.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"c", "z", "a"}}
@@ -157,7 +155,7 @@ func TestEndOfAJob(t *testing.T) {
 	ended := func(ttl *int32, finalizers ...string) Snapshot {
 		return cluster(func(j *v1beta1.ImagePullJob) {
 			j.Finalizers = finalizers
-			j.Status.CompletionTime = ptr(metav1.NewTime(now.Add(-time.Minute)))
+			j.Status.CompletionTime = new(metav1.NewTime(now.Add(-time.Minute)))
 			j.Spec.CompletionPolicy.TTLSecondsAfterFinished = ttl
 		}, "a")
 	}
@@ -167,10 +165,10 @@ func TestEndOfAJob(t *testing.T) {
 		recheck time.Duration
 	}{
 		"without a time to live it stays":            {ended(nil, "other"), nil, 0},
-		"its time is not up":                         {ended(ptr(int32(90)), "other"), nil, 30 * time.Second},
-		"its time is up":                             {ended(ptr(int32(60)), "other"), []plan.Verb{plan.Delete}, 0},
+		"its time is not up":                         {ended(new(int32(90)), "other"), nil, 30 * time.Second},
+		"its time is up":                             {ended(new(int32(60)), "other"), []plan.Verb{plan.Delete}, 0},
 		"the finalizer of older installations goes":  {ended(nil, keys.ImagePullJobFinalizer, "other"), []plan.Verb{plan.Update}, 0},
-		"it goes first where the time is up as well": {ended(ptr(int32(60)), keys.ImagePullJobFinalizer, "other"), []plan.Verb{plan.Update}, 0},
+		"it goes first where the time is up as well": {ended(new(int32(60)), keys.ImagePullJobFinalizer, "other"), []plan.Verb{plan.Update}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Plan(Classify(tc.in))
@@ -278,7 +276,7 @@ func TestNodesOfPodsGoInTheOrderOfTheUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := cluster(func(j *v1beta1.ImagePullJob) {
 				j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{}
-				j.Spec.Parallelism = ptr(intstr.FromString("9"))
+				j.Spec.Parallelism = new(intstr.FromString("9"))
 			}, "a", "b", "c", "d", "e", "f")
 			s.Pods, s.Workload = tc.pods, tc.workload
 			var asks []string

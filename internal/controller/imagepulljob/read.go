@@ -67,7 +67,8 @@ func (o Options) read(ctx context.Context, r loop.Reads, job *v1beta1.ImagePullJ
 	if s.Nodes, err = r.Nodes(ctx); err != nil {
 		return State{}, err
 	}
-	if s.Daemons, err = r.SelectedPods(ctx, o.SystemNamespace, labels.SelectorFromSet(labels.Set{keys.ControlPlane: keys.ControlPlaneDaemon})); err != nil {
+	daemons := labels.SelectorFromSet(labels.Set{keys.ControlPlane: keys.ControlPlaneDaemon})
+	if s.Daemons, err = r.SelectedPods(ctx, o.SystemNamespace, daemons); err != nil {
 		return State{}, err
 	}
 	if err := s.readPods(ctx, r); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
 // Options are the choices made for both controllers at start-up.
@@ -43,7 +44,7 @@ func CreationKind(o Options) loop.Kind[*corev1.Node, NodeSnapshot, corev1.NodeSt
 
 // Kind is the controller of NodeImages.
 func Kind(o Options) loop.Kind[*v1beta1.NodeImage, Snapshot, v1beta1.NodeImageStatus] {
-	read := reader{Options: o, gone: &goneJobs{}}
+	read := reader{Options: o, gone: observe.NewKept[types.UID, bool](goneFor, time.Now)}
 	return loop.Kind[*v1beta1.NodeImage, Snapshot, v1beta1.NodeImageStatus]{
 		Name: "nodeimage",
 		Watches: func(cached observe.Reader) []loop.Watch {
@@ -65,8 +66,8 @@ func concerns(before, after *corev1.Node) bool {
 	if before == nil {
 		return true
 	}
-	_, was := readySince(before)
-	_, is := readySince(after)
+	_, was := pull.ReadySince(before)
+	_, is := pull.ReadySince(after)
 	return was != is || isVirtual(before) != isVirtual(after) || before.UID != after.UID
 }
 

@@ -77,7 +77,8 @@ func (s Snapshot) failUnanswered(b *plan.Builder) {
 		What: "fail pulls", Why: silent[0].Message,
 	})
 	for _, round := range silent {
-		b.Hold(plan.Hold{Name: s.Image.Name, Why: fmt.Sprintf("%s:%s: %s", round.Repository, round.Tag.Tag, round.Message), Event: eventPullImageFailed})
+		why := fmt.Sprintf("%s:%s: %s", round.Repository, round.Tag.Tag, round.Message)
+		b.Hold(plan.Hold{Name: s.Image.Name, Why: why, Event: eventPullImageFailed})
 	}
 }
 
@@ -87,7 +88,7 @@ func PlanCreation(n NodeSnapshot) plan.Plan {
 	if n.Has || n.Node.DeletionTimestamp != nil || isVirtual(n.Node) {
 		return b.Plan()
 	}
-	since, ready := readySince(n.Node)
+	since, ready := pull.ReadySince(n.Node)
 	if !ready {
 		return b.Plan()
 	}
@@ -107,19 +108,11 @@ func newNodeImage(node *corev1.Node) *v1beta1.NodeImage {
 	isController := true
 	return &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{
 		Name: node.Name, Labels: node.Labels,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &isController}},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &isController},
+		},
 	}}
 }
 
 // isVirtual reports whether there is no machine behind the node.
 func isVirtual(n *corev1.Node) bool { return n.Labels[keys.NodeType] == keys.NodeTypeVirtual }
-
-// readySince returns since when a node has been Ready; false for one that is not.
-func readySince(n *corev1.Node) (time.Time, bool) {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.LastTransitionTime.Time, c.Status == corev1.ConditionTrue
-		}
-	}
-	return time.Time{}, false
-}

@@ -2,8 +2,6 @@ package nodeimage
 
 import (
 	"context"
-	"maps"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +46,12 @@ type Snapshot struct {
 // reader makes the reads of passes over NodeImages.
 type reader struct {
 	Options
-	gone *goneJobs
+	// gone are jobs that were read live and are gone: a job may have asked thousands of nodes, and one read is enough for all of them.
+	gone *observe.Kept[types.UID, bool]
 }
+
+// goneFor is for how long it is remembered that a job is gone.
+const goneFor = 10 * time.Minute
 
 // image makes every read of a pass over a NodeImage. What a cache lacks is read live before it counts as gone: caches of several kinds are
 // not of the same moment, least of all those of a manager that has just taken over, and what is removed from a NodeImage ends pulls.
@@ -114,7 +116,7 @@ func (o reader) ownerState(ctx context.Context, r loop.Reads, owner corev1.Objec
 	if owner.Kind != "ImagePullJob" || !o.Jobs || o.Namespace != "" && owner.Namespace != o.Namespace {
 		return pull.Done, nil
 	}
-	if o.gone.has(owner.UID) {
+	if _, gone := o.gone.Get(owner.UID); gone {
 		return pull.Gone, nil
 	}
 	key := client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}
@@ -126,7 +128,7 @@ func (o reader) ownerState(ctx context.Context, r loop.Reads, owner corev1.Objec
 	case err != nil:
 		return pull.Gone, err
 	case job == nil || job.UID != owner.UID:
-		o.gone.add(owner.UID, r.Now)
+		o.gone.Set(owner.UID, true)
 		return pull.Gone, nil
 	case job.DeletionTimestamp != nil:
 		return pull.Gone, nil
@@ -135,30 +137,4 @@ func (o reader) ownerState(ctx context.Context, r loop.Reads, owner corev1.Objec
 	default:
 		return pull.Running, nil
 	}
-}
-
-// goneJobs are jobs that were read live and are gone: a job may have asked thousands of nodes, and one read is enough for all of them.
-type goneJobs struct {
-	mu    sync.Mutex
-	since map[types.UID]time.Time
-}
-
-// goneFor is for how long it is remembered that a job is gone.
-const goneFor = 10 * time.Minute
-
-func (g *goneJobs) has(job types.UID) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, gone := g.since[job]
-	return gone
-}
-
-func (g *goneJobs) add(job types.UID, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.since == nil {
-		g.since = map[types.UID]time.Time{}
-	}
-	maps.DeleteFunc(g.since, func(_ types.UID, since time.Time) bool { return now.Sub(since) >= goneFor })
-	g.since[job] = now
 }

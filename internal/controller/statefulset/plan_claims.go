@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 )
@@ -39,10 +40,8 @@ func (v *State) newClaim(template *corev1.PersistentVolumeClaim, n int32) *corev
 
 func (v *State) createClaim(c *corev1.PersistentVolumeClaim, podName string) plan.Action {
 	return plan.Action{
-		Verb: plan.Create, Concern: plan.Scale, After: c,
-		Event:        eventSuccessfulCreate,
+		Verb: plan.Create, Concern: plan.Scale, After: c, Event: rollout.EventSuccessfulCreate, FailedEvent: rollout.EventFailedCreate,
 		EventMessage: fmt.Sprintf("create Claim %s Pod %s in StatefulSet %s success", c.Name, podName, v.Set.Name),
-		FailedEvent:  eventFailedCreate,
 	}
 }
 
@@ -74,7 +73,10 @@ func (v *State) keepClaims(b *plan.Builder) {
 				b.Do(*action)
 			}
 			if _, _, foreign := v.ownersFor(c, m.Pod, wanted); foreign && v.retention() != (claim.Retention{}) {
-				b.Hold(plan.Hold{Name: c.Name, Why: fmt.Sprintf("claim %s has another controller, and so is kept whatever happens", c.Name), Event: eventConflictingController})
+				b.Hold(plan.Hold{
+					Name: c.Name, Why: fmt.Sprintf("claim %s has another controller, and so is kept whatever happens", c.Name),
+					Event: eventConflictingController,
+				})
 			}
 		}
 	}
@@ -125,7 +127,9 @@ func (v *State) isGarbage(c *corev1.PersistentVolumeClaim) bool {
 	return claim.IsGarbage(c.OwnerReferences, by)
 }
 
-func (v *State) ownersFor(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool) (want []metav1.OwnerReference, changed, foreign bool) {
+func (v *State) ownersFor(
+	c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted bool,
+) (want []metav1.OwnerReference, changed, foreign bool) {
 	return claim.OwnersFor(c.OwnerReferences, v.retention().DeletedWith(wanted), v.owners(c, p))
 }
 
@@ -149,7 +153,7 @@ func (v *State) keepClaim(c *corev1.PersistentVolumeClaim, p *corev1.Pod, wanted
 		what = "claim goes with its Pod"
 	}
 	return &plan.Action{
-		Verb: plan.Update, Concern: plan.Scale, Before: c, After: after, FailedEvent: eventFailedUpdate,
+		Verb: plan.Update, Concern: plan.Scale, Before: c, After: after, FailedEvent: rollout.EventFailedUpdate,
 		What: what, Why: "persistentVolumeClaimRetentionPolicy",
 	}
 }
@@ -210,7 +214,8 @@ func (v *State) resize(s *slot, b *plan.Builder) growth {
 			continue
 		}
 		if why, event := v.whyStuck(c, template); why != "" {
-			b.Hold(plan.Hold{Name: s.name, Why: fmt.Sprintf("claim %s can't become like its template: %s", c.Name, why), Event: event, Failure: plan.Rollout})
+			why = fmt.Sprintf("claim %s can't become like its template: %s", c.Name, why)
+			b.Hold(plan.Hold{Name: s.name, Why: why, Event: event, Failure: plan.Rollout})
 			return stuck
 		}
 		b.Do(v.grow(c, template))
@@ -235,7 +240,7 @@ func (v *State) grow(c, template *corev1.PersistentVolumeClaim) plan.Action {
 	size := template.Spec.Resources.Requests[corev1.ResourceStorage]
 	return plan.Action{
 		Verb: plan.Update, Concern: plan.Rollout, Before: c, After: after,
-		What: "claim grows to " + size.String(), Why: "volumeClaimUpdateStrategy OnPodRollingUpdate",
-		Event: eventSuccessfulResize, EventMessage: fmt.Sprintf("resize Claim %s in StatefulSet %s successful", c.Name, v.Set.Name), FailedEvent: eventFailedResize,
+		What: "claim grows to " + size.String(), Why: "volumeClaimUpdateStrategy OnPodRollingUpdate", FailedEvent: eventFailedResize,
+		Event: eventSuccessfulResize, EventMessage: fmt.Sprintf("resize Claim %s in StatefulSet %s successful", c.Name, v.Set.Name),
 	}
 }

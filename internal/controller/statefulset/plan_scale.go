@@ -3,12 +3,17 @@ package statefulset
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+	"github.com/seed-69ecc383/kruise/internal/rules/claim"
+	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
@@ -86,7 +91,7 @@ func (v *State) atCurrent() []bool {
 func (v *State) replaceEnded(b *plan.Builder) {
 	for _, s := range v.slots {
 		if m := s.member; m != nil && m.Ended && m.IsFree() {
-			v.delete(m, deletion{concern: plan.Scale, what: "delete", why: fmt.Sprintf("it has ended: %s", m.Pod.Status.Phase)}, b)
+			v.delete(m, plan.Action{Why: fmt.Sprintf("it has ended: %s", m.Pod.Status.Phase)}, b)
 		}
 	}
 }
@@ -135,7 +140,7 @@ func (f *filler) create(s *slot) {
 	chain, wait, err := f.newPod(s, rev)
 	switch {
 	case err != nil:
-		f.b.Hold(plan.Hold{Name: s.name, Why: err.Error(), Event: eventFailedCreate, Failure: plan.Scale})
+		f.b.Hold(plan.Hold{Name: s.name, Why: err.Error(), Event: rollout.EventFailedCreate, Failure: plan.Scale})
 		return
 	case wait != "":
 		f.b.Hold(plan.Hold{Name: s.name, Why: wait})
@@ -199,13 +204,14 @@ func (v *State) scaleIn(complete bool, b *plan.Builder) bool {
 			}
 			spare--
 		}
-		v.delete(m, deletion{concern: plan.Scale, what: "delete", why: v.whySurplus(m)}, b)
+		v.deleteSurplus(m, b)
 	}
 	return complete
 }
 
-func (v *State) whySurplus(m *member) string {
-	return fmt.Sprintf("%d Pods are wanted, and the ordinal %d is not one of theirs", len(v.slots), m.ordinal)
+func (v *State) deleteSurplus(m *member, b *plan.Builder) {
+	why := fmt.Sprintf("%d Pods are wanted, and the ordinal %d is not one of theirs", len(v.slots), m.ordinal)
+	v.delete(m, plan.Action{Why: why}, b)
 }
 
 // scaleInOne deletes the highest Pod, unless one is on its way out already. Whether it is healthy does not matter: it is to go.
@@ -216,8 +222,7 @@ func (v *State) scaleInOne(b *plan.Builder) {
 			return
 		}
 	}
-	m := v.surplus[0]
-	v.delete(m, deletion{concern: plan.Scale, what: "delete", why: v.whySurplus(m)}, b)
+	v.deleteSurplus(v.surplus[0], b)
 }
 
 // standIns returns those surplus ordinals whose Pods stand in for a slot: their ordinals were reserved while they ran, and others take
@@ -255,4 +260,67 @@ func (v *State) spare() int {
 		}
 	}
 	return available - (len(v.slots) - limit)
+}
+
+// Labels by which a Pod says its name and its ordinal. Wire: those of the StatefulSets of Kubernetes.
+const (
+	labelPodName  = appsv1.StatefulSetPodNameLabel
+	labelPodIndex = appsv1.PodIndexLabel
+)
+
+// newPod returns the writes that create the Pod of a slot at the revision: what its claims need, then the Pod. Where a former claim is
+// still on its way out, there are none, and wait says so.
+func (v *State) newPod(s *slot, rev *appsv1.ControllerRevision) (chain plan.Chain, wait string, err error) {
+	template, err := v.workload.History.Template(rev, &v.Set.Spec.Template)
+	if err != nil {
+		return nil, "", err
+	}
+	p := v.podOf(template, rev, s)
+	for i := range v.Set.Spec.VolumeClaimTemplates {
+		fresh := v.newClaim(&v.Set.Spec.VolumeClaimTemplates[i], s.ordinal)
+		have := v.claims[fresh.Name]
+		switch {
+		case have == nil:
+			chain = append(chain, v.createClaim(fresh, p.Name))
+		case have.DeletionTimestamp != nil:
+			return nil, "", fmt.Errorf("creating pod %s: its claim %s is being deleted", p.Name, have.Name)
+		case v.isGarbage(have):
+			return nil, fmt.Sprintf(
+				"its claim %s is about to go along with the Pod or the StatefulSet before it; it gets a new one then", have.Name), nil
+		default:
+			if kept := v.keepClaim(have, nil, true); kept != nil {
+				chain = append(chain, *kept)
+			}
+		}
+	}
+	claim.Mount(p, v.Set.Name, strconv.Itoa(int(s.ordinal)), v.Set.Spec.VolumeClaimTemplates)
+	message := fmt.Sprintf("create Pod %s in StatefulSet %s successful", p.Name, v.Set.Name)
+	return append(chain, rollout.CreatePod(p, rev, message)), "", nil
+}
+
+func (v *State) podOf(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, s *slot) *corev1.Pod {
+	p := v.workload.NewPod(template, rev)
+	p.Name = s.name
+	p.Spec.Hostname, p.Spec.Subdomain = s.name, v.Set.Spec.ServiceName
+	p.Labels[labelPodName] = s.name
+	p.Labels[labelPodIndex] = strconv.Itoa(int(s.ordinal))
+	v.start(p)
+	return p
+}
+
+// start gives a new Pod its first lifecycle state, and the readiness gates by which it will be taken out of service. A Pod that nothing
+// ever takes out of service has none, and so becomes ready without a write of ours.
+func (v *State) start(p *corev1.Pod) {
+	hooks := v.workload.Lifecycle
+	state := pub.LifecycleStateNormal
+	if hooks != nil && hooks.PreNormal != nil && !lifecycle.AllHooked(p, hooks.PreNormal) {
+		state = pub.LifecycleStatePreparingNormal
+	}
+	lifecycle.Enter(p, state, hooks, v.Now)
+	if v.inPlace() {
+		pod.AddReadinessGates(p, pub.InPlaceUpdateReady)
+	}
+	if lifecycle.MarksNotReady(hooks) {
+		pod.AddReadinessGates(p, pub.KruisePodReady)
+	}
 }

@@ -129,6 +129,8 @@ func (v *State) progressing() (rollout.Condition, time.Duration) {
 		Complete: now.Replicas == v.replicas() && now.UpdatedReplicas == now.Replicas && now.UpdatedAvailableReplicas == now.Replicas,
 		Reached:  expected < v.replicas() && expected <= now.UpdatedAvailableReplicas && now.AvailableReplicas >= v.replicas(),
 		Moved:    countsIn(now).Beyond(countsIn(was)) || now.Replicas < was.Replicas && was.Replicas > v.replicas(),
+
+		Restarted: now.UpdateRevision != was.UpdateRevision,
 	}, conditionsOf(&was).Get(string(v1beta1.StatefulSetConditionProgressing)))
 }
 
@@ -169,5 +171,6 @@ func conditionsOf(s *v1beta1.StatefulSetStatus) rollout.Conditions[v1beta1.State
 // saysComplete reports whether the status of a StatefulSet says that all Pods are there, available, and as new as is wanted.
 func saysComplete(set *v1beta1.StatefulSet) bool {
 	s := set.Status
-	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas && s.UpdatedReplicas == s.Replicas
+	return set.Spec.Replicas != nil && s.Replicas == *set.Spec.Replicas && s.AvailableReplicas == s.Replicas &&
+		s.UpdatedReplicas == s.Replicas
 }

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
 // folder is a folder of programs, each a script, with a configuration.
@@ -178,7 +179,7 @@ func TestProgramsThatDoNotServe(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 			defer cancel()
 			found, err := p.For(ctx, named(t, "a.example.com/app"))
-			if diff := cmp.Diff([]cri.Credentials{{Username: "u", Password: "p"}}, found); diff != "" {
+			if diff := cmp.Diff([]registry.Credentials{{Username: "u", Password: "p"}}, found); diff != "" {
 				t.Errorf("credentials (-want +got):\n%s", diff)
 			}
 			if err == nil || !strings.Contains(err.Error(), "asking credential provider plugin bad: "+tc.want) {
@@ -229,4 +230,13 @@ func TestConfigurations(t *testing.T) {
 	if _, err := LoadPlugins(PluginConfig{File: other}); err == nil || !strings.Contains(err.Error(), "it is a Pod of v1") {
 		t.Errorf("of another kind: %v", err)
 	}
+}
+
+func named(t *testing.T, repository string) reference.Named {
+	t.Helper()
+	image, err := reference.ParseNormalizedNamed(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
 }

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
 const (
@@ -119,7 +121,9 @@ func (r *Runtime) ContainerStatus(ctx context.Context, id string) (*runtimeapi.C
 	return answer.GetStatus(), err
 }
 
-func (r *Runtime) containerStatus(ctx context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (r *Runtime) containerStatus(
+	ctx context.Context, request *runtimeapi.ContainerStatusRequest,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	answer, err := r.containers.ContainerStatus(ctx, request)
@@ -158,7 +162,8 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit t
 	seconds := max(1, int64((limit+time.Second-1)/time.Second))
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+callTimeout)
 	defer cancel()
-	answer, err := r.containers.ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds}, grpc.MaxCallRecvMsgSize(maxPrinted))
+	request := &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds}
+	answer, err := r.containers.ExecSync(ctx, request, grpc.MaxCallRecvMsgSize(maxPrinted))
 	if status.Code(err) == codes.ResourceExhausted {
 		return Output{}, fmt.Errorf("running %q in container %s: it printed more than 1 MiB, or %w", command, id, err)
 	}
@@ -230,19 +235,12 @@ func environment(info string) map[string]string {
 	return out
 }
 
-// Credentials are those for a registry. Empty ones are not used.
-type Credentials struct {
-	Username, Password string
-	// Auth is user:password in base 64; IdentityToken and RegistryToken are what some registries give instead.
-	Auth, IdentityToken, RegistryToken string
-}
-
 // Pull is one image to pull.
 type Pull struct {
 	// Image is the full reference, by tag or by digest.
 	Image string
 	// Credentials are those for the registry; nil pulls anonymously.
-	Credentials *Credentials
+	Credentials *registry.Credentials
 	// Labels and Annotations are those of the sandbox that the image is pulled for.
 	Labels, Annotations map[string]string
 }
@@ -266,7 +264,7 @@ func (r *Runtime) PullImage(ctx context.Context, p Pull) error {
 	}
 	if c := p.Credentials; c != nil {
 		request.Auth = &runtimeapi.AuthConfig{
-			Username: c.Username, Password: c.Password, Auth: c.Auth, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+			Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
 		}
 	}
 	if _, err := r.images.PullImage(ctx, request); err != nil {

@@ -66,7 +66,8 @@ func (s *Set) Start(ctx context.Context) error {
 			break
 		}
 		if !logged {
-			log.Info("No container runtime answers, looking again every 10 s", "sockets", strings.Join(s.sockets, " "), "problem", err.Error())
+			log.Info("No container runtime answers, looking again every 10 s",
+				"sockets", strings.Join(s.sockets, " "), "problem", err.Error())
 		}
 		select {
 		case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/pull"
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
 // Wire: runtimes and their tools tell our pulls from the kubelet's by the annotation pullingBy.
@@ -32,7 +33,7 @@ type puller struct {
 	// runtime returns the runtime to pull with.
 	runtime func() (images, error)
 	// credentials returns those for the registry of a task's image, in the order in which they are tried.
-	credentials func(context.Context, Task) ([]cri.Credentials, error)
+	credentials func(context.Context, Task) ([]registry.Credentials, error)
 	now         func() time.Time
 	// sleep waits, and returns early when the context ends.
 	sleep func(context.Context, time.Duration)
@@ -93,7 +94,8 @@ func (p puller) attempt(ctx context.Context, r round) (id string, err error) {
 	defer cancel()
 	id, err = p.once(ctx, task)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "", fmt.Errorf("%w: %s", context.Cause(ctx), err.Error()) // not wrapped: whatever the end of the time did to the runtime's answer is not the runtime's
+		// Not wrapped: whatever the end of the time did to the runtime's answer is not the runtime's.
+		return "", fmt.Errorf("%w: %s", context.Cause(ctx), err.Error())
 	}
 	return id, err
 }

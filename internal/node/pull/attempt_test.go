@@ -15,11 +15,12 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/pull"
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
-// registry is a runtime whose pulls take time and go as they are told; the last answer stays. One that tells a pull that it is away is so for the next
+// fakeRuntime is a runtime whose pulls take time and go as they are told; the last answer stays. One that tells a pull that it is away is so for the next
 // question, too, unless it is here.
-type registry struct {
+type fakeRuntime struct {
 	now     time.Time
 	takes   time.Duration
 	present map[string]string
@@ -30,13 +31,13 @@ type registry struct {
 	away    error
 }
 
-func (r *registry) ImageID(_ context.Context, image string) (string, error) {
+func (r *fakeRuntime) ImageID(_ context.Context, image string) (string, error) {
 	away := r.away
 	r.away = nil
 	return r.present[image], away
 }
 
-func (r *registry) PullImage(ctx context.Context, p cri.Pull) error {
+func (r *fakeRuntime) PullImage(ctx context.Context, p cri.Pull) error {
 	r.pulls = append(r.pulls, p)
 	r.began = append(r.began, r.now.Sub(time.Unix(0, 0)))
 	takes := r.takes
@@ -64,7 +65,7 @@ func TestRun(t *testing.T) {
 	limits := func(retries int32, timeout int32) *v1beta1.ImageTagPullPolicy {
 		return &v1beta1.ImageTagPullPolicy{BackoffLimit: &retries, TimeoutSeconds: &timeout}
 	}
-	one, two := cri.Credentials{Username: "one"}, cri.Credentials{Username: "two"}
+	one, two := registry.Credentials{Username: "one"}, registry.Credentials{Username: "two"}
 	cases := map[string]struct {
 		task        v1beta1.ImageTagSpec
 		deadline    time.Duration
@@ -72,7 +73,7 @@ func TestRun(t *testing.T) {
 		here        bool
 		takes       time.Duration
 		answers     []error
-		credentials []cri.Credentials
+		credentials []registry.Credentials
 		unread      error
 
 		id    string
@@ -89,24 +90,24 @@ func TestRun(t *testing.T) {
 		"a later attempt may do":                                               {answers: []error{unknown, nil}, id: "sha256:1", began: []int{0, 1}, used: []string{"", ""}, told: 1},
 		"a runtime that is away costs no attempt":                              {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, answers: []error{away, away, nil}, id: "sha256:1", began: []int{0, 2, 4}, used: []string{"", "", ""}, told: 2},
 		"one that answers, and whose pulls are refused as if it did not, does": {task: v1beta1.ImageTagSpec{PullPolicy: limits(1, 60)}, here: true, answers: []error{away}, want: "connection refused", began: []int{0, 2, 3}, used: []string{"", "", ""}, told: 2},
-		"credentials that are refused do not hide that it is away":             {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one, two}, answers: []error{status.Error(codes.Unknown, "401"), away, nil}, id: "sha256:1", began: []int{0, 0, 2}, used: []string{"one", "two", "one"}, told: 1},
+		"credentials that are refused do not hide that it is away":             {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []registry.Credentials{one, two}, answers: []error{status.Error(codes.Unknown, "401"), away, nil}, id: "sha256:1", began: []int{0, 0, 2}, used: []string{"one", "two", "one"}, told: 1},
 		"the deadline ends attempts and pauses":                                {task: v1beta1.ImageTagSpec{PullPolicy: limits(9, 60)}, deadline: 120 * time.Second, takes: time.Hour, answers: []error{unknown}, want: rules.MessageDeadline, began: []int{0, 61}, used: []string{"", ""}, told: 1},
 		"the deadline comes in a pause":                                        {deadline: 2 * time.Second, answers: []error{unknown}, want: rules.MessageDeadline + ": manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 2},
-		"credentials are tried one after the other":                            {credentials: []cri.Credentials{one, two}, answers: []error{refused, nil}, id: "sha256:1", began: []int{0, 0}, used: []string{"one", "two"}},
-		"with credentials, none is asked anonymously":                          {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []cri.Credentials{one}, answers: []error{refused}, want: "401 Unauthorized", began: []int{0}, used: []string{"one"}},
+		"credentials are tried one after the other":                            {credentials: []registry.Credentials{one, two}, answers: []error{refused, nil}, id: "sha256:1", began: []int{0, 0}, used: []string{"one", "two"}},
+		"with credentials, none is asked anonymously":                          {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []registry.Credentials{one}, answers: []error{refused}, want: "401 Unauthorized", began: []int{0}, used: []string{"one"}},
 		"Secrets that can't be read are told in the end":                       {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, unread: errors.New("reading Secret a/b: forbidden"), answers: []error{refused}, want: "401 Unauthorized\nreading Secret a/b: forbidden", began: []int{0}, used: []string{""}},
 		"and do not matter for one that opens without it":                      {unread: errors.New("reading Secret a/b: forbidden"), answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &registry{now: time.Unix(0, 0), takes: tc.takes, present: map[string]string{}, answers: tc.answers, here: tc.here}
+			r := &fakeRuntime{now: time.Unix(0, 0), takes: tc.takes, present: map[string]string{}, answers: tc.answers, here: tc.here}
 			if tc.present {
 				r.present["nginx:1"] = "sha256:0"
 			}
 			told := 0
 			p := puller{
 				runtime:     func() (images, error) { return r, nil },
-				credentials: func(context.Context, Task) ([]cri.Credentials, error) { return tc.credentials, tc.unread },
+				credentials: func(context.Context, Task) ([]registry.Credentials, error) { return tc.credentials, tc.unread },
 				now:         func() time.Time { return r.now },
 				sleep:       func(_ context.Context, d time.Duration) { r.now = r.now.Add(d) },
 			}
@@ -127,7 +128,7 @@ func TestRun(t *testing.T) {
 			}
 			var used []string
 			for _, pull := range r.pulls {
-				used = append(used, ptr.Deref(pull.Credentials, cri.Credentials{}).Username)
+				used = append(used, ptr.Deref(pull.Credentials, registry.Credentials{}).Username)
 			}
 			if diff := cmp.Diff(tc.began, began); diff != "" {
 				t.Errorf("pulls at (-want +got):\n%s", diff)
@@ -143,11 +144,11 @@ func TestRun(t *testing.T) {
 }
 
 func TestPullRequest(t *testing.T) {
-	r := &registry{now: time.Unix(0, 0), present: map[string]string{}, answers: []error{nil}}
+	r := &fakeRuntime{now: time.Unix(0, 0), present: map[string]string{}, answers: []error{nil}}
 	sandbox := &v1beta1.SandboxConfig{Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "b"}}
 	p := puller{
 		runtime:     func() (images, error) { return r, nil },
-		credentials: func(context.Context, Task) ([]cri.Credentials, error) { return nil, nil },
+		credentials: func(context.Context, Task) ([]registry.Credentials, error) { return nil, nil },
 		now:         time.Now,
 	}
 	task := Task{Round: Round{Repository: "nginx", Tag: "1"}, Sandbox: sandbox}

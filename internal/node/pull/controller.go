@@ -24,8 +24,8 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/worker"
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
 // The reasons of events.
@@ -48,7 +48,7 @@ type Config struct {
 	// MaxPulls is the number of images that are pulled at the same time; less than 1 is no limit.
 	MaxPulls int
 	// Credentials returns those for a repository, out of the Secrets that are named.
-	Credentials func(ctx context.Context, repository string, secrets []v1beta1.ReferenceObject) ([]cri.Credentials, error)
+	Credentials func(ctx context.Context, repository string, secrets []v1beta1.ReferenceObject) ([]registry.Credentials, error)
 }
 
 // Scope returns what the worker watches: the NodeImage of its node.
@@ -60,7 +60,7 @@ func Add(ctx context.Context, mgr ctrlmanager.Manager, c Config) error {
 	r := &reconciler{Config: c, client: mgr.GetClient(), limiter: rate.NewLimiter(rate.Every(reportInterval), reportBurst)}
 	r.rounds = newRounds(ctx, puller{
 		runtime: func() (images, error) { return c.Runtimes.Primary() },
-		credentials: func(ctx context.Context, t Task) ([]cri.Credentials, error) {
+		credentials: func(ctx context.Context, t Task) ([]registry.Credentials, error) {
 			return c.Credentials(ctx, t.Repository, t.Secrets)
 		},
 		now:   c.Now,
@@ -119,14 +119,17 @@ func (r *reconciler) report(ctx context.Context, image *v1beta1.NodeImage, seen 
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("encoding the status of NodeImage %s: %w", image.Name, err)
 	}
-	if err := r.client.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, body)); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	err = r.client.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, body))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return ctrl.Result{RequeueAfter: startDelay}, nil // by then the cache has the newer version
-	} else if err != nil {
+	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reporting on NodeImage %s: %w", image.Name, err)
 	}
 	r.written = after
 	s := after.Status
-	log.FromContext(ctx).Info("Reported", "desired", s.Desired, "succeeded", s.Succeeded, "failed", s.Failed, "pulling", s.Pulling, "waiting", s.Waiting)
+	log.FromContext(ctx).Info("Reported",
+		"desired", s.Desired, "succeeded", s.Succeeded, "failed", s.Failed, "pulling", s.Pulling, "waiting", s.Waiting)
 	r.emit(after, ended)
 	return ctrl.Result{}, nil
 }

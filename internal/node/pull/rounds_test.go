@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
 // gate is a runtime whose pulls wait until they are let through.
@@ -62,7 +63,7 @@ func newGate(t *testing.T) (*gate, *rounds) {
 	g := &gate{open: make(chan struct{}), there: map[string]bool{}}
 	return g, newRounds(t.Context(), puller{
 		runtime:     func() (images, error) { return g, nil },
-		credentials: func(context.Context, Task) ([]cri.Credentials, error) { return nil, nil },
+		credentials: func(context.Context, Task) ([]registry.Credentials, error) { return nil, nil },
 		now:         time.Now, sleep: func(context.Context, time.Duration) {},
 	}, 0, func() {})
 }

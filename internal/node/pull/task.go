@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,12 +21,7 @@ type Round struct {
 }
 
 // Image returns the reference to pull: nginx:1.27 or nginx@sha256:0123.
-func (r Round) Image() string {
-	if strings.Contains(r.Tag, ":") { // a digest; a tag has no colon
-		return r.Repository + "@" + r.Tag
-	}
-	return r.Repository + ":" + r.Tag
-}
+func (r Round) Image() string { return rules.Reference{Repository: r.Repository, Tag: r.Tag}.String() }
 
 // Task is a round with its spec.
 type Task struct {
@@ -73,7 +67,9 @@ func Due(image *v1beta1.NodeImage) []Task {
 			if status != nil && status.CompletionTime != nil {
 				continue
 			}
-			task := Task{Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Secrets: spec.PullSecrets, Sandbox: spec.SandboxConfig}
+			task := Task{
+				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Secrets: spec.PullSecrets, Sandbox: spec.SandboxConfig,
+			}
 			if status != nil && status.StartTime != nil {
 				task.Began = status.StartTime.Time
 			}

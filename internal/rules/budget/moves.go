@@ -134,12 +134,7 @@ func surge(l Limits, c Counts, old, new int) (total, ofOld int) {
 	return total, min(total, forUpdateOld)
 }
 
-func abs(n int) int {
-	if n < 0 {
-		return -n
-	}
-	return n
-}
+func abs(n int) int { return max(n, -n) }
 
 // Candidates is a sorted list of Pods to update, and what is unavailable already.
 type Candidates struct {

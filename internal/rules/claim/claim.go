@@ -28,11 +28,11 @@ func InstanceID(p *corev1.Pod, workload string) string {
 	return ""
 }
 
-// Of returns the claims with an instance id.
+// Of returns the claims with an instance id, but for those that are being deleted.
 func Of(id string, claims []*corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
 	var out []*corev1.PersistentVolumeClaim
 	for _, c := range claims {
-		if id != "" && c.Labels[keys.InstanceID] == id {
+		if id != "" && c.Labels[keys.InstanceID] == id && c.DeletionTimestamp == nil {
 			out = append(out, c)
 		}
 	}

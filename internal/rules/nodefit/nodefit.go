@@ -40,13 +40,10 @@ type Verdict struct {
 
 // OfJob returns what the Pods of a job's template ask of a node.
 func OfJob(template *corev1.PodSpec) Fit {
-	p := &corev1.Pod{Spec: *template}
-	return Fit{
-		nodeName:    template.NodeName,
-		affinity:    nodeaffinity.GetRequiredNodeAffinity(p),
-		tolerations: template.Tolerations,
-		requests:    resource.PodRequests(p, resource.PodResourcesOptions{}),
-	}
+	f := Of(template)
+	f.tolerations = template.Tolerations
+	f.requests = resource.PodRequests(&corev1.Pod{Spec: *template}, resource.PodResourcesOptions{})
+	return f
 }
 
 // Of returns what the Pods of a template ask of a node; they tolerate what Tolerations returns.
@@ -67,7 +64,8 @@ func (f Fit) On(node *corev1.Node) Verdict {
 		return Verdict{}
 	}
 	v := Verdict{Run: f.hasRoom(node), Stay: true}
-	if cordon := (corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}); node.Spec.Unschedulable && !f.tolerates(&cordon) {
+	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if node.Spec.Unschedulable && !f.tolerates(&cordon) {
 		v.Run = false // its taint may still be on its way
 	}
 	for i := range node.Spec.Taints {
@@ -100,22 +98,14 @@ func (f Fit) hasRoom(node *corev1.Node) bool {
 // NoExecute.
 func Endures(tolerations []corev1.Toleration, node *corev1.Node) bool {
 	f := Fit{tolerations: tolerations}
-	for i := range node.Spec.Taints {
-		if taint := &node.Spec.Taints[i]; taint.Effect == corev1.TaintEffectNoExecute && !f.tolerates(taint) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute && !f.tolerates(&t)
+	})
 }
 
 // tolerates leaves out the operators that compare numbers: the gate that Kubernetes has for them is off.
 func (f Fit) tolerates(taint *corev1.Taint) bool {
-	for i := range f.tolerations {
-		if f.tolerations[i].ToleratesTaint(logr.Discard(), taint, false) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, false) })
 }
 
 // Changed reports whether a node changed in what any template could ask of it: its labels, its taints, whether it is cordoned, and
@@ -130,7 +120,7 @@ func Changed(before, after *corev1.Node) bool {
 // Tolerations returns the tolerations of the Pods of a template: its own, and those of a daemon, which stays on a node with problems.
 // One of its own for the same taint is replaced.
 func Tolerations(template *corev1.PodSpec) []corev1.Toleration {
-	out := append([]corev1.Toleration(nil), template.Tolerations...)
+	out := slices.Clone(template.Tolerations)
 	for _, added := range defaultTolerations(template.HostNetwork) {
 		found := false
 		for i := range out {
@@ -147,20 +137,17 @@ func Tolerations(template *corev1.PodSpec) []corev1.Toleration {
 
 // defaultTolerations: a Pod on the node's own network need not wait for the Pods' network, which it may be what brings it about.
 func defaultTolerations(hostNetwork bool) []corev1.Toleration {
-	taints := []corev1.Taint{
-		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+	var out []corev1.Toleration
+	add := func(effect corev1.TaintEffect, keys ...string) {
+		for _, key := range keys {
+			out = append(out, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+		}
 	}
+	add(corev1.TaintEffectNoExecute, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable)
+	add(corev1.TaintEffectNoSchedule, corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure,
+		corev1.TaintNodeUnschedulable)
 	if hostNetwork {
-		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule})
-	}
-	out := make([]corev1.Toleration, len(taints))
-	for i, taint := range taints {
-		out[i] = corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
+		add(corev1.TaintEffectNoSchedule, corev1.TaintNodeNetworkUnavailable)
 	}
 	return out
 }

@@ -116,7 +116,9 @@ func (o ScaleInOptions) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
 }
 
 // group sorts Pods into places and ranks those of each.
-func (o ScaleInOptions) group(pods []*corev1.Pod, place func(*corev1.Pod) (string, bool), crowding map[*corev1.Pod]float64) map[string][]*corev1.Pod {
+func (o ScaleInOptions) group(
+	pods []*corev1.Pod, place func(*corev1.Pod) (string, bool), crowding map[*corev1.Pod]float64,
+) map[string][]*corev1.Pod {
 	groups := map[string][]*corev1.Pod{}
 	for _, p := range pods {
 		if at, ok := place(p); ok {

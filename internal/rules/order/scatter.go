@@ -28,9 +28,13 @@ func matches(p *corev1.Pod, t pub.UpdateScatterTerm) bool {
 }
 
 func countMatches(pods []*corev1.Pod, t pub.UpdateScatterTerm) int {
+	return countTrue(pods, func(p *corev1.Pod) bool { return matches(p, t) })
+}
+
+func countTrue[T any](all []T, is func(T) bool) int {
 	n := 0
-	for _, p := range pods {
-		if matches(p, t) {
+	for _, one := range all {
+		if is(one) {
 			n++
 		}
 	}
@@ -53,7 +57,8 @@ func scatterOne(candidates, all []*corev1.Pod, t pub.UpdateScatterTerm) []*corev
 	allMatching := countMatches(all, t)
 	places := spread(allMatching, len(all)-allMatching)
 	if done := len(all) - len(candidates); done >= 0 && places != nil {
-		if left := places[done:]; countTrue(left) == len(matching) {
+		left := places[done:]
+		if countTrue(left, func(isMatching bool) bool { return isMatching }) == len(matching) {
 			return arrange(left, matching, others)
 		}
 	}
@@ -84,39 +89,20 @@ func spread(matching, others int) []bool {
 		return nil
 	}
 	places := make([]bool, 0, matching+others)
-	matching-- // the last one ends the list
-	groups, sizeM, sizeU := groupSizes(matching, others)
+	matching--                      // the last one ends the list
+	groups := min(matching, others) // as many as the smaller side has Pods
+	share := func(n int) int { return max(1, int(math.Round(float64(n)/float64(groups)))) }
+	shareMatching, shareOthers := share(matching), share(others)
 	add := func(left *int, n int, isMatching bool) {
-		for n = min(n, *left); n > 0; n-- {
-			places = append(places, isMatching)
-			*left--
-		}
+		n = min(n, *left)
+		places = append(places, slices.Repeat([]bool{isMatching}, n)...)
+		*left -= n
 	}
 	for range groups {
-		add(&matching, sizeM, true)
-		add(&others, sizeU, false)
+		add(&matching, shareMatching, true)
+		add(&others, shareOthers, false)
 	}
 	add(&matching, matching, true)
 	add(&others, others, false)
 	return append(places, true)
-}
-
-func countTrue(places []bool) int {
-	n := 0
-	for _, place := range places {
-		if place {
-			n++
-		}
-	}
-	return n
-}
-
-// groupSizes splits a and b Pods into as many groups as the smaller of both has Pods, and returns the size of each one's groups.
-func groupSizes(a, b int) (groups, sizeA, sizeB int) {
-	groups = min(a, b)
-	if groups == 0 {
-		return 0, 1, 1
-	}
-	share := func(n int) int { return max(1, int(math.Round(float64(n)/float64(groups)))) }
-	return groups, share(a), share(b)
 }

@@ -78,7 +78,8 @@ func parse(entry intstr.IntOrString) (interval, string) {
 	to, alsoOK := number(last)
 	switch {
 	case !ok || !alsoOK:
-		return interval{}, fmt.Sprintf("reserve ordinal is not a valid range: %q is neither a number nor a range such as \"3-5\"", entry.StrVal)
+		return interval{}, fmt.Sprintf(
+			"reserve ordinal is not a valid range: %q is neither a number nor a range such as \"3-5\"", entry.StrVal)
 	case from > to:
 		return interval{}, fmt.Sprintf("reserve ordinal is invalid: %q ends before it begins", entry.StrVal)
 	}

@@ -93,22 +93,15 @@ func MaxRestarts(pod *corev1.Pod) int32 {
 // Restarts returns how often containers of the Pod were restarted, init containers included.
 func Restarts(pod *corev1.Pod) int32 {
 	var all int32
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			all += statuses[i].RestartCount
-		}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		all += status.RestartCount
 	}
 	return all
 }
 
 // HasReadinessGate reports whether the Pod's readiness depends on the condition.
 func HasReadinessGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
-	for _, gate := range pod.Spec.ReadinessGates {
-		if gate.ConditionType == condition {
-			return true
-		}
-	}
-	return false
+	return find(pod.Spec.ReadinessGates, func(g *corev1.PodReadinessGate) bool { return g.ConditionType == condition }) != nil
 }
 
 // AddReadinessGates makes a Pod that is not created yet wait for conditions before it is in service; each once, whatever it has already.
@@ -122,22 +115,12 @@ func AddReadinessGates(pod *corev1.Pod, gates ...corev1.PodConditionType) {
 
 // Container returns the container of that name in the Pod's spec, or nil.
 func Container(pod *corev1.Pod, name string) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return &pod.Spec.Containers[i]
-		}
-	}
-	return nil
+	return find(pod.Spec.Containers, func(c *corev1.Container) bool { return c.Name == name })
 }
 
 // ContainerStatus returns the status of the container of that name, or nil.
 func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == name {
-			return &pod.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
+	return find(pod.Status.ContainerStatuses, func(s *corev1.ContainerStatus) bool { return s.Name == name })
 }
 
 // Lasting returns the container of that name that runs for as long as the Pod does, be it an init container that is restarted always; or
@@ -146,12 +129,9 @@ func Lasting(pod *corev1.Pod, name string) *corev1.Container {
 	if container := Container(pod, name); container != nil {
 		return container
 	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			return c
-		}
-	}
-	return nil
+	return find(pod.Spec.InitContainers, func(c *corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // LastingStatus returns the status of the container that Lasting returns, or nil.
@@ -159,9 +139,14 @@ func LastingStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	if status := ContainerStatus(pod, name); status != nil {
 		return status
 	}
-	for i := range pod.Status.InitContainerStatuses {
-		if pod.Status.InitContainerStatuses[i].Name == name {
-			return &pod.Status.InitContainerStatuses[i]
+	return find(pod.Status.InitContainerStatuses, func(s *corev1.ContainerStatus) bool { return s.Name == name })
+}
+
+// find returns the first item of a list that is wanted, or nil.
+func find[T any](list []T, isWanted func(*T) bool) *T {
+	for i := range list {
+		if isWanted(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil
@@ -173,12 +158,7 @@ func isTrue(c *corev1.PodCondition) bool {
 
 // Condition returns the Pod's condition of that type, or nil.
 func Condition(pod *corev1.Pod, condition corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == condition {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
+	return find(pod.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == condition })
 }
 
 // SetCondition puts the condition on the Pod. The transition time becomes now only when the status changes.

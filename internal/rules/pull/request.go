@@ -241,3 +241,13 @@ func union(have, more []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
 	}
 	return have
 }
+
+// ReadySince returns since when a node has been Ready; false for a node that is not.
+func ReadySince(n *corev1.Node) (time.Time, bool) {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastTransitionTime.Time, c.Status == corev1.ConditionTrue
+		}
+	}
+	return time.Time{}, false
+}
