@@ -12,12 +12,15 @@ import (
 	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // Webhook is a webhook that an API server has read.
 type Webhook struct {
 	webhook.WebhookAccessor
+	// By is who creates the Pods; nil for somebody in no group.
+	By         user.Info
 	conditions matchconditions.Matcher
 }
 
@@ -40,7 +43,7 @@ func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]s
 	}
 	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	request := &admission.VersionedAttributes{
-		Attributes:      admission.NewAttributesRecord(p, nil, kind, namespace, p.Name, resource, "", admission.Create, nil, false, nil),
+		Attributes:      admission.NewAttributesRecord(p, nil, kind, namespace, p.Name, resource, "", admission.Create, nil, false, w.By),
 		VersionedObject: p, VersionedKind: kind,
 	}
 	result := w.conditions.Match(context.Background(), request, nil, nil)
