@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -198,4 +199,62 @@ func TestEphemeralContainersDoNotCount(t *testing.T) {
 	e.Must(e.SubResource("ephemeralcontainers").Patch(e.Ctx, p, client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec":{"ephemeralContainers":[{"name":"debug","image":"i"}]}}`))))
 	e.Must(containers("agent app")(p))
+}
+
+// TestOnlyAdministratorsExemptNamespaces: a label takes a namespace out of the reach of the webhooks. Who may label namespaces, as owners of
+// projects often may, can't thereby leave injection: it takes the right to change the webhook configuration itself.
+func TestOnlyAdministratorsExemptNamespaces(t *testing.T) {
+	e := newEnv(t)
+	owner := "owner-" + e.Namespace
+	meta := metav1.ObjectMeta{Name: owner}
+	all := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Verbs: []string{"*"}},
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: all}
+	e.Must(e.Create(e.Ctx, role))
+	e.CleanUp(role)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: owner},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: owner}},
+	}
+	e.Must(e.Create(e.Ctx, binding))
+	e.CleanUp(binding)
+	c := e.as(owner)
+	namespace := &corev1.Namespace{}
+	e.Eventually("the owner may label namespaces", func() error {
+		namespace.Name = e.Namespace
+		return c.Patch(e.Ctx, namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"x"}}}`)))
+	})
+	exempt := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"control-plane":"openkruise"}}}`))
+	labelled := namespace.DeepCopy()
+	labelled.Labels["control-plane"] = "openkruise"
+	for way, try := range map[string]func() error{
+		"a patch":               func() error { return c.Patch(e.Ctx, namespace.DeepCopy(), exempt) },
+		"an update":             func() error { return c.Update(e.Ctx, labelled.DeepCopy()) },
+		"a patch of the status": func() error { return c.SubResource("status").Patch(e.Ctx, namespace.DeepCopy(), exempt) },
+		"an update of the finalizers": func() error {
+			return c.SubResource("finalize").Update(e.Ctx, labelled.DeepCopy())
+		},
+		"server-side apply": func() error {
+			raw := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + e.Namespace + `","labels":{"control-plane":"openkruise"}}}`)
+			return c.Patch(e.Ctx, namespace.DeepCopy(), client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("owner"))
+		},
+		"a new namespace": func() error {
+			other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + "-new", Labels: labelled.Labels}}
+			return c.Create(e.Ctx, other, client.DryRunAll)
+		},
+	} {
+		if err := try(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "control-plane=openkruise") {
+			t.Errorf("%s is answered with %v", way, err)
+		}
+		after := &corev1.Namespace{}
+		e.Must(e.Get(e.Ctx, client.ObjectKeyFromObject(namespace), after))
+		if after.Labels["control-plane"] != "" {
+			t.Fatalf("the namespace is exempt after %s", way)
+		}
+	}
+	e.Must(e.Patch(e.Ctx, namespace.DeepCopy(), exempt)) // an administrator may
+	if err := c.Patch(e.Ctx, namespace.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"y"}}}`))); err != nil {
+		t.Errorf("another label of an exempt namespace is answered with %v", err)
+	}
 }
