@@ -1,6 +1,21 @@
+// Package apply carries plans out. It is the only package that writes to the API server.
+//
+// Every write is a patch of what a plan changes, on the condition that the object is still the one that was read; a conflict is never
+// retried with the old decision. An owner is not reconciled again before the cache has caught up with its writes (Freshness), and is read
+// live after a write with an unknown outcome, so that neither a stale cache nor a lost answer makes anything happen twice.
+//
+//	executor.go   stages, chains and batches of writes, their outcome, and events
+//	write.go      one write: what is patched, and on what condition
+//	server.go     the API server behind it
+//	freshness.go  whether the cache shows our own writes
+//	owners.go     what is remembered of an owner between passes; backoff after refusals
+//	status.go     when the status of an owner is written
+//	budget.go     PodUnavailableBudgets, which may hold writes back
+//	metrics.go    metrics
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +139,7 @@ func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates pl
 	var results []Result
 	for len(creates) > 0 {
 		batch := 1
-		e.owners.Do(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
+		e.owners.Peek(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
 		size := min(batch, len(creates))
 		tried := e.runAll(ctx, owner, creates[:size])
 		results = append(results, tried...)
@@ -182,7 +197,7 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	versions := map[types.UID]string{}
 	for _, action := range chain {
 		backsOff := false
-		e.owners.Do(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
+		e.owners.Peek(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
 		if backsOff {
 			break
 		}
@@ -208,7 +223,9 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 		}
 		countWrite(action, err)
 		again := false
-		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
+		if mayBackOff(action) {
+			e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
+		}
 		if !again {
 			e.emit(owner, action, err)
 		}
@@ -220,10 +237,49 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	return results
 }
 
+// emit tells of an action's outcome.
+func (e *Executor) emit(owner plan.Object, a plan.Action, err error) {
+	on := owner
+	if a.OnObject {
+		on = a.Object()
+	}
+	switch {
+	case err == nil && a.Event != "":
+		e.Events.Event(on, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
+	case a.FailedEvent != "" && IsFailure(err):
+		e.Events.Event(on, corev1.EventTypeWarning, a.FailedEvent, a.FailedPrefix+err.Error())
+	}
+}
+
+// EmitHolds tells of what a plan holds back, and only of what its owner's plan before did not hold back in the same words.
+func (e *Executor) EmitHolds(owner plan.Object, p plan.Plan) {
+	now, before := map[plan.Hold]bool{}, map[plan.Hold]bool{}
+	for _, h := range p.Holds {
+		if h.Event != "" {
+			now[h] = true
+		}
+	}
+	remember := e.owners.Do
+	if len(now) == 0 {
+		remember = e.owners.Peek
+	}
+	remember(owner.GetUID(), func(m *memory) { before, m.held = m.held, now })
+	for h := range now {
+		if before[h] {
+			continue
+		}
+		on := runtime.Object(owner)
+		if r := h.On; r != (plan.Reference{}) {
+			on = &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+		}
+		e.Events.Event(on, cmp.Or(h.EventType, corev1.EventTypeWarning), h.Event, h.Why)
+	}
+}
+
 func describe(a plan.Action) string {
 	doing := map[plan.Verb]string{
-		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing", plan.Delete: "deleting",
-		plan.AddContainers: "adding containers to",
+		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing",
+		plan.Delete: "deleting", plan.AddContainers: "adding containers to",
 	}[a.Verb]
 	return fmt.Sprintf("%s %s", doing, a.Object().GetName())
 }

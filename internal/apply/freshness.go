@@ -93,12 +93,13 @@ func (e *Executor) noteUnknown(owner types.UID) {
 
 // NoteReadLive notes that the owner was read live: no outcome is unknown any more, and the cache has as long again to catch up.
 func (e *Executor) NoteReadLive(owner types.UID) {
-	e.owners.Do(owner, func(m *memory) { m.writes.unknown, m.writes.since = false, e.Now() })
+	e.owners.Peek(owner, func(m *memory) { m.writes.unknown, m.writes.since = false, e.Now() })
 }
 
 // Freshness says whether the owner can be read from the cache now.
 func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Freshness, err error) {
-	e.owners.Do(owner.GetUID(), func(m *memory) {
+	fresh = Fresh
+	e.owners.Peek(owner.GetUID(), func(m *memory) {
 		for kind, version := range m.writes.versions {
 			var seen string
 			if seen, err = e.Seen(ctx, kind); err != nil {
@@ -115,8 +116,8 @@ func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Fres
 			fresh = Unknown
 		case m.writes.unknown:
 			fresh = Unknown
-		case len(m.writes.versions) == 0:
-			fresh = Fresh
+		case len(m.writes.versions) > 0:
+			fresh = Stale
 		}
 	})
 	return fresh, err
@@ -152,15 +153,24 @@ func (r *trackedReader) Get(ctx context.Context, key client.ObjectKey, object cl
 }
 
 func (r *trackedReader) note(item runtime.Object) error {
-	kind, err := apiutil.GVKForObject(item, r.executor.Scheme)
-	if err != nil {
-		return fmt.Errorf("finding the kind of %T: %w", item, err)
-	}
 	object, err := meta.Accessor(item)
 	if err != nil {
 		return fmt.Errorf("reading the version of %T: %w", item, err)
 	}
-	r.executor.noteVersion(r.owner, kind, object.GetResourceVersion())
+	return r.executor.note(r.owner, item, object.GetResourceVersion())
+}
+
+// wrote notes the version of an object that was written for an owner.
+func (e *Executor) wrote(owner, object plan.Object) error {
+	return e.note(owner.GetUID(), object, object.GetResourceVersion())
+}
+
+func (e *Executor) note(owner types.UID, object runtime.Object, version string) error {
+	kind, err := apiutil.GVKForObject(object, e.Scheme)
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", object, err)
+	}
+	e.noteVersion(owner, kind, version)
 	return nil
 }
 

@@ -84,7 +84,7 @@ func TestFreshness(t *testing.T) {
 			want: Unknown,
 		},
 		"an owner that is gone is forgotten": {
-			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.Forget(w.owner.UID) },
+			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.Forget(w.owner) },
 			want:    Fresh,
 		},
 	}

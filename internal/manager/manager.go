@@ -152,7 +152,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 	if o.Namespace != "" {
 		within = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	}
-	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked)
+	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
 	barriers := labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{

@@ -52,6 +52,25 @@ func (s settings) off(gates ...features.Gate) string {
 	return ""
 }
 
+// disabledKinds says, for each kind of which no object is of any use, which feature gate is off.
+func (s settings) disabledKinds() map[string]string {
+	off := map[string]string{}
+	for kind, gates := range map[string][]features.Gate{
+		"NodeImage":        {features.KruiseDaemon},
+		"ImagePullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
+		"ImageListPullJob": {features.KruiseDaemon, features.ImagePullJobGate},
+		"PodProbeMarker":   {features.KruiseDaemon, features.PodProbeMarkerGate},
+	} {
+		if gate := s.off(gates...); gate != "" {
+			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
+		}
+	}
+	if gates := s.budgetsOff(); gates != "" {
+		off["PodUnavailableBudget"] = fmt.Sprintf("feature-gates %s are not enabled", gates)
+	}
+	return off
+}
+
 func webhookServer(o Options, serving *certs.Serving) (*server.Server, error) {
 	port, err := net.LookupPort("tcp", o.Webhook.Port)
 	if err != nil {
@@ -107,39 +126,20 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Budgets:   budgets,
 		Revisions: live,
 		Defaults:  s.defaults(),
-		CloneSet: validating.CloneSetOptions{
-			Pods:               live,
+		Validation: validating.Options{
+			Live:               live,
 			Templates:          templates,
 			InPlace:            inPlaceOptions(s.gates),
+			Namespace:          s.Webhook.PodNamespace,
+			Accepted:           admitted,
+			Disabled:           s.disabledKinds(),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
-		},
-		StatefulSet: validating.StatefulSetOptions{
-			Templates:          templates,
-			Live:               live,
-			InPlace:            inPlaceOptions(s.gates),
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
-			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
+			AnyAnnotation:      s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
-		AdvancedCronJob: validating.AdvancedCronJobOptions{Templates: templates},
-		BroadcastJob:    validating.BroadcastJobOptions{Templates: templates},
-		EphemeralJob:    validating.EphemeralJobOptions{Templates: templates},
-		SidecarSet: validating.SidecarSetOptions{
-			Live:          live,
-			Namespace:     s.Webhook.PodNamespace,
-			Templates:     templates,
-			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
-			Accepted:      admitted,
-		},
-		ContainerRecreate:    recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
-		PodProbeMarker:       validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
-		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live, DisabledBy: s.budgetsOff()},
-		DaemonSet: validating.DaemonSetOptions{
-			Templates:          templates,
-			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
-		},
-		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
-		Now:    time.Now,
+		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
+		Now:               time.Now,
 	})
 	return addConfigurations(mgr, s)
 }

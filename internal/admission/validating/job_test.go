@@ -80,9 +80,9 @@ func TestJobRules(t *testing.T) {
 			if tc.old != nil {
 				old = edit(t, tc.object, tc.old)
 			}
-			handler := BroadcastJob(BroadcastJobOptions{})
+			handler := BroadcastJob(Options{})
 			if tc.object == nightly {
-				handler = AdvancedCronJob(AdvancedCronJobOptions{})
+				handler = AdvancedCronJob(Options{})
 			}
 			got := strings.Join(causes(askJob(handler, edit(t, tc.object, tc.new), old)), "\n")
 			if diff := cmp.Diff(tc.want, got); diff != "" {

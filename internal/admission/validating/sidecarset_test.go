@@ -52,7 +52,7 @@ const others = `
     containers: [{name: log, image: log}]
 `
 
-func sidecarSetOptions(t *testing.T) SidecarSetOptions {
+func sidecarSetOptions(t *testing.T) Options {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
@@ -76,10 +76,10 @@ func sidecarSetOptions(t *testing.T) SidecarSetOptions {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&sets[0], &sets[1], configuration,
 		revision("log-1", "log", "v1"), revision("other-1", "other", "v9")).Build()
-	return SidecarSetOptions{Live: reader, Namespace: "kruise-system"}
+	return Options{Live: reader, Namespace: "kruise-system"}
 }
 
-func askSidecarSet(o SidecarSetOptions, object, old []byte) admission.Response {
+func askSidecarSet(o Options, object, old []byte) admission.Response {
 	request := admissionv1.AdmissionRequest{
 		UID: "1", Name: "log", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"},

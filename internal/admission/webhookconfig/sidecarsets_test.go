@@ -209,7 +209,7 @@ func TestPodsThatAskForALaunchOrderAreSent(t *testing.T) {
 				t.Errorf("sent to %v, want it sent: %t", sent, tc.want)
 			}
 			_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
-			if priorities, err := launch.Wanted(p); (priorities != nil || err != nil) && !tc.want && !mirror {
+			if priorities, err := launch.Priorities(p); (priorities != nil || err != nil) && !tc.want && !mirror {
 				t.Errorf("the Pod asks for %v, %v", priorities, err)
 			}
 		})
