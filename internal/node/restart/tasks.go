@@ -22,67 +22,67 @@ import (
 type stage int
 
 const (
-	hook stage = iota
-	stop
+	runHook stage = iota
+	stopContainer
 )
 
-// job is one stage of stopping one container of a Pod. It runs beside the reconciles, none of which starts another job of the Pod
+// task is one stage of stopping one container of a Pod. It runs beside the reconciles, none of which starts another task of the Pod
 // meanwhile.
-type job struct {
+type task struct {
 	stage stage
 	// containerID is of the form runtime://id.
 	containerID string
-	// ended says that the job has ended, with err after some time; stored that its result is in the status.
+	// ended says that the task has ended, with err after some time; stored that its result is in the status.
 	ended, stored bool
 	err           error
 	took          time.Duration
 }
 
-// jobs has the last job of each Pod. That of a hook is kept until the container is stopped, because the hook has used some of its grace.
-type jobs struct {
-	ctx   context.Context // ends every job
+// tasks has the last task of each Pod. That of a hook is kept until the container is stopped, because the hook has used some of its grace.
+type tasks struct {
+	ctx   context.Context // ends every task
 	ended func(pod types.NamespacedName)
 
 	mu    sync.Mutex
-	byPod map[types.NamespacedName]*job
+	byPod map[types.NamespacedName]*task
 }
 
-func newJobs(ctx context.Context, ended func(types.NamespacedName)) *jobs {
-	return &jobs{ctx: ctx, ended: ended, byPod: map[types.NamespacedName]*job{}}
+func newTasks(ctx context.Context, ended func(types.NamespacedName)) *tasks {
+	return &tasks{ctx: ctx, ended: ended, byPod: map[types.NamespacedName]*task{}}
 }
 
-// busy reports whether a job of the Pod is running.
-func (j *jobs) busy(pod types.NamespacedName) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	known := j.byPod[pod]
+// busy reports whether a task of the Pod is running.
+func (t *tasks) busy(pod types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.byPod[pod]
 	return known != nil && !known.ended
 }
 
-// start starts a job; do carries it out.
-func (j *jobs) start(pod types.NamespacedName, what job, do func(context.Context) error) {
-	j.mu.Lock()
-	j.byPod[pod] = &what
-	j.mu.Unlock()
+// start starts a task; do carries it out.
+func (t *tasks) start(pod types.NamespacedName, what task, do func(context.Context) error) {
+	t.mu.Lock()
+	t.byPod[pod] = &what
+	t.mu.Unlock()
 	go func() {
 		started := time.Now()
-		err := do(j.ctx)
-		if j.ctx.Err() != nil {
+		err := do(t.ctx)
+		if t.ctx.Err() != nil {
 			return // the process ends: the next one goes on from the stored status
 		}
-		j.mu.Lock()
+		t.mu.Lock()
 		what.ended, what.err, what.took = true, err, time.Since(started)
-		j.mu.Unlock()
-		j.ended(pod)
+		t.mu.Unlock()
+		t.ended(pod)
 	}()
 }
 
-// apply sets the result of the last job of a Pod in the status, and reports whether there was one. It can be repeated until setStored is
+// apply sets the result of the last task of a Pod in the status, and reports whether there was one. It can be repeated until setStored is
 // called.
-func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateRequestStatus, now time.Time) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	known := j.byPod[pod]
+func (t *tasks) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateRequestStatus, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.byPod[pod]
 	if known == nil || !known.ended || known.stored {
 		return false
 	}
@@ -94,7 +94,7 @@ func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateReque
 		switch {
 		case cri.IsAway(known.err):
 			// The runtime has not received the request: it is tried again.
-		case known.stage == hook:
+		case known.stage == runHook:
 			at := metav1.NewTime(now).Rfc3339Copy()
 			state.PreStopTime = &at
 		case known.err != nil:
@@ -104,31 +104,31 @@ func (j *jobs) apply(pod types.NamespacedName, s *v1beta1.ContainerRecreateReque
 	return true
 }
 
-// setStored says that the result of the last job of a Pod is in the status.
-func (j *jobs) setStored(pod types.NamespacedName) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if known := j.byPod[pod]; known != nil && known.stage == hook {
+// setStored says that the result of the last task of a Pod is in the status.
+func (t *tasks) setStored(pod types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byPod[pod]; known != nil && known.stage == runHook {
 		known.stored = true
 		return
 	}
-	delete(j.byPod, pod)
+	delete(t.byPod, pod)
 }
 
-// drop forgets the last job of a Pod for which there are no requests any more, unless it is running.
-func (j *jobs) drop(pod types.NamespacedName) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if known := j.byPod[pod]; known != nil && known.ended {
-		delete(j.byPod, pod)
+// drop forgets the last task of a Pod for which there are no requests any more, unless it is running.
+func (t *tasks) drop(pod types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byPod[pod]; known != nil && known.ended {
+		delete(t.byPod, pod)
 	}
 }
 
 // hookTook returns how long the hook of a container took; 0 if it has none.
-func (j *jobs) hookTook(pod types.NamespacedName, containerID string) time.Duration {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if known := j.byPod[pod]; known != nil && known.stage == hook && known.containerID == containerID {
+func (t *tasks) hookTook(pod types.NamespacedName, containerID string) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byPod[pod]; known != nil && known.stage == runHook && known.containerID == containerID {
 		return known.took
 	}
 	return 0
@@ -165,21 +165,23 @@ func (w *reconciler) kill(ctx context.Context, t target) {
 		return
 	}
 	if !t.resumed {
-		w.Events.Eventf(lifecycle.ContainerRef(t.pod, t.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s by ContainerRecreateRequest %s", t.Name, t.request.Name)
+		w.Events.Eventf(lifecycle.ContainerRef(t.pod, t.Name), corev1.EventTypeNormal, "Killing",
+			"Stopping container %s by ContainerRecreateRequest %s", t.Name, t.request.Name)
 	}
 	key := client.ObjectKeyFromObject(t.pod)
 	grace := t.grace()
 	if container := t.container(); container.PreStop != nil && !t.SkipPreStop && grace > 0 {
 		logger.Info("Running the hook of a container that is to be stopped", "limit", grace)
 		h := lifecycle.Hook{
-			Runtime: t.runtime, ID: id, Container: t.Name, Pod: t.pod, Handler: container.PreStop, Ports: container.Ports, Grace: grace, Events: w.Events,
+			Runtime: t.runtime, ID: id, Container: t.Name, Pod: t.pod,
+			Handler: container.PreStop, Ports: container.Ports, Grace: grace, Events: w.Events,
 		}
-		w.jobs.start(key, job{stage: hook, containerID: t.ID}, h.Run)
+		w.tasks.start(key, task{stage: runHook, containerID: t.ID}, h.Run)
 		return
 	}
-	left := lifecycle.GraceLeft(grace, w.jobs.hookTook(key, t.ID))
+	left := lifecycle.GraceLeft(grace, w.tasks.hookTook(key, t.ID))
 	logger.Info("Stopping a container", "grace", left)
-	w.jobs.start(key, job{stage: stop, containerID: t.ID}, func(ctx context.Context) error {
+	w.tasks.start(key, task{stage: stopContainer, containerID: t.ID}, func(ctx context.Context) error {
 		return t.runtime.StopContainer(ctx, id, left)
 	})
 }

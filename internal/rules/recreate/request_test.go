@@ -24,17 +24,21 @@ func TestOverdue(t *testing.T) {
 		want     string
 		wait     time.Duration
 	}{
-		"seen by its daemon":             {here, recreating, nil, time.Hour, "", 0},
-		"waiting has no limit":           {here, pending, nil, time.Hour, "", 0},
-		"not seen yet":                   {here, "", nil, 20 * time.Second, "", 40 * time.Second},
-		"not seen for a minute":          {here, "", nil, time.Minute, "daemon has not responded for a long time", 0},
-		"within its deadline":            {here, recreating, deadline(10), 4 * time.Second, "", 6 * time.Second},
-		"the deadline comes first":       {here, "", deadline(10), 4 * time.Second, "", 6 * time.Second},
-		"the silence comes first":        {here, "", deadline(100), 20 * time.Second, "", 40 * time.Second},
-		"over its deadline":              {here, recreating, deadline(10), 10 * time.Second, "recreating has exceeded the activeDeadlineSeconds", 0},
-		"the Pod is gone":                {nil, recreating, nil, time.Second, "pod has gone", 0},
-		"the Pod is being deleted":       {leaving, recreating, nil, time.Second, "pod has gone", 0},
-		"another Pod has the Pod's name": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "v"}}, recreating, nil, time.Second, "pod has gone", 0},
+		"seen by its daemon":       {here, recreating, nil, time.Hour, "", 0},
+		"waiting has no limit":     {here, pending, nil, time.Hour, "", 0},
+		"not seen yet":             {here, "", nil, 20 * time.Second, "", 40 * time.Second},
+		"not seen for a minute":    {here, "", nil, time.Minute, "daemon has not responded for a long time", 0},
+		"within its deadline":      {here, recreating, deadline(10), 4 * time.Second, "", 6 * time.Second},
+		"the deadline comes first": {here, "", deadline(10), 4 * time.Second, "", 6 * time.Second},
+		"the silence comes first":  {here, "", deadline(100), 20 * time.Second, "", 40 * time.Second},
+		"over its deadline": {
+			here, recreating, deadline(10), 10 * time.Second, "recreating has exceeded the activeDeadlineSeconds", 0,
+		},
+		"the Pod is gone":          {nil, recreating, nil, time.Second, "pod has gone", 0},
+		"the Pod is being deleted": {leaving, recreating, nil, time.Second, "pod has gone", 0},
+		"another Pod has the Pod's name": {
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "v"}}, recreating, nil, time.Second, "pod has gone", 0,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +58,9 @@ func TestEnding(t *testing.T) {
 		return []State{{Name: "a", Phase: a}, {Name: "b", Phase: b}}
 	}
 	condition := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
-		return []metav1.Condition{{Type: "Succeeded", Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(noon())}}
+		return []metav1.Condition{
+			{Type: "Succeeded", Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(noon())},
+		}
 	}
 	at := metav1.NewTime(noon())
 	cases := map[string]struct {
@@ -63,24 +69,28 @@ func TestEnding(t *testing.T) {
 		want    v1beta1.ContainerRecreateRequestStatus
 	}{
 		"all recreated": {states(succeeded, succeeded), "", v1beta1.ContainerRecreateRequestStatus{
-			ContainerRecreateStates: states(succeeded, succeeded), Conditions: condition("True", "ContainersRecreated", "every container was recreated"),
+			ContainerRecreateStates: states(succeeded, succeeded), Conditions: condition(
+				"True", "ContainersRecreated", "every container was recreated",
+			),
 		}},
 		"one failed, the other was left alone": {states(failure, pending), "", v1beta1.ContainerRecreateRequestStatus{
-			ContainerRecreateStates: states(failure, pending), Conditions: condition("False", "ContainerFailed", "container a was not recreated"),
+			ContainerRecreateStates: states(failure, pending), Conditions: condition(
+				"False", "ContainerFailed", "container a was not recreated",
+			),
 		}},
-		"given up": {states(succeeded, recreating), "pod has gone", v1beta1.ContainerRecreateRequestStatus{
-			ContainerRecreateStates: []State{{Name: "a", Phase: succeeded}, {Name: "b", Phase: failure, Message: "pod has gone"}},
+		"the Pod is gone": {states(succeeded, recreating), "pod has gone", v1beta1.ContainerRecreateRequestStatus{
+			ContainerRecreateStates: states(succeeded, recreating),
 			Message:                 "pod has gone", Conditions: condition("False", "PodGone", "pod has gone"),
+		}},
+		"the deadline has passed": {states(recreating, pending), deadlineExceeded, v1beta1.ContainerRecreateRequestStatus{
+			ContainerRecreateStates: states(recreating, pending),
+			Message:                 deadlineExceeded, Conditions: condition("False", "DeadlineExceeded", deadlineExceeded),
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := v1beta1.ContainerRecreateRequestStatus{ContainerRecreateStates: tc.states}
-			if tc.message == "" {
-				Complete(&got, noon())
-			} else {
-				Fail(&got, tc.message, noon())
-			}
+			Complete(&got, tc.message, noon())
 			tc.want.Phase, tc.want.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, &at
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -115,7 +125,9 @@ func TestGraceBeginsOnce(t *testing.T) {
 
 func TestPick(t *testing.T) {
 	at := func(name string, phase v1beta1.ContainerRecreateRequestPhase, second int) *v1beta1.ContainerRecreateRequest {
-		r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon().Add(time.Duration(second) * time.Second))}}
+		r := &v1beta1.ContainerRecreateRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon().Add(time.Duration(second) * time.Second))},
+		}
 		r.Status.Phase = phase
 		return r
 	}
@@ -125,11 +137,18 @@ func TestPick(t *testing.T) {
 		requests []*v1beta1.ContainerRecreateRequest
 		want     []string
 	}{
-		"none":                               {nil, nil},
-		"the older one":                      {[]*v1beta1.ContainerRecreateRequest{at("b", "", 1), at("a", "", 0)}, []string{"a", "b"}},
-		"the one under way":                  {[]*v1beta1.ContainerRecreateRequest{at("a", "", 0), at("b", recreating, 1)}, []string{"b", "a"}},
-		"the one that waits already":         {[]*v1beta1.ContainerRecreateRequest{at("a", "", 0), at("b", pending, 1)}, []string{"b", "a"}},
-		"not one that has ended or is going": {[]*v1beta1.ContainerRecreateRequest{leaving, at("a", v1beta1.ContainerRecreateRequestCompleted, 0), at("b", "", 1)}, []string{"b"}},
+		"none":          {nil, nil},
+		"the older one": {[]*v1beta1.ContainerRecreateRequest{at("b", "", 1), at("a", "", 0)}, []string{"a", "b"}},
+		"the one under way": {
+			[]*v1beta1.ContainerRecreateRequest{at("a", "", 0), at("b", recreating, 1)}, []string{"b", "a"},
+		},
+		"the one that waits already": {
+			[]*v1beta1.ContainerRecreateRequest{at("a", "", 0), at("b", pending, 1)}, []string{"b", "a"},
+		},
+		"not one that has ended or is going": {
+			[]*v1beta1.ContainerRecreateRequest{leaving, at("a", v1beta1.ContainerRecreateRequestCompleted, 0), at("b", "", 1)},
+			[]string{"b"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -159,12 +178,17 @@ func TestSnapshotTellsOfNewContainersOnly(t *testing.T) {
 		status("a", "a1", 1, -time.Hour), // a node whose clock is an hour behind
 		status("b", "b0", 0, -time.Hour),
 	}}}
-	want := []v1beta1.ContainerRecreateRequestSyncContainerStatus{{Name: "a", Ready: true, RestartCount: 1, ContainerID: "c://a1"}}
+	want := []ContainerStatus{{Name: "a", Ready: true, RestartCount: 1, ContainerID: "c://a1"}}
 	if diff := cmp.Diff(want, Snapshot(r, p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Status.ContainerStatusSnapshot = want
 	if diff := cmp.Diff(want, Snapshot(r, &corev1.Pod{})); diff != "" {
 		t.Errorf("between two lives (-want +got):\n%s", diff)
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("b", "b1", 1, 0)}
+	want = append(want, ContainerStatus{Name: "b", Ready: true, RestartCount: 1, ContainerID: "c://b1"})
+	if diff := cmp.Diff(want, Snapshot(r, p)); diff != "" {
+		t.Errorf("one is between two lives and another has restarted (-want +got):\n%s", diff)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
-// TestJobsAreAppliedUntilForgotten: what a job came to must reach the status, however often that is tried.
-func TestJobsAreAppliedUntilForgotten(t *testing.T) {
+// TestTasksAreAppliedUntilForgotten: what a task came to must reach the status, however often that is tried.
+func TestTasksAreAppliedUntilForgotten(t *testing.T) {
 	pod := types.NamespacedName{Namespace: "ns", Name: "p"}
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	away := fmt.Errorf("stopping: %w", status.Error(codes.Unavailable, "connection refused"))
@@ -33,22 +33,22 @@ func TestJobsAreAppliedUntilForgotten(t *testing.T) {
 		err   error
 		want  recreate.State
 	}{
-		"the hook has run":       {hook, nil, state(func(s *recreate.State) { s.PreStopTime = &at })},
-		"the hook has failed":    {hook, errors.New("exit 1"), state(func(s *recreate.State) { s.PreStopTime = &at })},
-		"the hook could not run": {hook, away, state(func(*recreate.State) {})},
-		"it was stopped":         {stop, nil, state(func(*recreate.State) {})},
-		"it could not be stopped": {stop, errors.New("stuck"), state(func(s *recreate.State) {
+		"the hook has run":       {runHook, nil, state(func(s *recreate.State) { s.PreStopTime = &at })},
+		"the hook has failed":    {runHook, errors.New("exit 1"), state(func(s *recreate.State) { s.PreStopTime = &at })},
+		"the hook could not run": {runHook, away, state(func(*recreate.State) {})},
+		"it was stopped":         {stopContainer, nil, state(func(*recreate.State) {})},
+		"it could not be stopped": {stopContainer, errors.New("stuck"), state(func(s *recreate.State) {
 			s.Phase, s.Message = v1beta1.ContainerRecreateRequestFailed, "kill container error: stuck"
 		})},
-		"nobody could be asked to": {stop, away, state(func(*recreate.State) {})},
+		"nobody could be asked to": {stopContainer, away, state(func(*recreate.State) {})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan struct{})
-			j := newJobs(t.Context(), func(types.NamespacedName) { close(ended) })
-			j.start(pod, job{stage: tc.stage, containerID: "c://1"}, func(context.Context) error { return tc.err })
+			j := newTasks(t.Context(), func(types.NamespacedName) { close(ended) })
+			j.start(pod, task{stage: tc.stage, containerID: "c://1"}, func(context.Context) error { return tc.err })
 			<-ended
 			if j.busy(pod) {
-				t.Error("a job that has ended is under way")
+				t.Error("a task that has ended is under way")
 			}
 			stale := v1beta1.ContainerRecreateRequestStatus{}
 			if !j.apply(pod, &stale, now) {
@@ -71,16 +71,16 @@ func TestJobsAreAppliedUntilForgotten(t *testing.T) {
 	}
 }
 
-// TestJobsOfPodsWithoutRequestsAreDropped: a request may end, by its deadline or with its Pod, while a container of it is being stopped.
-func TestJobsOfPodsWithoutRequestsAreDropped(t *testing.T) {
+// TestTasksOfPodsWithoutRequestsAreDropped: a request may end, by its deadline or with its Pod, while a container of it is being stopped.
+func TestTasksOfPodsWithoutRequestsAreDropped(t *testing.T) {
 	pod := types.NamespacedName{Namespace: "ns", Name: "p"}
 	ended := make(chan struct{}, 1)
-	j := newJobs(t.Context(), func(types.NamespacedName) { ended <- struct{}{} })
+	j := newTasks(t.Context(), func(types.NamespacedName) { ended <- struct{}{} })
 	release := make(chan struct{})
-	j.start(pod, job{stage: hook, containerID: "c://1"}, func(context.Context) error { <-release; return nil })
+	j.start(pod, task{stage: runHook, containerID: "c://1"}, func(context.Context) error { <-release; return nil })
 	j.drop(pod)
 	if !j.busy(pod) {
-		t.Error("a job under way is forgotten: another would be begun beside it")
+		t.Error("a task under way is forgotten: another would be begun beside it")
 	}
 	close(release)
 	<-ended
