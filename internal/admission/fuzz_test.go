@@ -79,18 +79,12 @@ func allEntries(t testing.TB) entries {
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}).Build()
 	out := entries{}
 	Register(out, Options{
-		Revisions:            live,
-		Budgets:              podbudget.Options{Evaluator: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
-		AdvancedCronJob:      validating.AdvancedCronJobOptions{Templates: agreeable{}},
-		BroadcastJob:         validating.BroadcastJobOptions{Templates: agreeable{}},
-		CloneSet:             validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},
-		ContainerRecreate:    recreate.Options{Live: live},
-		DaemonSet:            validating.DaemonSetOptions{Templates: agreeable{}, DeletionProtection: true},
-		Images:               validating.ImageOptions{Daemon: true, Jobs: true},
-		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live},
-		SidecarSet:           validating.SidecarSetOptions{Live: live, Namespace: "kruise-system", Templates: agreeable{}},
-		StatefulSet: validating.StatefulSetOptions{Live: live, Templates: agreeable{}, ClaimResize: true,
-			DeletionProtection: true},
+		Revisions:         live,
+		Budgets:           podbudget.Options{Evaluator: lenient{}, Live: live, Deletes: true, Updates: true},
+		ContainerRecreate: recreate.Options{Live: live},
+		Validation: validating.Options{
+			Live: live, Templates: agreeable{}, Namespace: "kruise-system", ClaimResize: true, DeletionProtection: true,
+		},
 		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	return out
