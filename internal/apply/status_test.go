@@ -52,7 +52,8 @@ func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 	if wait != statusInterval || b.ownerNow().Status.Replicas == 99 {
 		t.Errorf("after a burst: wait %s, %d replicas", wait, b.ownerNow().Status.Replicas)
 	}
-	if wait := report(func(s *v1beta1.CloneSetStatus) { s.ObservedGeneration = 7 }); wait != 0 || b.ownerNow().Status.ObservedGeneration != 7 {
+	if wait := report(func(s *v1beta1.CloneSetStatus) { s.ObservedGeneration = 7 }); wait != 0 ||
+		b.ownerNow().Status.ObservedGeneration != 7 {
 		t.Errorf("a newer spec has to wait %s", wait)
 	}
 	b.cluster.Sleep(2 * statusInterval)

@@ -80,7 +80,8 @@ func TestCountsTakeTurnsUnderLoad(t *testing.T) {
 			load: load{owners: 300, every: time.Second, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 11 * time.Second,
 		},
 		"one that changes all the time takes no turns from others": {
-			load: load{owners: 90, every: 100 * time.Millisecond, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 4 * time.Second,
+			load:       load{owners: 90, every: 100 * time.Millisecond, lasts: 30 * time.Second},
+			mostWrites: 30*rate + rate, oldest: 4 * time.Second,
 		},
 	}
 	for name, tc := range cases {

@@ -143,7 +143,8 @@ func updateTypeFromHub(in *v1beta1.CloneSetUpdateStrategy) v1alpha1.CloneSetUpda
 
 // inPlaceFromHub leaves out a strategy that is there for annotations alone, unless the type is one that gets an empty strategy by default.
 func inPlaceFromHub(in *v1beta1.InPlaceUpdateStrategy, updateType v1alpha1.CloneSetUpdateStrategyType) *v1alpha1.InPlaceUpdateStrategy {
-	inPlace := updateType == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType || updateType == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+	inPlace := updateType == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
+		updateType == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
 	switch {
 	case in == nil:
 		return nil

@@ -63,7 +63,9 @@ func TestNothingIsKeptOfAnOwnerThatIsGone(t *testing.T) {
 		"a pass that finds everything as it is to be": {status: "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &oneOwner{owner: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}, Status: corev1.PodStatus{Message: "old"}}}
+			server := &oneOwner{
+				owner: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}, Status: corev1.PodStatus{Message: "old"}},
+			}
 			executor := &apply.Executor{Config: apply.Config{
 				Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(10), Parallel: 1, Now: time.Now,
 				Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "1", nil },

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,12 +76,10 @@ type Tuning struct {
 func Annotated(annotations map[string]string, replicas int) Tuning {
 	var t Tuning
 	if n, err := strconv.ParseUint(annotations[keys.ImagePreDownloadParallelism], 10, 31); err == nil {
-		value := intstr.FromInt32(int32(n))
-		t.Parallelism = &value
+		t.Parallelism = ptr.To(intstr.FromInt32(int32(n)))
 	}
 	if n, err := strconv.ParseUint(annotations[keys.ImagePreDownloadTimeoutSeconds], 10, 31); err == nil {
-		value := int32(n)
-		t.TimeoutSeconds = &value
+		t.TimeoutSeconds = ptr.To(int32(n))
 	}
 	if text := annotations[keys.ImagePreDownloadMinUpdatedReadyPods]; text != "" {
 		value := intstr.Parse(text)
@@ -96,12 +95,8 @@ func (t Tuning) Over(s *v1beta1.InPlaceUpdateStrategy) Tuning {
 	if s == nil {
 		return t
 	}
-	if s.ImagePreDownloadParallelism != nil {
-		t.Parallelism = s.ImagePreDownloadParallelism
-	}
-	if s.ImagePreDownloadTimeoutSeconds != nil {
-		t.TimeoutSeconds = s.ImagePreDownloadTimeoutSeconds
-	}
+	t.Parallelism = cmp.Or(s.ImagePreDownloadParallelism, t.Parallelism)
+	t.TimeoutSeconds = cmp.Or(s.ImagePreDownloadTimeoutSeconds, t.TimeoutSeconds)
 	if s.ImagePreDownloadMinUpdatedReadyPods != nil {
 		t.MinUpdatedReady = int(*s.ImagePreDownloadMinUpdatedReadyPods)
 	}
@@ -260,19 +255,15 @@ func (w *Workload) newPullJobs(v verdict, t Tuning) []*v1beta1.ImagePullJob {
 	labels[keys.RevisionHash] = revision.ShortHash(update)
 	template := v1beta1.ImagePullJobTemplate{
 		PodSelector: &v1beta1.ImagePullJobPodSelector{LabelSelector: outdated(w.Selector, update)},
-		Parallelism: t.Parallelism,
-		PullPolicy:  &v1beta1.PullPolicy{TimeoutSeconds: ptr.To(int32(defaultTimeoutSeconds)), BackoffLimit: ptr.To(int32(backoffLimit))},
+		Parallelism: cmp.Or(t.Parallelism, ptr.To(intstr.FromInt32(1))),
+		PullPolicy: &v1beta1.PullPolicy{
+			TimeoutSeconds: cmp.Or(t.TimeoutSeconds, ptr.To(int32(defaultTimeoutSeconds))), BackoffLimit: ptr.To(int32(backoffLimit)),
+		},
 		CompletionPolicy: v1beta1.CompletionPolicy{
 			Type: v1beta1.AlwaysComplete, TTLSecondsAfterFinished: ptr.To(int32(ttlSeconds)),
 		},
 		SandboxConfig:   &v1beta1.SandboxConfig{Labels: maps.Clone(labels), Annotations: maps.Clone(v.template.Annotations)},
 		ImagePullPolicy: v1beta1.PullIfNotPresent,
-	}
-	if t.Parallelism == nil {
-		template.Parallelism = ptr.To(intstr.FromInt32(1))
-	}
-	if t.TimeoutSeconds != nil {
-		template.PullPolicy.TimeoutSeconds = t.TimeoutSeconds
 	}
 	for _, secret := range v.template.Spec.ImagePullSecrets {
 		template.PullSecrets = append(template.PullSecrets, secret.Name)

@@ -109,8 +109,9 @@ const (
 type Progress struct {
 	// Complete means that all Pods are updated and available, and Reached that all Pods are that the partition allows.
 	Complete, Reached bool
-	// Moved means that the numbers of the status show progress since they were last written.
-	Moved bool
+	// Moved means that the numbers of the status show progress since they were last written, and Restarted that they were those of another
+	// update revision.
+	Moved, Restarted bool
 }
 
 // Beyond reports whether a rollout has made progress since the numbers were those before.
@@ -122,7 +123,8 @@ func (c Counts) Beyond(before Counts) bool {
 // Progressing returns the condition Progressing after the one written last, and the time until it changes by itself; zero when it does not.
 //
 // The time without progress runs from the condition's last update: at another reason, a new revision, or more Pods that are updated or
-// ready. So neither a pause nor a partition that is reached counts against the deadline.
+// ready. So neither a pause nor a partition that is reached counts against the deadline. Once it is exceeded, progress does not take that
+// back: whoever looks only now and then would miss that the rollout was late. Its end does, a pause, or another template.
 func (w *Workload) Progressing(p Progress, last Condition) (Condition, time.Duration) {
 	if w.DeadlineSeconds == nil || *w.DeadlineSeconds == math.MaxInt32 {
 		return Condition{Type: typeProgressing}, 0
@@ -138,7 +140,7 @@ func (w *Workload) Progressing(p Progress, last Condition) (Condition, time.Dura
 		now.Reason, now.Message = kind+"Paused", kind+" is paused"
 	case p.Reached:
 		now.Reason, now.Message = partitionAvailable, kind+" has been paused due to partition ready"
-	case p.Moved || last.Reason != updated && last.Reason != deadlineExceeded:
+	case p.Restarted || last.Reason != deadlineExceeded && (p.Moved || last.Reason != updated):
 		now.Reason, now.Message = updated, kind+" is progressing"
 		return now, w.untilDeadline(w.Now)
 	default:

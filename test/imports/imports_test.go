@@ -36,7 +36,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
-		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/scope"}, ours: []string{"api/...", "internal/rules/sidecar"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
 		{packages: []string{"internal/rules/cron"}, others: kubernetes("github.com/robfig/cron/v3"), pure: true},

@@ -118,6 +118,7 @@ func daemonSetSpelling(found *findings, w write[v1beta1.DaemonSet]) {
 	case w.older:
 		found.warn("metadata.annotations[%s]: %q has no effect: use \"true\"", keys.ProgressiveCreatePod, text)
 	default:
-		found.warn("metadata.annotations[%s] has no effect in v1beta1: use spec.scaleStrategy.partitionedScaling", keys.ProgressiveCreatePod)
+		found.warn("metadata.annotations[%s] has no effect in v1beta1: use spec.scaleStrategy.partitionedScaling",
+			keys.ProgressiveCreatePod)
 	}
 }

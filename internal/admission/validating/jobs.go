@@ -90,7 +90,7 @@ func cronRules(found *findings, job *v1beta1.AdvancedCronJob) {
 
 func (f *findings) schedule(path *field.Path, spec *v1beta1.AdvancedCronJobSpec) {
 	at := path.Child("schedule")
-	if _, err := cron.Parse(spec.Schedule, ""); err != nil {
+	if err := cron.Check(spec.Schedule); err != nil {
 		f.invalid(at, spec.Schedule, "%v", err)
 	}
 	if spec.TimeZone == nil {
@@ -126,8 +126,8 @@ func (f *findings) cronTemplateKept(spec, old *v1beta1.AdvancedCronJobSpec) {
 	}
 }
 
-// cronPodTemplate checks what a Job or a BroadcastJob is made of as these will be checked themselves: a mistake must not show in the middle of
-// the night.
+// cronPodTemplate checks what a Job or a BroadcastJob is made of as these will be checked themselves: a mistake must not show in the
+// middle of the night.
 func (o Options) cronPodTemplate(ctx context.Context, w write[v1beta1.AdvancedCronJob]) findings {
 	name, given := "jobTemplate", w.new.Spec.Template
 	path := field.NewPath("spec", "template")

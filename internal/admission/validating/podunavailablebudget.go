@@ -59,7 +59,8 @@ func budgetAnnotations(found *findings, b *v1beta1.PodUnavailableBudget) {
 	at := field.NewPath("metadata", "annotations")
 	if text := b.Annotations[keys.ProtectOperations]; text != "" {
 		if _, ok := disruption.ParseOperations(text); !ok {
-			found.invalid(at.Key(keys.ProtectOperations), text, "must be some of DELETE, UPDATE, EVICT and RESIZE, with commas between them")
+			found.invalid(at.Key(keys.ProtectOperations), text,
+				"must be some of DELETE, UPDATE, EVICT and RESIZE, with commas between them")
 		}
 	}
 	if text, written := b.Annotations[keys.ProtectTotalReplicas]; written {

@@ -63,7 +63,8 @@ func (j jobs) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.Nam
 
 // changed reports whether anything about the Pod has changed that a job looks at.
 func changed(before, after *corev1.Pod) bool {
-	return pod.IsActive(before) != pod.IsActive(after) || pod.IsFinished(before) != pod.IsFinished(after) || pod.IsScheduled(before) != pod.IsScheduled(after) ||
+	return pod.IsActive(before) != pod.IsActive(after) || pod.IsFinished(before) != pod.IsFinished(after) ||
+		pod.IsScheduled(before) != pod.IsScheduled(after) ||
 		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||
 		!equality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)

@@ -246,10 +246,7 @@ func referenced(changes map[string]Value, among []string) map[string]string {
 	var out map[string]string
 	for _, key := range among {
 		if change, ok := changes[key]; ok && change.New != nil {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[key] = *change.New
+			out = merge(out, map[string]string{key: *change.New})
 		}
 	}
 	return out
@@ -319,10 +316,7 @@ func diffList(path string, old, new corev1.ResourceList) (corev1.ResourceList, *
 		case !slices.Contains(scalable(), name):
 			return nil, &Refusal{Op: "replace", Path: path + "/" + string(name), Why: "only cpu and memory can be resized in place"}
 		default:
-			if changed == nil {
-				changed = corev1.ResourceList{}
-			}
-			changed[name] = is
+			changed = merge(changed, corev1.ResourceList{name: is})
 		}
 	}
 	return changed, nil

@@ -145,16 +145,3 @@ func sharesKey(meta map[string]metav1.ObjectMeta, name string, chosen map[string
 	}
 	return false
 }
-
-// without returns m less one key, and nil when nothing is left.
-func without[V any](m map[string]V, key string) map[string]V {
-	if _, ok := m[key]; !ok {
-		return m
-	}
-	m = maps.Clone(m)
-	delete(m, key)
-	if len(m) == 0 {
-		return nil
-	}
-	return m
-}

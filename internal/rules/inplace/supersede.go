@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -77,15 +78,13 @@ func unfinishedOn(p *corev1.Pod) unfinished {
 // readProgress takes those containers that were changed and do not run as they should.
 func (u *unfinished) readProgress(p *corev1.Pod, state *pub.InPlaceUpdateState) {
 	u.unseen = (state.UpdateImages || state.UpdateResources) && IsUnseen(p)
-	if len(state.LastContainerStatuses) > 0 && !runsAsSpecified(p) {
-		for name, last := range state.LastContainerStatuses {
-			if ImageProgress(p, name, last).Done {
-				continue
-			}
-			if u.restarting == nil {
-				u.restarting = map[string]pub.InPlaceUpdateContainerStatus{}
-			}
-			u.restarting[name] = last
+	if !runsAsSpecified(p) {
+		u.restarting = maps.Clone(state.LastContainerStatuses)
+		maps.DeleteFunc(u.restarting, func(name string, last pub.InPlaceUpdateContainerStatus) bool {
+			return ImageProgress(p, name, last).Done
+		})
+		if len(u.restarting) == 0 {
+			u.restarting = nil // null and {} are not the same bytes on a Pod
 		}
 	}
 	metas := runtimeMeta(p)
@@ -162,10 +161,7 @@ func (d *todo) deferReferenced(labels, annotations map[string]*string, reference
 	join := func(into map[string]string, keys map[string]string, changes map[string]*string) map[string]string {
 		for key := range keys {
 			if value := changes[key]; value != nil {
-				if into == nil {
-					into = map[string]string{}
-				}
-				into[key] = *value
+				into = merge(into, map[string]string{key: *value})
 			}
 		}
 		return into
@@ -192,18 +188,12 @@ func notDeferred(
 
 // resourceChanges returns those values, the later ones of a change or else those of a former one, that are not on the container.
 func resourceChanges(on, former, changes corev1.ResourceList) corev1.ResourceList {
-	var out corev1.ResourceList
 	wanted := merge(former.DeepCopy(), changes)
-	for name, value := range wanted {
-		if actual, ok := on[name]; ok && actual.Cmp(value) == 0 {
-			continue
-		}
-		if out == nil {
-			out = corev1.ResourceList{}
-		}
-		out[name] = value
-	}
-	return out
+	maps.DeleteFunc(wanted, func(name corev1.ResourceName, value resource.Quantity) bool {
+		actual, ok := on[name]
+		return ok && actual.Cmp(value) == 0
+	})
+	return wanted
 }
 
 // merge returns a map with the changes written over it.
@@ -304,10 +294,7 @@ func applyMap(on map[string]string, changes map[string]*string) map[string]strin
 			delete(on, key)
 			continue
 		}
-		if on == nil {
-			on = map[string]string{}
-		}
-		on[key] = *value
+		on = merge(on, map[string]string{key: *value})
 	}
 	return on
 }

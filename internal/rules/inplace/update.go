@@ -239,9 +239,9 @@ func startContainer(p *corev1.Pod, state *pub.InPlaceUpdateState, name string) {
 		p.Labels = merge(p.Labels, meta.Labels)
 		p.Annotations = merge(p.Annotations, meta.Annotations)
 	}
-	state.NextContainerImages = without(state.NextContainerImages, name)
-	state.NextContainerResources = without(state.NextContainerResources, name)
-	state.NextContainerRefMetadata = without(state.NextContainerRefMetadata, name)
+	delete(state.NextContainerImages, name)
+	delete(state.NextContainerResources, name)
+	delete(state.NextContainerRefMetadata, name)
 }
 
 // required returns the containers that have to be ready before the next batch.
