@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -169,6 +170,9 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	}
 	if l.Watches != nil {
 		out = append(out, l.Watches(l.cached)...)
+	}
+	if l.Executor.Budgets != nil {
+		out = append(out, Affected(&policyv1beta1.PodUnavailableBudget{}, l.Executor.BudgetChanged))
 	}
 	return out, nil
 }

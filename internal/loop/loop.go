@@ -22,9 +22,6 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
-// budgetRecheck is when to ask a budget again that has let no more Pods become unavailable.
-const budgetRecheck = time.Second
-
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
 	Kind[O, S, T]
@@ -189,11 +186,12 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 		return reconcile.Result{}, reconcile.TerminalError(decided.Problem)
 	}
 	next := reconcile.Result{RequeueAfter: decided.Recheck}
+	budgetWait, waits := outcome.WaitFor()
 	switch {
 	case outcome.Conflict():
 		wait = staleRecheck
-	case len(outcome.Waits()) > 0 && (wait == 0 || wait > budgetRecheck):
-		wait = budgetRecheck
+	case waits && (wait == 0 || wait > budgetWait):
+		wait = budgetWait
 	}
 	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
 		next.RequeueAfter = wait

@@ -3,8 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -24,7 +22,7 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the three that
 // the API server waits.
 const ledgerPause = 50 * time.Millisecond
 
@@ -60,23 +58,18 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 		Count:     count(observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}, s),
 		CountLive: count(observe.Reader{Reader: live}, s),
 	}), nil
 }
 
-// exempt returns the names of users whose requests are not evaluated.
-func (o *Options) exempt() []string {
-	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
-}
-
-// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+// askBudgets returns what controllers ask before they take a Pod out of service; nil where there are no budgets.
 func (s settings) askBudgets() apply.Budgets {
-	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+	if s.evaluator == nil {
 		return nil
 	}
-	return disruption.Writes{Evaluator: s.evaluator}
+	return disruption.Writes{Evaluator: s.evaluator, Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate)}
 }
 
 // budgetWebhook returns the options of the webhook for Pods with a budget.

@@ -83,7 +83,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	serving := newServing(o.Webhook)
 	options := managerOptions(o, s)
-	options.WebhookServer = webhookServer(o.Webhook, serving)
+	webhooks, err := webhookServer(o, serving)
+	if err != nil {
+		return err
+	}
+	options.WebhookServer = webhooks
 	mgr, err := ctrlmanager.New(restConfig, options)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -98,7 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	configured := settings{Options: o, gates: gates, served: map[string]bool{}}
+	configured := settings{Options: o, gates: gates, webhooks: webhooks, served: map[string]bool{}}
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return mgr.Start(o.draining(ctx, webhooks))
 }
 
 // examine checks the cluster before anything is made that needs our CRDs, and would fail with less to say.

@@ -50,6 +50,12 @@ type Options struct {
 	DaemonConfigNamespace string
 	// ProtectionLogPath is the folder of the protection log; empty for none.
 	ProtectionLogPath string
+	// WebhookClientCAFile is a file with the CAs of those who may ask for admission, empty for everybody; WebhookClientNames are their
+	// common
+	// names, joined by commas, empty for all clients of these CAs.
+	WebhookClientCAFile, WebhookClientNames string
+	// ShutdownDelay is how long a manager that is asked to end goes on, while it is no longer ready.
+	ShutdownDelay time.Duration
 	// ExemptUsers are the names of users whose requests no PodUnavailableBudget is asked about, joined by commas.
 	ExemptUsers string
 
@@ -107,6 +113,12 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
 		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; "+
 			"without such a folder, or if empty, there is none")
+	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "",
+		"file with CAs as PEM; with it, only clients that have a certificate by them may ask for admission, see docs/security.md")
+	fs.StringVar(&o.WebhookClientNames, "webhook-client-names", "",
+		"common names of the clients that may ask for admission, joined by commas; empty for all that have a certificate by the CAs")
+	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second,
+		"how long the manager goes on while it is no longer ready, before it ends; for API servers to learn that it does")
 	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "",
 		"users whose requests no PodUnavailableBudget is asked about, joined by commas")
 	for name, value := range ignored() {
@@ -181,6 +193,9 @@ func (o *Options) validate() error {
 		if *w.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", w.flag, *w.number)
 		}
+	}
+	if o.ShutdownDelay < 0 || o.ShutdownDelay > time.Minute {
+		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)
 	}
 	if o.NodeImageCreationDelay < 0 {
 		return fmt.Errorf("--nodeimage-creation-delay is %s, want 0 or more", o.NodeImageCreationDelay)

@@ -1,17 +1,13 @@
-// Package release makes every component of this binary report the Kubernetes version it was built from.
-//
-// Kubernetes' own release scripts stamp the version with linker flags; a plain `go build` or `go test` leaves "v0.0.0"
-// behind, which clients take for an ancient server. The version is already in the binary, though: it is the version of
-// the module k8s.io/kubernetes in the build info, so no flag needs to repeat it.
-package release
+package kubernetes
 
 import (
 	"fmt"
-	"runtime/debug"
 	"strings"
 	_ "unsafe" // for go:linkname
 
 	"k8s.io/component-base/version"
+
+	"github.com/seed-69ecc383/kruise/localcluster/binaries"
 )
 
 // The variables that Kubernetes' release scripts set with -ldflags -X.
@@ -28,23 +24,12 @@ var serverMinor string
 //go:linkname clientVersion k8s.io/client-go/pkg/version.gitVersion
 var clientVersion string
 
-// Kubernetes is the version of the k8s.io/kubernetes module in this binary, such as "v1.36.3"; "" if it cannot be known.
-func Kubernetes() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, module := range info.Deps {
-		if module.Path == "k8s.io/kubernetes" {
-			return module.Version
-		}
-	}
-	return ""
-}
-
-// Stamp sets the version that the components of this process report. It is called once, before any of them starts.
+// Stamp sets the version that the programs of this binary report. It is called once, before any of them starts.
+//
+// Kubernetes' own release scripts stamp the version with linker flags; a plain `go build` or `go test` leaves "v0.0.0" behind, which
+// clients take for an ancient server. The build info has the version of the module k8s.io/kubernetes, so no flag needs to repeat it.
 func Stamp() error {
-	v := Kubernetes()
+	v := binaries.Wanted()
 	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
 	if len(parts) != 3 {
 		return fmt.Errorf("reading the version of k8s.io/kubernetes from the build info: got %q", v)

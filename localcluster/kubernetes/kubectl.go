@@ -1,6 +1,4 @@
-// Package kubectl is the Kubernetes client inside this one binary, for machines that have none: started under the name
-// kubectl, as its argument zero, the binary is kubectl.
-package kubectl
+package kubernetes
 
 import (
 	"fmt"
@@ -13,11 +11,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// Name is the argument zero that makes the binary be kubectl.
-const Name = "kubectl"
-
-// Run is kubectl: it reads os.Args, and ends the process with an exit code of its own if something fails.
-func Run() int {
+// runKubectl ends the process with an exit code of its own if something fails.
+func runKubectl() int {
 	// Loading plugins and preferences, before flags are parsed, already logs.
 	if _, err := logs.GlogSetter(cmd.GetLogVerbosity(os.Args)); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -1,16 +1,14 @@
-package realnode
+package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
-
-	"github.com/spf13/cobra"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 // RunForeign runs the program that os.Args[1:] names until it ends, and returns its exit code. It stands between the cluster and a foreign
@@ -19,6 +17,7 @@ func RunForeign() int {
 	runtime.LockOSThread() // the signal below comes when this thread ends
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, tetherEnv+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := cmd.Run()
 	var ended *exec.ExitError
@@ -28,6 +27,3 @@ func RunForeign() int {
 	}
 	return cmd.ProcessState.ExitCode()
 }
-
-// NewKubeletCommand is the kubelet as a program of its own.
-func NewKubeletCommand() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }
