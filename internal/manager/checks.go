@@ -37,10 +37,9 @@ type need struct {
 	namespace string
 }
 
-// pullSecretNeeds are the rights in the namespace that the daemons of nodes read Secrets of, without which image pull jobs can't be looked
-// after.
+// pullSecretNeeds are the rights in the namespace of the Secrets that NodeImages name, where an earlier version has left copies.
 func pullSecretNeeds(namespace string) []need {
-	return []need{{group: "", resource: "secrets", verbs: managing(), namespace: namespace}}
+	return []need{{group: "", resource: "secrets", verbs: readingAnd("delete"), namespace: namespace}}
 }
 
 // The verbs that are granted together.
