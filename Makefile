@@ -8,18 +8,22 @@ help: ## Show what make can do.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/kruise-manager, bin/kruise-daemon and bin/kruise-local, the control plane of this machine.
+build: ## Build the programs into bin, with a control plane for this machine unless Kubernetes is installed (KRUISE_LOCAL_BINARIES, PATH).
 	@mkdir -p bin
-	go build -trimpath -o bin/kruise-manager ./cmd/kruise-manager
-	go build -trimpath -o bin/kruise-daemon ./cmd/kruise-daemon
-	cd localcluster && go build -o ../bin/kruise-local ./cmd/kruise-local
+	@cd localcluster && go run ./cmd/build ../bin
 
 .PHONY: gen
 gen: ## Write what is generated from the API types: deep copies and CRDs.
 	hack/gen.sh
 
 .PHONY: test
-test: test-unit test-cluster test-real ## Run all tests.
+test: ## Run all tests. As root on a machine with apt-get, install what real nodes need; elsewhere, say at the end what was left out.
+	@if why=$$(hack/real-nodes.sh); then \
+	  $(MAKE) test-unit test-cluster test-real; \
+	else \
+	  KRUISE_REAL_NODES=none $(MAKE) test-unit test-cluster && \
+	  printf '\nNOT RUN: the tests on real nodes, because %s.\nTo run them, call make test-real as root on Linux with containerd (hack/real-nodes.sh installs it).\n' "$$why"; \
+	fi
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

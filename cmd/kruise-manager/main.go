@@ -11,6 +11,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // the time zones of cron jobs, wherever the manager runs
 
+	"github.com/seed-69ecc383/kruise/internal/logging"
 	"github.com/seed-69ecc383/kruise/internal/manager"
 )
 
@@ -24,7 +25,7 @@ func main() {
 		os.Exit(2) // the flag set has said why
 	}
 	o.FromEnvironment()
-	manager.SetLogger(os.Stderr, o)
+	logging.Set(os.Stderr, o.LoggingFormat, o.Verbosity)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := manager.Run(ctx, o)
 	stop()

@@ -62,7 +62,8 @@ func (lenient) Evaluate(context.Context, disruption.Request) (disruption.Decisio
 func allEntries(t testing.TB) entries {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+		policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -72,23 +73,19 @@ func allEntries(t testing.TB) entries {
 	p.Status.Phase = corev1.PodRunning
 	for _, name := range []string{"proxy", "app"} {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name})
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, ContainerID: "containerd://" + name})
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: name, ContainerID: "containerd://" + name})
 	}
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}).Build()
 	out := entries{}
 	Register(out, Options{
-		Revisions:            live,
-		Budgets:              podbudget.Options{Evaluator: lenient{}, Pods: live, Live: live, Deletes: true, Updates: true},
-		AdvancedCronJob:      validating.AdvancedCronJobOptions{Templates: agreeable{}},
-		BroadcastJob:         validating.BroadcastJobOptions{Templates: agreeable{}},
-		CloneSet:             validating.CloneSetOptions{Pods: live, Templates: agreeable{}, DeletionProtection: true},
-		ContainerRecreate:    recreate.Options{Live: live},
-		DaemonSet:            validating.DaemonSetOptions{Templates: agreeable{}, DeletionProtection: true},
-		Images:               validating.ImageOptions{Daemon: true, Jobs: true},
-		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live},
-		SidecarSet:           validating.SidecarSetOptions{Live: live, Namespace: "kruise-system", Templates: agreeable{}},
-		StatefulSet:          validating.StatefulSetOptions{Live: live, Templates: agreeable{}, ClaimResize: true, DeletionProtection: true},
-		Now:                  func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+		Revisions:         live,
+		Budgets:           podbudget.Options{Evaluator: lenient{}, Live: live, Deletes: true, Updates: true},
+		ContainerRecreate: recreate.Options{Live: live},
+		Validation: validating.Options{
+			Live: live, Templates: agreeable{}, Namespace: "kruise-system", ClaimResize: true, DeletionProtection: true,
+		},
+		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})
 	return out
 }
@@ -122,7 +119,8 @@ func examples(t testing.TB) map[string][][]byte {
 	return out
 }
 
-// FuzzEntries asks every entry of admission about any object. None panics or fails as a server does; what a patch makes of an object needs no
+// FuzzEntries asks every entry of admission about any object. None panics or fails as a server does; what a patch makes of an object needs
+// no
 // further change.
 func FuzzEntries(f *testing.F) {
 	all := allEntries(f)

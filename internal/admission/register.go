@@ -21,18 +21,9 @@ import (
 type Options struct {
 	Defaults defaults.Options
 	// Revisions reads revisions, from the API server rather than from a cache.
-	Revisions            client.Reader
-	AdvancedCronJob      validating.AdvancedCronJobOptions
-	BroadcastJob         validating.BroadcastJobOptions
-	CloneSet             validating.CloneSetOptions
-	ContainerRecreate    recreate.Options
-	DaemonSet            validating.DaemonSetOptions
-	EphemeralJob         validating.EphemeralJobOptions
-	Images               validating.ImageOptions
-	PodProbeMarker       validating.PodProbeMarkerOptions
-	PodUnavailableBudget validating.PodUnavailableBudgetOptions
-	SidecarSet           validating.SidecarSetOptions
-	StatefulSet          validating.StatefulSetOptions
+	Revisions         client.Reader
+	ContainerRecreate recreate.Options
+	Validation        validating.Options
 	// Pods is what is done to new Pods of whoever creates them; with no steps they are not asked for.
 	Pods pods.Chain
 	// Budgets is the webhook for Pods with a PodUnavailableBudget; it is not served without an Evaluator.
@@ -56,19 +47,21 @@ func Register(server Server, o Options) {
 		server.Register(podbudget.Path, &webhook.Admission{Handler: podbudget.Handler(o.Budgets)})
 	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
-	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.PodProbeMarker)})
-	server.Register("/validate-policy-kruise-io-podunavailablebudget", &webhook.Admission{Handler: validating.PodUnavailableBudget(o.PodUnavailableBudget)})
+	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.Validation)})
+	server.Register("/validate-policy-kruise-io-podunavailablebudget",
+		&webhook.Admission{Handler: validating.PodUnavailableBudget(o.Validation)})
+	statefulSets := defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.AdvancedCronJob)},
-		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.BroadcastJob)},
-		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.CloneSet)},
-		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.DaemonSet)},
-		"ephemeraljob":     {nil, validating.EphemeralJob(o.EphemeralJob)},
-		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Images)},
-		"imagepulljob":     {nil, validating.ImagePullJob(o.Images)},
-		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Images)},
-		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.SidecarSet)},
-		"statefulset":      {defaulting.StatefulSet(defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}), validating.StatefulSet(o.StatefulSet)},
+		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.Validation)},
+		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.Validation)},
+		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.Validation)},
+		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.Validation)},
+		"ephemeraljob":     {nil, validating.EphemeralJob(o.Validation)},
+		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Validation)},
+		"imagepulljob":     {nil, validating.ImagePullJob(o.Validation)},
+		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
+		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
+		"statefulset":      {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			if handlers.mutate != nil { // else the schema has all defaults

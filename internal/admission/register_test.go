@@ -22,7 +22,8 @@ func TestRegister(t *testing.T) {
 	var got paths
 	Register(&got, Options{})
 	slices.Sort(got)
-	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker", "/validate-policy-kruise-io-podunavailablebudget"}
+	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker",
+		"/validate-policy-kruise-io-podunavailablebudget"}
 	for _, verb := range []string{"mutate", "validate"} {
 		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "sidecarset", "statefulset"} {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)

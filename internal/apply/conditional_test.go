@@ -116,7 +116,8 @@ func TestGuardedWrites(t *testing.T) {
 			if tc.refused {
 				return
 			}
-			if last := got.Status.Conditions[len(got.Status.Conditions)-1]; last.Type != "Ready" || len(got.Status.Conditions) != len(stored.Status.Conditions)+1 {
+			if last := got.Status.Conditions[len(got.Status.Conditions)-1]; last.Type != "Ready" ||
+				len(got.Status.Conditions) != len(stored.Status.Conditions)+1 {
 				t.Errorf("conditions %v", got.Status.Conditions)
 			}
 			if again, err := apply(t, patch, got); err == nil {
@@ -138,7 +139,8 @@ func TestWritesThatCannotBeGuarded(t *testing.T) {
 			after := before.DeepCopy()
 			change(after)
 			ready(after)
-			if patch, ok, err := conditional(plan.Action{Verb: plan.UpdateStatus, Before: before, After: after, While: "example.io/state"}); ok || err != nil {
+			action := plan.Action{Verb: plan.UpdateStatus, Before: before, After: after, While: "example.io/state"}
+			if patch, ok, err := conditional(action); ok || err != nil {
 				t.Errorf("guarded by %s, %v", patch, err)
 			}
 		})

@@ -1,6 +1,21 @@
+// Package apply carries plans out. It is the only package that writes to the API server.
+//
+// Every write is a patch of what a plan changes, on the condition that the object is still the one that was read; a conflict is never
+// retried with the old decision. An owner is not reconciled again before the cache has caught up with its writes (Freshness), and is read
+// live after a write with an unknown outcome, so that neither a stale cache nor a lost answer makes anything happen twice.
+//
+//	executor.go   stages, chains and batches of writes, their outcome, and events
+//	write.go      one write: what is patched, and on what condition
+//	server.go     the API server behind it
+//	freshness.go  whether the cache shows our own writes
+//	owners.go     what is remembered of an owner between passes; backoff after refusals
+//	status.go     when the status of an owner is written
+//	budget.go     PodUnavailableBudgets, which may hold writes back
+//	metrics.go    metrics
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +55,8 @@ type Config struct {
 // Executor carries plans out.
 type Executor struct {
 	Config
-	owners PerOwner[memory]
+	owners    PerOwner[memory]
+	questions questions
 }
 
 // Result is what became of an action.
@@ -124,7 +140,7 @@ func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates pl
 	var results []Result
 	for len(creates) > 0 {
 		batch := 1
-		e.owners.Do(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
+		e.owners.Peek(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
 		size := min(batch, len(creates))
 		tried := e.runAll(ctx, owner, creates[:size])
 		results = append(results, tried...)
@@ -173,57 +189,121 @@ func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.St
 	return results
 }
 
-// runChain runs writes one after the other, each from the version that the one before left of the same object.
+// runChain runs writes one after the other, each from the version that the one before left of the same object. The budgets are asked once
+// it is known that the first of them is tried, so that nothing uses a budget that is not written.
 func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.Chain) []Result {
-	var results []Result
-	if err := e.permit(ctx, chain); err != nil {
+	if e.backsOff(owner, chain[0]) {
+		return nil
+	}
+	answered, err := e.turn(ctx, owner, chain)
+	if err != nil {
 		return []Result{{Action: chain[0], Err: err}}
 	}
+	defer func() { answered(nil) }()
+	if err := e.permit(ctx, chain); err != nil {
+		answered(err)
+		return []Result{{Action: chain[0], Err: err}}
+	}
+	if chain[0].Verb != plan.Delete { // of a deletion, the webhook has still to be asked
+		answered(nil)
+	}
+	var results []Result
 	versions := map[types.UID]string{}
-	for _, action := range chain {
-		backsOff := false
-		e.owners.Do(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
-		if backsOff {
+	for i, action := range chain {
+		if i > 0 && e.backsOff(owner, action) {
 			break
 		}
-		condition := precondition{}
-		if before := action.Before; before != nil {
-			condition.uid = before.GetUID()
-			if !action.AnyVersion {
-				condition.resourceVersion = before.GetResourceVersion()
-			}
-			if version, ok := versions[condition.uid]; ok && !action.AnyVersion {
-				condition.resourceVersion = version
-			}
-		}
-		object, err := e.write(ctx, owner, action, condition)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", describe(action), err)
-			if isAmbiguous(err) {
-				e.noteUnknown(owner.GetUID())
-			}
-			err = budgetIsWaiting(err)
-		} else if object != nil {
-			versions[object.GetUID()] = object.GetResourceVersion()
-		}
-		countWrite(action, err)
-		again := false
-		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
-		if !again {
-			e.emit(owner, action, err)
-		}
-		results = append(results, Result{Action: action, Object: object, Err: err})
-		if err != nil {
+		result := e.try(ctx, owner, action, versions)
+		answered(result.Err)
+		results = append(results, result)
+		if result.Err != nil {
 			break
 		}
 	}
 	return results
 }
 
+func (e *Executor) backsOff(owner plan.Object, action plan.Action) (backsOff bool) {
+	e.owners.Peek(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
+	return backsOff
+}
+
+// try writes one action, and tells of its outcome. The versions are those that the writes before it left, by UID.
+func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Action, versions map[types.UID]string) Result {
+	condition := precondition{}
+	if before := action.Before; before != nil {
+		condition.uid = before.GetUID()
+		if !action.AnyVersion {
+			condition.resourceVersion = before.GetResourceVersion()
+		}
+		if version, ok := versions[condition.uid]; ok && !action.AnyVersion {
+			condition.resourceVersion = version
+		}
+	}
+	object, err := e.write(ctx, owner, action, condition)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", describe(action), err)
+		if isAmbiguous(err) {
+			e.noteUnknown(owner.GetUID())
+		}
+		err = budgetIsWaiting(err)
+	} else if object != nil {
+		versions[object.GetUID()] = object.GetResourceVersion()
+	}
+	countWrite(action, err)
+	again := false
+	if mayBackOff(action) {
+		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
+	}
+	if !again {
+		e.emit(owner, action, err)
+	}
+	return Result{Action: action, Object: object, Err: err}
+}
+
+// emit tells of an action's outcome.
+func (e *Executor) emit(owner plan.Object, a plan.Action, err error) {
+	on := owner
+	if a.OnObject {
+		on = a.Object()
+	}
+	switch {
+	case err == nil && a.Event != "":
+		e.Events.Event(on, cmp.Or(a.EventType, corev1.EventTypeNormal), a.Event, a.EventMessage)
+	case a.FailedEvent != "" && IsFailure(err):
+		e.Events.Event(on, corev1.EventTypeWarning, a.FailedEvent, a.FailedPrefix+err.Error())
+	}
+}
+
+// EmitHolds tells of what a plan holds back, and only of what its owner's plan before did not hold back in the same words.
+func (e *Executor) EmitHolds(owner plan.Object, p plan.Plan) {
+	now, before := map[plan.Hold]bool{}, map[plan.Hold]bool{}
+	for _, h := range p.Holds {
+		if h.Event != "" {
+			now[h] = true
+		}
+	}
+	remember := e.owners.Do
+	if len(now) == 0 {
+		remember = e.owners.Peek
+	}
+	remember(owner.GetUID(), func(m *memory) { before, m.held = m.held, now })
+	for h := range now {
+		if before[h] {
+			continue
+		}
+		on := runtime.Object(owner)
+		if r := h.On; r != (plan.Reference{}) {
+			on = &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+		}
+		e.Events.Event(on, cmp.Or(h.EventType, corev1.EventTypeWarning), h.Event, h.Why)
+	}
+}
+
 func describe(a plan.Action) string {
 	doing := map[plan.Verb]string{
-		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing", plan.Delete: "deleting",
-		plan.AddContainers: "adding containers to",
+		plan.Create: "creating", plan.Update: "updating", plan.UpdateStatus: "updating the status of", plan.Resize: "resizing",
+		plan.Delete: "deleting", plan.AddContainers: "adding containers to",
 	}[a.Verb]
 	return fmt.Sprintf("%s %s", doing, a.Object().GetName())
 }

@@ -292,7 +292,11 @@ func TestOptionalWritesStopNothing(t *testing.T) {
 	}
 	spare := create(b.pod("spare"))
 	spare[0].Optional = true
-	done := b.run(t, plan.Stage{append(spare, create(b.pod("after"))...), create(b.pod("1")), create(b.pod("2"))}, plan.Stage{create(b.pod("later"))})
+	done := b.run(
+		t,
+		plan.Stage{append(spare, create(b.pod("after"))...), create(b.pod("1")), create(b.pod("2"))},
+		plan.Stage{create(b.pod("later"))},
+	)
 	if diff := cmp.Diff([]string{"create spare", "create 1", "create 2", "create later"}, b.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}

@@ -56,12 +56,12 @@ func SeenBy(informers cache.Cache) Seen {
 // or merged.
 type writes struct {
 	versions map[schema.GroupVersionKind]string
-	since    time.Time
+	// since is when the newest of them was written: a pass may take longer than a cache may, above all where the API server is slow, and
+	// then a list of the whole namespace is the last thing that it needs.
+	since time.Time
 	// unknown means that a write may or may not have happened.
 	unknown bool
 }
-
-func (w *writes) isEmpty() bool { return len(w.versions) == 0 && !w.unknown }
 
 // noteVersion notes that a write for the owner resulted in this version, or that a live read showed it.
 func (e *Executor) noteVersion(owner types.UID, kind schema.GroupVersionKind, version string) {
@@ -69,36 +69,29 @@ func (e *Executor) noteVersion(owner types.UID, kind schema.GroupVersionKind, ve
 		return
 	}
 	e.owners.Do(owner, func(m *memory) {
-		if m.writes.isEmpty() {
-			m.writes.since = e.Now()
-		}
 		if m.writes.versions == nil {
 			m.writes.versions = map[schema.GroupVersionKind]string{}
 		}
 		if newest, ok := m.writes.versions[kind]; !ok || isOlder(newest, version) {
-			m.writes.versions[kind] = version
+			m.writes.versions[kind], m.writes.since = version, e.Now()
 		}
 	})
 }
 
 // noteUnknown notes that a write for the owner has an unknown outcome.
 func (e *Executor) noteUnknown(owner types.UID) {
-	e.owners.Do(owner, func(m *memory) {
-		if m.writes.isEmpty() {
-			m.writes.since = e.Now()
-		}
-		m.writes.unknown = true
-	})
+	e.owners.Do(owner, func(m *memory) { m.writes.unknown = true })
 }
 
 // NoteReadLive notes that the owner was read live: no outcome is unknown any more, and the cache has as long again to catch up.
 func (e *Executor) NoteReadLive(owner types.UID) {
-	e.owners.Do(owner, func(m *memory) { m.writes.unknown, m.writes.since = false, e.Now() })
+	e.owners.Peek(owner, func(m *memory) { m.writes.unknown, m.writes.since = false, e.Now() })
 }
 
 // Freshness says whether the owner can be read from the cache now.
 func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Freshness, err error) {
-	e.owners.Do(owner.GetUID(), func(m *memory) {
+	fresh = Fresh
+	e.owners.Peek(owner.GetUID(), func(m *memory) {
 		for kind, version := range m.writes.versions {
 			var seen string
 			if seen, err = e.Seen(ctx, kind); err != nil {
@@ -115,8 +108,8 @@ func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Fres
 			fresh = Unknown
 		case m.writes.unknown:
 			fresh = Unknown
-		case len(m.writes.versions) == 0:
-			fresh = Fresh
+		case len(m.writes.versions) > 0:
+			fresh = Stale
 		}
 	})
 	return fresh, err
@@ -152,15 +145,24 @@ func (r *trackedReader) Get(ctx context.Context, key client.ObjectKey, object cl
 }
 
 func (r *trackedReader) note(item runtime.Object) error {
-	kind, err := apiutil.GVKForObject(item, r.executor.Scheme)
-	if err != nil {
-		return fmt.Errorf("finding the kind of %T: %w", item, err)
-	}
 	object, err := meta.Accessor(item)
 	if err != nil {
 		return fmt.Errorf("reading the version of %T: %w", item, err)
 	}
-	r.executor.noteVersion(r.owner, kind, object.GetResourceVersion())
+	return r.executor.note(r.owner, item, object.GetResourceVersion())
+}
+
+// wrote notes the version of an object that was written for an owner.
+func (e *Executor) wrote(owner, object plan.Object) error {
+	return e.note(owner.GetUID(), object, object.GetResourceVersion())
+}
+
+func (e *Executor) note(owner types.UID, object runtime.Object, version string) error {
+	kind, err := apiutil.GVKForObject(object, e.Scheme)
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", object, err)
+	}
+	e.noteVersion(owner, kind, version)
 	return nil
 }
 

@@ -56,3 +56,9 @@ func countLate(owner plan.Object) {
 		leakedExpectations.WithLabelValues(set.Namespace, set.Name).Inc()
 	}
 }
+
+func forgetLate(owner plan.Object) {
+	if set, ok := owner.(*v1beta1.CloneSet); ok {
+		leakedExpectations.DeleteLabelValues(set.Namespace, set.Name)
+	}
+}

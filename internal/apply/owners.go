@@ -21,19 +21,33 @@ type PerOwner[T any] struct {
 	of map[types.UID]*T
 }
 
-// Do calls a function with the value of an owner, the zero value at first. No two calls overlap.
+// Do calls a function with the value of an owner, the zero value at first, and keeps it. No two calls overlap.
 func (p *PerOwner[T]) Do(owner types.UID, use func(*T)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	value := p.of[owner]
-	if value == nil {
-		value = new(T)
-		if p.of == nil {
-			p.of = map[types.UID]*T{}
-		}
-		p.of[owner] = value
+	if p.of == nil {
+		p.of = map[types.UID]*T{}
 	}
-	use(value)
+	if p.of[owner] == nil {
+		p.of[owner] = new(T)
+	}
+	use(p.of[owner])
+}
+
+// Peek calls a function with the value of an owner, if one is kept.
+func (p *PerOwner[T]) Peek(owner types.UID, use func(*T)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if value := p.of[owner]; value != nil {
+		use(value)
+	}
+}
+
+// Len returns the number of owners with a value.
+func (p *PerOwner[T]) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.of)
 }
 
 // Forget drops the value of an owner that is gone.
@@ -57,8 +71,14 @@ type memory struct {
 	status statusMemory
 }
 
-// Forget drops what is remembered of an owner that is gone.
-func (e *Executor) Forget(owner types.UID) { e.owners.Forget(owner) }
+// Forget drops what is remembered of an owner that is gone, and its metrics.
+func (e *Executor) Forget(owner plan.Object) {
+	e.owners.Forget(owner.GetUID())
+	forgetLate(owner)
+}
+
+// Remembered returns the number of owners of which something is remembered.
+func (e *Executor) Remembered() int { return e.owners.Len() }
 
 // maxTaken is the number of names remembered for one owner; the older half makes room for more.
 const maxTaken = 64
@@ -78,7 +98,7 @@ func (m *memory) noteTaken(name string) {
 
 // TakenNames returns names that the owner tried to create objects of and that objects of others had, sorted.
 func (e *Executor) TakenNames(owner types.UID) (names []string) {
-	e.owners.Do(owner, func(m *memory) { names = slices.Sorted(slices.Values(m.taken)) })
+	e.owners.Peek(owner, func(m *memory) { names = slices.Sorted(slices.Values(m.taken)) })
 	return names
 }
 
@@ -97,9 +117,12 @@ type backoff struct {
 	pause  time.Duration
 }
 
+// mayBackOff reports whether an action is one that backs off after a refusal.
+func mayBackOff(a plan.Action) bool { return a.Optional && a.Verb == plan.Create }
+
 // backsOff reports whether an action need not be tried now: the same was refused a short while ago.
 func (m *memory) backsOff(a plan.Action, now time.Time) bool {
-	if !a.Optional || a.Verb != plan.Create {
+	if !mayBackOff(a) {
 		return false
 	}
 	known, ok := m.backoffs[a.After.GetName()]
@@ -108,9 +131,6 @@ func (m *memory) backsOff(a plan.Action, now time.Time) bool {
 
 // noteRefused notes the outcome of an action that was tried, and reports whether it was refused before in the same words.
 func (m *memory) noteRefused(a plan.Action, err error, now time.Time) (again bool) {
-	if !a.Optional || a.Verb != plan.Create {
-		return false
-	}
 	name := a.After.GetName()
 	if !isClientError(err) {
 		delete(m.backoffs, name)

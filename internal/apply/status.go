@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -22,17 +22,28 @@ const (
 	statusBurst    = 20
 )
 
-// Statuses writes the status of owners, no more often than anybody can read it.
-type Statuses struct {
+// StatusPolicy says when the status T of owners O is written.
+type StatusPolicy[O plan.Object, T any] struct {
+	// Of returns where an owner has its status.
+	Of func(O) *T
 	// Exact writes a status only over the version of the owner that it was computed from. That is for a status that decides what is done
 	// next, such as that a job is over: a write that arrives late must not take it back.
 	Exact bool
 	// Final, if there is one, reports whether an owner's status says that it has reached its goal. People and tools wait for just that, so
 	// such a status is not delayed. As those before are, there can be no more of it than of them.
-	Final func(plan.Object) bool
-	// turns, if there are any, keep the owners' statuses together within a rate.
-	turns    *turns
+	Final func(O) bool
+	// PerSecond, if not 0, is for owners of which many may change at once. While they change faster, no more than that are written, each
+	// with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each spec: later final
+	// ones are, as each new Pod may make an owner unfinished and finished again.
+	PerSecond int
+}
+
+// Statuses writes the status of owners, no more often than anybody can read it.
+type Statuses[O plan.Object, T any] struct {
+	StatusPolicy[O, T]
 	executor *Executor
+	// turns, if there are any, keep the owners' statuses together within PerSecond.
+	turns *turns
 }
 
 // statusMemory is what is remembered of the status of one owner.
@@ -45,123 +56,82 @@ type statusMemory struct {
 }
 
 // NewStatuses returns Statuses that write through the executor.
-func NewStatuses(e *Executor) *Statuses { return &Statuses{executor: e} }
-
-// NewLimitedStatuses returns Statuses for owners of which many may change at once. While they change faster than perSecond, no more than
-// that are written, each with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each
-// spec: other than those of NewStatuses, later final ones are, as each new Pod may make an owner unfinished and finished again.
-func NewLimitedStatuses(e *Executor, perSecond int) *Statuses {
-	return &Statuses{executor: e, turns: newTurns(perSecond)}
+func NewStatuses[O plan.Object, T any](e *Executor, policy StatusPolicy[O, T]) *Statuses[O, T] {
+	s := &Statuses[O, T]{StatusPolicy: policy, executor: e}
+	if policy.PerSecond > 0 {
+		s.turns = newTurns(policy.PerSecond)
+	}
+	return s
 }
 
-// Write stores the status of after, if it differs from that of before. When it is too early for that, it returns how long to wait instead;
-// a status that speaks of a newer spec is never too early, nor is a final one.
-func (s *Statuses) Write(ctx context.Context, before, after plan.Object) (wait time.Duration, err error) {
-	content, urgent, err := statusChange(before, after)
+// Write stores the status of an owner, if it differs from the one that it has. When it is too early for that, it returns how long to wait
+// instead; a status that speaks of a newer spec is never too early, nor is a final one.
+func (s *Statuses[O, T]) Write(ctx context.Context, owner O, status T) (wait time.Duration, err error) {
+	content, urgent, err := statusChange(*s.Of(owner), status)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("encoding the status of %s: %w", owner.GetName(), err)
 	}
 	if content == nil {
-		s.executor.owners.Do(before.GetUID(), func(m *memory) { m.status.turn = turn{} })
+		s.executor.owners.Peek(owner.GetUID(), func(m *memory) { m.status.turn = turn{} })
 		return 0, nil
 	}
+	after := owner.DeepCopyObject().(O)
+	*s.Of(after) = status
 	if wait := s.wait(after, string(content), urgent); wait > 0 {
 		return wait, nil
 	}
-	version := ""
+	// The UID is tested, which the API server ignores in any other patch of a custom resource's status.
+	patch := []operation{{"test", "/metadata/uid", owner.GetUID()}, {"add", "/status", content}}
 	if s.Exact {
-		version = before.GetResourceVersion()
+		patch = append(patch, operation{"replace", "/metadata/resourceVersion", owner.GetResourceVersion()})
 	}
-	encoded, err := statusPatch(before, content, version)
+	encoded, err := json.Marshal(patch)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("encoding the status of %s: %w", owner.GetName(), err)
 	}
-	object := named(after)
-	err = s.executor.Writer.Patch(ctx, object, string(status), types.JSONPatchType, encoded)
+	object := named(owner)
+	err = s.executor.Writer.Patch(ctx, object, "status", types.JSONPatchType, encoded)
 	switch {
 	case apierrors.IsNotFound(err):
 		return 0, nil
 	case apierrors.IsConflict(err):
 		// Of a patch that goes for any version the API server has only lost a race with other writers too often, and no event may follow.
 		return statusInterval, nil
-	case apierrors.IsInvalid(err) && s.isReplaced(ctx, before):
+	case apierrors.IsInvalid(err) && s.isReplaced(ctx, owner):
 		return 0, nil
 	case err != nil:
-		return 0, fmt.Errorf("writing the status of %s: %w", before.GetName(), err)
+		return 0, fmt.Errorf("writing the status of %s: %w", owner.GetName(), err)
 	}
-	return 0, s.executor.wrote(before, object)
+	return 0, s.executor.wrote(owner, object)
 }
 
 // isReplaced reports whether another object has the owner's name by now.
-func (s *Statuses) isReplaced(ctx context.Context, owner plan.Object) bool {
+func (s *Statuses[O, T]) isReplaced(ctx context.Context, owner O) bool {
 	now := named(owner)
 	err := s.executor.Writer.Read(ctx, now)
 	return apierrors.IsNotFound(err) || (err == nil && now.GetUID() != owner.GetUID())
 }
 
-// statusPatch returns the JSON patch that makes this the status, of one version of the object only, or of any where version is empty. It
-// tests the UID, which the API server ignores in any other patch of a custom resource's status.
-func statusPatch(before plan.Object, content json.RawMessage, version string) ([]byte, error) {
-	patch := []operation{{"test", "/metadata/uid", before.GetUID()}, {"add", "/status", content}}
-	if version != "" {
-		patch = append(patch, operation{"replace", "/metadata/resourceVersion", version})
-	}
-	encoded, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status of %s: %w", before.GetName(), err)
-	}
-	return encoded, nil
-}
-
-// statusChange returns the status of after as JSON, or nil when that of before is the same, and whether it speaks of a newer spec.
-func statusChange(before, after plan.Object) (content json.RawMessage, urgent bool, err error) {
-	was, is := statusField(before), statusField(after)
-	if equality.Semantic.DeepEqual(was, is) {
+// statusChange returns a status as JSON, or nil when it is the stored one, and whether it speaks of a newer spec than that.
+func statusChange(stored, status any) (content json.RawMessage, urgent bool, err error) {
+	if equality.Semantic.DeepEqual(stored, status) {
 		return nil, false, nil // as at rest, and far cheaper than to compare what is written
 	}
-	stored, err := encodeStatus(before, was)
+	was, err := json.Marshal(stored)
 	if err != nil {
 		return nil, false, err
 	}
-	content, err = encodeStatus(after, is)
-	if err != nil || bytes.Equal(stored, content) {
+	content, err = json.Marshal(status)
+	if err != nil || bytes.Equal(was, content) {
 		return nil, false, err
 	}
-	return content, observedGeneration(is) != observedGeneration(was), nil
-}
-
-func encodeStatus(object plan.Object, status any) (json.RawMessage, error) {
-	encoded, err := json.Marshal(status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status of %s: %w", object.GetName(), err)
-	}
-	return encoded, nil
-}
-
-// statusField returns the status of an object in its Go type; nil for a kind without.
-func statusField(object plan.Object) any { return fieldOf(object, "Status") }
-
-// observedGeneration returns the generation of the spec that a status speaks of; nil for a status that tells of none.
-func observedGeneration(status any) any { return fieldOf(status, "ObservedGeneration") }
-
-// fieldOf returns the field of a struct, or of the struct that a pointer leads to; nil for anything without it.
-func fieldOf(of any, name string) any {
-	value := reflect.ValueOf(of)
-	if value.Kind() == reflect.Pointer {
-		value = value.Elem()
-	}
-	if value.Kind() != reflect.Struct {
-		return nil
-	}
-	field := value.FieldByName(name)
-	if !field.IsValid() {
-		return nil
-	}
-	return field.Interface()
+	var before, after struct{ ObservedGeneration int64 }
+	err = errors.Join(json.Unmarshal(was, &before), json.Unmarshal(content, &after))
+	return content, before != after, err
 }
 
 // wait returns how long it is too early for a status, and takes it for written if it is not.
-func (s *Statuses) wait(after plan.Object, status string, urgent bool) (wait time.Duration) {
+func (s *Statuses[O, T]) wait(after O, status string, urgent bool) (wait time.Duration) {
 	final, now := s.Final != nil && s.Final(after), s.executor.Now()
 	s.executor.owners.Do(after.GetUID(), func(m *memory) {
 		own := &m.status

@@ -9,24 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
-// owned returns the stored owner.
+// statuses returns what writes the status of the bench's owner.
+func (b *bench) statuses(p policy) *Statuses[*v1beta1.CloneSet, v1beta1.CloneSetStatus] {
+	p.Of = func(set *v1beta1.CloneSet) *v1beta1.CloneSetStatus { return &set.Status }
+	return NewStatuses(b.Executor, p)
+}
+
+// policy is that of a CloneSet.
+type policy = StatusPolicy[*v1beta1.CloneSet, v1beta1.CloneSetStatus]
+
+// ownerNow returns the stored owner.
 func (b *bench) ownerNow() *v1beta1.CloneSet {
 	return b.cluster.Get(b.cluster.KeyOf(b.owner)).(*v1beta1.CloneSet)
 }
 
 func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 	b := newBench(t)
-	statuses := NewStatuses(b.Executor)
+	statuses := b.statuses(policy{})
 	report := func(change func(*v1beta1.CloneSetStatus)) time.Duration {
 		t.Helper()
 		before := b.ownerNow()
 		after := before.DeepCopy()
 		change(&after.Status)
-		wait, err := statuses.Write(t.Context(), before, after)
+		wait, err := statuses.Write(t.Context(), before, after.Status)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +52,8 @@ func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 	if wait != statusInterval || b.ownerNow().Status.Replicas == 99 {
 		t.Errorf("after a burst: wait %s, %d replicas", wait, b.ownerNow().Status.Replicas)
 	}
-	if wait := report(func(s *v1beta1.CloneSetStatus) { s.ObservedGeneration = 7 }); wait != 0 || b.ownerNow().Status.ObservedGeneration != 7 {
+	if wait := report(func(s *v1beta1.CloneSetStatus) { s.ObservedGeneration = 7 }); wait != 0 ||
+		b.ownerNow().Status.ObservedGeneration != 7 {
 		t.Errorf("a newer spec has to wait %s", wait)
 	}
 	b.cluster.Sleep(2 * statusInterval)
@@ -55,13 +64,12 @@ func TestStatusIsWrittenOnceAndInItsTime(t *testing.T) {
 
 func TestAFinalStatusIsNotKeptBack(t *testing.T) {
 	b := newBench(t)
-	statuses := NewStatuses(b.Executor)
-	statuses.Final = func(o plan.Object) bool { return o.(*v1beta1.CloneSet).Status.ReadyReplicas == 100 }
+	statuses := b.statuses(policy{Final: func(set *v1beta1.CloneSet) bool { return set.Status.ReadyReplicas == 100 }})
 	for ready := range int32(101) {
 		before := b.ownerNow()
 		after := before.DeepCopy()
 		after.Status.ReadyReplicas = ready
-		wait, err := statuses.Write(t.Context(), before, after)
+		wait, err := statuses.Write(t.Context(), before, after.Status)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +92,7 @@ func TestStatusIsNotWrittenToAnotherObjectOfTheName(t *testing.T) {
 	}
 	after := before.DeepCopy()
 	after.Status.Replicas = 5
-	wait, err := NewStatuses(b.Executor).Write(t.Context(), before, after)
+	wait, err := b.statuses(policy{}).Write(t.Context(), before, after.Status)
 	if err != nil || wait != 0 || b.ownerNow().Status.Replicas != 0 {
 		t.Errorf("wait %s, error %v, replicas %d", wait, err, b.ownerNow().Status.Replicas)
 	}
@@ -99,7 +107,7 @@ func TestStatusThatLostARaceIsTriedAgain(t *testing.T) {
 	before := b.ownerNow()
 	after := before.DeepCopy()
 	after.Status.Replicas = 5
-	wait, err := NewStatuses(b.Executor).Write(t.Context(), before, after)
+	wait, err := b.statuses(policy{}).Write(t.Context(), before, after.Status)
 	if err != nil || wait <= 0 {
 		t.Errorf("wait %s, error %v; want to wait a little", wait, err)
 	}
@@ -107,19 +115,18 @@ func TestStatusThatLostARaceIsTriedAgain(t *testing.T) {
 
 func TestAnExactStatusTakesNothingBack(t *testing.T) {
 	b := newBench(t)
-	statuses := NewStatuses(b.Executor)
-	statuses.Exact = true
+	statuses := b.statuses(policy{Exact: true})
 	stale := b.ownerNow()
 	simulate.Update(b.cluster, "user", stale, func(set *v1beta1.CloneSet) { set.Status.Replicas = 5 })
 	after := stale.DeepCopy()
 	after.Status.Replicas = 1
-	if wait, err := statuses.Write(t.Context(), stale, after); err != nil || wait == 0 || b.ownerNow().Status.Replicas != 5 {
+	if wait, err := statuses.Write(t.Context(), stale, after.Status); err != nil || wait == 0 || b.ownerNow().Status.Replicas != 5 {
 		t.Errorf("over a newer version: wait %s, %v, %d replicas", wait, err, b.ownerNow().Status.Replicas)
 	}
 	now := b.ownerNow()
 	after = now.DeepCopy()
 	after.Status.Replicas = 6
-	if wait, err := statuses.Write(t.Context(), now, after); err != nil || wait != 0 || b.ownerNow().Status.Replicas != 6 {
+	if wait, err := statuses.Write(t.Context(), now, after.Status); err != nil || wait != 0 || b.ownerNow().Status.Replicas != 6 {
 		t.Errorf("over the version that was judged: wait %s, %v, %d replicas", wait, err, b.ownerNow().Status.Replicas)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
 // load is many owners whose counts change at a steady pace for a while, each of which is looked at when its count changes and when a wait is over.
@@ -81,7 +80,8 @@ func TestCountsTakeTurnsUnderLoad(t *testing.T) {
 			load: load{owners: 300, every: time.Second, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 11 * time.Second,
 		},
 		"one that changes all the time takes no turns from others": {
-			load: load{owners: 90, every: 100 * time.Millisecond, lasts: 30 * time.Second}, mostWrites: 30*rate + rate, oldest: 4 * time.Second,
+			load:       load{owners: 90, every: 100 * time.Millisecond, lasts: 30 * time.Second},
+			mostWrites: 30*rate + rate, oldest: 4 * time.Second,
 		},
 	}
 	for name, tc := range cases {
@@ -107,8 +107,7 @@ func TestCountsTakeTurnsUnderLoad(t *testing.T) {
 // again is not.
 func TestUnderLoadOnlyNewsIsNotDelayed(t *testing.T) {
 	b := newBench(t)
-	statuses := NewLimitedStatuses(b.Executor, 10)
-	statuses.Final = func(o plan.Object) bool { return o.(*v1beta1.CloneSet).Status.ReadyReplicas == 5 }
+	statuses := b.statuses(policy{PerSecond: 10, Final: func(set *v1beta1.CloneSet) bool { return set.Status.ReadyReplicas == 5 }})
 	for range 20 {
 		statuses.turns.wait(&turn{}, "changed", b.cluster.Now())
 	}
@@ -127,7 +126,7 @@ func TestUnderLoadOnlyNewsIsNotDelayed(t *testing.T) {
 		before := b.ownerNow()
 		after := before.DeepCopy()
 		step.change(&after.Status)
-		wait, err := statuses.Write(t.Context(), before, after)
+		wait, err := statuses.Write(t.Context(), before, after.Status)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +138,7 @@ func TestUnderLoadOnlyNewsIsNotDelayed(t *testing.T) {
 	before := b.ownerNow()
 	after := before.DeepCopy()
 	after.Status.ReadyReplicas = 5
-	if wait, err := statuses.Write(t.Context(), before, after); err != nil || wait != 0 || b.ownerNow().Status.ReadyReplicas != 5 {
+	if wait, err := statuses.Write(t.Context(), before, after.Status); err != nil || wait != 0 || b.ownerNow().Status.ReadyReplicas != 5 {
 		t.Errorf("when it is quiet again: wait %s, error %v, %d ready", wait, err, b.ownerNow().Status.ReadyReplicas)
 	}
 }

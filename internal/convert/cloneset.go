@@ -16,21 +16,14 @@ func CloneSetToHub(src *v1alpha1.CloneSet, dst *v1beta1.CloneSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	dst.Spec = v1beta1.CloneSetSpec{
-		Replicas:             in.Replicas,
-		Selector:             in.Selector,
-		Template:             in.Template,
-		VolumeClaimTemplates: in.VolumeClaimTemplates,
+		CloneSetBaseSpec: in.CloneSetBaseSpec,
 		ScaleStrategy: v1beta1.CloneSetScaleStrategy{
 			PodsToDelete:           in.ScaleStrategy.PodsToDelete,
 			MaxUnavailable:         in.ScaleStrategy.MaxUnavailable,
 			EnablePVCReuse:         !in.ScaleStrategy.DisablePVCReuse,
 			ExcludePreparingDelete: src.Labels[keys.ScalingExcludePreparingDelete] == "true",
 		},
-		UpdateStrategy:          updateStrategyToHub(&in.UpdateStrategy, src.Annotations),
-		RevisionHistoryLimit:    in.RevisionHistoryLimit,
-		MinReadySeconds:         in.MinReadySeconds,
-		Lifecycle:               in.Lifecycle,
-		ProgressDeadlineSeconds: in.ProgressDeadlineSeconds,
+		UpdateStrategy: updateStrategyToHub(&in.UpdateStrategy, src.Annotations),
 	}
 	delete(dst.Annotations, keys.OnDeletePodUpdatePolicy)
 	src.Status.DeepCopyInto(&dst.Status)
@@ -110,20 +103,13 @@ func CloneSetFromHub(src *v1beta1.CloneSet, dst *v1alpha1.CloneSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	dst.Spec = v1alpha1.CloneSetSpec{
-		Replicas:             in.Replicas,
-		Selector:             in.Selector,
-		Template:             in.Template,
-		VolumeClaimTemplates: in.VolumeClaimTemplates,
+		CloneSetBaseSpec: in.CloneSetBaseSpec,
 		ScaleStrategy: v1alpha1.CloneSetScaleStrategy{
 			PodsToDelete:    in.ScaleStrategy.PodsToDelete,
 			MaxUnavailable:  in.ScaleStrategy.MaxUnavailable,
 			DisablePVCReuse: !in.ScaleStrategy.EnablePVCReuse,
 		},
-		UpdateStrategy:          updateStrategyFromHub(&in.UpdateStrategy),
-		RevisionHistoryLimit:    in.RevisionHistoryLimit,
-		MinReadySeconds:         in.MinReadySeconds,
-		Lifecycle:               in.Lifecycle,
-		ProgressDeadlineSeconds: in.ProgressDeadlineSeconds,
+		UpdateStrategy: updateStrategyFromHub(&in.UpdateStrategy),
 	}
 	dst.Labels = excludeLabel(dst.Labels, in.ScaleStrategy.ExcludePreparingDelete)
 	dst.Annotations = strategyAnnotations(dst.Annotations, &in.UpdateStrategy)
@@ -157,7 +143,8 @@ func updateTypeFromHub(in *v1beta1.CloneSetUpdateStrategy) v1alpha1.CloneSetUpda
 
 // inPlaceFromHub leaves out a strategy that is there for annotations alone, unless the type is one that gets an empty strategy by default.
 func inPlaceFromHub(in *v1beta1.InPlaceUpdateStrategy, updateType v1alpha1.CloneSetUpdateStrategyType) *v1alpha1.InPlaceUpdateStrategy {
-	inPlace := updateType == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType || updateType == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+	inPlace := updateType == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
+		updateType == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
 	switch {
 	case in == nil:
 		return nil

@@ -46,7 +46,8 @@ func recreateFromHub(src *v1beta1.ContainerRecreateRequest, dst *v1alpha1.Contai
 	for _, key := range []string{keys.RecreateUnreadyAcquired, keys.RecreateSyncContainerStatuses} {
 		dst.Annotations = without(dst.Annotations, key)
 	}
-	if grace := meta.FindStatusCondition(src.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace); grace != nil && grace.Status == metav1.ConditionTrue {
+	grace := meta.FindStatusCondition(src.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
+	if grace != nil && grace.Status == metav1.ConditionTrue {
 		dst.Annotations = with(dst.Annotations, keys.RecreateUnreadyAcquired, grace.LastTransitionTime.UTC().Format(time.RFC3339))
 	}
 	if len(src.Status.ContainerStatusSnapshot) > 0 {

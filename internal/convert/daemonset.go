@@ -14,35 +14,18 @@ func DaemonSetToHub(src *v1alpha1.DaemonSet, dst *v1beta1.DaemonSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	dst.Spec = v1beta1.DaemonSetSpec{
-		Selector: in.Selector,
-		Template: in.Template,
+		DaemonSetBaseSpec: in.DaemonSetBaseSpec,
 		UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{
 			Type:          in.UpdateStrategy.Type,
 			RollingUpdate: surgingAsStandard((*v1beta1.RollingUpdateDaemonSet)(in.UpdateStrategy.RollingUpdate)),
 		},
-		MinReadySeconds:      in.MinReadySeconds,
-		BurstReplicas:        in.BurstReplicas,
-		RevisionHistoryLimit: in.RevisionHistoryLimit,
-		Lifecycle:            in.Lifecycle,
 	}
 	if src.Annotations[keys.ProgressiveCreatePod] == "true" {
 		dst.Spec.ScaleStrategy = &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
 		dst.Annotations = without(dst.Annotations, keys.ProgressiveCreatePod)
 	}
 	status := src.Status.DeepCopy()
-	dst.Status = v1beta1.DaemonSetStatus{
-		CurrentNumberScheduled: status.CurrentNumberScheduled,
-		NumberMisscheduled:     status.NumberMisscheduled,
-		DesiredNumberScheduled: status.DesiredNumberScheduled,
-		NumberReady:            status.NumberReady,
-		ObservedGeneration:     status.ObservedGeneration,
-		UpdatedNumberScheduled: status.UpdatedNumberScheduled,
-		NumberAvailable:        status.NumberAvailable,
-		NumberUnavailable:      status.NumberUnavailable,
-		CollisionCount:         status.CollisionCount,
-		Conditions:             status.Conditions,
-		UpdateRevision:         status.DaemonSetHash,
-	}
+	dst.Status = v1beta1.DaemonSetStatus{DaemonSetBaseStatus: status.DaemonSetBaseStatus, UpdateRevision: status.DaemonSetHash}
 }
 
 // surgingAsStandard returns how the hub version spells the type that only v1alpha1 has.
@@ -63,16 +46,11 @@ func DaemonSetFromHub(src *v1beta1.DaemonSet, dst *v1alpha1.DaemonSet) {
 	src.ObjectMeta.DeepCopyInto(&dst.ObjectMeta)
 	in := src.Spec.DeepCopy()
 	dst.Spec = v1alpha1.DaemonSetSpec{
-		Selector: in.Selector,
-		Template: in.Template,
+		DaemonSetBaseSpec: in.DaemonSetBaseSpec,
 		UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{
 			Type:          in.UpdateStrategy.Type,
 			RollingUpdate: (*v1alpha1.RollingUpdateDaemonSet)(in.UpdateStrategy.RollingUpdate),
 		},
-		MinReadySeconds:      in.MinReadySeconds,
-		BurstReplicas:        in.BurstReplicas,
-		RevisionHistoryLimit: in.RevisionHistoryLimit,
-		Lifecycle:            in.Lifecycle,
 	}
 	switch {
 	case in.ScaleStrategy != nil && in.ScaleStrategy.PartitionedScaling:
@@ -81,17 +59,5 @@ func DaemonSetFromHub(src *v1beta1.DaemonSet, dst *v1alpha1.DaemonSet) {
 		dst.Annotations = without(dst.Annotations, keys.ProgressiveCreatePod)
 	}
 	status := src.Status.DeepCopy()
-	dst.Status = v1alpha1.DaemonSetStatus{
-		CurrentNumberScheduled: status.CurrentNumberScheduled,
-		NumberMisscheduled:     status.NumberMisscheduled,
-		DesiredNumberScheduled: status.DesiredNumberScheduled,
-		NumberReady:            status.NumberReady,
-		ObservedGeneration:     status.ObservedGeneration,
-		UpdatedNumberScheduled: status.UpdatedNumberScheduled,
-		NumberAvailable:        status.NumberAvailable,
-		NumberUnavailable:      status.NumberUnavailable,
-		CollisionCount:         status.CollisionCount,
-		Conditions:             status.Conditions,
-		DaemonSetHash:          status.UpdateRevision,
-	}
+	dst.Status = v1alpha1.DaemonSetStatus{DaemonSetBaseStatus: status.DaemonSetBaseStatus, DaemonSetHash: status.UpdateRevision}
 }

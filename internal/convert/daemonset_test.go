@@ -38,7 +38,7 @@ func daemonSetFiller(from *randfill.Filler) *randfill.Filler {
 	)
 }
 
-func TestDaemonSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, seeds, daemonSetSurvives) }
+func TestDaemonSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, daemonSetSurvives) }
 
 func daemonSetSurvives(t *testing.T, from *randfill.Filler) {
 	t.Helper()
@@ -67,7 +67,7 @@ func daemonSetSurvives(t *testing.T, from *randfill.Filler) {
 }
 
 func TestOlderDaemonSetsComeBackFromStorageAsTheyWere(t *testing.T) {
-	fromSeeds(t, seeds, olderDaemonSetComesBack)
+	fromSeeds(t, olderDaemonSetComesBack)
 }
 
 func olderDaemonSetComesBack(t *testing.T, from *randfill.Filler) {
@@ -103,11 +103,15 @@ func TestSurgingIsStoredAsStandard(t *testing.T) {
 			var out v1beta1.DaemonSet
 			DaemonSetToHub(&v1alpha1.DaemonSet{Spec: v1alpha1.DaemonSetSpec{UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{
 				RollingUpdate: &v1alpha1.RollingUpdateDaemonSet{
-					Type: v1alpha1.DeprecatedSurgingRollingUpdateType, MaxUnavailable: tc.in.unavailable, MaxSurge: tc.in.surge,
+					Type: v1alpha1.DeprecatedSurgingRollingUpdateType, RollingUpdateDaemonSetBase: v1beta1.RollingUpdateDaemonSetBase{
+						MaxUnavailable: tc.in.unavailable, MaxSurge: tc.in.surge,
+					},
 				},
 			}}}, &out)
 			want := &v1beta1.RollingUpdateDaemonSet{
-				Type: v1beta1.StandardRollingUpdateType, MaxUnavailable: tc.want.unavailable, MaxSurge: tc.want.surge,
+				Type: v1beta1.StandardRollingUpdateType, RollingUpdateDaemonSetBase: v1beta1.RollingUpdateDaemonSetBase{
+					MaxUnavailable: tc.want.unavailable, MaxSurge: tc.want.surge,
+				},
 			}
 			if diff := cmp.Diff(want, out.Spec.UpdateStrategy.RollingUpdate); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

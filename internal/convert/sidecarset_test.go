@@ -46,7 +46,7 @@ func sidecarSetFiller(from *randfill.Filler) *randfill.Filler {
 	)
 }
 
-func TestSidecarSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, seeds, sidecarSetSurvives) }
+func TestSidecarSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, sidecarSetSurvives) }
 
 func sidecarSetSurvives(t *testing.T, from *randfill.Filler) {
 	t.Helper()
@@ -65,7 +65,7 @@ func sidecarSetSurvives(t *testing.T, from *randfill.Filler) {
 }
 
 func TestOlderSidecarSetsComeBackFromStorageAsTheyWere(t *testing.T) {
-	fromSeeds(t, seeds, olderSidecarSetComesBack)
+	fromSeeds(t, olderSidecarSetComesBack)
 }
 
 func olderSidecarSetComesBack(t *testing.T, from *randfill.Filler) {

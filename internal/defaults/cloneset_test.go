@@ -96,7 +96,7 @@ func TestCloneSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{UpdateStrategy: tc.in}}
 			CloneSet(&set, nil, Options{TemplateNoDefaults: true})
-			same(t, v1beta1.CloneSetSpec{Replicas: &one, RevisionHistoryLimit: &ten, UpdateStrategy: tc.want}, set.Spec)
+			same(t, v1beta1.CloneSetSpec{CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{Replicas: &one, RevisionHistoryLimit: &ten}, UpdateStrategy: tc.want}, set.Spec)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +24,8 @@ import (
 const (
 	// maxTries is how often the ledger is tried to be written that others write at the same time.
 	maxTries = 4
-	// recountAfter is for how long a deletion is refused without counting the Pods again: the last count has just said the same.
+	// recountAfter is for how long a count of the Pods is believed: a deletion is refused without another one, and permitted as long as the
+	// budget is the one that was counted for.
 	recountAfter = time.Second
 )
 
@@ -32,21 +34,15 @@ type Config struct {
 	// Cached knows PodUnavailableBudgets and PodDisruptionBudgets; Live reads and writes around the cache.
 	Cached client.Reader
 	Live   client.Client
-	// Count computes the numbers of a budget now, by the Pods that are there and by what their workloads want at this moment.
-	Count func(context.Context, *v1beta1.PodUnavailableBudget) (Numbers, error)
+	// Count computes the numbers of a budget now, by the Pods that a cache has and by what their workloads want at this moment. CountLive
+	// does the same by the Pods that the API server has.
+	Count, CountLive func(context.Context, *v1beta1.PodUnavailableBudget) (rules.Numbers, error)
 	// Exempt are the names of users whose requests are not evaluated.
 	Exempt   []string
 	Resizing rules.Resizing
 	// Pause is the wait before the ledger is tried to be written again because somebody else was first; it doubles with every further try.
 	Pause time.Duration
 	Now   func() time.Time
-}
-
-// Numbers are the numbers of a budget at a moment.
-type Numbers struct {
-	rules.Counts
-	// Surplus says that there are more Pods than there should be: deletions are evaluated by fewer that are desired.
-	Surplus bool
 }
 
 // Evaluator decides on requests.
@@ -63,15 +59,26 @@ type memory struct {
 	sync.Mutex
 	// written is the budget as it was last written here; nil once the cache has seen it.
 	written *v1beta1.PodUnavailableBudget
-	// counted is when a count last found that nothing can be deleted.
-	counted time.Time
+	// refused is when a count last found that nothing can be deleted.
+	refused time.Time
+	count   count
+}
+
+// count is what the Pods came to at a version of a budget.
+type count struct {
+	numbers rules.Numbers
+	version string
+	at      time.Time
 }
 
 // Request is what somebody wants to do to a Pod.
 type Request struct {
 	// Pod is the Pod as it is now.
-	Pod       *corev1.Pod
-	Operation v1beta1.PubOperation
+	Pod *corev1.Pod
+	// Unverified means that only the request says that the Pod is so, which anybody can have sent who reaches the webhook. The Pod is read
+	// before a budget answers, so that no made-up request uses a budget.
+	Unverified bool
+	Operation  v1beta1.PubOperation
 	// User is who asks.
 	User string
 	// DryRun has the request evaluated and not recorded.
@@ -130,6 +137,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 	return decision, err
 }
 
+// asked returns the budget that a request is to be evaluated by; it has no name if the one that the cache has allows it unrecorded.
+func (e *Evaluator) asked(ctx context.Context, r Request) types.NamespacedName {
+	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: rules.Related(r.Pod.Annotations)}
+	cached := &v1beta1.PodUnavailableBudget{}
+	if e.Cached.Get(ctx, key, cached) == nil {
+		if answer, err := (rules.Request{Pod: r.Pod, Operation: r.Operation, Resizing: e.Resizing}).Answer(cached); err == nil && answer == rules.Free {
+			return types.NamespacedName{}
+		}
+	}
+	return key
+}
+
 // evaluation is that of one request.
 type evaluation struct {
 	*Evaluator
@@ -183,6 +202,9 @@ func (e *evaluation) run(ctx context.Context) (Decision, error) {
 // counts again; counts is not nil then.
 func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
 	answer, err = e.rule().Answer(e.budget)
+	if err == nil && answer != rules.Free && e.Unverified {
+		answer, err = e.verify(ctx)
+	}
 	if err != nil || answer == rules.Free || answer == rules.Granted {
 		return nil, answer, err
 	}
@@ -197,29 +219,68 @@ func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer r
 	if !e.needsCount(answer) {
 		return nil, answer, nil
 	}
-	found, err := e.Count(ctx, e.budget)
-	if err != nil {
-		return nil, "", fmt.Errorf("counting the Pods of PodUnavailableBudget %s: %w", e.key, err)
+	return e.recount(ctx)
+}
+
+// verify reads the Pod that a request tells of, and answers for that one. It is free if it is gone, another one or unavailable by now: the
+// API server finds that out as well, and asks again if something is left to ask.
+func (e *evaluation) verify(ctx context.Context) (rules.Answer, error) {
+	found := &corev1.Pod{}
+	err := e.Live.Get(ctx, client.ObjectKeyFromObject(e.Pod), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return rules.Free, nil
+	case err != nil:
+		return "", fmt.Errorf("reading Pod %s: %w", e.Pod.Name, err)
+	case found.UID != e.Pod.UID || rules.IsExempt(found) || rules.Related(found.Annotations) != e.key.Name:
+		return rules.Free, nil
 	}
-	by := found.Counts
-	if found.Surplus && e.Operation == v1beta1.PubDeleteOperation {
-		by = by.ForSurplus()
-	}
-	fresh := e.budget.DeepCopy()
-	fresh.Status.ObservedGeneration = fresh.Generation
-	write(by, &fresh.Status)
-	if answer, err = e.rule().Answer(fresh); answer == rules.Refused {
-		e.counted = e.Now()
-		write(by, &e.budget.Status) // for the message of the refusal
-	}
-	return &found.Counts, answer, err
+	e.Pod, e.Unverified = found, false
+	return e.rule().Answer(e.budget)
 }
 
 // needsCount reports whether the numbers of the status may be wrong: when they are not of the present spec, and when a workload that wants
 // fewer Pods deletes one before the controller has seen that it wants fewer.
 func (e *evaluation) needsCount(answer rules.Answer) bool {
 	return answer == rules.Unknown ||
-		answer == rules.Refused && e.Operation == v1beta1.PubDeleteOperation && e.Now().Sub(e.counted) >= recountAfter
+		answer == rules.Refused && e.Operation == v1beta1.PubDeleteOperation && e.Now().Sub(e.refused) >= recountAfter
+}
+
+// recount answers by numbers that are computed now. A cache of Pods is enough to refuse. It is not enough to permit what the budget refuses:
+// if it is behind, it still counts Pods whose permissions have left the ledger because they were used.
+func (e *evaluation) recount(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
+	if e.count.version != e.budget.ResourceVersion || e.Now().Sub(e.count.at) >= recountAfter {
+		numbers, err := e.Count(ctx, e.budget)
+		if err == nil {
+			answer, err = e.answerBy(numbers)
+		}
+		if err == nil && answer != rules.Granted && answer != rules.Free {
+			return &numbers.Counts, answer, nil
+		}
+		if err == nil {
+			numbers, err = e.CountLive(ctx, e.budget)
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("counting the Pods of PodUnavailableBudget %s: %w", e.key, err)
+		}
+		e.count = count{numbers: numbers, version: e.budget.ResourceVersion, at: e.Now()}
+	}
+	answer, err = e.answerBy(e.count.numbers)
+	return &e.count.numbers.Counts, answer, err
+}
+
+// answerBy answers by these numbers instead of those of the status.
+func (e *evaluation) answerBy(numbers rules.Numbers) (rules.Answer, error) {
+	by := numbers.For(e.Operation)
+	fresh := e.budget.DeepCopy()
+	fresh.Status.ObservedGeneration = fresh.Generation
+	write(by, &fresh.Status)
+	answer, err := e.rule().Answer(fresh)
+	if answer == rules.Refused {
+		e.refused = e.Now()
+		write(by, &e.budget.Status) // for the message of the refusal
+	}
+	return answer, err
 }
 
 func write(c rules.Counts, s *v1beta1.PodUnavailableBudgetStatus) {
@@ -274,6 +335,9 @@ func (e *evaluation) record(ctx context.Context, counts *rules.Counts) error {
 	err := e.Live.Status().Patch(ctx, next, client.MergeFromWithOptions(e.budget, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return fmt.Errorf("writing the ledger of PodUnavailableBudget %s: %w", e.key, err)
+	}
+	if e.count.version == e.budget.ResourceVersion {
+		e.count.version, e.count.numbers.Counts = next.ResourceVersion, e.count.numbers.Less()
 	}
 	e.written = next
 	e.budget = next

@@ -94,31 +94,39 @@ func TestPermit(t *testing.T) {
 		"the workload wants fewer by now": {
 			request: Request{Operation: v1beta1.PubDeleteOperation},
 			setup: func(c *setup) {
-				c.numbers = Numbers{Counts: rules.Counts{Total: 10, Desired: 9, Current: 20, Allowed: 11}}
+				c.numbers = rules.Numbers{Counts: rules.Counts{Total: 10, Desired: 9, Current: 20, Allowed: 11}}
 			},
 			want: outcome{reads: 1, writes: 1, counts: 1},
 		},
 		"the workload is gone and minAvailable is a number": {
 			request: Request{Operation: v1beta1.PubDeleteOperation},
 			setup: func(c *setup) {
-				c.numbers = Numbers{Counts: rules.Counts{Total: 0, Desired: 20, Current: 20}, Surplus: true}
+				c.numbers = rules.Numbers{Counts: rules.Counts{Total: 0, Desired: 20, Current: 20}, Surplus: true}
 			},
 			want: outcome{reads: 1, counts: 1},
 		},
 		"the workload wants as many as before": {
 			request: Request{Operation: v1beta1.PubDeleteOperation},
-			setup:   func(c *setup) { c.numbers = Numbers{Counts: rules.Counts{Total: 20, Desired: 20, Current: 20}} },
+			setup:   func(c *setup) { c.numbers = rules.Numbers{Counts: rules.Counts{Total: 20, Desired: 20, Current: 20}} },
 			want:    outcome{decision: refuses, reads: 1, counts: 1},
+		},
+		"the workload wants fewer by now, and the cache of Pods is behind": {
+			request: Request{Operation: v1beta1.PubDeleteOperation},
+			setup: func(c *setup) {
+				c.numbers = rules.Numbers{Counts: rules.Counts{Total: 19, Desired: 18, Current: 19, Allowed: 1}}
+				c.live = &rules.Numbers{Counts: rules.Counts{Total: 19, Desired: 18, Current: 18}}
+			},
+			want: outcome{decision: refuses, reads: 1, counts: 1},
 		},
 		"a budget whose numbers were never computed": {
 			budget: func(b *v1beta1.PodUnavailableBudget) { b.Status = v1beta1.PodUnavailableBudgetStatus{} }, request: Request{Operation: v1beta1.PubUpdateOperation},
-			setup: func(c *setup) { c.numbers = Numbers{Counts: rules.Counts{Total: 3, Desired: 3, Current: 3}} },
+			setup: func(c *setup) { c.numbers = rules.Numbers{Counts: rules.Counts{Total: 3, Desired: 3, Current: 3}} },
 			want:  outcome{decision: refuses, reads: 1, counts: 1},
 		},
 		"a budget that changed": {
 			budget: func(b *v1beta1.PodUnavailableBudget) { b.Generation = 2 }, request: Request{Operation: v1beta1.PubUpdateOperation},
 			setup: func(c *setup) {
-				c.numbers = Numbers{Counts: rules.Counts{Total: 3, Desired: 1, Current: 3, Allowed: 2}}
+				c.numbers = rules.Numbers{Counts: rules.Counts{Total: 3, Desired: 1, Current: 3, Allowed: 2}}
 			},
 			want: outcome{reads: 1, writes: 1, counts: 1},
 		},
@@ -229,6 +237,10 @@ func (failingStatus) Patch(context.Context, client.Object, client.Patch, ...clie
 	return apierrors.NewInternalError(errors.New("etcd is away"))
 }
 
+func countOf(_ context.Context, b *v1beta1.PodUnavailableBudget) (rules.Numbers, error) {
+	return rules.Numbers{Counts: rules.CountsOf(&b.Status)}, nil
+}
+
 // TestNeverMoreThanAllowed: evaluators of several processes, each with a cache that is behind, are asked all at once.
 func TestNeverMoreThanAllowed(t *testing.T) {
 	const evaluators, pods = 3, 40
@@ -242,9 +254,7 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 			lag := random.IntN(4)
 			setup = append(setup, New(Config{
 				Cached: &cache{store: s, behind: func() int { return lag }}, Live: s, Now: func() time.Time { return began }, Pause: time.Millisecond,
-				Count: func(_ context.Context, b *v1beta1.PodUnavailableBudget) (Numbers, error) {
-					return Numbers{Counts: rules.CountsOf(&b.Status)}, nil
-				},
+				Count: countOf, CountLive: countOf,
 			}))
 		}
 		granted := make([]bool, pods)
@@ -278,5 +288,60 @@ func TestNeverMoreThanAllowed(t *testing.T) {
 		if left := s.last().Status.UnavailableAllowed; left != allowed-got {
 			t.Errorf("round %d, seed %d: %d are left, want %d", round, seed, left, allowed-got)
 		}
+	}
+}
+
+// TestARequestThatIsMadeUpUsesNoBudget: of what a request says only what the API server says as well counts.
+func TestARequestThatIsMadeUpUsesNoBudget(t *testing.T) {
+	for name, tc := range map[string]struct {
+		there  *corev1.Pod
+		writes int
+	}{
+		"the Pod is as the request says": {there: guarded(1), writes: 1},
+		"there is no such Pod":           {},
+		"the Pod is another one":         {there: guarded(1, func(p *corev1.Pod) { p.UID = "another" })},
+		"the Pod is being deleted":       {there: guarded(1, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: began} })},
+		"the Pod is not ready":           {there: guarded(1, unready)},
+		"the Pod has no budget":          {there: guarded(1, unguarded)},
+		"the Pod has another budget":     {there: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.RelatedBudget] = "other" })},
+		"the Pod is freed":               {there: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "true" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, allowed := range []int32{0, 1} {
+				c := newSetup(budget(allowed))
+				if tc.there != nil {
+					c.pods = append(c.pods, tc.there)
+				}
+				decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(1), Unverified: true, Operation: v1beta1.PubEvictOperation})
+				if refused := tc.writes > 0 && allowed == 0; err != nil || decision.Allowed() == refused || c.writes != min(tc.writes, int(allowed)) || c.looks != 1 {
+					t.Errorf("%d allowed: decision %+v, error %v, %d writes, %d looks at the Pod", allowed, decision, err, c.writes, c.looks)
+				}
+			}
+		})
+	}
+}
+
+// TestAScaleInCountsOnceASecond: Pods that nobody wants any more are deleted by the hundred, and a count reads them all.
+func TestAScaleInCountsOnceASecond(t *testing.T) {
+	for name, numbers := range map[string]rules.Numbers{
+		"to none":                                {Counts: rules.Counts{Current: 20, Allowed: 20}},
+		"to fewer":                               {Counts: rules.Counts{Total: 5, Desired: 5, Current: 20, Allowed: 15}},
+		"to fewer, with minAvailable above them": {Counts: rules.Counts{Total: 5, Desired: 20, Current: 20}, Surplus: true},
+		"its workload is gone, with minAvailable": {Counts: rules.Counts{Desired: 20, Current: 20}, Surplus: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newSetup(budget(0))
+			c.numbers = numbers
+			for n := range 20 {
+				c.now = c.now.Add(40 * time.Millisecond)
+				decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(n), Operation: v1beta1.PubDeleteOperation})
+				if want := n < int(20-numbers.Total); decision.Allowed() != want || err != nil {
+					t.Errorf("Pod %d: %+v, %v", n, decision, err)
+				}
+			}
+			if c.liveCounts != 1 {
+				t.Errorf("%d live counts", c.liveCounts)
+			}
+		})
 	}
 }

@@ -30,6 +30,9 @@ type store struct {
 	// meddle, if there is one, is done before each write, as by somebody else.
 	meddle        func(*store)
 	reads, writes int
+	// pods are the Pods that there are; looks is how often one was read.
+	pods  []*corev1.Pod
+	looks int
 }
 
 func newStore(b *v1beta1.PodUnavailableBudget) *store {
@@ -49,6 +52,16 @@ func (s *store) last() *v1beta1.PodUnavailableBudget { return s.versions[len(s.v
 func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p, ok := into.(*corev1.Pod); ok {
+		s.looks++
+		for _, there := range s.pods {
+			if client.ObjectKeyFromObject(there) == key {
+				there.DeepCopyInto(p)
+				return nil
+			}
+		}
+		return notFound(key.Name)
+	}
 	s.reads++
 	if key.Name != s.last().Name {
 		return notFound(key.Name)
@@ -155,10 +168,12 @@ type setup struct {
 	*store
 	*Evaluator
 	cache   *cache
-	numbers Numbers
+	numbers rules.Numbers
 	now     time.Time
-	// counts is how often the Pods were counted.
-	counts int
+	// live are the numbers by the Pods that the API server has; those of the cache where nil.
+	live *rules.Numbers
+	// counts is how often the Pods of the cache were counted, liveCounts how often those of the API server.
+	counts, liveCounts int
 }
 
 func newSetup(b *v1beta1.PodUnavailableBudget) *setup {
@@ -166,8 +181,15 @@ func newSetup(b *v1beta1.PodUnavailableBudget) *setup {
 	c.cache = &cache{store: c.store, behind: func() int { return 0 }}
 	c.Evaluator = New(Config{
 		Cached: c.cache, Live: c.store, Now: func() time.Time { return c.now }, Resizing: rules.ResizeIsOwn, Exempt: []string{"admin"},
-		Count: func(context.Context, *v1beta1.PodUnavailableBudget) (Numbers, error) {
+		Count: func(context.Context, *v1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 			c.counts++
+			return c.numbers, nil
+		},
+		CountLive: func(context.Context, *v1beta1.PodUnavailableBudget) (rules.Numbers, error) {
+			c.liveCounts++
+			if c.live != nil {
+				return *c.live, nil
+			}
 			return c.numbers, nil
 		},
 	})

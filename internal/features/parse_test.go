@@ -16,11 +16,13 @@ func TestParse(t *testing.T) {
 		from     Sources
 		add, off []Gate
 	}{
-		"nothing asked":                        {},
-		"one gate on, with spaces":             {from: Sources{Flag: " CloneSetShortHash = true , "}, add: []Gate{CloneSetShortHash}},
-		"one gate off":                         {from: Sources{Flag: "PodIndexLabel=false"}, off: []Gate{"PodIndexLabel"}},
-		"pulling ahead brings image pull jobs": {from: Sources{Flag: "PreDownloadImageForInPlaceUpdate=true"}, add: []Gate{PreDownloadImageForInPlaceUpdate, ImagePullJobGate}},
-		"pulling ahead for daemons too":        {from: Sources{Flag: "PreDownloadImageForDaemonSetUpdate=1,ImagePullJobGate=false"}, add: []Gate{PreDownloadImageForDaemonSetUpdate, ImagePullJobGate}},
+		"nothing asked":            {},
+		"one gate on, with spaces": {from: Sources{Flag: " CloneSetShortHash = true , "}, add: []Gate{CloneSetShortHash}},
+		"one gate off":             {from: Sources{Flag: "PodIndexLabel=false"}, off: []Gate{"PodIndexLabel"}},
+		"pulling ahead brings image pull jobs": {from: Sources{Flag: "PreDownloadImageForInPlaceUpdate=true"},
+			add: []Gate{PreDownloadImageForInPlaceUpdate, ImagePullJobGate}},
+		"pulling ahead for daemons too": {from: Sources{Flag: "PreDownloadImageForDaemonSetUpdate=1,ImagePullJobGate=false"},
+			add: []Gate{PreDownloadImageForDaemonSetUpdate, ImagePullJobGate}},
 		"no daemon, nothing that needs one": {
 			from: Sources{Flag: "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true"},
 			off:  []Gate{KruiseDaemon, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata, PodProbeMarkerGate},

@@ -64,7 +64,9 @@ func (s *slowServer) Read(context.Context, plan.Object) error {
 
 // opening is the write that lets a Pod become ready; while names what it tests.
 func opening(name, while string) plan.Action {
-	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"state": "new"}}}
+	before := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"state": "new"}},
+	}
 	before.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
 	after := before.DeepCopy()
 	after.Labels["state"] = "normal"
@@ -75,7 +77,13 @@ func opening(name, while string) plan.Action {
 // creating plans as minCreates creations as have WhileCreating asked.
 func creating(b *plan.Builder) plan.Plan {
 	for i := range minCreates {
-		b.Do(plan.Action{Verb: plan.Create, Concern: plan.Scale, After: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i)}}})
+		b.Do(
+			plan.Action{
+				Verb:    plan.Create,
+				Concern: plan.Scale,
+				After:   &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i)}},
+			},
+		)
 	}
 	return b.Plan()
 }

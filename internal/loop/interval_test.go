@@ -31,12 +31,18 @@ func TestMinInterval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := begin
-			l := New(Kind[*corev1.Pod, int, corev1.PodStatus]{MinInterval: func(int) time.Duration { return 300 * time.Millisecond }},
-				Runtime{Executor: &apply.Executor{Config: apply.Config{Now: func() time.Time { return now }}}}, observe.Reader{}, observe.Reader{})
+			l := New(
+				Kind[*corev1.Pod, int, corev1.PodStatus]{MinInterval: func(int) time.Duration { return 300 * time.Millisecond }},
+				Runtime{
+					Executor: &apply.Executor{Config: apply.Config{Now: func() time.Time { return now }}},
+				},
+				observe.Reader{},
+				observe.Reader{},
+			)
 			for _, reconciled := range []types.UID{"a", "gone"} {
 				l.delayNext(owner(reconciled, 1), 0, 0)
 			}
-			l.Forget("gone")
+			l.Forget(owner("gone", 1))
 			now = begin.Add(tc.after)
 			if got := l.untilNext(tc.owner); got != tc.want {
 				t.Errorf("untilNext() = %v, want %v", got, tc.want)

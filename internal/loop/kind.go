@@ -1,3 +1,24 @@
+// Package loop is the one reconcile that all controllers share: read, plan, write, report.
+//
+// A controller is a value of type Kind, a table that says how owners of one type are reconciled:
+//
+//	func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus] {
+//		return loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]{
+//			Name:   "cloneset",
+//			Owns:   []client.Object{&corev1.Pod{}},       // whose events ask for a pass over their controller
+//			Read:   read(o),                              // every read of a pass, classified
+//			Plan:   Plan,                                 // pure: what to write, what to hold back, when to look again
+//			Status: Status,                               // pure: what the owner's status should be
+//			StatusOf: func(set *v1beta1.CloneSet) *v1beta1.CloneSetStatus { return &set.Status },
+//		}
+//	}
+//
+// All files of a controller have the same names: doc.go (the promise), kind.go (the table, the options, which events ask for a pass),
+// read.go (the Snapshot, and every read), classify.go (the State: the snapshot classified once), plan.go, status.go. A small controller
+// folds them together.
+//
+// The manager runs a Kind by AddTo. Simulated clusters run it by New, with the same events (Kind.Events). What a controller keeps in memory
+// of its owners is made in the function that returns the Kind, so that each start begins with nothing, and is dropped by Forget.
 package loop
 
 import (
@@ -14,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -41,7 +63,9 @@ type Kind[O plan.Object, S, T any] struct {
 	// Plan decides the next step. It must be pure.
 	Plan func(S) plan.Plan
 	// Status returns the status that the owner should have; nil for a kind whose status this controller does not write. It must be pure.
-	Status func(S, plan.Plan, apply.Outcome) T
+	// StatusOf returns where an owner has its status; it is set along with Status.
+	Status   func(S, plan.Plan, apply.Outcome) T
+	StatusOf func(O) *T
 	// Remember keeps in memory what no object tells, such as when a write was last refused. Forget drops what is kept of an owner that is
 	// gone.
 	Remember func(S, apply.Outcome)
@@ -49,7 +73,7 @@ type Kind[O plan.Object, S, T any] struct {
 	// Deleted decides what is written when there is no owner of a name; the object returned stands for the owner.
 	Deleted func(context.Context, Reads, types.NamespacedName) (plan.Object, plan.Plan, error)
 
-	// Exact, Final and StatusesPerSecond say when the status is written: see apply.Statuses.
+	// Exact, Final and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
 	Exact             bool
 	Final             func(O) bool
 	StatusesPerSecond int
@@ -144,6 +168,9 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	}
 	if l.Watches != nil {
 		out = append(out, l.Watches(l.cached)...)
+	}
+	if l.Executor.Budgets != nil {
+		out = append(out, Affected(&policyv1beta1.PodUnavailableBudget{}, l.Executor.BudgetChanged))
 	}
 	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +21,6 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
-// budgetRecheck is when to ask a budget again that has let no more Pods become unavailable.
-const budgetRecheck = time.Second
-
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
 	Kind[O, S, T]
@@ -34,21 +30,18 @@ type Loop[O plan.Object, S, T any] struct {
 	BetweenCreates func(run func()) (done func())
 
 	cached, live observe.Reader
-	statuses     *apply.Statuses
+	statuses     *apply.Statuses[O, T]
 	next         apply.PerOwner[nextPass]
 }
 
 // New returns the reconcile of a kind over a cache and the API server itself.
 func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live observe.Reader) *Loop[O, S, T] {
-	l := &Loop[O, S, T]{Kind: k, Runtime: r, cached: cached, live: live, statuses: apply.NewStatuses(r.Executor)}
-	if k.StatusesPerSecond > 0 {
-		l.statuses = apply.NewLimitedStatuses(r.Executor, k.StatusesPerSecond)
+	return &Loop[O, S, T]{
+		Kind: k, Runtime: r, cached: cached, live: live,
+		statuses: apply.NewStatuses(r.Executor, apply.StatusPolicy[O, T]{
+			Of: k.StatusOf, Exact: k.Exact, Final: k.Final, PerSecond: k.StatusesPerSecond,
+		}),
 	}
-	l.statuses.Exact = k.Exact
-	if k.Final != nil {
-		l.statuses.Final = func(owner plan.Object) bool { return k.Final(owner.(O)) }
-	}
-	return l
 }
 
 // Reconcile takes one owner one step further.
@@ -63,6 +56,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	if wait := l.untilNext(owner); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	defer l.forgetIfGone(ctx, owner)
 	reader, err := l.reader(ctx, owner)
 	if err != nil || reader == nil {
 		return reconcile.Result{RequeueAfter: staleRecheck}, err
@@ -96,7 +90,10 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	if l.Remember != nil {
 		l.Remember(state, outcome)
 	}
-	wait, err := l.statuses.Write(ctx, owner, l.withStatus(owner, state, decided, outcome))
+	var wait time.Duration
+	if l.Status != nil {
+		wait, err = l.statuses.Write(ctx, owner, l.Status(state, decided, outcome))
+	}
 	l.delayNext(owner, state, wait)
 	return result(decided, outcome, wait, err)
 }
@@ -112,18 +109,6 @@ func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 	}
 }
 
-// withStatus returns the owner with the status that it should have.
-func (l *Loop[O, S, T]) withStatus(owner O, state S, decided plan.Plan, outcome apply.Outcome) O {
-	if l.Status == nil {
-		return owner
-	}
-	after := newObject[O]()
-	fields := reflect.ValueOf(after).Elem()
-	fields.Set(reflect.ValueOf(owner).Elem())
-	fields.FieldByName("Status").Set(reflect.ValueOf(l.Status(state, decided, outcome)))
-	return after
-}
-
 // runDeleted does what is left to do where there is no owner.
 func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) error {
 	object, decided, err := l.Deleted(ctx, l.reads(l.cached, ""), name)
@@ -133,6 +118,7 @@ func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedNam
 	if decided.Empty() {
 		return nil
 	}
+	defer l.Executor.Forget(object)
 	return l.Executor.Run(ctx, object, decided).Err()
 }
 
@@ -147,7 +133,7 @@ func (l *Loop[O, S, T]) untilNext(owner O) (wait time.Duration) {
 	if l.MinInterval == nil {
 		return 0
 	}
-	l.next.Do(owner.GetUID(), func(next *nextPass) {
+	l.next.Peek(owner.GetUID(), func(next *nextPass) {
 		if next.generation == owner.GetGeneration() {
 			wait = max(next.at.Sub(l.Executor.Now()), 0)
 		}
@@ -195,11 +181,12 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 		return reconcile.Result{}, reconcile.TerminalError(decided.Problem)
 	}
 	next := reconcile.Result{RequeueAfter: decided.Recheck}
+	budgetWait, waits := outcome.WaitFor()
 	switch {
 	case outcome.Conflict():
 		wait = staleRecheck
-	case len(outcome.Waits()) > 0 && (wait == 0 || wait > budgetRecheck):
-		wait = budgetRecheck
+	case waits && (wait == 0 || wait > budgetWait):
+		wait = budgetWait
 	}
 	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
 		next.RequeueAfter = wait
@@ -208,11 +195,21 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 }
 
 // Forget drops what is kept in memory of an owner that is gone.
-func (l *Loop[O, S, T]) Forget(owner types.UID) {
+func (l *Loop[O, S, T]) Forget(owner O) {
 	l.Executor.Forget(owner)
-	l.next.Forget(owner)
+	l.next.Forget(owner.GetUID())
 	if l.Kind.Forget != nil {
-		l.Kind.Forget(owner)
+		l.Kind.Forget(owner.GetUID())
+	}
+}
+
+// forgetIfGone drops what a pass has noted of an owner that was deleted meanwhile: the event of its deletion came before the notes. A cache
+// stores a deletion before it tells of it, so that an owner which is still there now is forgotten with that event.
+func (l *Loop[O, S, T]) forgetIfGone(ctx context.Context, owner O) {
+	now := newObject[O]()
+	err := l.cached.Get(ctx, client.ObjectKeyFromObject(owner), now)
+	if apierrors.IsNotFound(err) || err == nil && now.GetUID() != owner.GetUID() {
+		l.Forget(owner)
 	}
 }
 

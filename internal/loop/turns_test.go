@@ -65,6 +65,7 @@ func TestStatusesAreWrittenInTurn(t *testing.T) {
 		Status: func(name string, _ plan.Plan, _ apply.Outcome) corev1.PodStatus {
 			return corev1.PodStatus{Message: fmt.Sprint(world.counts[name])}
 		},
+		StatusOf:          func(p *corev1.Pod) *corev1.PodStatus { return &p.Status },
 		MinInterval:       func(string) time.Duration { return time.Second },
 		StatusesPerSecond: rate,
 	}, Runtime{Executor: executor}, observe.Reader{Reader: world, Indexed: true}, observe.Reader{})

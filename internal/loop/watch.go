@@ -104,7 +104,7 @@ func isResync(before, after client.Object) bool {
 }
 
 // owners asks for a pass whenever an owner changes, at once when its spec has, and calls forget when it is gone.
-func owners[O client.Object](owner O, concerns func(before, after O) bool, forget func(types.UID)) Watch {
+func owners[O client.Object](owner O, concerns func(before, after O) bool, forget func(O)) Watch {
 	concerned := func(before, after client.Object) bool {
 		return concerns == nil || concerns(typed[O](before), typed[O](after))
 	}
@@ -125,7 +125,7 @@ func owners[O client.Object](owner O, concerns func(before, after O) bool, forge
 				q.AddAfter(request, gather)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ Queue) { forget(e.Object.GetUID()) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ Queue) { forget(typed[O](e.Object)) },
 	}}
 }
 

@@ -31,7 +31,9 @@ func TestWatches(t *testing.T) {
 	pod := func(owner string, change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "p", ResourceVersion: "1", Generation: 1}}
 		if owner != "" {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: owner, Controller: &isController}}
+			p.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: owner, Controller: &isController},
+			}
 		}
 		if change != nil {
 			p.ResourceVersion = "2"
@@ -49,8 +51,12 @@ func TestWatches(t *testing.T) {
 		return out, nil
 	})
 	var forgotten []types.UID
-	itself := owners(&corev1.Pod{}, nil, func(uid types.UID) { forgotten = append(forgotten, uid) })
-	picky := owners(&corev1.Pod{}, func(before, after *corev1.Pod) bool { return before == nil && after.Generation == 1 }, func(types.UID) {})
+	itself := owners(&corev1.Pod{}, nil, func(p *corev1.Pod) { forgotten = append(forgotten, p.UID) })
+	picky := owners(
+		&corev1.Pod{},
+		func(before, after *corev1.Pod) bool { return before == nil && after.Generation == 1 },
+		func(*corev1.Pod) {},
+	)
 	for name, tc := range map[string]struct {
 		watch         Watch
 		before, after *corev1.Pod

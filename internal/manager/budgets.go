@@ -3,8 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -24,7 +22,7 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the three that
 // the API server waits.
 const ledgerPause = 50 * time.Millisecond
 
@@ -60,21 +58,18 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Count: count(mgr, live, s), Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Count:     count(observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}, s),
+		CountLive: count(observe.Reader{Reader: live}, s),
 	}), nil
 }
 
-// exempt returns the names of users whose requests are not evaluated.
-func (o *Options) exempt() []string {
-	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
-}
-
-// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+// askBudgets returns what controllers ask before they take a Pod out of service; nil where there are no budgets.
 func (s settings) askBudgets() apply.Budgets {
-	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+	if s.evaluator == nil {
 		return nil
 	}
-	return disruption.Writes{Evaluator: s.evaluator}
+	return disruption.Writes{Evaluator: s.evaluator, Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate)}
 }
 
 // budgetWebhook returns the options of the webhook for Pods with a budget.
@@ -94,8 +89,9 @@ func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (pod
 		return podbudget.Options{}, fmt.Errorf("making the metric of budgets: %w", err)
 	}
 	return podbudget.Options{
-		Evaluator: s.evaluator, Pods: mgr.GetCache(), Live: live, Within: s.Namespace, Reports: reports,
-		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate), Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
+		Evaluator: s.evaluator, Live: live, Within: s.Namespace, Reports: reports,
+		Deletes: s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
+		Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate),
 	}, nil
 }
 
@@ -108,13 +104,13 @@ func scales(mgr ctrlmanager.Manager, live client.Client) (*observe.Scales, error
 	return observe.NewScales(live, kinds, time.Now), nil
 }
 
-// count returns how the numbers of a budget are computed anew.
-func count(mgr ctrlmanager.Manager, live client.Client, s settings) func(context.Context, *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
-	reader := observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}
-	workloads := observe.Workloads{Reader: reader, Scales: s.scales.Anew()}
-	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (disruption.Numbers, error) {
-		counts, surplus, err := podunavailablebudget.Count(ctx, workloads, b, time.Now())
-		return disruption.Numbers{Counts: counts, Surplus: surplus}, err
+// count returns how the numbers of a budget are computed anew by the Pods that a reader has.
+func count(
+	pods observe.Reader, s settings,
+) func(context.Context, *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
+	workloads := observe.Workloads{Reader: pods, Scales: s.scales.Anew()}
+	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
+		return podunavailablebudget.Count(ctx, workloads, b, time.Now())
 	}
 }
 

@@ -29,17 +29,12 @@ func crds() []string {
 	}
 }
 
-// need is a right that the manager cannot work without.
+// need is a right on a resource that the manager cannot work without: the resource as kubectl writes it, and verbs.
 type need struct {
-	group, resource, subresource string
-	verbs                        []string
+	resource string
+	verbs    []string
 	// namespace is where the right is needed; empty for everywhere.
 	namespace string
-}
-
-// pullSecretNeeds are the rights in the namespace of the Secrets that NodeImages name, where an earlier version has left copies.
-func pullSecretNeeds(namespace string) []need {
-	return []need{{group: "", resource: "secrets", verbs: readingAnd("delete"), namespace: namespace}}
 }
 
 // The verbs that are granted together.
@@ -49,53 +44,61 @@ func readingAnd(verbs ...string) []string { return append(reading(), verbs...) }
 
 func managing() []string { return readingAnd("create", "patch", "delete") }
 
+// pullSecretNeeds are the rights in the namespace of the Secrets that NodeImages name, where an earlier version has left copies.
+func pullSecretNeeds(namespace string) []need {
+	return []need{{group: "", resource: "secrets", verbs: readingAnd("delete"), namespace: namespace}}
+}
+}
+
 // Needs are the rights that the manager asks for at its start. The ClusterRole of the manifests grants these and no more of them.
 func Needs() []need {
 	all := []need{
-		{group: "", resource: "pods", verbs: managing()},
-		{group: "", resource: "pods", subresource: "status", verbs: []string{"patch"}},
-		{group: "", resource: "pods", subresource: "resize", verbs: []string{"patch"}},
-		{group: "", resource: "pods", subresource: "ephemeralcontainers", verbs: []string{"patch"}},
-		{group: "", resource: "persistentvolumeclaims", verbs: managing()},
-		{group: "", resource: "configmaps", verbs: managing()},
-		{group: "", resource: "namespaces", verbs: reading()},
-		{group: "", resource: "nodes", verbs: reading()},
-		{group: "", resource: "events", verbs: []string{"create", "patch"}},
-		{group: "", resource: "podtemplates", verbs: []string{"create"}},
-		{group: "", resource: "replicationcontrollers", verbs: reading()},
-		{group: "*", resource: "*", subresource: "scale", verbs: []string{"get"}},
-		{group: "apps", resource: "controllerrevisions", verbs: managing()},
-		{group: "apps", resource: "deployments", verbs: reading()},
-		{group: "apps", resource: "replicasets", verbs: reading()},
-		{group: "apps", resource: "daemonsets", verbs: []string{"get"}},
-		{group: "apps", resource: "statefulsets", verbs: reading()},
-		{group: "batch", resource: "jobs", verbs: readingAnd("create", "delete")},
-		{group: "policy", resource: "poddisruptionbudgets", verbs: reading()},
-		{group: "storage.k8s.io", resource: "storageclasses", verbs: []string{"get", "list"}},
+		{resource: "pods", verbs: managing()},
+		{resource: "pods/status", verbs: []string{"patch"}},
+		{resource: "pods/resize", verbs: []string{"patch"}},
+		{resource: "pods/ephemeralcontainers", verbs: []string{"patch"}},
+		{resource: "persistentvolumeclaims", verbs: managing()},
+		{resource: "configmaps", verbs: managing()},
+		{resource: "namespaces", verbs: reading()},
+		{resource: "nodes", verbs: reading()},
+		{resource: "events", verbs: []string{"create", "patch"}},
+		{resource: "podtemplates", verbs: []string{"create"}},
+		{resource: "replicationcontrollers", verbs: reading()},
+		{resource: "*.*/scale", verbs: []string{"get"}},
+		{resource: "controllerrevisions.apps", verbs: managing()},
+		{resource: "deployments.apps", verbs: reading()},
+		{resource: "replicasets.apps", verbs: reading()},
+		{resource: "daemonsets.apps", verbs: []string{"get"}},
+		{resource: "statefulsets.apps", verbs: reading()},
+		{resource: "jobs.batch", verbs: readingAnd("create", "delete")},
+		{resource: "poddisruptionbudgets.policy", verbs: reading()},
+		{resource: "storageclasses.storage.k8s.io", verbs: []string{"get", "list"}},
+		{resource: "nodepodprobes.apps.kruise.io", verbs: managing()},
 	}
-	const apps = "apps.kruise.io"
 	for _, kind := range []need{
-		{group: apps, resource: "advancedcronjobs", verbs: reading()},
-		{group: apps, resource: "broadcastjobs", verbs: managing()},
-		{group: apps, resource: "clonesets", verbs: readingAnd("patch")},
-		{group: apps, resource: "containerrecreaterequests", verbs: managing()},
-		{group: apps, resource: "daemonsets", verbs: reading()},
-		{group: apps, resource: "ephemeraljobs", verbs: readingAnd("patch", "delete")},
-		{group: apps, resource: "imagelistpulljobs", verbs: managing()},
-		{group: apps, resource: "imagepulljobs", verbs: managing()},
-		{group: apps, resource: "nodeimages", verbs: managing()},
-		{group: apps, resource: "podprobemarkers", verbs: readingAnd("patch")},
-		{group: apps, resource: "sidecarsets", verbs: reading()},
-		{group: apps, resource: "statefulsets", verbs: reading()},
-		{group: "policy.kruise.io", resource: "podunavailablebudgets", verbs: reading()},
+		{resource: "advancedcronjobs.apps.kruise.io", verbs: reading()},
+		{resource: "broadcastjobs.apps.kruise.io", verbs: managing()},
+		{resource: "clonesets.apps.kruise.io", verbs: readingAnd("patch")},
+		{resource: "containerrecreaterequests.apps.kruise.io", verbs: managing()},
+		{resource: "daemonsets.apps.kruise.io", verbs: reading()},
+		{resource: "ephemeraljobs.apps.kruise.io", verbs: readingAnd("patch", "delete")},
+		{resource: "imagelistpulljobs.apps.kruise.io", verbs: managing()},
+		{resource: "imagepulljobs.apps.kruise.io", verbs: managing()},
+		{resource: "nodeimages.apps.kruise.io", verbs: managing()},
+		{resource: "podprobemarkers.apps.kruise.io", verbs: readingAnd("patch")},
+		{resource: "sidecarsets.apps.kruise.io", verbs: reading()},
+		{resource: "statefulsets.apps.kruise.io", verbs: reading()},
+		{resource: "podunavailablebudgets.policy.kruise.io", verbs: reading()},
 	} {
-		all = append(all, kind, need{group: kind.group, resource: kind.resource, subresource: "status", verbs: []string{"patch"}})
+		all = append(all, kind, need{resource: kind.resource + "/status", verbs: []string{"patch"}})
 	}
 	// Owner references that block the deletion of these need it.
-	for _, owner := range []string{"advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "sidecarsets", "statefulsets"} {
-		all = append(all, need{group: apps, resource: owner, subresource: "finalizers", verbs: []string{"update"}})
+	for _, owner := range []string{
+		"advancedcronjobs", "broadcastjobs", "clonesets", "daemonsets", "imagelistpulljobs", "sidecarsets", "statefulsets",
+	} {
+		all = append(all, need{resource: owner + ".apps.kruise.io/finalizers", verbs: []string{"update"}})
 	}
-	return append(all, need{group: apps, resource: "nodepodprobes", verbs: managing()})
+	return all
 }
 
 // check finds out before anything is started whether the cluster is one that the manager can work in, and says everything that stands
@@ -134,7 +137,8 @@ func checkCRDs(ctx context.Context, c client.Client) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("CRDs are not installed: %s; install them with: kubectl apply --server-side -k config/crd", strings.Join(missing, ", "))
+		return fmt.Errorf("CRDs are not installed: %s; install them with: kubectl apply --server-side -k config/crd",
+			strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -143,9 +147,10 @@ func checkRights(ctx context.Context, c client.Client, needs []need) error {
 	var missing []string
 	for _, n := range needs {
 		for _, verb := range n.verbs {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Group: n.group, Resource: n.resource, Subresource: n.subresource, Verb: verb, Namespace: n.namespace},
-			}}
+			attributes := n.attributes(verb)
+			review := &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
+			}
 			if err := c.Create(ctx, review); err != nil {
 				return fmt.Errorf("asking for our own rights: %w", err)
 			}
@@ -155,21 +160,23 @@ func checkRights(ctx context.Context, c client.Client, needs []need) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("the manager's account may not: %s; grant it the ClusterRole kruise-manager-role and the other roles in config/rbac", strings.Join(missing, ", "))
+		const advice = "grant it the ClusterRole kruise-manager-role and the other roles in config/rbac"
+		return fmt.Errorf("the manager's account may not: %s; %s", strings.Join(missing, ", "), advice)
 	}
 	return nil
 }
 
+func (n need) attributes(verb string) authorizationv1.ResourceAttributes {
+	name, subresource, _ := strings.Cut(n.resource, "/")
+	resource, group, _ := strings.Cut(name, ".")
+	return authorizationv1.ResourceAttributes{
+		Group: group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: n.namespace,
+	}
+}
+
 func (n need) String() string {
-	out := n.resource
-	if n.group != "" {
-		out += "." + n.group
+	if n.namespace == "" {
+		return n.resource
 	}
-	if n.subresource != "" {
-		out += "/" + n.subresource
-	}
-	if n.namespace != "" {
-		out += " in namespace " + n.namespace
-	}
-	return out
+	return n.resource + " in namespace " + n.namespace
 }

@@ -83,7 +83,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	serving := newServing(o.Webhook)
 	options := managerOptions(o, s)
-	options.WebhookServer = webhookServer(o.Webhook, serving)
+	webhooks, err := webhookServer(o, serving)
+	if err != nil {
+		return err
+	}
+	options.WebhookServer = webhooks
 	mgr, err := ctrlmanager.New(restConfig, options)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -98,7 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	configured := settings{Options: o, gates: gates, served: map[string]bool{}}
+	configured := settings{Options: o, gates: gates, webhooks: webhooks, served: map[string]bool{}}
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return mgr.Start(o.draining(ctx, webhooks))
 }
 
 // examine checks the cluster before anything is made that needs our CRDs, and would fail with less to say.
@@ -148,6 +152,8 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 	if o.Namespace != "" {
 		within = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	}
+	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
+	barriers := labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{
 		Scheme:                        s,
@@ -167,7 +173,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:                                 {Transform: observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsHeld, sidecar.HasSidecars, terminate.Marked), Field: within},
+				&corev1.Pod{}:                                 {Transform: slimPod, Field: within},
 				&corev1.Node{}:                                {Transform: observe.SlimNode, Field: fields.Everything()},
 				&corev1.Namespace{}:                           {Transform: observe.Slim, Field: fields.Everything()},
 				&v1beta1.SidecarSet{}:                         {Transform: observe.Slim, Field: fields.Everything()},
@@ -176,10 +182,10 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&appsv1.StatefulSet{}:                         {Transform: observe.SlimWorkload, Field: within},
 				&corev1.ReplicationController{}:               {Transform: observe.SlimWorkload, Field: within},
 				&batchv1.Job{}:                                {Transform: observe.SlimJob, Field: within},
-				&admissionv1.MutatingWebhookConfiguration{}:   {Field: fields.OneTermEqualSelector("metadata.name", mutatingConfiguration)},
-				&admissionv1.ValidatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", validatingConfiguration)},
+				&admissionv1.MutatingWebhookConfiguration{}:   {Field: named(mutatingConfiguration)},
+				&admissionv1.ValidatingWebhookConfiguration{}: {Field: named(validatingConfiguration)},
 				// Nothing but barriers is read from the cache.
-				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})},
+				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: barriers},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
 				// The only ones that the manager may list.
 				&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.namespace", o.DaemonConfigNamespace)},
@@ -187,3 +193,5 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 		},
 	}
 }
+
+func named(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }

@@ -28,7 +28,6 @@ type Options struct {
 	RetryPeriod             time.Duration
 
 	CacheSyncTimeout            time.Duration
-	WebhookInitializeTimeout    time.Duration
 	AdvancedCronJobWorkers      int
 	BroadcastJobWorkers         int
 	CloneSetWorkers             int
@@ -51,6 +50,12 @@ type Options struct {
 	DaemonConfigNamespace string
 	// ProtectionLogPath is the folder of the protection log; empty for none.
 	ProtectionLogPath string
+	// WebhookClientCAFile is a file with the CAs of those who may ask for admission, empty for everybody; WebhookClientNames are their
+	// common
+	// names, joined by commas, empty for all clients of these CAs.
+	WebhookClientCAFile, WebhookClientNames string
+	// ShutdownDelay is how long a manager that is asked to end goes on, while it is no longer ready.
+	ShutdownDelay time.Duration
 	// ExemptUsers are the names of users whose requests no PodUnavailableBudget is asked about, joined by commas.
 	ExemptUsers string
 
@@ -89,13 +94,15 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "kruise-system", "namespace of the Lease")
 	fs.StringVar(&o.LeaderElectionID, "leader-election-id", "kruise-manager", "name of the Lease")
 	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "how long the Lease of a silent leader holds")
-	fs.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
+	fs.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", 10*time.Second,
+		"how long the leader tries to renew before it gives up")
 	fs.DurationVar(&o.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often the Lease is looked at")
 	fs.DurationVar(&o.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long the first filling of a cache may take")
-	fs.DurationVar(&o.WebhookInitializeTimeout, "webhook-initialize-timeout", time.Minute, "how long the webhook server may take to be trusted")
-	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true, "have the scheduler bind the Pods of BroadcastJobs to their nodes")
+	fs.BoolVar(&o.AssignBroadcastJobPodsByScheduler, "assign-bcj-pods-by-scheduler", true,
+		"have the scheduler bind the Pods of BroadcastJobs to their nodes")
 	fs.BoolVar(&o.AssignPodsByScheduler, "assign-pods-by-scheduler", true, "have the scheduler bind the Pods of DaemonSets to their nodes")
-	fs.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node must have been ready before it gets a NodeImage")
+	fs.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second,
+		"how long a node must have been ready before it gets a NodeImage")
 	fs.IntVar(&o.NodeImageExtraTTL, "default-ttlseconds-for-always-nodeimage", 300,
 		"how many seconds longer than a job that completes needs it a tag is kept in NodeImages, 0 to 2678400")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
@@ -104,8 +111,16 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		fs.IntVar(w.number, w.flag, 3, w.usage)
 	}
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
-		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; without such a folder, or if empty, there is none")
-	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "", "users whose requests no PodUnavailableBudget is asked about, joined by commas")
+		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; "+
+			"without such a folder, or if empty, there is none")
+	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "",
+		"file with CAs as PEM; with it, only clients that have a certificate by them may ask for admission, see docs/security.md")
+	fs.StringVar(&o.WebhookClientNames, "webhook-client-names", "",
+		"common names of the clients that may ask for admission, joined by commas; empty for all that have a certificate by the CAs")
+	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second,
+		"how long the manager goes on while it is no longer ready, before it ends; for API servers to learn that it does")
+	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "",
+		"users whose requests no PodUnavailableBudget is asked about, joined by commas")
 	for name, value := range ignored() {
 		fs.String(name, value, "accepted and ignored")
 	}
@@ -139,7 +154,7 @@ func (o *Options) workers() []workers {
 // and nothing is expected that could time out.
 func ignored() map[string]string {
 	return map[string]string{
-		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true",
+		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true", "webhook-initialize-timeout": "1m",
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy":         "false",
@@ -178,6 +193,9 @@ func (o *Options) validate() error {
 		if *w.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", w.flag, *w.number)
 		}
+	}
+	if o.ShutdownDelay < 0 || o.ShutdownDelay > time.Minute {
+		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)
 	}
 	if o.NodeImageCreationDelay < 0 {
 		return fmt.Errorf("--nodeimage-creation-delay is %s, want 0 or more", o.NodeImageCreationDelay)

@@ -41,12 +41,10 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 		}
 	}
 	for _, n := range Needs() {
-		resource := n.resource
-		if n.subresource != "" {
-			resource += "/" + n.subresource
-		}
 		for _, verb := range n.verbs {
-			needed = append(needed, fmt.Sprintf("%s %s.%s", verb, resource, n.group))
+			a := n.attributes(verb)
+			resource := strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
+			needed = append(needed, fmt.Sprintf("%s %s.%s", verb, resource, a.Group))
 		}
 	}
 	slices.Sort(granted)
@@ -148,23 +146,29 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
-		LoggingFormat: "text", AdvancedCronJobWorkers: 1, BroadcastJobWorkers: 1, CloneSetWorkers: 1, DaemonSetWorkers: 1, SidecarSetWorkers: 1, SidecarTerminatorWorkers: 1, StatefulSetWorkers: 1, ImagePullJobWorkers: 1, NodeImageWorkers: 1,
-		ContainerRecreateWorkers: 1, PodProbeMarkerWorkers: 1, NodePodProbeWorkers: 1, PodUnavailableBudgetWorkers: 1, Webhook: WebhookOptions{Port: "9876"},
+		LoggingFormat: "text", Webhook: WebhookOptions{Port: "9876"},
+	}
+	for _, w := range good.workers() {
+		*w.number = 1
 	}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
 	}{
-		"good options":                   {func(*Options) {}, ""},
-		"an unknown format of logs":      {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
-		"no workers":                     {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
-		"no workers of jobs":             {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
-		"a delay into the past":          {func(o *Options) { o.NodeImageCreationDelay = -1 }, "--nodeimage-creation-delay is -1ns, want 0 or more"},
-		"tags kept for too long":         {func(o *Options) { o.NodeImageExtraTTL = 2678401 }, "--default-ttlseconds-for-always-nodeimage is 2678401, want 0 to 2678400"},
-		"no workers of StatefulSets":     {func(o *Options) { o.StatefulSetWorkers = 0 }, "--statefulset-workers is 0, want 1 at least"},
-		"no workers of AdvancedCronJobs": {func(o *Options) { o.AdvancedCronJobWorkers = 0 }, "--advancedcronjob-workers is 0, want 1 at least"},
-		"no workers of BroadcastJobs":    {func(o *Options) { o.BroadcastJobWorkers = 0 }, "--broadcastjob-workers is 0, want 1 at least"},
-		"a port that is not a number":    {func(o *Options) { o.Webhook.Port = "-1" }, `WEBHOOK_PORT is "-1", want the number of a port: address -1: invalid port`},
+		"good options":              {func(*Options) {}, ""},
+		"an unknown format of logs": {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
+		"no workers":                {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
+		"no workers of jobs":        {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
+		"a delay into the past": {func(o *Options) { o.NodeImageCreationDelay = -1 },
+			"--nodeimage-creation-delay is -1ns, want 0 or more"},
+		"tags kept for too long": {func(o *Options) { o.NodeImageExtraTTL = 2678401 },
+			"--default-ttlseconds-for-always-nodeimage is 2678401, want 0 to 2678400"},
+		"no workers of StatefulSets": {func(o *Options) { o.StatefulSetWorkers = 0 }, "--statefulset-workers is 0, want 1 at least"},
+		"no workers of AdvancedCronJobs": {func(o *Options) { o.AdvancedCronJobWorkers = 0 },
+			"--advancedcronjob-workers is 0, want 1 at least"},
+		"no workers of BroadcastJobs": {func(o *Options) { o.BroadcastJobWorkers = 0 }, "--broadcastjob-workers is 0, want 1 at least"},
+		"a port that is not a number": {func(o *Options) { o.Webhook.Port = "-1" },
+			`WEBHOOK_PORT is "-1", want the number of a port: address -1: invalid port`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,9 @@ func newServing(o WebhookOptions) *certs.Serving {
 }
 
 // newWebhookReconciler returns what keeps the webhook configurations.
-func newWebhookReconciler(mgr ctrlmanager.Manager, live client.WithWatch, serving *certs.Serving, s settings) (*webhookconfig.Reconciler, error) {
+func newWebhookReconciler(
+	mgr ctrlmanager.Manager, live client.WithWatch, serving *certs.Serving, s settings,
+) (*webhookconfig.Reconciler, error) {
 	mutating, validating, err := configurations(s.Webhook.PodNamespace)
 	if err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func newWebhookReconciler(mgr ctrlmanager.Manager, live client.WithWatch, servin
 	endpoint := s.Webhook.endpoint()
 	return webhookconfig.New(webhookconfig.Options{
 		Manifests: webhookconfig.Manifests{
-			Mutating: mutating, Validating: validating, Endpoint: endpoint, Serves: func(path string) bool { return s.served[path] },
+			Mutating: mutating, Validating: validating, Endpoint: endpoint,
+			Serves: func(path string) bool { return s.served[path] },
 		},
 		Client: live,
 		CRDs:   crds(),

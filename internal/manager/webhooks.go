@@ -2,20 +2,23 @@ package manager
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
+	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
@@ -32,6 +35,7 @@ type settings struct {
 	scales *observe.Scales
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
+	webhooks  *server.Server
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
 	// served are the paths at which the webhook server has handlers.
@@ -48,16 +52,55 @@ func (s settings) off(gates ...features.Gate) string {
 	return ""
 }
 
-func webhookServer(o WebhookOptions, serving *certs.Serving) webhook.Server {
-	port, err := strconv.Atoi(o.Port)
-	if err != nil {
-		port = webhook.DefaultPort // Options.validate has looked at it
+// disabledKinds says, for each kind of which no object is of any use, which feature gate is off.
+func (s settings) disabledKinds() map[string]string {
+	off := map[string]string{}
+	for kind, gates := range map[string][]features.Gate{
+		"NodeImage":        {features.KruiseDaemon},
+		"ImagePullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
+		"ImageListPullJob": {features.KruiseDaemon, features.ImagePullJobGate},
+		"PodProbeMarker":   {features.KruiseDaemon, features.PodProbeMarkerGate},
+	} {
+		if gate := s.off(gates...); gate != "" {
+			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
+		}
 	}
-	// Outside the cluster it listens on the one name by which the API server reaches it.
-	return webhook.NewServer(webhook.Options{Host: o.Host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS12
-		c.GetCertificate = serving.GetCertificate
-	}}})
+	if gates := s.budgetsOff(); gates != "" {
+		off["PodUnavailableBudget"] = fmt.Sprintf("feature-gates %s are not enabled", gates)
+	}
+	return off
+}
+
+func webhookServer(o Options, serving *certs.Serving) (*server.Server, error) {
+	port, err := net.LookupPort("tcp", o.Webhook.Port)
+	if err != nil {
+		return nil, fmt.Errorf("reading WEBHOOK_PORT: %w", err)
+	}
+	return server.New(server.Options{
+		Host: o.Webhook.Host, // outside the cluster it listens on the one name by which the API server reaches it
+		Port: port, GetCertificate: serving.GetCertificate,
+		Clients:  server.Clients{CAFile: o.WebhookClientCAFile, Names: list(o.WebhookClientNames)},
+		Registry: metrics.Registry, Now: time.Now,
+	})
+}
+
+// list returns what is joined by commas.
+func list(joined string) []string {
+	return slices.DeleteFunc(strings.Split(joined, ","), func(name string) bool { return name == "" })
+}
+
+// draining returns a context that ends after another one, when the API server has had time to learn that this manager is no longer ready.
+// Until then everything goes on: there is no moment without a manager, nor one whose caches stand still.
+func (o *Options) draining(ctx context.Context, s *server.Server) context.Context {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		defer stop()
+		s.Drain()
+		if o.Webhook.Host == "" { // no other manager takes the requests of one that is reached by its name
+			time.Sleep(o.ShutdownDelay)
+		}
+	})
+	return running
 }
 
 // addWebhooks serves admission and conversion on every replica, and keeps the webhook configurations.
@@ -83,48 +126,32 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		Budgets:   budgets,
 		Revisions: live,
 		Defaults:  s.defaults(),
-		CloneSet: validating.CloneSetOptions{
-			Pods:               live,
+		Validation: validating.Options{
+			Live:               live,
 			Templates:          templates,
 			InPlace:            inPlaceOptions(s.gates),
+			Namespace:          s.Webhook.PodNamespace,
+			Accepted:           admitted,
+			Disabled:           s.disabledKinds(),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
-		},
-		StatefulSet: validating.StatefulSetOptions{
-			Templates:          templates,
-			Live:               live,
-			InPlace:            inPlaceOptions(s.gates),
 			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
-			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
+			AnyAnnotation:      s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
-		AdvancedCronJob: validating.AdvancedCronJobOptions{Templates: templates},
-		BroadcastJob:    validating.BroadcastJobOptions{Templates: templates},
-		EphemeralJob:    validating.EphemeralJobOptions{Templates: templates},
-		SidecarSet: validating.SidecarSetOptions{
-			Live:          live,
-			Namespace:     s.Webhook.PodNamespace,
-			Templates:     templates,
-			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
-			Accepted:      admitted,
-		},
-		ContainerRecreate:    recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
-		PodProbeMarker:       validating.PodProbeMarkerOptions{DisabledBy: s.off(features.KruiseDaemon, features.PodProbeMarkerGate)},
-		PodUnavailableBudget: validating.PodUnavailableBudgetOptions{Live: live, DisabledBy: s.budgetsOff()},
-		DaemonSet: validating.DaemonSetOptions{
-			Templates:          templates,
-			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
-		},
-		Images: validating.ImageOptions{Daemon: s.gates.Enabled(features.KruiseDaemon), Jobs: s.gates.Enabled(features.ImagePullJobGate)},
-		Now:    time.Now,
+		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
+		Now:               time.Now,
 	})
 	return addConfigurations(mgr, s)
 }
 
 // addConfigurations keeps the webhook configurations, without which the manager is not ready.
 func addConfigurations(mgr ctrlmanager.Manager, s settings) error {
-	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
-		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), s.configurations.Serving.Check(r))
-	}); err != nil {
+	ready := func(r *http.Request) error {
+		return errors.Join(s.webhooks.StartedChecker()(r), s.configurations.Serving.Check(r))
+	}
+	if err := errors.Join(
+		mgr.AddReadyzCheck("webhook-ready", ready), mgr.AddHealthzCheck("webhooks-answer", s.webhooks.HungChecker()),
+	); err != nil {
 		return err
 	}
 	return s.configurations.Add(mgr)

@@ -16,7 +16,8 @@ func TestFindAndList(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
 	r := fake.NewClientBuilder().WithObjects(named("a", "x"), named("a", "y"), named("b", "z")).Build()
-	if p, err := Find(t.Context(), r, types.NamespacedName{Namespace: "a", Name: "x"}, &corev1.Pod{}); err != nil || p == nil || p.Name != "x" {
+	if p, err := Find(t.Context(), r, types.NamespacedName{Namespace: "a", Name: "x"}, &corev1.Pod{}); err != nil || p == nil ||
+		p.Name != "x" {
 		t.Errorf("x: found %v, %v", p, err)
 	}
 	if p, err := Find(t.Context(), r, types.NamespacedName{Namespace: "b", Name: "x"}, &corev1.Pod{}); err != nil || p != nil {

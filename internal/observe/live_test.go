@@ -36,7 +36,10 @@ func (s *scaleServer) Get(_ context.Context, _, into client.Object, _ ...client.
 	if s.err != nil {
 		return s.err
 	}
-	scale := autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: s.replicas}, Status: autoscalingv1.ScaleStatus{Selector: "app=web"}}
+	scale := autoscalingv1.Scale{
+		Spec:   autoscalingv1.ScaleSpec{Replicas: s.replicas},
+		Status: autoscalingv1.ScaleStatus{Selector: "app=web"},
+	}
 	scale.UID = "1"
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&scale)
 	into.(*unstructured.Unstructured).Object = content

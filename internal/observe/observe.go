@@ -121,7 +121,9 @@ func (r Reader) InjectedPods(ctx context.Context, set string) ([]*corev1.Pod, er
 }
 
 // Claims returns the claims that match the selector and that the owner controls, or that one of the Pods owns.
-func (r Reader) Claims(ctx context.Context, namespace string, selector labels.Selector, owner types.UID, pods []*corev1.Pod) ([]*corev1.PersistentVolumeClaim, error) {
+func (r Reader) Claims(
+	ctx context.Context, namespace string, selector labels.Selector, owner types.UID, pods []*corev1.Pod,
+) ([]*corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	claims, err := List(ctx, r, &list, &list.Items, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 	owners := map[types.UID]bool{owner: true}
@@ -143,14 +145,18 @@ func (r Reader) OrphanPods(ctx context.Context, namespace string, selector label
 }
 
 // ClaimsNamed returns the claims whose names are wanted, whoever owns them.
-func (r Reader) ClaimsNamed(ctx context.Context, namespace string, isWanted func(name string) bool) ([]*corev1.PersistentVolumeClaim, error) {
+func (r Reader) ClaimsNamed(
+	ctx context.Context, namespace string, isWanted func(name string) bool,
+) ([]*corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	claims, err := List(ctx, r, &list, &list.Items, client.InNamespace(namespace))
 	return slices.DeleteFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return !isWanted(c.Name) }), err
 }
 
 // Revisions returns the revisions that the owner controls, and those that the selector matches and nobody controls.
-func (r Reader) Revisions(ctx context.Context, namespace string, selector labels.Selector, owner types.UID) ([]*appsv1.ControllerRevision, error) {
+func (r Reader) Revisions(
+	ctx context.Context, namespace string, selector labels.Selector, owner types.UID,
+) ([]*appsv1.ControllerRevision, error) {
 	var revisions []*appsv1.ControllerRevision
 	read := func(controller string) error {
 		var list appsv1.ControllerRevisionList

@@ -79,9 +79,15 @@ func TestAdoptable(t *testing.T) {
 
 func TestSlimNodeKeepsWhatPodsAskOf(t *testing.T) {
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"long": "text"}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k"}}, PodCIDR: "10.0.0.0/24"},
-		Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            "n1",
+			UID:             "u",
+			ResourceVersion: "7",
+			Labels:          map[string]string{"a": "b"},
+			Annotations:     map[string]string{"long": "text"},
+		},
+		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k"}}, PodCIDR: "10.0.0.0/24"},
+		Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
 	}
 	got, err := SlimNode(node)
 	if err != nil {
@@ -98,12 +104,26 @@ func TestSlimNodeKeepsWhatPodsAskOf(t *testing.T) {
 
 func TestSlimPodKeepsTheOutlineOfForeignPods(t *testing.T) {
 	foreign := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            "p",
+			UID:             "u",
+			ResourceVersion: "7",
+			Labels:          map[string]string{"a": "b"},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Volumes: []corev1.Volume{{Name: "v"}}, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "g"}},
-			Containers: []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "long"}}, Ports: []corev1.ContainerPort{{ContainerPort: 1}}}},
+			Containers: []corev1.Container{
+				{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "long"}}, Ports: []corev1.ContainerPort{{ContainerPort: 1}}},
+			},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", HostIP: "10.0.0.2", Conditions: []corev1.PodCondition{{Type: "g"}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}}},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			PodIP:             "10.0.0.1",
+			HostIP:            "10.0.0.2",
+			Conditions:        []corev1.PodCondition{{Type: "g"}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "c"}},
+		},
 	}
 	want := foreign.DeepCopy()
 	want.ManagedFields, want.Spec.Volumes, want.Spec.Containers[0].Env, want.Status.HostIP = nil, nil, nil, ""

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"slices"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +19,10 @@ func Slim(object any) (any, error) {
 
 // SlimJob leaves of a Job what identifies it and how far it has come: its spec is not read here.
 func SlimJob(object any) (any, error) {
-	job, ok := object.(*batchv1.Job)
-	if !ok {
-		return Slim(object)
+	if job, ok := object.(*batchv1.Job); ok {
+		job.Spec = batchv1.JobSpec{}
 	}
-	job.ManagedFields = nil
-	job.Spec = batchv1.JobSpec{}
-	return job, nil
+	return Slim(object)
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for
@@ -35,16 +34,13 @@ func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, err
 			return Slim(object)
 		}
 		p.ManagedFields = nil
-		controller := metav1.GetControllerOfNoCopy(p)
-		if controller != nil {
+		if controller := metav1.GetControllerOfNoCopy(p); controller != nil {
 			if version, err := schema.ParseGroupVersion(controller.APIVersion); err == nil && version.Group == group {
 				return p, nil
 			}
 		}
-		for _, wants := range wanted {
-			if wants(p) {
-				return p, nil
-			}
+		if slices.ContainsFunc(wanted, func(wants func(*corev1.Pod) bool) bool { return wants(p) }) {
+			return p, nil
 		}
 		return outline(p), nil
 	}
@@ -88,9 +84,12 @@ func SlimNode(object any) (any, error) {
 		return Slim(object)
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Allocatable: node.Status.Allocatable, Conditions: readyCondition(node)},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{Allocatable: node.Status.Allocatable, Conditions: readyCondition(node)},
 	}, nil
 }
 

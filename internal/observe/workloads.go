@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,23 +43,50 @@ type Workloads struct {
 	Scales *Scales
 }
 
-// workloadKinds are the kinds that a cache has when somebody asks for them.
-func workloadKinds() map[schema.GroupKind]func() client.Object {
-	return map[schema.GroupKind]func() client.Object{
-		{Group: "apps", Kind: "Deployment"}:                      func() client.Object { return &appsv1.Deployment{} },
-		{Group: "apps", Kind: "ReplicaSet"}:                      func() client.Object { return &appsv1.ReplicaSet{} },
-		{Group: "apps", Kind: "StatefulSet"}:                     func() client.Object { return &appsv1.StatefulSet{} },
-		{Kind: "ReplicationController"}:                          func() client.Object { return &corev1.ReplicationController{} },
-		{Group: v1beta1.GroupVersion.Group, Kind: "CloneSet"}:    func() client.Object { return &v1beta1.CloneSet{} },
-		{Group: v1beta1.GroupVersion.Group, Kind: "StatefulSet"}: func() client.Object { return &v1beta1.StatefulSet{} },
+// workload is where an object of a kind that caches have says how many Pods it makes and what they are like.
+type workload struct {
+	kind     schema.GroupKind
+	replicas **int32
+	template *corev1.PodTemplateSpec
+}
+
+// workloadIn returns where a workload says that; false for any other object.
+func workloadIn(object any) (workload, bool) {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return workload{schema.GroupKind{Group: "apps", Kind: "Deployment"}, &o.Spec.Replicas, &o.Spec.Template}, true
+	case *appsv1.ReplicaSet:
+		return workload{schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, &o.Spec.Replicas, &o.Spec.Template}, true
+	case *appsv1.StatefulSet:
+		return workload{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, &o.Spec.Replicas, &o.Spec.Template}, true
+	case *corev1.ReplicationController:
+		template := cmp.Or(o.Spec.Template, &corev1.PodTemplateSpec{})
+		return workload{schema.GroupKind{Kind: "ReplicationController"}, &o.Spec.Replicas, template}, true
+	case *v1beta1.CloneSet:
+		return workload{v1beta1.GroupVersion.WithKind("CloneSet").GroupKind(), &o.Spec.Replicas, &o.Spec.Template}, true
+	case *v1beta1.StatefulSet:
+		return workload{v1beta1.GroupVersion.WithKind("StatefulSet").GroupKind(), &o.Spec.Replicas, &o.Spec.Template}, true
 	}
+	return workload{}, false
+}
+
+// newWorkload returns an empty object of a kind that caches have; nil for any other kind.
+func newWorkload(kind schema.GroupKind) client.Object {
+	for _, object := range []client.Object{
+		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{},
+		&v1beta1.CloneSet{}, &v1beta1.StatefulSet{},
+	} {
+		if w, _ := workloadIn(object); w.kind == kind {
+			return object
+		}
+	}
+	return nil
 }
 
 // withoutReplicas reports whether objects of a kind are known to have as many Pods as it takes, so that no scale need be read.
 func withoutReplicas(kind schema.GroupKind) bool {
-	switch kind {
-	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Kind: "Node"},
-		schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "DaemonSet"}, schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "BroadcastJob"}:
+	switch kind.String() {
+	case "DaemonSet.apps", "Job.batch", "Node", "DaemonSet.apps.kruise.io", "BroadcastJob.apps.kruise.io":
 		return true
 	}
 	return false
@@ -66,65 +94,45 @@ func withoutReplicas(kind schema.GroupKind) bool {
 
 // WorkloadOf returns what is to be known of a workload of a kind that a cache has; false for any other object.
 func WorkloadOf(object client.Object) (Workload, bool) {
-	w := Workload{Name: object.GetName(), UID: object.GetUID(), Deleting: object.GetDeletionTimestamp() != nil}
-	var template *corev1.PodTemplateSpec
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		w.GroupKind, w.Replicas, template = schema.GroupKind{Group: "apps", Kind: "Deployment"}, o.Spec.Replicas, &o.Spec.Template
-	case *appsv1.ReplicaSet:
-		w.GroupKind, w.Replicas, template = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, o.Spec.Replicas, &o.Spec.Template
-	case *appsv1.StatefulSet:
-		w.GroupKind, w.Replicas, template = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, o.Spec.Replicas, &o.Spec.Template
-	case *corev1.ReplicationController:
-		w.GroupKind, w.Replicas, template = schema.GroupKind{Kind: "ReplicationController"}, o.Spec.Replicas, o.Spec.Template
-	case *v1beta1.CloneSet:
-		w.GroupKind, w.Replicas, template = v1beta1.GroupVersion.WithKind("CloneSet").GroupKind(), o.Spec.Replicas, &o.Spec.Template
-	case *v1beta1.StatefulSet:
-		w.GroupKind, w.Replicas, template = v1beta1.GroupVersion.WithKind("StatefulSet").GroupKind(), o.Spec.Replicas, &o.Spec.Template
-	default:
+	w, ok := workloadIn(object)
+	if !ok {
 		return Workload{}, false
 	}
-	if w.Replicas == nil {
+	replicas := *w.replicas
+	if replicas == nil {
 		one := int32(1) // the default of all these kinds
-		w.Replicas = &one
+		replicas = &one
 	}
-	if template != nil {
-		w.PodLabels = template.Labels
-	}
-	return w, true
+	return Workload{
+		GroupKind: w.kind, Name: object.GetName(), UID: object.GetUID(), Deleting: object.GetDeletionTimestamp() != nil,
+		Replicas: replicas, PodLabels: w.template.Labels,
+	}, true
 }
 
 // SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns.
 func SlimWorkload(object any) (any, error) {
-	var spec, slim *corev1.PodTemplateSpec
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		template := o.Spec.Template
-		o.Spec, o.Status = appsv1.DeploymentSpec{Replicas: o.Spec.Replicas}, appsv1.DeploymentStatus{}
-		spec, slim = &template, &o.Spec.Template
-	case *appsv1.ReplicaSet:
-		template := o.Spec.Template
-		o.Spec, o.Status = appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}, appsv1.ReplicaSetStatus{}
-		spec, slim = &template, &o.Spec.Template
-	case *appsv1.StatefulSet:
-		template := o.Spec.Template
-		o.Spec, o.Status = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas}, appsv1.StatefulSetStatus{}
-		spec, slim = &template, &o.Spec.Template
-	case *corev1.ReplicationController:
-		template := o.Spec.Template
-		o.Spec, o.Status = corev1.ReplicationControllerSpec{Replicas: o.Spec.Replicas, Template: &corev1.PodTemplateSpec{}}, corev1.ReplicationControllerStatus{}
-		spec, slim = template, o.Spec.Template
-	default:
+	before, ok := workloadIn(object)
+	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
 		return Slim(object)
 	}
-	if spec != nil {
-		slim.Labels = spec.Labels
+	replicas, labels := *before.replicas, before.template.Labels
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		o.Spec, o.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
+	case *appsv1.ReplicaSet:
+		o.Spec, o.Status = appsv1.ReplicaSetSpec{}, appsv1.ReplicaSetStatus{}
+	case *appsv1.StatefulSet:
+		o.Spec, o.Status = appsv1.StatefulSetSpec{}, appsv1.StatefulSetStatus{}
+	case *corev1.ReplicationController:
+		o.Spec = corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{}}
+		o.Status = corev1.ReplicationControllerStatus{}
 	}
+	after, _ := workloadIn(object)
+	*after.replicas, after.template.Labels = replicas, labels
 	if meta, ok := object.(metav1.Object); ok {
-		meta.SetManagedFields(nil)
 		meta.SetAnnotations(nil)
 	}
-	return object, nil
+	return Slim(object)
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.
@@ -147,11 +155,10 @@ func (w Workloads) Get(ctx context.Context, namespace string, kind schema.GroupV
 
 // object returns a workload of a kind that a cache has, and nil for any other kind.
 func (w Workloads) object(ctx context.Context, namespace string, kind schema.GroupKind, name string) (client.Object, error) {
-	empty, cached := workloadKinds()[kind]
-	if !cached {
+	object := newWorkload(kind)
+	if object == nil {
 		return nil, nil
 	}
-	object := empty()
 	if err := w.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 	}

@@ -1,6 +1,14 @@
+// Package plan is the vocabulary of decisions: what a controller wants written, in which order, and what it held back and why.
+//
+// A Plan is a value. It can be printed, compared, saved as a test case and replayed by a simulator; it holds no client and no clock, and
+// making one changes nothing. Package apply carries it out.
 package plan
 
 import (
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,4 +162,141 @@ func (p Plan) Actions() []Action {
 		}
 	}
 	return all
+}
+
+// Builder collects the parts of a Plan.
+type Builder struct {
+	plan  Plan
+	first Stage
+	main  Stage
+	last  Stage
+}
+
+// For starts the plan of an owner that summary describes in a line.
+func For(summary string) *Builder {
+	return &Builder{plan: Plan{Summary: summary}}
+}
+
+// First adds writes that all others must wait for, such as the revision that new Pods refer to.
+func (b *Builder) First(chain ...Action) {
+	b.first = append(b.first, chain)
+}
+
+// Do adds writes that depend on each other and on nothing else. No writes add nothing.
+func (b *Builder) Do(chain ...Action) {
+	if len(chain) > 0 {
+		b.main = append(b.main, chain)
+	}
+}
+
+// Last adds writes that wait for all others. No writes add nothing.
+func (b *Builder) Last(chain ...Action) {
+	if len(chain) > 0 {
+		b.last = append(b.last, chain)
+	}
+}
+
+// Hold notes what has to wait, and why.
+func (b *Builder) Hold(h Hold) {
+	b.plan.Holds = append(b.plan.Holds, h)
+}
+
+// Recheck asks for another pass after wait. The soonest of several requests counts; one that is not positive is ignored.
+func (b *Builder) Recheck(wait time.Duration, why string) {
+	if wait <= 0 || (b.plan.Recheck > 0 && b.plan.Recheck <= wait) {
+		return
+	}
+	b.plan.Recheck, b.plan.RecheckWhy = wait, why
+}
+
+// Stop returns a plan that does nothing because the owner's spec can't be read, and says so.
+func (b *Builder) Stop(problem error) Plan {
+	return Plan{Summary: b.plan.Summary, Problem: problem}
+}
+
+// Plan returns what has been collected.
+func (b *Builder) Plan() Plan {
+	p := b.plan
+	for _, stage := range []Stage{b.first, b.main, b.last} {
+		if len(stage) > 0 {
+			p.Stages = append(p.Stages, stage)
+		}
+	}
+	return p
+}
+
+// UntilDeadline returns how long what began at start may still take; a start of nil is now. It is not limited without a deadline. With a
+// deadline of 60 seconds, 20 seconds after the start, 40 seconds are left. A deadline above 2147483647 counts as that number, which is 68
+// years: a larger one would overflow, and be over at once.
+func UntilDeadline(start *metav1.Time, deadlineSeconds *int64, now time.Time) (left time.Duration, limited bool) {
+	if deadlineSeconds == nil {
+		return 0, false
+	}
+	left = time.Duration(min(*deadlineSeconds, math.MaxInt32)) * time.Second
+	if start != nil {
+		left -= now.Sub(start.Time)
+	}
+	return left, true
+}
+
+// TTL says how long an object is kept after it has finished.
+type TTL struct {
+	// Seconds is nil for an object that is kept for ever.
+	Seconds *int32
+	// Finished is when the object finished; nil while that is not known.
+	Finished *metav1.Time
+	Now      time.Time
+}
+
+// Expire deletes the object once its time to live is over, and asks for another look then.
+func (b *Builder) Expire(object Object, ttl TTL) {
+	if ttl.Seconds == nil || ttl.Finished == nil {
+		return
+	}
+	why := fmt.Sprintf("ttlSecondsAfterFinished %d", *ttl.Seconds)
+	if left := ttl.Finished.Add(time.Duration(*ttl.Seconds) * time.Second).Sub(ttl.Now); left > 0 {
+		b.Recheck(left, why)
+		return
+	}
+	b.Do(Action{Verb: Delete, Concern: Tidy, Before: object, What: "delete", Why: why})
+}
+
+// String prints the plan for people: the summary, then a line for every write, every hold, and the next look.
+func (p Plan) String() string {
+	var out strings.Builder
+	out.WriteString(p.Summary)
+	out.WriteByte('\n')
+	table := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
+	row := func(cells ...string) {
+		for len(cells) > 2 && cells[len(cells)-1] == "" {
+			cells = cells[:len(cells)-1]
+		}
+		_, _ = fmt.Fprintf(table, "  %s\n", strings.Join(cells, "\t"))
+	}
+	if p.Problem != nil {
+		row("problem", p.Problem.Error())
+	}
+	for _, a := range p.Actions() {
+		if a.What != "" {
+			row(a.verb(), a.Object().GetName(), a.What, a.Why)
+		}
+	}
+	for _, h := range p.Holds {
+		row("hold", h.Name, h.Why)
+	}
+	if p.Recheck > 0 {
+		row("recheck", "in "+p.Recheck.Round(time.Millisecond).String(), p.RecheckWhy)
+	}
+	_ = table.Flush() // a strings.Builder does not fail
+	return out.String()
+}
+
+// verb is the word that people read: how a change is written does not matter to them.
+func (a Action) verb() string {
+	switch a.Verb {
+	case UpdateStatus, Resize, AddContainers:
+		return string(Update)
+	default:
+		return string(a.Verb)
+	}
 }

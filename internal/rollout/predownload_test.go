@@ -36,7 +36,9 @@ func TestPreDownload(t *testing.T) {
 	const created, ignored = keys.RevisionPreDownloadCreated, keys.RevisionPreDownloadIgnored
 	v1, v2 := stored(t, "nginx:1"), stored(t, "nginx:2")
 	name := v2.Name + "-app"
-	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{keys.RevisionHash: revision.ShortHash(v2.Name)}}}
+	job := &v1beta1.ImagePullJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{keys.RevisionHash: revision.ShortHash(v2.Name)}},
+	}
 	older := job.DeepCopy()
 	older.Name, older.Labels[keys.RevisionHash] = "older", "older"
 	history := func(update *appsv1.ControllerRevision) revision.History {
@@ -65,7 +67,10 @@ func TestPreDownload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Object, tc.in.Selector = &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}, &metav1.LabelSelector{}
 			b := plan.For("")
-			tc.in.PreDownload(PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: func() string { return tc.why }, Done: tc.done}, b)
+			tc.in.PreDownload(
+				PreDownload{Old: []*appsv1.ControllerRevision{v1}, Pointless: func() string { return tc.why }, Done: tc.done},
+				b,
+			)
 			if holds := b.Plan().Holds; len(holds) > 0 {
 				t.Fatal(holds)
 			}

@@ -20,7 +20,9 @@ import (
 // rev returns a revision of a template with containers, each as name=image.
 func rev(t *testing.T, set string, containers ...string) *appsv1.ControllerRevision {
 	t.Helper()
-	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}}}
+	template := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}},
+	}
 	template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "reg"}}
 	for _, c := range containers {
 		name, image, _ := strings.Cut(c, "=")
@@ -120,7 +122,10 @@ func TestTuning(t *testing.T) {
 
 func TestJobs(t *testing.T) {
 	update := rev(t, "web", "app=nginx:2", "side=redis:1")
-	verdict, err := decide(update, PreDownload{Old: []*appsv1.ControllerRevision{rev(t, "web", "app=nginx:1", "side=redis:1")}, Pointless: good})
+	verdict, err := decide(
+		update,
+		PreDownload{Old: []*appsv1.ControllerRevision{rev(t, "web", "app=nginx:1", "side=redis:1")}, Pointless: good},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +152,11 @@ func TestJobs(t *testing.T) {
 			Parallelism:      ptr.To(intstr.FromInt32(1)),
 			PullPolicy:       &v1beta1.PullPolicy{TimeoutSeconds: ptr.To(int32(300)), BackoffLimit: ptr.To(int32(1))},
 			CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.AlwaysComplete, TTLSecondsAfterFinished: ptr.To(int32(600))},
-			SandboxConfig:    &v1beta1.SandboxConfig{Labels: map[string]string{"app": "web", keys.RevisionHash: hash}, Annotations: map[string]string{"a": "b"}},
-			ImagePullPolicy:  v1beta1.PullIfNotPresent,
+			SandboxConfig: &v1beta1.SandboxConfig{
+				Labels:      map[string]string{"app": "web", keys.RevisionHash: hash},
+				Annotations: map[string]string{"a": "b"},
+			},
+			ImagePullPolicy: v1beta1.PullIfNotPresent,
 		}},
 	}
 	if diff := cmp.Diff(want, jobs[0]); diff != "" {

@@ -1,17 +1,29 @@
+// Package rollout holds what the controllers of workloads have in common: how a Pod is classified, the steps of a plan that know one
+// Pod (settle what is in flight, update in place, wait for a hook, adopt, release), revisions, images pulled ahead, progress and
+// conditions.
+//
+// A workload's own planner decides which Pods take a step and when. Everything is pure: a step adds writes and holds to the plan's
+// builder, and changes nothing but the notes of this pass.
 package rollout
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -152,4 +164,104 @@ func (w *Workload) Recheck(deadline time.Duration, b *plan.Builder) {
 	if deadline > 0 {
 		b.Recheck(deadline, fmt.Sprintf("progressDeadlineSeconds %d are over", *w.DeadlineSeconds))
 	}
+}
+
+// NewPod returns a Pod of a template with the labels of its revision. It has no name yet.
+func (w *Workload) NewPod(template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision) *corev1.Pod {
+	p := pod.New(template, w.Object, w.Kind)
+	maps.Copy(p.Labels, w.RevisionLabels(rev))
+	return p
+}
+
+// CreatePod returns the write that creates a Pod at a revision; message is that of its event.
+func CreatePod(p *corev1.Pod, rev *appsv1.ControllerRevision, message string) plan.Action {
+	return plan.Action{
+		Verb: plan.Create, Concern: plan.Scale, After: p, What: "at revision " + rev.Name,
+		Event: EventSuccessfulCreate, EventMessage: message, FailedEvent: EventFailedCreate,
+	}
+}
+
+// RevisionLabels are the labels by which a Pod says which revision it is at.
+func (w *Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]string {
+	hash := revision.ShortHash(rev.Name)
+	labels := map[string]string{appsv1.ControllerRevisionHashLabelKey: rev.Name}
+	if w.ShortHash {
+		labels[appsv1.ControllerRevisionHashLabelKey] = hash
+	}
+	if w.TemplateHash {
+		labels[keys.PodTemplateHash] = hash
+	}
+	return labels
+}
+
+// Adopt returns the write by which the workload becomes the controller of a Pod that has none, such as one that a workload of
+// Kubernetes has left behind.
+func (w *Workload) Adopt(p *corev1.Pod) plan.Action {
+	after := p.DeepCopy()
+	after.OwnerReferences = append(after.OwnerReferences, w.Owner())
+	return plan.Action{
+		Verb: plan.Update, Concern: plan.Scale, Before: p, After: after,
+		What: "adopt", Why: fmt.Sprintf("it has the labels of a Pod of this %s, and no controller", w.Kind.Kind),
+	}
+}
+
+// Release returns the write that takes the workload's reference off a Pod.
+func (w *Workload) Release(p *corev1.Pod, why string) plan.Action {
+	after := p.DeepCopy()
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.UID == w.Object.GetUID()
+	})
+	return plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: p, After: after, What: "release", Why: why}
+}
+
+// DefaultHistoryLimit is how many unused revisions are kept where the workload does not say.
+const DefaultHistoryLimit = 10
+
+// WriteHistory writes the update revision if it is new, came back from an older place, or has no owner. All other writes wait for it.
+func WriteHistory(h revision.History, b *plan.Builder) {
+	a := plan.Action{
+		Verb: plan.Update, Concern: plan.Rollout, Before: h.Stored, After: h.Update, What: fmt.Sprintf("revision %d", h.Update.Revision),
+	}
+	switch {
+	case h.Stored == nil:
+		a.Verb, a.Before, a.Why = plan.Create, nil, "the template is new"
+	case !isWritten(h):
+		a.Why = "the template is that of an earlier revision again"
+	case !maps.Equal(h.Stored.Labels, h.Update.Labels):
+		a.Why = "its labels have changed"
+	default:
+		return
+	}
+	b.First(a)
+}
+
+// isWritten reports whether the update revision is stored as it is wanted.
+func isWritten(h revision.History) bool {
+	return h.Stored != nil && h.Stored.Revision == h.Update.Revision && len(h.Stored.OwnerReferences) == len(h.Update.OwnerReferences)
+}
+
+// TrimHistory deletes the oldest revisions beyond the limit that none of the Pods is at. A nil limit means DefaultHistoryLimit.
+func TrimHistory(h revision.History, limit *int32, pods []*corev1.Pod, b *plan.Builder) {
+	most := int32(DefaultHistoryLimit)
+	if limit != nil {
+		most = *limit
+	}
+	for _, rev := range h.Unused(most, pods...) {
+		b.Do(plan.Action{
+			Verb: plan.Delete, Concern: plan.Tidy, Before: rev,
+			What: "delete revision", Why: fmt.Sprintf("revisionHistoryLimit is %d", most),
+		})
+	}
+}
+
+// CollisionCount returns the count for the workload's status: one more than the history's where the update revision could not be created
+// because another object has its name, so that the next pass tries another name.
+func CollisionCount(h revision.History, done apply.Outcome) *int32 {
+	count := h.CollisionCount
+	for _, result := range done.Results {
+		if result.Action.Object() == plan.Object(h.Update) && result.Action.Verb == plan.Create && apierrors.IsAlreadyExists(result.Err) {
+			count++
+		}
+	}
+	return &count
 }

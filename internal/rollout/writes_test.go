@@ -25,7 +25,9 @@ func servingPod() *corev1.Pod {
 		Condition(pub.InPlaceUpdateReady, corev1.ConditionTrue, now().Add(-time.Hour)).Obj()
 	was := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
 	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:old", Resources: was}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "nginx:old", ImageID: "nginx@old", Ready: true, Resources: &was}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "app", Image: "nginx:old", ImageID: "nginx@old", Ready: true, Resources: &was},
+	}
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
 	return p
 }
@@ -88,7 +90,11 @@ func TestMetadataIsWrittenWithTheSpecItSpeaksOf(t *testing.T) {
 	}
 	first, second := chain[0].After.(*corev1.Pod), chain[1].After.(*corev1.Pod)
 	if first.Annotations[keys.InPlaceUpdateState] != "" || first.Spec.Containers[0].Image != "nginx:old" {
-		t.Errorf("the status write has annotations %v and image %s, want none and nginx:old", first.Annotations, first.Spec.Containers[0].Image)
+		t.Errorf(
+			"the status write has annotations %v and image %s, want none and nginx:old",
+			first.Annotations,
+			first.Spec.Containers[0].Image,
+		)
 	}
 	if second.Annotations[keys.InPlaceUpdateState] == "" || second.Spec.Containers[0].Image != "nginx:new" {
 		t.Errorf("the other one has annotations %v and image %s", second.Annotations, second.Spec.Containers[0].Image)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-69ecc383/kruise/localcluster/release"
+	"github.com/seed-69ecc383/kruise/localcluster/binaries"
 )
 
 // ErrReported says that what went wrong was printed already: only the exit code is left to say.
@@ -25,7 +25,7 @@ func NewCommand() *cobra.Command {
 		Use:           "kruise-local",
 		Short:         "Run a Kubernetes cluster on this machine",
 		Long:          "Run a Kubernetes cluster on this machine: a real control plane, with simulated nodes or real ones.",
-		Version:       release.Kubernetes(),
+		Version:       binaries.Wanted(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		// The flags before a verb are this program's even where those after it are another's, as for kubectl.

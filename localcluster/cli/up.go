@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-69ecc383/kruise/localcluster/binaries"
 	"github.com/seed-69ecc383/kruise/localcluster/cluster"
 	"github.com/seed-69ecc383/kruise/localcluster/component"
 	"github.com/seed-69ecc383/kruise/localcluster/simnode"
@@ -68,6 +69,8 @@ func (f *upFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.config.RealNodes, "real-nodes", 0, "real nodes, at least: kubelet and containerd, as root on Linux")
 	flags.StringVar(&f.config.Daemon, "daemon", besides,
 		"path of kruise-daemon, which runs for every real node; "+besides+": the one beside this program, if there is one; none")
+	flags.StringVar(&f.config.Binaries, "binaries", os.Getenv(binaries.FolderEnv),
+		"folder of installed programs of Kubernetes, such as kube-apiserver, to use in place of compiled ones (default $"+binaries.FolderEnv+")")
 	flags.BoolVar(&f.config.Bare, "bare", false, "only etcd and the API server: no controllers, no scheduler, no nodes")
 	flags.BoolVar(&f.audit, "audit", true, "log who did what, in logs/audit.log")
 	flags.IntVar(&f.config.Owner, "owner", 0, "process id whose end is also the cluster's, as for tests; the folder stays")
@@ -98,6 +101,16 @@ func (f *upFlags) change(flags *pflag.FlagSet, config *cluster.Config) error {
 			return err
 		}
 		config.Daemon = daemon
+	}
+	if said("binaries") || isNew {
+		config.Binaries = f.config.Binaries
+		if config.Binaries != "" {
+			folder, err := existing(config.Binaries)
+			if err != nil {
+				return fmt.Errorf("reading --binaries: %w", err)
+			}
+			config.Binaries = folder
+		}
 	}
 	if said("audit") {
 		config.NoAudit = !f.audit
@@ -142,14 +155,20 @@ func daemonProgram(value string) (string, error) {
 		}
 		return path, nil
 	}
-	path, err := filepath.Abs(value)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
+	path, err := existing(value)
 	if err != nil {
 		return "", fmt.Errorf("reading --daemon: %w", err)
 	}
 	return path, nil
+}
+
+// existing returns the absolute path of a file or folder that has to be there.
+func existing(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	return path, err
 }
 
 // parseArgs sorts "component:--flag=value" by component.

@@ -30,6 +30,8 @@ type Config struct {
 	RealNodes int `json:"realNodes,omitempty"`
 	// Daemon is the path of kruise-daemon, which then runs for every real node; empty for none.
 	Daemon string `json:"daemon,omitempty"`
+	// Binaries is a folder of installed programs of Kubernetes, which are used in place of compiled ones; empty for none.
+	Binaries string `json:"binaries,omitempty"`
 	// Bare leaves out everything but etcd and the API server: no controllers, no scheduler, no nodes.
 	Bare bool `json:"bare,omitempty"`
 	// NoAudit turns the audit log off.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-69ecc383/kruise/localcluster/binaries"
 	"github.com/seed-69ecc383/kruise/localcluster/component"
 	"github.com/seed-69ecc383/kruise/localcluster/process"
 )
@@ -55,8 +57,33 @@ func (c *Cluster) ensureConfig() error {
 	return writeFile(c.path("config", "scheduler.yaml"), []byte(scheduler))
 }
 
+// Program returns the program of Kubernetes of this name that the cluster uses.
+func (c *Cluster) Program(ctx context.Context, name string) (binaries.Program, error) {
+	beside, err := binaries.Beside()
+	if err != nil {
+		return binaries.Program{}, err
+	}
+	return binaries.Finder{Kubernetes: binaries.Wanted(), Folder: c.state.Config.Binaries, Beside: beside}.Find(ctx, name)
+}
+
+// byProgram has a process run a program of Kubernetes: the compiled one acts by the process's name; an installed one is run by kruise-local,
+// which ends it with the cluster.
+func (c *Cluster) byProgram(ctx context.Context, spec process.Spec) (process.Spec, error) {
+	name, _, _ := strings.Cut(spec.Name, "@")
+	program, err := c.Program(ctx, name)
+	if err != nil {
+		return spec, err
+	}
+	if program.Compiled {
+		spec.Path = program.Path
+	} else {
+		spec.Args = append([]string{program.Path}, spec.Args...)
+	}
+	return spec, nil
+}
+
 // spec is how a component is run. Flags of the user come last: the last one said wins.
-func (c *Cluster) spec(name string) process.Spec {
+func (c *Cluster) spec(ctx context.Context, name string) (process.Spec, error) {
 	flags := map[string]func() []string{
 		component.Etcd:              c.etcdFlags,
 		component.APIServer:         c.apiServerFlags,
@@ -69,7 +96,10 @@ func (c *Cluster) spec(name string) process.Spec {
 	if name == component.Etcd || name == component.APIServer {
 		spec.Env = append(spec.Env, relaxedGC()...)
 	}
-	return spec
+	if name == component.Simulator || name == component.Registry {
+		return spec, nil
+	}
+	return c.byProgram(ctx, spec)
 }
 
 // relaxedGC trades memory, up to a limit, for a fifth of the processor time of the servers that every other part waits
@@ -223,7 +253,7 @@ func (c *Cluster) registryFlags() []string {
 
 // fingerprint identifies how a component is run, so that Up notices what must be restarted.
 func fingerprint(spec process.Spec) []byte {
-	sum := sha256.Sum256([]byte(strings.Join(append(append([]string{}, spec.Args...), spec.Env...), "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join(slices.Concat([]string{spec.Path}, spec.Args, spec.Env), "\x00")))
 	return []byte(hex.EncodeToString(sum[:]) + "\n")
 }
 

@@ -69,7 +69,13 @@ func (c *Cluster) ensureRealNode(ctx context.Context, node realnode.Node, watche
 		return err
 	}
 	for _, program := range []string{realnode.Containerd, realnode.Kubelet} {
-		if err := c.ensureProcess(c.forOwner(node.Spec(program, credentials)), watched, progress); err != nil {
+		spec := c.forOwner(node.Spec(program, credentials))
+		if program == realnode.Kubelet {
+			if spec, err = c.byProgram(ctx, spec); err != nil {
+				return err
+			}
+		}
+		if err := c.ensureProcess(spec, watched, progress); err != nil {
 			return err
 		}
 		if program == realnode.Kubelet {

@@ -71,7 +71,7 @@ func (c *Cluster) converge(ctx context.Context, progress Progress) error {
 	}
 	var watched watch
 	core, rest := c.components()[:2], c.components()[2:]
-	if err := c.ensureRunning(core, &watched, progress); err != nil {
+	if err := c.ensureRunning(ctx, core, &watched, progress); err != nil {
 		return err
 	}
 	client, err := c.Client()
@@ -85,7 +85,7 @@ func (c *Cluster) converge(ctx context.Context, progress Progress) error {
 	if c.state.Config.Bare {
 		return nil
 	}
-	if err := c.ensureRunning(rest, &watched, progress); err != nil {
+	if err := c.ensureRunning(ctx, rest, &watched, progress); err != nil {
 		return err
 	}
 	return c.populate(ctx, client, &watched, progress)
@@ -121,9 +121,13 @@ func (c *Cluster) populate(ctx context.Context, client kubernetes.Interface, wat
 }
 
 // ensureRunning starts the named components that do not run, and restarts those that run with other flags.
-func (c *Cluster) ensureRunning(names []string, watched *watch, progress Progress) error {
+func (c *Cluster) ensureRunning(ctx context.Context, names []string, watched *watch, progress Progress) error {
 	for _, name := range names {
-		if err := c.ensureProcess(c.spec(name), watched, progress); err != nil {
+		spec, err := c.spec(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := c.ensureProcess(spec, watched, progress); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/seed-69ecc383/kruise/localcluster/images"
+	"github.com/seed-69ecc383/kruise/localcluster/internal/needs"
 )
 
 // startRegistry serves a new store and returns its host and port.
@@ -52,6 +53,7 @@ func pull(address, registry, image string) (v1.Image, error) {
 }
 
 func TestRegistryPullsStandIns(t *testing.T) {
+	needs.RealNodes(t)
 	address := startRegistry(t, images.Store(t.TempDir()))
 	tests := map[string]struct{ registry, image, tag string }{
 		"nginx":                     {"docker.io", "library/nginx:1.27", "1.27"},
@@ -123,6 +125,7 @@ func layerDigest(t *testing.T, address string) string {
 }
 
 func TestEachTagHasAnImageOfItsOwnThatLasts(t *testing.T) {
+	needs.RealNodes(t)
 	// Two registries share nothing but how they make images.
 	first, second := startRegistry(t, images.Store(t.TempDir())), startRegistry(t, images.Store(t.TempDir()))
 	digests := map[v1.Hash]string{}

@@ -1,11 +1,15 @@
 package realnode
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/seed-69ecc383/kruise/localcluster/internal/needs"
 )
 
 func TestAMachineWithEverythingPasses(t *testing.T) {
+	needs.RealNodes(t)
 	if err := Preflight(); err != nil {
 		t.Error(err)
 	}
@@ -21,5 +25,15 @@ func TestWhatAMachineLacksIsNamedWithTheCommandThatInstallsIt(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %s", err, want)
 		}
+	}
+}
+
+func TestTheScriptInstallsThePackagesThatPreflightNames(t *testing.T) {
+	script, err := os.ReadFile("../../hack/real-nodes.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(script), "packages=("+Packages+")") {
+		t.Errorf("hack/real-nodes.sh does not install %s", Packages)
 	}
 }

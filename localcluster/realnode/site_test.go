@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seed-69ecc383/kruise/localcluster/internal/needs"
 	"github.com/seed-69ecc383/kruise/localcluster/process"
 )
 
@@ -56,6 +57,7 @@ func check(t *testing.T, n Node, want bool) {
 }
 
 func TestASiteLeavesNothingBehind(t *testing.T) {
+	needs.RealNodes(t)
 	dir := t.TempDir()
 	site := found(t, dir)
 	check(t, site.Node(0), true)
@@ -69,6 +71,7 @@ func TestASiteLeavesNothingBehind(t *testing.T) {
 }
 
 func TestTheNextSiteRemovesWhatOneWithoutFolderLeft(t *testing.T) {
+	needs.RealNodes(t)
 	dir := t.TempDir()
 	lost, kept := found(t, filepath.Join(dir, "lost")), found(t, filepath.Join(dir, "kept"))
 	if err := os.RemoveAll(lost.Dir); err != nil {
@@ -81,6 +84,7 @@ func TestTheNextSiteRemovesWhatOneWithoutFolderLeft(t *testing.T) {
 }
 
 func TestSettingsOfTheMachineComeBackWithTheLastSite(t *testing.T) {
+	needs.RealNodes(t)
 	setting := filepath.Join("/proc/sys", forwarding)
 	before, err := os.ReadFile(setting)
 	if err != nil {

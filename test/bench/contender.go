@@ -88,7 +88,9 @@ func cloneSet(namespace string) workload {
 	set := &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
 		Spec: v1beta1.CloneSetSpec{
-			Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{
+				Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			},
 			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
 				Type:          v1beta1.RollingUpdateCloneSetStrategyType,
 				RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: &unavailable},

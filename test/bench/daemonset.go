@@ -53,9 +53,13 @@ func daemonSet(namespace string) workload {
 	set := &v1beta1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
 		Spec: v1beta1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			DaemonSetBaseSpec: v1beta1.DaemonSetBaseSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
+			},
 			UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateDaemonSet{
-				Type: v1beta1.InPlaceRollingUpdateType, MaxUnavailable: &unavailable,
+				Type: v1beta1.InPlaceRollingUpdateType, RollingUpdateDaemonSetBase: v1beta1.RollingUpdateDaemonSetBase{
+					MaxUnavailable: &unavailable,
+				},
 			}},
 		},
 	}

@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -48,31 +47,9 @@ type CloneSetList struct {
 
 // CloneSetSpec is the wanted state of a CloneSet.
 //
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('None') != 'OnDelete' && [oldSelf.?updateStrategy.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.maxUnavailable) || !string(self.updateStrategy.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.maxSurge) && !string(self.updateStrategy.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.maxUnavailable",optionalOldSelf=true
 type CloneSetSpec struct {
-	// replicas is the number of Pods wanted. Defaults to 1.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Replicas *int32 `json:"replicas,omitempty"`
-
-	// selector selects the Pods of this CloneSet by label. It must match the labels of the template, must not be empty, and can't be
-	// changed.
-	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for cloneset"
-	Selector *metav1.LabelSelector `json:"selector"`
-
-	// template describes the Pods. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Template corev1.PodTemplateSpec `json:"template"`
-
-	// volumeClaimTemplates are claims that every Pod gets of its own. A volume of the template with the name of a claim template is
-	// replaced by the claim. A change is used for new Pods only and starts no rollout by itself.
-	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	v1beta1.CloneSetBaseSpec `json:",inline"`
 
 	// scaleStrategy says how Pods are added and which ones go first.
 	// +optional
@@ -81,25 +58,6 @@ type CloneSetSpec struct {
 	// updateStrategy says how a new template is rolled out.
 	// +optional
 	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
-
-	// revisionHistoryLimit is the number of revisions kept that no Pod uses any more, for rollback. Defaults to 10.
-	// +optional
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-
-	// minReadySeconds is how long a Pod must have been ready to count as available, in seconds. Defaults to 0.
-	// +optional
-	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-
-	// lifecycle lists the hooks at which Pods wait for a controller of the user's.
-	// +optional
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-
-	// progressDeadlineSeconds is how long a rollout may make no progress, in seconds, before the condition Progressing turns False with the
-	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
-	// be greater than minReadySeconds.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // CloneSetScaleStrategy says how Pods are added and which ones go first.

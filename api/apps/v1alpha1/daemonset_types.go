@@ -1,12 +1,8 @@
 package v1alpha1
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
@@ -45,38 +41,12 @@ type DaemonSetList struct {
 }
 
 // DaemonSetSpec is the wanted state of a DaemonSet.
-//
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the DaemonSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 type DaemonSetSpec struct {
-	// selector selects the Pods of this DaemonSet by label. It must match the labels of the template, must not be empty, and can't be
-	// changed.
-	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for daemonset"
-	Selector *metav1.LabelSelector `json:"selector"`
-	// template describes the Pods, and by its nodeSelector, node affinity and tolerations the nodes that get one. It is stored as it was
-	// written. Its restartPolicy can only be Always; activeDeadlineSeconds is not allowed.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	Template corev1.PodTemplateSpec `json:"template"`
+	v1beta1.DaemonSetBaseSpec `json:",inline"`
+
 	// updateStrategy says how a new template is rolled out.
 	// +optional
 	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// minReadySeconds is how long a Pod must have been ready to count as available, in seconds. Defaults to 0.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// burstReplicas is the most Pods that are created at once, and the most that are deleted or updated in place at once: a number, or a
-	// percentage of the nodes that should run a Pod, rounded down and at least 1. Defaults to 250.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('^0*[1-9][0-9]{0,8}%$')",message="must be greater than 0, or a percentage such as \"20%\""
-	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
-	// revisionHistoryLimit is the number of revisions kept that no Pod uses any more, for rollback. Defaults to 10.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// lifecycle lists the hooks at which Pods wait for a controller of the user's: preDelete and inPlaceUpdate. A preNormal hook has no
-	// effect.
-	// +optional
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 }
 
 // DeprecatedSurgingRollingUpdateType is Standard with a maxSurge of 1 unless it says otherwise, as which it is stored.
@@ -96,7 +66,6 @@ type DaemonSetUpdateStrategy struct {
 
 // RollingUpdateDaemonSet sets the stages and the limits of an update.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$') || !has(self.maxUnavailable) || string(self.maxUnavailable).matches('^0+%?$')",message="may not be set when maxUnavailable is non-zero",fieldPath=".maxSurge"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdateType) || self.rollingUpdateType != 'InPlaceIfPossible' || !has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$')",message="must be 0 for InPlaceIfPossible type",fieldPath=".maxSurge"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdateType) || self.rollingUpdateType != 'Surging' || !has(self.maxUnavailable) || string(self.maxUnavailable).matches('^0+%?$')",message="must be 0 for Surging type",fieldPath=".maxUnavailable",reason="FieldValueRequired"
 type RollingUpdateDaemonSet struct {
@@ -104,71 +73,14 @@ type RollingUpdateDaemonSet struct {
 	// for Standard with a maxSurge of 1.
 	// +optional
 	// +kubebuilder:validation:Enum=Standard;Surging;InPlaceIfPossible
-	Type v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
-	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should
-	// run a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// maxSurge is the most nodes on which a new Pod may run beside the old one during an update: a number, or a percentage of the nodes
-	// that should run a Pod, rounded up. It must be 0 with InPlaceIfPossible. Defaults to 0.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
-	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// selector selects, by label, the nodes that are updated; it must not be empty. Unset, all are. A node that it stops selecting keeps
-	// what it has.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every node: leave it out to update all"
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// partition is the number of nodes kept at older revisions: a number, or a percentage of the nodes that should run a Pod, rounded down.
-	// Nodes are updated in descending order of their names. Defaults to 0.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
-	Partition *intstr.IntOrString `json:"partition,omitempty"`
-	// paused stops updates; nodes still get and keep their Pod. Defaults to false.
-	// +optional
-	Paused *bool `json:"paused,omitempty"`
-	// inPlaceUpdateStrategy sets the details of an in-place update.
-	// +optional
-	InPlaceUpdateStrategy *v1beta1.DaemonSetInPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+	Type                               v1beta1.RollingUpdateType `json:"rollingUpdateType,omitempty"`
+	v1beta1.RollingUpdateDaemonSetBase `json:",inline"`
 }
 
 // DaemonSetStatus is what was last seen of a DaemonSet.
 type DaemonSetStatus struct {
-	// currentNumberScheduled is the number of nodes that should run a Pod and have one.
-	// +optional
-	CurrentNumberScheduled int32 `json:"currentNumberScheduled"`
-	// numberMisscheduled is the number of nodes that should not run a Pod and have one.
-	// +optional
-	NumberMisscheduled int32 `json:"numberMisscheduled"`
-	// desiredNumberScheduled is the number of nodes that should run a Pod.
-	// +optional
-	DesiredNumberScheduled int32 `json:"desiredNumberScheduled"`
-	// numberReady is the number of nodes that should run a Pod and whose first Pod is ready.
-	// +optional
-	NumberReady int32 `json:"numberReady"`
-	// observedGeneration is the generation of the spec that this status speaks of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// updatedNumberScheduled is the number of nodes that should run a Pod and whose first Pod is at the update revision.
-	// +optional
-	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`
-	// numberAvailable is the number of nodes that should run a Pod and whose first Pod has been ready for minReadySeconds.
-	// +optional
-	NumberAvailable int32 `json:"numberAvailable,omitempty"`
-	// numberUnavailable is the number of nodes that should run a Pod and have none that is available.
-	// +optional
-	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
-	// collisionCount counts the revisions whose name another template had; the name of the next revision depends on it.
-	// +optional
-	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// conditions tell of what failed: FailedScale when a Pod could not be created or deleted, FailedUpdate when one could not be updated.
-	// +optional
-	// +patchMergeKey=type
-	// +patchStrategy=merge
-	// +listType=map
-	// +listMapKey=type
-	Conditions []appsv1.DaemonSetCondition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	v1beta1.DaemonSetBaseStatus `json:",inline"`
+
 	// daemonSetHash is the short hash of the revision of the present template: the value of the label controller-revision-hash of its Pods.
 	// +optional
 	DaemonSetHash string `json:"daemonSetHash,omitempty"`

@@ -1,3 +1,7 @@
+// Package v1alpha1 is the older spelling of apps.kruise.io. It is served and converted to v1beta1, losslessly both ways.
+//
+// +kubebuilder:object:generate=true
+// +groupName=apps.kruise.io
 package v1alpha1
 
 import (
@@ -11,12 +15,21 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alph
 
 // AddToScheme registers the types of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &DaemonSet{}, &DaemonSetList{}, &SidecarSet{}, &SidecarSetList{}, &StatefulSet{}, &StatefulSetList{})
-	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
-	scheme.AddKnownTypes(GroupVersion, &PodProbeMarker{}, &PodProbeMarkerList{}, &NodePodProbe{}, &NodePodProbeList{})
-	scheme.AddKnownTypes(GroupVersion, &ImagePullJob{}, &ImagePullJobList{}, &ImageListPullJob{}, &ImageListPullJobList{}, &NodeImage{}, &NodeImageList{})
-	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{}, &AdvancedCronJob{}, &AdvancedCronJobList{})
-	scheme.AddKnownTypes(GroupVersion, &EphemeralJob{}, &EphemeralJobList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&AdvancedCronJob{}, &AdvancedCronJobList{},
+		&BroadcastJob{}, &BroadcastJobList{},
+		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&DaemonSet{}, &DaemonSetList{},
+		&EphemeralJob{}, &EphemeralJobList{},
+		&ImageListPullJob{}, &ImageListPullJobList{},
+		&ImagePullJob{}, &ImagePullJobList{},
+		&NodeImage{}, &NodeImageList{},
+		&NodePodProbe{}, &NodePodProbeList{},
+		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&SidecarSet{}, &SidecarSetList{},
+		&StatefulSet{}, &StatefulSetList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

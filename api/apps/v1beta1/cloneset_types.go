@@ -46,12 +46,11 @@ type CloneSetList struct {
 	Items           []CloneSet `json:"items"`
 }
 
-// CloneSetSpec is the wanted state of a CloneSet.
+// CloneSetBaseSpec is what both versions say in spec.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('None') != 'OnDelete' && [oldSelf.?updateStrategy.?rollingUpdate.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?rollingUpdate.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || !string(self.updateStrategy.rollingUpdate.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.rollingUpdate.maxSurge) && !string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",optionalOldSelf=true
-type CloneSetSpec struct {
+type CloneSetBaseSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -74,14 +73,6 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// scaleStrategy says how Pods are added and which ones go first.
-	// +optional
-	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
-
-	// updateStrategy says how a new template is rolled out.
-	// +optional
-	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
-
 	// revisionHistoryLimit is the number of revisions kept that no Pod uses any more, for rollback. Defaults to 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
@@ -95,11 +86,27 @@ type CloneSetSpec struct {
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 
 	// progressDeadlineSeconds is how long a rollout may make no progress, in seconds, before the condition Progressing turns False with the
-	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
+	// reason ProgressDeadlineExceeded. The rollout goes on all the same. The condition stays False until the rollout is complete, or as
+	// complete as the partition allows, is paused, or has another template. Unset, or 2147483647, means that no progress is reported. It must
 	// be greater than minReadySeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// CloneSetSpec is the wanted state of a CloneSet.
+//
+// +kubebuilder:validation:XValidation:rule="oldSelf.?replicas.orValue(1) > 0 && oldSelf.?updateStrategy.?type.orValue('None') != 'OnDelete' && [oldSelf.?updateStrategy.?rollingUpdate.?maxUnavailable.orValue('20%')].exists(m, m == 0 || m == '0%') && [oldSelf.?updateStrategy.?rollingUpdate.?maxSurge.orValue(0)].exists(m, m == 0 || m == '0%') || has(self.replicas) && self.replicas == 0 || !has(self.updateStrategy) || !has(self.updateStrategy.rollingUpdate) || has(self.updateStrategy.type) && self.updateStrategy.type == 'OnDelete' || !has(self.updateStrategy.rollingUpdate.maxUnavailable) || !string(self.updateStrategy.rollingUpdate.maxUnavailable).matches('^0+([.]0+)?%?$') || has(self.updateStrategy.rollingUpdate.maxSurge) && !string(self.updateStrategy.rollingUpdate.maxSurge).matches('^0+([.]0+)?%?$')",message="maxUnavailable and maxSurge should not both be less than 1: an update could never start",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",optionalOldSelf=true
+type CloneSetSpec struct {
+	CloneSetBaseSpec `json:",inline"`
+
+	// scaleStrategy says how Pods are added and which ones go first.
+	// +optional
+	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
+
+	// updateStrategy says how a new template is rolled out.
+	// +optional
+	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
 // CloneSetScaleStrategy says how Pods are added and which ones go first.

@@ -41,20 +41,23 @@ type ContainerRecreateRequestList struct {
 // +kubebuilder:validation:XValidation:rule="self.podName == oldSelf.podName",message="is immutable: make another request",fieldPath=".podName",reason="FieldValueForbidden"
 type ContainerRecreateRequestSpec struct {
 	// podName is the name of the Pod, in the namespace of the request.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="podName can not be empty",reason="FieldValueRequired"
 	PodName string `json:"podName"`
 	// containers are the containers to recreate, in this order. Each can be named once.
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="containers can not be empty",reason="FieldValueRequired"
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
 	// strategy says how they are recreated.
 	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
 	// activeDeadlineSeconds is after how many seconds from its creation the request ends, done or not. At least 3; none by default.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= 3",message="activeDeadlineSeconds can not be less than 3s"
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// ttlSecondsAfterFinished is after how many seconds from its end the request is deleted. By default it is kept.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must not be negative"
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
@@ -62,6 +65,7 @@ type ContainerRecreateRequestSpec struct {
 // is created, so that a later change of the Pod can't redirect it.
 type ContainerRecreateRequestContainer struct {
 	// name is the name of a container of the Pod, or of an init container that runs as a sidecar.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="name the container",reason="FieldValueRequired"
 	Name string `json:"name"`
 	// preStop is the container's hook before it is stopped. Filled in on creation.
 	// +optional
@@ -109,16 +113,16 @@ type ContainerRecreateRequestStrategy struct {
 	// terminationGracePeriodSeconds is how many seconds preStop and the end of the container may take together before it is killed.
 	// Defaults to that of the Pod.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must not be negative"
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// unreadyGracePeriodSeconds takes the Pod out of service first and waits for so many seconds before the first container is stopped. It
 	// takes a Pod with the readiness gate KruisePodReady; others are waited for but stay in service. By default nothing is waited for.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must not be negative"
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
 	// minStartedSeconds is for how many seconds a new container must have run, and be ready, before it counts. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must not be negative"
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
 }
 
@@ -158,11 +162,12 @@ type ContainerRecreateRequestStatus struct {
 	// message says why the request ended before its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// containerRecreateStates says of each container how far it has come.
+	// containerRecreateStates says of each container how far it has come. When a request ends by its deadline, or because its Pod is gone, it
+	// says how far they had come by then.
 	// +optional
 	// +listType=atomic
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// containerStatusSnapshot is what the Pod's status says of the new containers, for a daemon that does not see Pods.
+	// containerStatusSnapshot is what the Pod's status says of the new containers: of those that have restarted since the request was created.
 	// +optional
 	// +listType=atomic
 	ContainerStatusSnapshot []ContainerRecreateRequestSyncContainerStatus `json:"containerStatusSnapshot,omitempty"`

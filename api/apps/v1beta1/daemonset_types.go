@@ -44,10 +44,10 @@ type DaemonSetList struct {
 	Items           []DaemonSet `json:"items"`
 }
 
-// DaemonSetSpec is the wanted state of a DaemonSet.
+// DaemonSetBaseSpec is what both versions say in spec.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the DaemonSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-type DaemonSetSpec struct {
+type DaemonSetBaseSpec struct {
 	// selector selects the Pods of this DaemonSet by label. It must match the labels of the template, must not be empty, and can't be
 	// changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for daemonset"
@@ -57,9 +57,6 @@ type DaemonSetSpec struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Template corev1.PodTemplateSpec `json:"template"`
-	// updateStrategy says how a new template is rolled out.
-	// +optional
-	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
 	// minReadySeconds is how long a Pod must have been ready to count as available, in seconds. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -77,6 +74,15 @@ type DaemonSetSpec struct {
 	// effect.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+}
+
+// DaemonSetSpec is the wanted state of a DaemonSet.
+type DaemonSetSpec struct {
+	DaemonSetBaseSpec `json:",inline"`
+
+	// updateStrategy says how a new template is rolled out.
+	// +optional
+	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
 	// scaleStrategy says how the first Pods of nodes are created.
 	// +optional
 	ScaleStrategy *DaemonSetScaleStrategy `json:"scaleStrategy,omitempty"`
@@ -123,15 +129,10 @@ type DaemonSetUpdateStrategy struct {
 	RollingUpdate *RollingUpdateDaemonSet `json:"rollingUpdate,omitempty"`
 }
 
-// RollingUpdateDaemonSet sets the stages and the limits of an update.
+// RollingUpdateDaemonSetBase is what both versions say of the stages and the limits of an update.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$') || !has(self.maxUnavailable) || string(self.maxUnavailable).matches('^0+%?$')",message="may not be set when maxUnavailable is non-zero",fieldPath=".maxSurge"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdateType) || self.rollingUpdateType != 'InPlaceIfPossible' || !has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$')",message="must be 0 for InPlaceIfPossible type",fieldPath=".maxSurge"
-type RollingUpdateDaemonSet struct {
-	// rollingUpdateType says how the Pod of one node is updated: Standard or InPlaceIfPossible. Defaults to Standard.
-	// +optional
-	// +kubebuilder:validation:Enum=Standard;InPlaceIfPossible
-	Type RollingUpdateType `json:"rollingUpdateType,omitempty"`
+type RollingUpdateDaemonSetBase struct {
 	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should
 	// run a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.
 	// +optional
@@ -160,6 +161,17 @@ type RollingUpdateDaemonSet struct {
 	InPlaceUpdateStrategy *DaemonSetInPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
+// RollingUpdateDaemonSet sets the stages and the limits of an update.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdateType) || self.rollingUpdateType != 'InPlaceIfPossible' || !has(self.maxSurge) || string(self.maxSurge).matches('^0+%?$')",message="must be 0 for InPlaceIfPossible type",fieldPath=".maxSurge"
+type RollingUpdateDaemonSet struct {
+	// rollingUpdateType says how the Pod of one node is updated: Standard or InPlaceIfPossible. Defaults to Standard.
+	// +optional
+	// +kubebuilder:validation:Enum=Standard;InPlaceIfPossible
+	Type                       RollingUpdateType `json:"rollingUpdateType,omitempty"`
+	RollingUpdateDaemonSetBase `json:",inline"`
+}
+
 // DaemonSetInPlaceUpdateStrategy sets the details of an in-place update.
 type DaemonSetInPlaceUpdateStrategy struct {
 	// gracePeriodSeconds is the time between turning a Pod NotReady and changing it, in seconds, so that load balancers can take it out
@@ -169,8 +181,8 @@ type DaemonSetInPlaceUpdateStrategy struct {
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 }
 
-// DaemonSetStatus is what was last seen of a DaemonSet.
-type DaemonSetStatus struct {
+// DaemonSetBaseStatus is what both versions say in status.
+type DaemonSetBaseStatus struct {
 	// currentNumberScheduled is the number of nodes that should run a Pod and have one.
 	// +optional
 	CurrentNumberScheduled int32 `json:"currentNumberScheduled"`
@@ -205,6 +217,12 @@ type DaemonSetStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []appsv1.DaemonSetCondition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// DaemonSetStatus is what was last seen of a DaemonSet.
+type DaemonSetStatus struct {
+	DaemonSetBaseStatus `json:",inline"`
+
 	// updateRevision is the short hash of the revision of the present template: the value of the label controller-revision-hash of its
 	// Pods.
 	// +optional

@@ -1,3 +1,7 @@
+// Package v1beta1 is the hub and storage version of apps.kruise.io.
+//
+// +kubebuilder:object:generate=true
+// +groupName=apps.kruise.io
 package v1beta1
 
 import (
@@ -11,10 +15,18 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta
 
 // AddToScheme registers the types of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &DaemonSet{}, &DaemonSetList{}, &SidecarSet{}, &SidecarSetList{}, &StatefulSet{}, &StatefulSetList{})
-	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
-	scheme.AddKnownTypes(GroupVersion, &ImagePullJob{}, &ImagePullJobList{}, &ImageListPullJob{}, &ImageListPullJobList{}, &NodeImage{}, &NodeImageList{})
-	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{}, &AdvancedCronJob{}, &AdvancedCronJobList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&AdvancedCronJob{}, &AdvancedCronJobList{},
+		&BroadcastJob{}, &BroadcastJobList{},
+		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&DaemonSet{}, &DaemonSetList{},
+		&ImageListPullJob{}, &ImageListPullJobList{},
+		&ImagePullJob{}, &ImagePullJobList{},
+		&NodeImage{}, &NodeImageList{},
+		&SidecarSet{}, &SidecarSetList{},
+		&StatefulSet{}, &StatefulSetList{},
+	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -138,7 +138,8 @@ type StatefulSetSpec struct {
 	Ordinals *StatefulSetOrdinals `json:"ordinals,omitempty"`
 
 	// progressDeadlineSeconds is how long a rollout may make no progress, in seconds, before the condition Progressing turns False with the
-	// reason ProgressDeadlineExceeded. The rollout goes on all the same. Unset, or 2147483647, means that no progress is reported. It must
+	// reason ProgressDeadlineExceeded. The rollout goes on all the same. The condition stays False until the rollout is complete, or as
+	// complete as the partition allows, is paused, or has another template. Unset, or 2147483647, means that no progress is reported. It must
 	// be greater than the minReadySeconds in force.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -1,10 +1,26 @@
+// Package v1alpha1 is the older spelling of policy.kruise.io. It is served and converted to v1beta1, losslessly both ways.
+//
+// +kubebuilder:object:generate=true
+// +groupName=policy.kruise.io
 package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
+
+// GroupVersion is the group and version of the types in this package.
+var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1alpha1"}
+
+// AddToScheme registers the types of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &PodUnavailableBudget{}, &PodUnavailableBudgetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
 
 // PodUnavailableBudget keeps so many Pods of an application available, whoever wants to delete, evict, update in place, resize or mark them
 // as unavailable.

@@ -12,7 +12,8 @@ import (
 func TestManagersShareAFolder(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := FileStore{Dir: t.TempDir()}
-	issuer := Issuer{Store: store, Hosts: []string{"localhost"}, RenewBefore: DefaultRenewBefore, Log: logr.Discard(), Now: func() time.Time { return now }}
+	issuer := Issuer{Store: store, Hosts: []string{"localhost"}, RenewBefore: DefaultRenewBefore, Log: logr.Discard(),
+		Now: func() time.Time { return now }}
 	first, err := issuer.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)

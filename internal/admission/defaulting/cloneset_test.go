@@ -41,9 +41,9 @@ func TestThePatchHoldsOnlyDefaults(t *testing.T) {
 			object: `{"metadata":{"name":"web"},"spec":{"replicas":2,"revisionHistoryLimit":3,"template":{"future":{"a":1},"spec":{"future":[1],"dnsPolicy":"None","restartPolicy":"Always",
 				"schedulerName":"mine","securityContext":{"future":true},"terminationGracePeriodSeconds":0,
 				"containers":[{"name":"a","image":"a","future":"x","resources":{"limits":{"cpu":"0.50"}}}]}},"updateStrategy":{"type":"OnDelete"}}}`,
-			want: `[{"op":"add","path":"/spec/template/spec/containers/0/imagePullPolicy","value":"Always"},
-				{"op":"add","path":"/spec/template/spec/containers/0/terminationMessagePath","value":"/dev/termination-log"},
-				{"op":"add","path":"/spec/template/spec/containers/0/terminationMessagePolicy","value":"File"}]`,
+			want: `[{"op":"replace","path":"/spec/template/spec/containers","value":[{"name":"a","image":"a","future":"x",
+				"resources":{"limits":{"cpu":"0.50"}},"imagePullPolicy":"Always",
+				"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}]}]`,
 		},
 		"what is missing as a whole is added as a whole": {
 			version: "v1beta1",

@@ -11,14 +11,16 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/patch"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
+	"github.com/seed-69ecc383/kruise/internal/defaults"
 )
+
+const hubVersion = "apps.kruise.io/v1beta1"
 
 // object is a pointer to a kind.
 type object[T any] interface {
@@ -26,12 +28,9 @@ type object[T any] interface {
 	client.Object
 }
 
-// kind is how the defaults of a kind are filled in. H is the type of its hub version. To default another kind, return the handler of its
-// kind.
+// kind is how the defaults of a kind are filled in. H is the type of its hub version, v1beta1. What is written in v1alpha1 is converted to
+// it, filled in, and converted back: the defaults of both are the same. To default another kind, return the handler of its kind.
 type kind[H any, P object[H]] struct {
-	// hub is the version of H. What is written in v1alpha1 is converted to it, filled in, and converted back: the defaults of both are the
-	// same.
-	hub schema.GroupVersion
 	// fill fills in the defaults of an object. old is what it replaces, nil for a new object.
 	fill func(ctx context.Context, set, old P) error
 	// older fills in, in an object of v1alpha1, what can't be told any more once it is converted. It may be nil.
@@ -81,7 +80,7 @@ func (k kind[H, P]) patch(ctx context.Context, namespace string, raw, old *unstr
 	if err != nil {
 		return nil, err
 	}
-	if k.older != nil && raw.GetAPIVersion() != k.hub.String() {
+	if k.older != nil && raw.GetAPIVersion() != hubVersion {
 		older := raw.DeepCopy()
 		if err := k.older(older, old); err != nil {
 			return nil, err
@@ -108,9 +107,9 @@ func (k kind[H, P]) patch(ctx context.Context, namespace string, raw, old *unstr
 
 // inHub returns what this build understands of an object in the hub version.
 func (k kind[H, P]) inHub(u *unstructured.Unstructured) (P, error) {
-	if hub := k.hub.String(); u.GetAPIVersion() != hub {
+	if u.GetAPIVersion() != hubVersion {
 		var err error
-		if u, err = convert.Object(u, hub); err != nil {
+		if u, err = convert.Object(u, hubVersion); err != nil {
 			return nil, unreadableError{err}
 		}
 	}
@@ -124,7 +123,7 @@ func (k kind[H, P]) inHub(u *unstructured.Unstructured) (P, error) {
 // asWritten returns an object of the hub version in the version that the user wrote it in.
 func (k kind[H, P]) asWritten(set P, version string) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
-	if err != nil || version == k.hub.String() {
+	if err != nil || version == hubVersion {
 		return fields, err
 	}
 	u, err := convert.Object(&unstructured.Unstructured{Object: fields}, version)
@@ -132,4 +131,12 @@ func (k kind[H, P]) asWritten(set P, version string) (map[string]any, error) {
 		return nil, err
 	}
 	return u.Object, nil
+}
+
+// fillWith returns what kind.fill is for defaults that need no more than options.
+func fillWith[P any](fill func(set, old P, o defaults.Options), o defaults.Options) func(context.Context, P, P) error {
+	return func(_ context.Context, set, old P) error {
+		fill(set, old, o)
+		return nil
+	}
 }

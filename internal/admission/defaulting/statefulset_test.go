@@ -64,8 +64,8 @@ func TestPullPoliciesAreTakenOver(t *testing.T) {
 			}
 			got := "Always" // as the object says already
 			for _, patch := range response.Patches {
-				if patch.Path == "/spec/template/spec/containers/0/imagePullPolicy" {
-					got, _ = patch.Value.(string)
+				if patch.Path == "/spec/template/spec/containers" {
+					got, _ = patch.Value.([]any)[0].(map[string]any)["imagePullPolicy"].(string)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

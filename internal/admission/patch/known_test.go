@@ -23,11 +23,11 @@ func TestKnown(t *testing.T) {
 		"nothing changes": {`{"spec":{"hostPID":false}}`, `{"spec":{"hostPID":false}}`, nil},
 		"an item comes first and another one changes": {
 			`{"spec":{"containers":[{"name":"app"}]}}`, `{"spec":{"containers":[{"name":"log"},{"name":"app","image":"x"}]}}`,
-			[]string{`{"op":"add","path":"/spec/containers/0","value":{"name":"log","resources":{}}}`, `{"op":"add","path":"/spec/containers/1/image","value":"x"}`},
+			[]string{`{"op":"replace","path":"/spec/containers","value":[{"name":"log","resources":{}},{"name":"app","image":"x","resources":{}}]}`},
 		},
 		"an item goes": {
 			`{"spec":{"volumes":[{"name":"a"},{"name":"b"},{"name":"c"}]}}`, `{"spec":{"volumes":[{"name":"c"}]}}`,
-			[]string{`{"op":"remove","path":"/spec/volumes/0"}`, `{"op":"remove","path":"/spec/volumes/0"}`},
+			[]string{`{"op":"replace","path":"/spec/volumes","value":[{"name":"c"}]}`},
 		},
 		"items change places": {
 			`{"spec":{"volumes":[{"name":"a"},{"name":"b"}]}}`, `{"spec":{"volumes":[{"name":"b"},{"name":"a"}]}}`,
@@ -35,33 +35,47 @@ func TestKnown(t *testing.T) {
 		},
 		"an item that was null is set as a whole": {
 			`{"spec":{"containers":[null]}}`, `{"spec":{"containers":[{"image":"x"}]}}`,
-			[]string{`{"op":"replace","path":"/spec/containers/0","value":{"name":"","image":"x","resources":{}}}`},
+			[]string{`{"op":"replace","path":"/spec/containers","value":[{"name":"","image":"x","resources":{}}]}`},
 		},
 		"a list that is null comes": {
-			`{"spec":{"hostPID":true,"volumes":null}}`, `{"spec":{"hostPID":true,"volumes":[{"name":"a"}]}}`, []string{`{"op":"add","path":"/spec/volumes","value":[{"name":"a"}]}`},
+			`{"spec":{"hostPID":true,"volumes":null}}`, `{"spec":{"hostPID":true,"volumes":[{"name":"a"}]}}`,
+			[]string{`{"op":"add","path":"/spec/volumes","value":[{"name":"a"}]}`},
 		},
 		"the first field of a struct that may not be there": {
-			`{"spec":{"containers":[{"name":"a"}]}}`, `{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"}}}]}}`,
-			[]string{`{"op":"add","path":"/spec/containers/0/resources","value":{"limits":{"cpu":"1"}}}`},
+			`{"spec":{"resources":{}}}`, `{"spec":{"resources":{"limits":{"cpu":"1"}}}}`,
+			[]string{`{"op":"add","path":"/spec/resources/limits","value":{"cpu":"1"}}`},
 		},
 		"a further field of a struct that is there": {
-			`{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"}}}]}}`, `{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"2","memory":"1Gi"}}}]}}`,
-			[]string{`{"op":"replace","path":"/spec/containers/0/resources/limits/cpu","value":"2"}`, `{"op":"add","path":"/spec/containers/0/resources/limits/memory","value":"1Gi"}`},
+			`{"spec":{"resources":{"limits":{"cpu":"1"}}}}`, `{"spec":{"resources":{"limits":{"cpu":"2","memory":"1Gi"}}}}`,
+			[]string{
+				`{"op":"replace","path":"/spec/resources/limits/cpu","value":"2"}`,
+				`{"op":"add","path":"/spec/resources/limits/memory","value":"1Gi"}`,
+			},
 		},
 		"an embedded struct is written beside the other fields": {
 			`{"spec":{"volumes":[{"name":"a","emptyDir":{}}]}}`, `{"spec":{"volumes":[{"name":"a","hostPath":{"path":"/"}}]}}`,
-			[]string{`{"op":"add","path":"/spec/volumes/0/hostPath","value":{"path":"/"}}`, `{"op":"remove","path":"/spec/volumes/0/emptyDir"}`},
+			[]string{`{"op":"replace","path":"/spec/volumes","value":[{"name":"a","hostPath":{"path":"/"}}]}`},
 		},
 		"annotations come, change, go and are empty": {
 			`{"metadata":{"annotations":{"a/b":"","c":"1","d":"2"}}}`, `{"metadata":{"annotations":{"c":"","d":"2","e~":""}}}`,
-			[]string{`{"op":"replace","path":"/metadata/annotations/c","value":""}`, `{"op":"add","path":"/metadata/annotations/e~0","value":""}`, `{"op":"remove","path":"/metadata/annotations/a~1b"}`},
+			[]string{
+				`{"op":"replace","path":"/metadata/annotations/c","value":""}`, `{"op":"add","path":"/metadata/annotations/e~0","value":""}`,
+				`{"op":"remove","path":"/metadata/annotations/a~1b"}`,
+			},
 		},
-		"a field goes":  {`{"metadata":{"name":"a"},"spec":{"hostPID":true,"hostIPC":true}}`, `{"spec":{"hostIPC":true}}`, []string{`{"op":"remove","path":"/metadata"}`, `{"op":"remove","path":"/spec/hostPID"}`}},
-		"a point at no": {`{"spec":{"enableServiceLinks":true}}`, `{"spec":{"enableServiceLinks":false}}`, []string{`{"op":"replace","path":"/spec/enableServiceLinks","value":false}`}},
-		"items without names that tell them apart keep their number": {
+		"a field goes": {
+			`{"metadata":{"name":"a"},"spec":{"hostPID":true,"hostIPC":true}}`, `{"spec":{"hostIPC":true}}`,
+			[]string{`{"op":"remove","path":"/metadata"}`, `{"op":"remove","path":"/spec/hostPID"}`},
+		},
+		"a pointer to false": {
+			`{"spec":{"enableServiceLinks":true}}`, `{"spec":{"enableServiceLinks":false}}`,
+			[]string{`{"op":"replace","path":"/spec/enableServiceLinks","value":false}`},
+		},
+		"items without names that tell them apart": {
 			`{"spec":{"containers":[{"name":"a","volumeMounts":[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/b"}]}]}}`,
 			`{"spec":{"containers":[{"name":"a","volumeMounts":[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/c"}]}]}}`,
-			[]string{`{"op":"replace","path":"/spec/containers/0/volumeMounts/1/mountPath","value":"/c"}`},
+			[]string{`{"op":"replace","path":"/spec/containers","value":[{"name":"a","resources":{},` +
+				`"volumeMounts":[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/c"}]}]}`},
 		},
 		"items without names become more": {
 			`{"spec":{"tolerations":[{"key":"a"}]}}`, `{"spec":{"tolerations":[{"key":"b"},{"key":"a"}]}}`,

@@ -1,5 +1,7 @@
-// Package patch writes JSON patches that touch nothing but what a handler changed, so that what this build does not know of an object is
-// kept.
+// Package patch writes JSON patches that touch nothing but what a handler changed, so that fields that this build does not know are kept.
+//
+// A patch goes into objects field by field. A list that differs is replaced as a whole, with all that is known of its items and all that is
+// not: API servers apply that faster than one operation for each item.
 package patch
 
 import (
@@ -7,23 +9,35 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 )
 
 // Between returns what turns raw into itself plus the differences between before and after, which are raw as this build understands it,
-// without and with the changes of a handler. A field that before has and raw lacks is one that only our way of writing spells out; it is no
+// without and with the changes of a handler. A field that before has and raw lacks is one that only our encoding spells out; it is no
 // reason for a change.
 //
-// Items are put into a list and taken out of it where they are: an item that stays is only changed in those of its fields that differ. A
-// list whose items change their order, or of which many come or go, is replaced as a whole, with all that raw says of the items that stay.
-// Only where items can't be told apart, what is not known of them is lost.
+// An item that stays in a list keeps the fields that this build does not know. They are lost only where items can't be told apart.
 func Between(raw, before, after map[string]any) []jsonpatch.Operation {
 	var d differences
-	d.maps("", raw, before, after)
+	d.maps("", versions[map[string]any]{raw, before, after})
 	return d
+}
+
+// versions are those of a value: as it was sent, as this build understands that, and as it is to be.
+type versions[T any] struct{ raw, before, after T }
+
+// as returns the versions as those of a type, if all of them are of that type.
+func as[T any](v versions[any]) (versions[T], bool) {
+	raw, ok1 := v.raw.(T)
+	before, ok2 := v.before.(T)
+	after, ok3 := v.after.(T)
+	return versions[T]{raw, before, after}, ok1 && ok2 && ok3
+}
+
+func fieldOf(v versions[map[string]any], name string) versions[any] {
+	return versions[any]{v.raw[name], v.before[name], v.after[name]}
 }
 
 type differences []jsonpatch.Operation
@@ -32,262 +46,182 @@ func (d *differences) add(operation, path string, value any) {
 	*d = append(*d, jsonpatch.NewOperation(operation, path, value))
 }
 
-func (d *differences) maps(path string, raw, before, after map[string]any) {
-	for _, field := range slices.Sorted(maps.Keys(after)) {
-		if reflect.DeepEqual(before[field], after[field]) {
-			continue
-		}
-		at := path + "/" + Escape(field)
-		if value, ok := raw[field]; ok && value != nil {
-			d.values(at, value, before[field], after[field])
-		} else {
-			d.add("add", at, after[field])
+func (d *differences) maps(path string, v versions[map[string]any]) {
+	for _, name := range slices.Sorted(maps.Keys(v.after)) {
+		at, field := path+"/"+Escape(name), fieldOf(v, name)
+		fields, areMaps := as[map[string]any](field)
+		switch {
+		case reflect.DeepEqual(field.before, field.after):
+		case field.raw == nil:
+			d.add("add", at, field.after)
+		case areMaps:
+			d.maps(at, fields)
+		default:
+			d.add("replace", at, overlay(field))
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(before)) {
-		if _, kept := after[field]; kept {
-			continue
-		}
-		if _, there := raw[field]; there {
-			d.add("remove", path+"/"+Escape(field), nil)
+	for _, name := range slices.Sorted(maps.Keys(v.before)) {
+		_, there := v.raw[name]
+		if _, kept := v.after[name]; there && !kept {
+			d.add("remove", path+"/"+Escape(name), nil)
 		}
 	}
 }
 
-func (d *differences) values(at string, raw, before, after any) {
-	switch raw := raw.(type) {
-	case map[string]any:
-		before, wasMap := before.(map[string]any)
-		after, isMap := after.(map[string]any)
-		if wasMap && isMap {
-			d.maps(at, raw, before, after)
-			return
-		}
-	case []any:
-		before, wasList := before.([]any)
-		after, isList := after.([]any)
-		if wasList && isList && len(raw) == len(before) && d.lists(at, raw, before, after) {
-			return
-		}
+// overlay returns a value as it was sent with the differences between before and after.
+func overlay(v versions[any]) any {
+	if reflect.DeepEqual(v.before, v.after) {
+		return v.raw
 	}
-	d.add("replace", at, after)
+	if fields, ok := as[map[string]any](v); ok {
+		return overlayFields(fields)
+	}
+	if items, ok := as[[]any](v); ok && len(items.raw) == len(items.before) {
+		return overlayItems(items)
+	}
+	return v.after
 }
 
-// mostSingle is the largest number of items that come or go one by one. An API server spends about as much time on each of them as on a
-// whole list of moderate length.
-const mostSingle = 8
+func overlayFields(v versions[map[string]any]) map[string]any {
+	out := maps.Clone(v.raw)
+	for name := range v.after {
+		if field := fieldOf(v, name); field.raw != nil {
+			out[name] = overlay(field)
+		} else if !reflect.DeepEqual(field.before, field.after) {
+			out[name] = field.after
+		}
+	}
+	for name := range v.before {
+		if _, kept := v.after[name]; !kept {
+			delete(out, name)
+		}
+	}
+	return out
+}
 
-// lists reports whether the items of the list can be told apart, and so the difference be expressed without losing what is not known of
-// them.
-func (d *differences) lists(path string, raw, before, after []any) bool {
-	was, is, ok := identities(before, after)
-	if !ok {
-		return false
-	}
-	if !keepsOrder(was, is) || comeOrGo(was, is) > mostSingle {
-		d.add("replace", path, overlaidItems(items{raw, before, was}, items{nil, after, is}))
-		return true
-	}
-	d.walk(path, was, is, walked{
-		item: func(place int) any { return after[place] },
-		changed: func(at string, old, place int) {
-			if !reflect.DeepEqual(before[old], after[place]) {
-				d.values(at, raw[old], before[old], after[place])
+// overlayItems returns the items of after; those that were there before with all fields that they were sent with. Items are told apart by
+// their names; where they have none, by their places as long as the list keeps its length, else by their whole content.
+func overlayItems(v versions[[]any]) []any {
+	out := slices.Clone(v.after)
+	was, is := identities(v.before, nameOf), identities(v.after, nameOf)
+	if was == nil || is == nil {
+		if len(v.before) == len(v.after) {
+			for i := range out {
+				out[i] = overlay(versions[any]{v.raw[i], v.before[i], v.after[i]})
 			}
-		},
-	})
-	return true
-}
-
-// walked is what is done on the way through two versions of a list: item returns what comes at a place, changed looks at an item that
-// stays.
-type walked struct {
-	item    func(place int) any
-	changed func(at string, old, place int)
-}
-
-// walk goes through two versions of a list, given by what tells their items apart, in which what stays comes in the same order.
-func (d *differences) walk(path string, was, is []string, with walked) {
-	stays := make(map[string]bool, len(is))
-	for _, identity := range is {
-		stays[identity] = true
+			return out
+		}
+		was, is = identities(v.before, contentOf), identities(v.after, contentOf)
 	}
-	// What was there is at the place next to what has been dealt with: whatever is put in or taken out moves it along.
-	old := 0
-	for place := range is {
-		at := path + "/" + strconv.Itoa(place)
-		for old < len(was) && !stays[was[old]] {
+	for identity, place := range is {
+		if old, stays := was[identity]; stays {
+			out[place] = overlay(versions[any]{v.raw[old], v.before[old], v.after[place]})
+		}
+	}
+	return out
+}
+
+// identities returns the places of the items of a list by what tells them apart; nil if two items are the same by that, or one has nothing.
+func identities(list []any, identify func(any) string) map[string]int {
+	places := make(map[string]int, len(list))
+	for i, item := range list {
+		identity := identify(item)
+		if _, twice := places[identity]; twice || identity == "" {
+			return nil
+		}
+		places[identity] = i
+	}
+	return places
+}
+
+func nameOf(item any) string {
+	fields, _ := item.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
+}
+
+func contentOf(item any) string {
+	text, err := json.Marshal(item)
+	if err != nil {
+		panic(err) // it has been read from JSON
+	}
+	return string(text)
+}
+
+// Known returns what turns the JSON that before was read from into that of after, as Between does, for JSON in which this build knows all
+// fields and each is there once. It costs a fraction of that: nothing is looked at but what differs, and nothing is written as JSON but
+// what is new.
+//
+// In such JSON a field is there, and not null, if its value in Go is not the zero value; of one that has the zero value it can't be told,
+// so that it is set as a whole. Fields that become empty are taken out.
+func Known[T any](before, after *T) []jsonpatch.Operation {
+	var d differences
+	d.fields("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
+	return d
+}
+
+// fields compares two structs of which the first one is there in the JSON.
+func (d *differences) fields(path string, before, after reflect.Value) {
+	for i := range before.NumField() {
+		was, is := before.Field(i), after.Field(i)
+		if areSame(was, is) {
+			continue
+		}
+		field := before.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		at := path + "/" + Escape(name)
+		switch {
+		case name == "" && field.Anonymous:
+			d.fields(path, was, is)
+		case !isEmpty(was) && !isEmpty(is):
+			d.known(at, was, is)
+		case !isEmpty(is):
+			d.add("add", at, is.Interface())
+		case !isEmpty(was):
 			d.add("remove", at, nil)
-			old++
 		}
-		if old == len(was) || was[old] != is[place] {
-			d.add("add", at, with.item(place))
-			continue
-		}
-		with.changed(at, old, place)
-		old++
-	}
-	for ; old < len(was); old++ {
-		d.add("remove", path+"/"+strconv.Itoa(len(is)), nil)
 	}
 }
 
-// items are those of a version of a list, as this build understands it: each with what tells it apart, and with itself as it came.
-type items struct {
-	raw, known []any
-	identities []string
+func areSame(a, b reflect.Value) bool {
+	return a.IsZero() && b.IsZero() || reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// overlaidItems returns the items of after, those that were there before with all that came with them.
-func overlaidItems(before, after items) []any {
-	place := make(map[string]int, len(before.identities))
-	for i, identity := range before.identities {
-		place[identity] = i
+// isEmpty reports whether a field of the value says as much as none.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
 	}
-	out := slices.Clone(after.known)
-	for i, identity := range after.identities {
-		if old, stays := place[identity]; stays {
-			out[i] = overlaid(before.raw[old], before.known[old], after.known[i])
-		}
-	}
-	return out
 }
 
-// overlaid returns raw with the differences between before and after.
-func overlaid(raw, before, after any) any {
-	if reflect.DeepEqual(before, after) {
-		return raw
+// known compares two values that differ, of which the first one is there in the JSON.
+func (d *differences) known(at string, before, after reflect.Value) {
+	if before.Kind() == reflect.Pointer {
+		before, after = before.Elem(), after.Elem()
 	}
-	switch raw := raw.(type) {
-	case map[string]any:
-		before, wasMap := before.(map[string]any)
-		after, isMap := after.(map[string]any)
-		if wasMap && isMap {
-			return overlaidFields(raw, before, after)
-		}
-	case []any:
-		before, wasList := before.([]any)
-		after, isList := after.([]any)
-		if wasList && isList && len(raw) == len(before) {
-			if was, is, ok := identities(before, after); ok {
-				return overlaidItems(items{raw, before, was}, items{nil, after, is})
-			}
-		}
+	switch kind := before.Kind(); {
+	case reflect.PointerTo(before.Type()).Implements(reflect.TypeFor[json.Marshaler]()):
+		d.add("replace", at, after.Interface())
+	case kind == reflect.Struct:
+		d.fields(at, before, after)
+	case kind == reflect.Map && before.Type().Key().Kind() == reflect.String:
+		was := entries(before)
+		d.maps(at, versions[map[string]any]{was, was, entries(after)})
+	default:
+		d.add("replace", at, after.Interface())
 	}
-	return after
 }
 
-func overlaidFields(raw, before, after map[string]any) map[string]any {
-	out := maps.Clone(raw)
-	for field, value := range after {
-		if old, there := raw[field]; there && old != nil {
-			out[field] = overlaid(old, before[field], value)
-		} else if !reflect.DeepEqual(before[field], value) {
-			out[field] = value
-		}
-	}
-	for field := range before {
-		if _, kept := after[field]; !kept {
-			delete(out, field)
-		}
-	}
-	return out
-}
-
-// comeOrGo counts what is in one list and not in the other.
-func comeOrGo(was, is []string) int {
-	there := make(map[string]bool, len(was))
-	for _, identity := range was {
-		there[identity] = true
-	}
-	stay := 0
-	for _, identity := range is {
-		if there[identity] {
-			stay++
-		}
-	}
-	return len(was) + len(is) - 2*stay
-}
-
-// identities returns what tells the items of two versions of a list apart: their names; where they have none, their places as long as the
-// list keeps its length, else the whole of them. It reports whether no two items of a version are the same by that.
-func identities(before, after []any) (was, is []string, ok bool) {
-	for _, identify := range []func([]any) ([]string, bool){byName, byPlaceAmong(len(before), len(after)), byContent} {
-		var okBefore, okAfter bool
-		was, okBefore = identify(before)
-		is, okAfter = identify(after)
-		if okBefore && okAfter {
-			return was, is, true
-		}
-	}
-	return nil, nil, false
-}
-
-func byName(list []any) ([]string, bool) {
-	names := make([]string, 0, len(list))
-	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		name, _ := fields["name"].(string)
-		if name == "" {
-			return nil, false
-		}
-		names = append(names, name)
-	}
-	return names, areUnique(names)
-}
-
-func byPlaceAmong(before, after int) func([]any) ([]string, bool) {
-	return func(list []any) ([]string, bool) { return places(len(list)), before == after }
-}
-
-// places returns what tells the items of a list of a length apart where nothing but their places does.
-func places(length int) []string {
-	all := make([]string, 0, length)
-	for i := range length {
-		all = append(all, strconv.Itoa(i))
+// entries returns a map with strings as its keys.
+func entries(m reflect.Value) map[string]any {
+	all := make(map[string]any, m.Len())
+	for key, value := range m.Seq2() {
+		all[key.String()] = value.Interface()
 	}
 	return all
-}
-
-func byContent(list []any) ([]string, bool) {
-	contents := make([]string, 0, len(list))
-	for _, item := range list {
-		text, err := json.Marshal(item)
-		if err != nil {
-			return nil, false
-		}
-		contents = append(contents, string(text))
-	}
-	return contents, areUnique(contents)
-}
-
-func areUnique(all []string) bool {
-	seen := make(map[string]bool, len(all))
-	for _, one := range all {
-		if seen[one] {
-			return false
-		}
-		seen[one] = true
-	}
-	return true
-}
-
-// keepsOrder reports whether what is in both lists comes in the same order in both.
-func keepsOrder(was, is []string) bool {
-	place := make(map[string]int, len(was))
-	for i, identity := range was {
-		place[identity] = i
-	}
-	last := -1
-	for _, identity := range is {
-		if i, ok := place[identity]; ok {
-			if i < last {
-				return false
-			}
-			last = i
-		}
-	}
-	return true
 }
 
 // Escape writes a field name as a step of a JSON pointer.

@@ -20,11 +20,11 @@ func TestBetween(t *testing.T) {
 		"nothing changes": {`{"a":1,"odd":2}`, `{"a":1}`, `{"a":1}`, nil},
 		"an item comes first and the others keep what is not known of them": {
 			`{"c":[{"name":"app","odd":1}]}`, `{"c":[{"name":"app"}]}`, `{"c":[{"name":"log"},{"name":"app","image":"x"}]}`,
-			[]string{`{"op":"add","path":"/c/0","value":{"name":"log"}}`, `{"op":"add","path":"/c/1/image","value":"x"}`},
+			[]string{`{"op":"replace","path":"/c","value":[{"name":"log"},{"image":"x","name":"app","odd":1}]}`},
 		},
 		"an item goes": {
 			`{"e":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"e":[{"name":"a"},{"name":"b"},{"name":"c"}]}`, `{"e":[{"name":"c"}]}`,
-			[]string{`{"op":"remove","path":"/e/0"}`, `{"op":"remove","path":"/e/0"}`},
+			[]string{`{"op":"replace","path":"/e","value":[{"name":"c"}]}`},
 		},
 		"a list comes": {`{}`, `{}`, `{"c":[1]}`, []string{`{"op":"add","path":"/c","value":[1]}`}},
 		"a list that is null comes": {
@@ -39,19 +39,22 @@ func TestBetween(t *testing.T) {
 		},
 		"many items come, and the others keep what is not known of them": {
 			`{"c":[{"name":"a","odd":1}]}`, `{"c":[{"name":"a"}]}`,
-			`{"c":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"name":"a","image":"x"},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]}`,
-			[]string{`{"op":"replace","path":"/c","value":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"image":"x","name":"a","odd":1},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]}`},
+			`{"c":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"name":"a","image":"x"},` +
+				`{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]}`,
+			[]string{`{"op":"replace","path":"/c","value":[{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"image":"x","name":"a","odd":1},` +
+				`{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"}]}`},
 		},
 		"items change places": {
 			`{"c":[{"name":"a"},{"name":"b"}]}`, `{"c":[{"name":"a"},{"name":"b"}]}`, `{"c":[{"name":"b"},{"name":"a"}]}`,
 			[]string{`{"op":"replace","path":"/c","value":[{"name":"b"},{"name":"a"}]}`},
 		},
 		"items without names keep their number": {
-			`{"c":[{"a":1,"odd":1}]}`, `{"c":[{"a":1}]}`, `{"c":[{"a":2}]}`, []string{`{"op":"replace","path":"/c/0/a","value":2}`},
+			`{"c":[{"a":1,"odd":1}]}`, `{"c":[{"a":1}]}`, `{"c":[{"a":2}]}`,
+			[]string{`{"op":"replace","path":"/c","value":[{"a":2,"odd":1}]}`},
 		},
 		"items without names become more": {
-			`{"c":[{"a":1},{"a":2}]}`, `{"c":[{"a":1},{"a":2}]}`, `{"c":[{"a":1},{"a":3},{"a":2}]}`,
-			[]string{`{"op":"add","path":"/c/1","value":{"a":3}}`},
+			`{"c":[{"a":1,"odd":1},{"a":2}]}`, `{"c":[{"a":1},{"a":2}]}`, `{"c":[{"a":1},{"a":3},{"a":2}]}`,
+			[]string{`{"op":"replace","path":"/c","value":[{"a":1,"odd":1},{"a":3},{"a":2}]}`},
 		},
 	}
 	for name, tc := range cases {

@@ -31,8 +31,9 @@ type Evaluator interface {
 // Options configure the webhook.
 type Options struct {
 	Evaluator Evaluator
-	// Pods reads from a cache the Pods that are to be evicted, which the request does not hold; Live reads those that are too new for it.
-	Pods, Live client.Reader
+	// Live reads the Pods that are to be evicted, which the request does not hold. A cache could still have the Pod before, or this one
+	// when it was not ready.
+	Live client.Reader
 	// Deletes has deletions and evictions evaluated, Updates updates and resizes.
 	Deletes, Updates bool
 	// Within is the only namespace that the manager watches; empty for all.
@@ -89,7 +90,7 @@ func (o Options) read(ctx context.Context, from admission.Request) (*disruption.
 			return nil, nil
 		}
 		p, err := decode(from.OldObject)
-		return &disruption.Request{Pod: p, Operation: v1beta1.PubDeleteOperation}, err
+		return &disruption.Request{Pod: p, Unverified: true, Operation: v1beta1.PubDeleteOperation}, err
 	case from.Operation == admissionv1.Update && (from.SubResource == "" || from.SubResource == "resize"):
 		if !o.Updates {
 			return nil, nil
@@ -113,10 +114,10 @@ func update(from admission.Request) (*disruption.Request, error) {
 	if !guarded {
 		return nil, nil
 	}
-	return &disruption.Request{Pod: before, Operation: operation}, nil
+	return &disruption.Request{Pod: before, Unverified: true, Operation: operation}, nil
 }
 
-// eviction returns the request to evict a Pod, which is known from the cache.
+// eviction returns the request to evict a Pod.
 func (o Options) eviction(ctx context.Context, from admission.Request) (*disruption.Request, error) {
 	asked := &policyv1.Eviction{} // of policy/v1beta1, too: the fields are the same
 	if err := json.Unmarshal(from.Object.Raw, asked); err != nil {
@@ -124,11 +125,7 @@ func (o Options) eviction(ctx context.Context, from admission.Request) (*disrupt
 	}
 	p := &corev1.Pod{}
 	key := client.ObjectKey{Namespace: from.Namespace, Name: from.Name}
-	err := o.Pods.Get(ctx, key, p)
-	if apierrors.IsNotFound(err) {
-		err = o.Live.Get(ctx, key, p)
-	}
-	if err != nil {
+	if err := o.Live.Get(ctx, key, p); err != nil {
 		return nil, fmt.Errorf("reading Pod %s: %w", key, err)
 	}
 	dryRun := asked.DeleteOptions != nil && len(asked.DeleteOptions.DryRun) > 0

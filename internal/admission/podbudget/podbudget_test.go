@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,7 +87,7 @@ func TestWhatIsEvaluated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := &fakeEvaluator{}
 			live := fake.NewClientBuilder().WithObjects(webPod()).Build()
-			handler := Handler(Options{Evaluator: j, Pods: fake.NewClientBuilder().Build(), Live: live, Deletes: !tc.off, Updates: !tc.off, Within: tc.within})
+			handler := Handler(Options{Evaluator: j, Live: live, Deletes: !tc.off, Updates: !tc.off, Within: tc.within})
 			tc.request.Namespace = "shop"
 			if tc.request.Name == "" {
 				tc.request.Name = "web-0"
@@ -101,7 +102,8 @@ func TestWhatIsEvaluated(t *testing.T) {
 			if tc.want == "" {
 				return
 			}
-			if got := j.asked[0]; got.Operation != tc.want || got.DryRun != tc.dryRun || got.User != "me" || got.Pod.Name != "web-0" {
+			if got := j.asked[0]; got.Operation != tc.want || got.DryRun != tc.dryRun || got.User != "me" || got.Pod.Name != "web-0" ||
+				got.Unverified != (tc.want != eviction) {
 				t.Errorf("asked %+v, want %s", got, tc.want)
 			}
 		})
@@ -235,5 +237,56 @@ func TestTheLogBeginsAnew(t *testing.T) {
 			t.Errorf("a log in %q: %v, %v", dir, l, err)
 		}
 		l.Write(Line{})
+	}
+}
+
+// TestTheLogRecoversFromAFailedRotation: nothing is lost meanwhile, and the next rotation that can be made is.
+func TestTheLogRecoversFromAFailedRotation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fail, mend func(dir string) error
+	}{
+		"it can't be renamed": {
+			fail: func(dir string) error { return os.MkdirAll(filepath.Join(dir, rotatedName, "full"), 0o750) },
+			mend: func(dir string) error { return os.RemoveAll(filepath.Join(dir, rotatedName)) },
+		},
+		"it was renamed, and no new one could be opened": {
+			fail: func(dir string) error {
+				return errors.Join(os.Rename(filepath.Join(dir, logName), filepath.Join(dir, rotatedName)), os.Mkdir(filepath.Join(dir, logName), 0o750))
+			},
+			mend: func(dir string) error {
+				err := os.Remove(filepath.Join(dir, logName))
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l, err := OpenLog(dir, logr.Discard())
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Write(Line{Name: "first"})
+			l.size = maxBytes
+			if err := tc.fail(dir); err != nil {
+				t.Fatal(err)
+			}
+			l.Write(Line{Name: "second"})
+			if err := tc.mend(dir); err != nil {
+				t.Fatal(err)
+			}
+			l.Write(Line{Name: "third"})
+			l.Write(Line{Name: "fourth"})
+			for file, want := range map[string][]string{rotatedName: {"first", "second"}, logName: {"third", "fourth"}} {
+				text, err := os.ReadFile(filepath.Join(dir, file))
+				for _, line := range want {
+					if err != nil || !strings.Contains(string(text), line) {
+						t.Errorf("%s does not hold %q: %q, %v", file, line, text, err)
+					}
+				}
+			}
+		})
 	}
 }

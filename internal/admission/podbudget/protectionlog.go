@@ -86,18 +86,21 @@ func (l *Log) write(line Line) error {
 		return err
 	}
 	if l.size >= maxBytes {
-		if err := l.rotate(); err != nil {
-			return err
-		}
+		err = l.rotate()
 	}
-	n, err := l.file.Write(append(text, '\n'))
+	if err != nil && l.size >= 2*maxBytes {
+		return err // a folder in which nothing can be renamed must not fill up
+	}
+	n, writeErr := l.file.Write(append(text, '\n'))
 	l.size += int64(n)
-	return err
+	return errors.Join(err, writeErr)
 }
 
-// rotate renames the log, over the one that was rotated before, and opens a new one.
+// rotate renames the log, over the one that was rotated before, and opens a new one. After an error the old file stays in use: the next
+// line tries again, from wherever this try ended.
 func (l *Log) rotate() error {
-	if err := os.Rename(filepath.Join(l.dir, logName), filepath.Join(l.dir, rotatedName)); err != nil {
+	err := os.Rename(filepath.Join(l.dir, logName), filepath.Join(l.dir, rotatedName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // renamed before, and no new one could be opened
 		return err
 	}
 	former := l.file

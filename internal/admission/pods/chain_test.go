@@ -124,7 +124,7 @@ func TestOnePatchOfWhatChanges(t *testing.T) {
 	for _, operation := range operations {
 		paths = append(paths, operation.Op+" "+operation.Path)
 	}
-	want := []string{"add /metadata/annotations", "add /metadata/name", "add /spec/containers/0", "add /spec/containers/1/env"}
+	want := []string{"add /metadata/annotations", "add /metadata/name", "replace /spec/containers"}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -79,15 +79,15 @@ func TestTroubleIsNoVerdict(t *testing.T) {
 		},
 	})
 	for name, tc := range map[string]struct {
-		o      CloneSetOptions
+		o      Options
 		object []byte
 		want   int32
 	}{
-		"Pods can't be read": {CloneSetOptions{Pods: broken}, edit(t, hub, edits{"spec.scaleStrategy.podsToDelete": "[a]"}), http.StatusInternalServerError},
-		"a panic":            {CloneSetOptions{Templates: panicking{}}, edit(t, hub, nil), http.StatusInternalServerError},
-		"no JSON":            {CloneSetOptions{}, []byte(`{`), http.StatusBadRequest},
-		"another version":    {CloneSetOptions{}, edit(t, hub, edits{"apiVersion": "apps.kruise.io/v2"}), http.StatusBadRequest},
-		"a senseless field":  {CloneSetOptions{}, edit(t, hub, edits{"spec.template": "[]"}), http.StatusBadRequest},
+		"Pods can't be read": {Options{Live: broken}, edit(t, hub, edits{"spec.scaleStrategy.podsToDelete": "[a]"}), http.StatusInternalServerError},
+		"a panic":            {Options{Templates: panicking{}}, edit(t, hub, nil), http.StatusInternalServerError},
+		"no JSON":            {Options{}, []byte(`{`), http.StatusBadRequest},
+		"another version":    {Options{}, edit(t, hub, edits{"apiVersion": "apps.kruise.io/v2"}), http.StatusBadRequest},
+		"a senseless field":  {Options{}, edit(t, hub, edits{"spec.template": "[]"}), http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if response := ask(tc.o, tc.object, nil); response.Allowed || response.Result.Code != tc.want {

@@ -16,25 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
-// CloneSetOptions is what the validation of CloneSets needs and heeds.
-type CloneSetOptions struct {
-	// Pods reads Pods, from the API server rather than from a cache: a Pod that was just created must be found.
-	Pods client.Reader
-	// Templates judges Pod templates; without it they are not looked into.
-	Templates TemplateChecker
-	// InPlace says which changes can go in place.
-	InPlace inplace.Options
-	// DeletionProtection heeds the label policy.kruise.io/delete-protection (gate ResourcesDeletionProtection).
-	DeletionProtection bool
-	// ShortHash keeps the name of the CloneSet out of label values, so that it may be long (gate CloneSetShortHash).
-	ShortHash bool
-}
-
 // CloneSet returns the handler that validates CloneSets of both versions.
-func CloneSet(o CloneSetOptions) admission.Handler {
+func CloneSet(o Options) admission.Handler {
 	k := kind[v1beta1.CloneSet, *v1beta1.CloneSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.CloneSet) any { return set.Spec },
@@ -54,7 +41,7 @@ func CloneSet(o CloneSetOptions) admission.Handler {
 
 // cloneSetChange is a CloneSet to be written.
 type cloneSetChange struct {
-	CloneSetOptions
+	Options
 	write[v1beta1.CloneSet]
 	*workload
 }
@@ -70,18 +57,18 @@ func cloneSetWorkload(set, old *v1beta1.CloneSet) *workload {
 // validate returns what the schema can't find wrong with the change; an error means that it could not be found out.
 func (c cloneSetChange) validate(ctx context.Context) (findings, error) {
 	found := c.check(ctx, c.Templates, c.namespace, c.rawTemplate())
-	found.add(c.name())
-	found.add(c.weights())
-	if policy(c.new) == v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {
-		found.add(c.inPlaceOnly(c.InPlace))
+	c.name(&found)
+	if rolling := c.new.Spec.UpdateStrategy.RollingUpdate; rolling != nil && c.strategyChanged() {
+		found.weights(field.NewPath("spec", "updateStrategy", "rollingUpdate", "priorityStrategy"), rolling.PriorityStrategy)
 	}
-	errs, err := c.podsToDelete(ctx, field.NewPath("spec", "scaleStrategy", "podsToDelete"))
-	if err != nil {
+	if policy(c.new) == v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType {
+		c.inPlaceOnly(&found, c.InPlace)
+	}
+	if err := c.podsToDelete(ctx, &found); err != nil {
 		return findings{}, err
 	}
-	found.add(errs)
 	if len(found.errors) == 0 {
-		found.warnings = append(found.warnings, c.warnings()...)
+		c.warnings(&found)
 	}
 	return found, nil
 }
@@ -91,25 +78,19 @@ const maxNameLength = validation.LabelValueMaxLength - 1 - 10
 
 // name is checked for new objects only: what has too long a name already can't be helped. The schema can't check it, as it does not know of
 // gates.
-func (c cloneSetChange) name() field.ErrorList {
-	if c.old != nil || c.ShortHash || len(c.new.Name) <= maxNameLength {
-		return nil
+func (c cloneSetChange) name(found *findings) {
+	if c.old == nil && !c.ShortHash && len(c.new.Name) > maxNameLength {
+		found.invalid(field.NewPath("metadata", "name"), c.new.Name, "must be no more than %d characters, because it becomes part of the "+
+			"value of a Pod label; or turn on the feature gate CloneSetShortHash", maxNameLength)
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), c.new.Name, fmt.Sprintf(
-		"must be no more than %d characters, because it becomes part of the value of a Pod label; or turn on the feature gate CloneSetShortHash", maxNameLength))}
 }
 
-// weights checks the selectors of an order that is new.
-func (c cloneSetChange) weights() field.ErrorList {
-	rolling := c.new.Spec.UpdateStrategy.RollingUpdate
-	if rolling == nil || c.old != nil && equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy) {
-		return nil
-	}
-	return checkWeights(rolling.PriorityStrategy, field.NewPath("spec", "updateStrategy", "rollingUpdate", "priorityStrategy"))
+func (c cloneSetChange) strategyChanged() bool {
+	return c.old == nil || !equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy)
 }
 
 // podsToDelete checks names that are new on the list: a name on it before may well be gone by now.
-func (c cloneSetChange) podsToDelete(ctx context.Context, path *field.Path) (field.ErrorList, error) {
+func (c cloneSetChange) podsToDelete(ctx context.Context, found *findings) error {
 	names := c.new.Spec.ScaleStrategy.PodsToDelete
 	known, seen := sets.New[string](), sets.New[string]()
 	if c.old != nil {
@@ -136,15 +117,14 @@ func (c cloneSetChange) podsToDelete(ctx context.Context, path *field.Path) (fie
 		seen.Insert(name)
 	}
 	if err := reads.Wait(); err != nil {
-		return nil, err
+		return err
 	}
-	var errs field.ErrorList
 	for i, problem := range problems {
 		if problem != "" {
-			errs = append(errs, field.Invalid(path.Index(i), names[i], problem))
+			found.invalid(field.NewPath("spec", "scaleStrategy", "podsToDelete").Index(i), names[i], "%s", problem)
 		}
 	}
-	return errs, nil
+	return nil
 }
 
 // parallelReads keeps a list of a thousand Pods within the time that the API server gives to a webhook.
@@ -156,7 +136,7 @@ func (c cloneSetChange) unfitToDelete(ctx context.Context, name string) (string,
 		return "is not the name of a Pod", nil
 	}
 	pod := &corev1.Pod{}
-	err := c.Pods.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, pod)
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("Pod %s not found in namespace %s", name, c.namespace), nil
@@ -182,4 +162,65 @@ func policy(set *v1beta1.CloneSet) v1beta1.CloneSetPodUpdatePolicyType {
 		return ""
 	}
 	return strategy.RollingUpdate.PodUpdatePolicy
+}
+
+// warnings tells of valid changes that may not do what their author expects. It is asked only about valid ones.
+func (c cloneSetChange) warnings(found *findings) {
+	c.rolloutWarnings(found)
+	if c.templateChanged() || !equality.Semantic.DeepEqual(c.old.Spec.Lifecycle, c.new.Spec.Lifecycle) {
+		c.hookWarnings(found)
+	}
+}
+
+func (c cloneSetChange) rolloutWarnings(found *findings) {
+	rolling := c.new.Spec.UpdateStrategy.RollingUpdate
+	if rolling == nil || c.new.Spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType {
+		return
+	}
+	total := max(int(replicasOf(c.new.Spec.Replicas)), 0)
+	kept, err := budget.Partition(rolling.Partition, total)
+	if err != nil {
+		return
+	}
+	inPlace := rolling.PodUpdatePolicy == v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
+	if c.old != nil && c.templateChanged() && total > 0 && kept >= total {
+		found.nothingMoves("Pod", rolling.Partition, total)
+	}
+	if surge, err := budget.Scaled(rolling.MaxSurge, total, budget.Up); err == nil && surge > 0 && inPlace && c.strategyChanged() {
+		found.warn("maxSurge %s with InPlaceIfPossible: up to %d Pods of an update are created anew instead of updated in place",
+			rolling.MaxSurge, surge)
+	}
+	if refusal := c.refusal(c.InPlace); refusal != nil && inPlace && kept < total {
+		found.warn("this change will recreate %d Pods because of %s %s: %s", total-kept, refusal.Op, refusal.Path, refusal.Why)
+	}
+}
+
+// cloneSetSpelling tells of labels and annotations that stand for fields in one version and have no effect as they are written.
+func cloneSetSpelling(found *findings, w write[v1beta1.CloneSet]) {
+	var details v1beta1.InPlaceUpdateStrategy
+	if rolling := w.new.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.InPlaceUpdateStrategy != nil {
+		details = *rolling.InPlaceUpdateStrategy
+	}
+	for _, a := range []struct {
+		key, field string
+		set        bool
+	}{
+		{keys.ImagePreDownloadParallelism, "Parallelism", details.ImagePreDownloadParallelism != nil},
+		{keys.ImagePreDownloadTimeoutSeconds, "TimeoutSeconds", details.ImagePreDownloadTimeoutSeconds != nil},
+		{keys.ImagePreDownloadMinUpdatedReadyPods, "MinUpdatedReadyPods", details.ImagePreDownloadMinUpdatedReadyPods != nil},
+	} {
+		text, there := w.new.Annotations[a.key]
+		switch {
+		case !there || a.set:
+		case w.older:
+			found.warn("metadata.annotations[%s]: %q has no effect: use a number of 0 or more", a.key, text)
+		default:
+			found.warn("metadata.annotations[%s] has no effect in v1beta1: "+
+				"use spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.imagePreDownload%s", a.key, a.field)
+		}
+	}
+	if !w.older && w.new.Labels[keys.ScalingExcludePreparingDelete] == "true" && !w.new.Spec.ScaleStrategy.ExcludePreparingDelete {
+		found.warn("metadata.labels[%s] has no effect in v1beta1: use spec.scaleStrategy.excludePreparingDelete",
+			keys.ScalingExcludePreparingDelete)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -15,16 +14,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
-// DaemonSetOptions is what the validation of DaemonSets needs and heeds.
-type DaemonSetOptions struct {
-	// Templates judges Pod templates; without it they are not looked into.
-	Templates TemplateChecker
-	// DeletionProtection heeds the label policy.kruise.io/delete-protection (gate ResourcesDeletionProtection).
-	DeletionProtection bool
-}
-
 // DaemonSet returns the handler that validates DaemonSets of both versions.
-func DaemonSet(o DaemonSetOptions) admission.Handler {
+func DaemonSet(o Options) admission.Handler {
 	k := kind[v1beta1.DaemonSet, *v1beta1.DaemonSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.DaemonSet) any { return set.Spec },
@@ -41,7 +32,7 @@ func DaemonSet(o DaemonSetOptions) admission.Handler {
 
 // daemonSetChange is a DaemonSet to be written.
 type daemonSetChange struct {
-	DaemonSetOptions
+	Options
 	write[v1beta1.DaemonSet]
 	*workload
 }
@@ -57,21 +48,15 @@ func daemonSetWorkload(set, old *v1beta1.DaemonSet) *workload {
 // validate returns what the schema can't find wrong with the change.
 func (c daemonSetChange) validate(ctx context.Context) findings {
 	found := c.check(ctx, c.Templates, c.namespace, c.rawTemplate())
-	found.add(c.canary())
+	strategy := &c.new.Spec.UpdateStrategy
+	changed := c.old == nil || !equality.Semantic.DeepEqual(&c.old.Spec.UpdateStrategy, strategy)
+	if changed && strategy.RollingUpdate != nil {
+		found.selector(field.NewPath("spec", "updateStrategy", "rollingUpdate", "selector"), strategy.RollingUpdate.Selector)
+	}
 	if len(found.errors) == 0 {
-		found.warnings = append(found.warnings, c.warnings()...)
+		c.warnings(&found)
 	}
 	return found
-}
-
-// canary checks the selector of nodes, where the strategy is new. The schema can't: CEL would cost too much on lists of any length.
-func (c daemonSetChange) canary() field.ErrorList {
-	strategy := &c.new.Spec.UpdateStrategy
-	if strategy.RollingUpdate == nil || c.old != nil && equality.Semantic.DeepEqual(&c.old.Spec.UpdateStrategy, strategy) {
-		return nil
-	}
-	path := field.NewPath("spec", "updateStrategy", "rollingUpdate", "selector")
-	return metavalidation.ValidateLabelSelector(strategy.RollingUpdate.Selector, metavalidation.LabelSelectorValidationOptions{}, path)
 }
 
 // isZero reports whether a valid number or percentage is 0 of anything.
@@ -81,32 +66,32 @@ func isZero(value *intstr.IntOrString) bool {
 }
 
 // warnings tells of valid changes that may not do what their author expects. It is asked only about valid ones.
-func (c daemonSetChange) warnings() []string {
+func (c daemonSetChange) warnings(found *findings) {
 	spec := &c.new.Spec
-	var out []string
 	if c.templateChanged() || !equality.Semantic.DeepEqual(c.old.Spec.Lifecycle, spec.Lifecycle) {
-		out = append(out, c.hookWarnings()...)
+		c.hookWarnings(found)
 		if spec.Lifecycle != nil && spec.Lifecycle.PreNormal != nil {
-			out = append(out, "spec.lifecycle.preNormal has no effect on a DaemonSet")
+			found.warn("spec.lifecycle.preNormal has no effect on a DaemonSet")
 		}
 	}
 	rolling := spec.UpdateStrategy.RollingUpdate
 	if rolling == nil {
-		return out
+		return
 	}
 	if spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType {
-		return append(out, "spec.updateStrategy.rollingUpdate has no effect with type OnDelete")
+		found.warn("spec.updateStrategy.rollingUpdate has no effect with type OnDelete")
+		return
 	}
 	if ports := c.hostPorts(); ports != "" && !isZero(rolling.MaxSurge) {
-		out = append(out, fmt.Sprintf("maxSurge %s with host port %s: a new Pod can't run beside the old one on its node, so that the update would wait for ever; use maxUnavailable", rolling.MaxSurge, ports))
+		found.warn("maxSurge %s with host port %s: a new Pod can't run beside the old one on its node, "+
+			"so that the update would wait for ever; use maxUnavailable", rolling.MaxSurge, ports)
 	}
 	if c.old != nil && c.templateChanged() {
 		total := int(c.old.Status.DesiredNumberScheduled)
 		if kept, err := budget.Scaled(rolling.Partition, total, budget.Down); err == nil && total > 0 && kept >= total {
-			out = append(out, nothingMoves("node", rolling.Partition, total))
+			found.nothingMoves("node", rolling.Partition, total)
 		}
 	}
-	return out
 }
 
 // hostPorts returns the first port of the node that the Pods take, in words; empty when they take none.
@@ -126,14 +111,14 @@ func (c daemonSetChange) hostPorts() string {
 }
 
 // daemonSetSpelling tells of the annotation that stands for a field in one version and has no effect as it is written.
-func daemonSetSpelling(w write[v1beta1.DaemonSet]) []string {
+func daemonSetSpelling(found *findings, w write[v1beta1.DaemonSet]) {
 	text, there := w.new.Annotations[keys.ProgressiveCreatePod]
 	switch {
 	case !there || w.older && text == "false":
-		return nil
 	case w.older:
-		return []string{fmt.Sprintf("metadata.annotations[%s]: %q has no effect: use \"true\"", keys.ProgressiveCreatePod, text)}
+		found.warn("metadata.annotations[%s]: %q has no effect: use \"true\"", keys.ProgressiveCreatePod, text)
 	default:
-		return []string{fmt.Sprintf("metadata.annotations[%s] has no effect in v1beta1: use spec.scaleStrategy.partitionedScaling", keys.ProgressiveCreatePod)}
+		found.warn("metadata.annotations[%s] has no effect in v1beta1: use spec.scaleStrategy.partitionedScaling",
+			keys.ProgressiveCreatePod)
 	}
 }

@@ -29,7 +29,7 @@ spec:
 	olderAgent = "apiVersion: apps.kruise.io/v1alpha1\nkind: DaemonSet" + baseAgent
 )
 
-func askAgent(o DaemonSetOptions, object, old []byte) admission.Response {
+func askAgent(o Options, object, old []byte) admission.Response {
 	request := admissionv1.AdmissionRequest{
 		UID: "1", Name: "agent", Namespace: "ns", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "DaemonSet"},
@@ -73,7 +73,7 @@ func TestDaemonSetRules(t *testing.T) {
 			if tc.old != nil {
 				old = edit(t, object, tc.old)
 			}
-			if diff := cmp.Diff(tc.want, causes(askAgent(DaemonSetOptions{}, edit(t, object, tc.new), old))); diff != "" {
+			if diff := cmp.Diff(tc.want, causes(askAgent(Options{}, edit(t, object, tc.new), old))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -119,7 +119,7 @@ func TestDaemonSetWarnings(t *testing.T) {
 			if tc.old != nil {
 				old = edit(t, object, tc.old)
 			}
-			response := askAgent(DaemonSetOptions{}, edit(t, object, tc.new), old)
+			response := askAgent(Options{}, edit(t, object, tc.new), old)
 			if !response.Allowed {
 				t.Fatalf("refused: %v", causes(response))
 			}
@@ -143,7 +143,7 @@ func TestDaemonSetProtection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := edit(t, hubAgent, edits{"metadata.labels": "{policy.kruise.io/delete-protection: '" + tc.protection + "'}", "status.desiredNumberScheduled": tc.nodes})
-			response := askAgent(DaemonSetOptions{DeletionProtection: true}, nil, old)
+			response := askAgent(Options{DeletionProtection: true}, nil, old)
 			got := ""
 			if !response.Allowed {
 				got = response.Result.Message
@@ -154,7 +154,7 @@ func TestDaemonSetProtection(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("answered %q, want %q", got, tc.want)
 			}
-			if !askAgent(DaemonSetOptions{}, nil, old).Allowed {
+			if !askAgent(Options{}, nil, old).Allowed {
 				t.Error("refused without the gate")
 			}
 		})

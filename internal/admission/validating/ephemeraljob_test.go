@@ -53,7 +53,7 @@ func TestEphemeralJobRules(t *testing.T) {
 			if tc.old != nil {
 				old = edit(t, shellJob, tc.old)
 			}
-			got := strings.Join(causes(askJob(EphemeralJob(EphemeralJobOptions{}), edit(t, shellJob, tc.new), old)), "\n")
+			got := strings.Join(causes(askJob(EphemeralJob(Options{}), edit(t, shellJob, tc.new), old)), "\n")
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -62,7 +62,7 @@ func TestEphemeralJobRules(t *testing.T) {
 }
 
 func TestAListThatIsNone(t *testing.T) {
-	response := askJob(EphemeralJob(EphemeralJobOptions{}), edit(t, shellJob, edits{"spec.template.ephemeralContainers": "many"}), nil)
+	response := askJob(EphemeralJob(Options{}), edit(t, shellJob, edits{"spec.template.ephemeralContainers": "many"}), nil)
 	if response.Allowed || response.Result.Code != http.StatusBadRequest {
 		t.Errorf("the answer is %+v", response)
 	}
@@ -86,7 +86,7 @@ func TestContainersAreJudgedAsOrdinaryOnes(t *testing.T) {
 	}}
 	object := edit(t, shellJob, edits{"spec.template.ephemeralContainers": `[
 		{name: shell, image: x, tty: true, targetContainerName: app, volumeMounts: [{name: v, mountPath: /v}, {name: v, mountPath: /w}], volumeDevices: [{name: d, devicePath: /d}]}]`})
-	response := askJob(EphemeralJob(EphemeralJobOptions{Templates: checker}), object, nil)
+	response := askJob(EphemeralJob(Options{Templates: checker}), object, nil)
 	if diff := cmp.Diff([]string{`spec.template.ephemeralContainers[0].env[0].name: Invalid value: "=": no name`}, causes(response)); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
@@ -108,7 +108,7 @@ func TestContainersAreJudgedAsOrdinaryOnes(t *testing.T) {
 		t.Errorf("the template (-want +got):\n%s", diff)
 	}
 	checker.verdict = Verdict{}
-	response = askJob(EphemeralJob(EphemeralJobOptions{Templates: checker}), object, nil)
+	response = askJob(EphemeralJob(Options{Templates: checker}), object, nil)
 	want2 := []string{"container shell has stdin or tty, and may never end, nor the job: set spec.activeDeadlineSeconds"}
 	if diff := cmp.Diff(want2, response.Warnings); diff != "" || !response.Allowed {
 		t.Errorf("allowed %v, warnings (-want +got):\n%s", response.Allowed, diff)

@@ -2,7 +2,7 @@ package validating
 
 import (
 	"context"
-	"fmt"
+	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -14,123 +14,78 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
-// ImageOptions is what the validation of NodeImages and of the jobs that write them heeds.
-type ImageOptions struct {
-	// Daemon says that there are daemons on the nodes (gate KruiseDaemon), Jobs that image pull jobs are served (gate ImagePullJobGate).
-	Daemon, Jobs bool
-}
-
-// missing returns the gate without which nothing would come of an object; empty for none.
-func (o ImageOptions) missing(jobs bool) string {
-	switch {
-	case !o.Daemon:
-		return "KruiseDaemon"
-	case jobs && !o.Jobs:
-		return "ImagePullJobGate"
-	default:
-		return ""
-	}
-}
-
-// NodeImage returns the handler that says whether NodeImages are of any use. What is in them is up to their schema.
-func NodeImage(o ImageOptions) admission.Handler {
+// NodeImage returns the handler that refuses NodeImages that no daemon would read. What is in them is up to their schema.
+func NodeImage(o Options) admission.Handler {
 	return admission.HandlerFunc(func(_ context.Context, asked admission.Request) admission.Response {
-		if gate := o.missing(false); gate != "" && asked.Operation == admissionv1.Create {
-			return closed(gate)
+		if refused := o.disabled("NodeImage", http.StatusForbidden); refused != nil && asked.Operation == admissionv1.Create {
+			return *refused
 		}
 		return admission.Allowed("")
 	})
 }
 
-// closed refuses what nothing would come of.
-//
-// Wire: tools look for this message.
-func closed(gate string) admission.Response {
-	return admission.Denied(fmt.Sprintf("feature-gate %s is not enabled", gate))
-}
-
 // ImagePullJob returns the handler that validates of ImagePullJobs what their schema can't.
-func ImagePullJob(o ImageOptions) admission.Handler {
+func ImagePullJob(o Options) admission.Handler {
 	return kind[v1beta1.ImagePullJob, *v1beta1.ImagePullJob]{
 		hub:      v1beta1.GroupVersion,
 		subject:  func(job *v1beta1.ImagePullJob) any { return job.Spec },
-		disabled: o.disabled(),
-		validate: func(_ context.Context, w write[v1beta1.ImagePullJob]) (findings, error) {
-			return findings{errors: ratcheted(func(job *v1beta1.ImagePullJob) field.ErrorList {
-				spec := field.NewPath("spec")
-				return append(validateImage(job.Spec.Image, spec.Child("image")), validateTemplate(&job.Spec.ImagePullJobTemplate, spec)...)
-			}, w.new, w.old)}, nil
-		},
+		disabled: o.disabled("ImagePullJob", http.StatusForbidden),
+		validate: rules[v1beta1.ImagePullJob](func(found *findings, job *v1beta1.ImagePullJob) {
+			spec := field.NewPath("spec")
+			found.image(spec.Child("image"), job.Spec.Image)
+			found.pullTemplate(spec, &job.Spec.ImagePullJobTemplate)
+		}).validate,
 	}.handler()
 }
 
 // ImageListPullJob returns the handler that validates of ImageListPullJobs what their schema can't.
-func ImageListPullJob(o ImageOptions) admission.Handler {
+func ImageListPullJob(o Options) admission.Handler {
 	return kind[v1beta1.ImageListPullJob, *v1beta1.ImageListPullJob]{
 		hub:      v1beta1.GroupVersion,
 		subject:  func(list *v1beta1.ImageListPullJob) any { return list.Spec },
-		disabled: o.disabled(),
-		validate: func(_ context.Context, w write[v1beta1.ImageListPullJob]) (findings, error) {
-			return findings{errors: ratcheted(func(list *v1beta1.ImageListPullJob) field.ErrorList {
-				return validateImageList(&list.Spec, field.NewPath("spec"))
-			}, w.new, w.old)}, nil
-		},
+		disabled: o.disabled("ImageListPullJob", http.StatusForbidden),
+		validate: rules[v1beta1.ImageListPullJob](func(found *findings, list *v1beta1.ImageListPullJob) {
+			found.imageList(field.NewPath("spec"), &list.Spec)
+		}).validate,
 	}.handler()
 }
 
-// disabled refuses every job while a gate is off; nil while both are on.
-func (o ImageOptions) disabled() *admission.Response {
-	gate := o.missing(true)
-	if gate == "" {
-		return nil
-	}
-	response := closed(gate)
-	return &response
-}
-
-func validateImageList(spec *v1beta1.ImageListPullJobSpec, path *field.Path) field.ErrorList {
-	errs := validateTemplate(&spec.ImagePullJobTemplate, path)
+func (f *findings) imageList(path *field.Path, spec *v1beta1.ImageListPullJobSpec) {
+	f.pullTemplate(path, &spec.ImagePullJobTemplate)
 	at := path.Child("images")
 	for i, image := range spec.Images {
-		errs = append(errs, validateImage(image, at.Index(i))...)
+		f.image(at.Index(i), image)
 		if slices.Contains(spec.Images[:i], image) { // in CEL it would cost more than a rule may
-			errs = append(errs, field.Invalid(at.Index(i), image, "images cannot have duplicate values"))
+			f.invalid(at.Index(i), image, "images cannot have duplicate values")
 		}
 	}
-	return errs
 }
 
-func validateImage(image string, at *field.Path) field.ErrorList {
+func (f *findings) image(at *field.Path, image string) {
 	if image == "" {
-		return field.ErrorList{field.Required(at, "image can not be empty")}
+		f.required(at, "image can not be empty")
+	} else if _, err := pull.ParseReference(image); err != nil {
+		f.invalid(at, image, "%v", err)
 	}
-	if _, err := pull.ParseReference(image); err != nil {
-		return field.ErrorList{field.Invalid(at, image, err.Error())}
-	}
-	return nil
 }
 
-// validateTemplate finds what the schema can't.
-func validateTemplate(t *v1beta1.ImagePullJobTemplate, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	selector := func(s *metav1.LabelSelector, at *field.Path) {
+// pullTemplate checks what all image pull jobs say.
+func (f *findings) pullTemplate(path *field.Path, t *v1beta1.ImagePullJobTemplate) {
+	selector := func(at *field.Path, s *metav1.LabelSelector) {
 		if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-			errs = append(errs, field.Invalid(at, s, err.Error()))
+			f.invalid(at, s, "%v", err)
 		}
 	}
 	if t.Selector != nil {
 		at := path.Child("selector")
-		selector(&t.Selector.LabelSelector, at)
-		names := map[string]bool{}
+		selector(at, &t.Selector.LabelSelector)
 		for i, name := range t.Selector.Names {
-			if names[name] {
-				errs = append(errs, field.Invalid(at.Child("names").Index(i), name, "duplicated name in selector names"))
+			if slices.Contains(t.Selector.Names[:i], name) {
+				f.invalid(at.Child("names").Index(i), name, "duplicated name in selector names")
 			}
-			names[name] = true
 		}
 	}
 	if t.PodSelector != nil {
-		selector(&t.PodSelector.LabelSelector, path.Child("podSelector"))
+		selector(path.Child("podSelector"), &t.PodSelector.LabelSelector)
 	}
-	return errs
 }

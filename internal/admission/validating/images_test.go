@@ -12,10 +12,13 @@ import (
 )
 
 func TestImageJobs(t *testing.T) {
-	open, noJobs, noDaemon := ImageOptions{Daemon: true, Jobs: true}, ImageOptions{Daemon: true}, ImageOptions{Jobs: true}
+	const jobsOff, daemonOff = "feature-gate ImagePullJobGate is not enabled", "feature-gate KruiseDaemon is not enabled"
+	var open Options
+	noJobs := Options{Disabled: map[string]string{"ImagePullJob": jobsOff, "ImageListPullJob": jobsOff}}
+	noDaemon := Options{Disabled: map[string]string{"ImagePullJob": daemonOff, "NodeImage": daemonOff}}
 	const spec, other = `{"image":"nginx:1"}`, `{"image":"nginx:2"}`
 	for name, tc := range map[string]struct {
-		options   ImageOptions
+		options   Options
 		kind      string
 		metadata  string // further metadata of the object
 		spec, old string

@@ -36,7 +36,11 @@ func TestPodProbeMarkersThatNobodyWouldRun(t *testing.T) {
 			if tc.old != "" {
 				asked.Operation, asked.OldObject = admissionv1.Update, object(tc.old)
 			}
-			got := PodProbeMarker(PodProbeMarkerOptions{DisabledBy: tc.gate}).Handle(t.Context(), asked)
+			var o Options
+			if tc.gate != "" {
+				o.Disabled = map[string]string{"PodProbeMarker": "feature-gate " + tc.gate + " is not enabled"}
+			}
+			got := PodProbeMarker(o).Handle(t.Context(), asked)
 			if got.Allowed == tc.refused {
 				t.Fatalf("allowed is %t: %+v", got.Allowed, got.Result)
 			}

@@ -75,7 +75,11 @@ func TestPodUnavailableBudget(t *testing.T) {
 			if tc.old != nil {
 				asked.Operation, asked.OldObject = admissionv1.Update, runtime.RawExtension{Raw: edit(t, tc.object, tc.old)}
 			}
-			got := PodUnavailableBudget(PodUnavailableBudgetOptions{Live: there.Build(), DisabledBy: tc.gates}).Handle(t.Context(), asked)
+			o := Options{Live: there.Build()}
+			if tc.gates != "" {
+				o.Disabled = map[string]string{"PodUnavailableBudget": "feature-gates " + tc.gates + " are not enabled"}
+			}
+			got := PodUnavailableBudget(o).Handle(t.Context(), asked)
 			if got.Allowed != (tc.want == "") {
 				t.Fatalf("allowed is %t: %+v", got.Allowed, got.Result)
 			}

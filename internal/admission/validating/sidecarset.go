@@ -2,10 +2,11 @@ package validating
 
 import (
 	"context"
-	"fmt"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
@@ -14,26 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 )
 
-// SidecarSetOptions is what the validation of SidecarSets needs and heeds.
-type SidecarSetOptions struct {
-	// Live reads the other SidecarSets, revisions, and what annotations are allowed, from the API server rather than from a cache.
-	Live client.Reader
-	// Namespace is where revisions of SidecarSets and the configuration are kept.
-	Namespace string
-	// Templates judges containers and volumes as a Pod template; without it they are not looked into.
-	Templates TemplateChecker
-	// AnyAnnotation lets SidecarSets write every annotation that no rule of the configuration speaks of (gate
-	// SidecarSetPatchPodMetadataDefaultsAllowed).
-	AnyAnnotation bool
-	// Accepted is told of each SidecarSet that is about to be stored with another spec, which is refused if it fails. It may be nil.
-	Accepted OnAccept
-}
-
-// OnAccept is told of a SidecarSet that is about to be stored, and of the one that it replaces, nil if there is none.
-type OnAccept func(ctx context.Context, before, after *v1beta1.SidecarSet) error
-
 // SidecarSet returns the handler that validates of SidecarSets of both versions what their schemas can't.
-func SidecarSet(o SidecarSetOptions) admission.Handler {
+func SidecarSet(o Options) admission.Handler {
 	return kind[v1beta1.SidecarSet, *v1beta1.SidecarSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.SidecarSet) any { return []any{set.Spec, canaryOf(set)} },
@@ -43,7 +26,7 @@ func SidecarSet(o SidecarSetOptions) admission.Handler {
 			if err != nil || len(found.errors) > 0 {
 				return found, err
 			}
-			found.warnings = append(found.warnings, c.warnings()...)
+			c.warnings(&found)
 			if o.Accepted != nil && !w.dryRun {
 				err = o.Accepted(ctx, w.old, w.new)
 			}
@@ -69,31 +52,110 @@ func olderSidecarSet(w write[v1beta1.SidecarSet]) *v1alpha1.SidecarSet {
 func sidecarSetOlderNames(w write[v1beta1.SidecarSet]) []olderName {
 	names := []olderName{{"spec.customVersion", "metadata.labels"}}
 	if older := olderSidecarSet(w); older != nil && older.Spec.Namespace != "" && older.Spec.NamespaceSelector == nil {
-		names = append(names, olderName{"spec.namespaceSelector.matchLabels", "spec.namespace"}, olderName{"spec.namespaceSelector", "spec.namespace"})
+		names = append(names,
+			olderName{"spec.namespaceSelector.matchLabels", "spec.namespace"}, olderName{"spec.namespaceSelector", "spec.namespace"})
 	}
 	return names
 }
 
 // sidecarSetSpelling tells of the fields of the first releases, and of which value counts where both spellings differ.
-func sidecarSetSpelling(w write[v1beta1.SidecarSet]) []string {
+func sidecarSetSpelling(found *findings, w write[v1beta1.SidecarSet]) {
 	older := olderSidecarSet(w)
 	if older == nil {
-		return nil
+		return
 	}
-	var out []string
 	spec := &older.Spec
+	const unused = "%s %v has no effect: %s %v is used"
 	if spec.Strategy != nil {
-		out = append(out, "spec.strategy is deprecated, use spec.updateStrategy.maxUnavailable")
+		found.warn("spec.strategy is deprecated, use spec.updateStrategy.maxUnavailable")
 		first, now := defaults.FirstMaxUnavailable(older), spec.UpdateStrategy.MaxUnavailable
 		if first != nil && now != nil && *first != *now {
-			out = append(out, fmt.Sprintf("spec.strategy.rollingUpdate.maxUnavailable %s has no effect: spec.updateStrategy.maxUnavailable %s is used", first, now))
+			found.warn(unused, "spec.strategy.rollingUpdate.maxUnavailable", first, "spec.updateStrategy.maxUnavailable", now)
 		}
 	}
 	if spec.Paused != nil {
-		out = append(out, "spec.paused is deprecated, use spec.updateStrategy.paused")
+		found.warn("spec.paused is deprecated, use spec.updateStrategy.paused")
 		if *spec.Paused != spec.UpdateStrategy.Paused {
-			out = append(out, fmt.Sprintf("spec.paused %t has no effect: spec.updateStrategy.paused %t is used", *spec.Paused, spec.UpdateStrategy.Paused))
+			found.warn(unused, "spec.paused", *spec.Paused, "spec.updateStrategy.paused", spec.UpdateStrategy.Paused)
 		}
 	}
-	return out
+}
+
+// sidecarSetChange is a SidecarSet to be written.
+type sidecarSetChange struct {
+	Options
+	write[v1beta1.SidecarSet]
+}
+
+// validate returns what is wrong with the change. An error means that it could not be found out.
+func (c sidecarSetChange) validate(ctx context.Context) (findings, error) {
+	spec := field.NewPath("spec")
+	found := rules[v1beta1.SidecarSet](sidecarSetRules).ratcheted(c.write)
+	c.containersKept(&found, spec.Child("containers"))
+	if len(found.errors) > 0 {
+		return found, nil // what follows takes them for granted
+	}
+	for _, check := range []func(context.Context, *findings, *field.Path) error{c.revision, c.allowed, c.beside} {
+		if err := check(ctx, &found, spec); err != nil {
+			return found, err
+		}
+	}
+	if len(found.errors) == 0 {
+		found.join(c.asTemplate(ctx).findings())
+	}
+	return found, nil
+}
+
+// sidecarSetRules finds what is wrong with a SidecarSet by itself, beyond what its schema finds.
+func sidecarSetRules(found *findings, set *v1beta1.SidecarSet) {
+	spec := field.NewPath("spec")
+	found.selector(spec.Child("selector"), set.Spec.Selector)
+	found.selector(spec.Child("namespaceSelector"), set.Spec.NamespaceSelector)
+	sidecarContainers(found, spec, &set.Spec)
+	patchedMetadata(found, spec.Child("patchPodMetadata"), set.Spec.PatchPodMetadata)
+	strategy, at := &set.Spec.UpdateStrategy, spec.Child("updateStrategy")
+	if strategy.Type == v1beta1.NotUpdateSidecarSetStrategyType {
+		return // nothing of it has an effect then
+	}
+	found.selector(at.Child("selector"), strategy.Selector)
+	found.weights(at.Child("priorityStrategy"), strategy.PriorityStrategy)
+}
+
+// patchedMetadata checks the form of the annotations to write; whether they are allowed is another matter.
+func patchedMetadata(found *findings, path *field.Path, patches []v1beta1.SidecarSetPatchPodMetadata) {
+	seen := map[string]bool{}
+	for i, patch := range patches {
+		at := path.Index(i).Child("annotations")
+		found.add(apivalidation.ValidateAnnotations(patch.Annotations, at))
+		for _, key := range sortedKeys(patch.Annotations) {
+			if seen[key] {
+				found.add(field.ErrorList{field.Duplicate(at.Key(key), key)})
+			}
+			seen[key] = true
+			if value := patch.Annotations[key]; patch.PatchPolicy == v1beta1.SidecarSetMergePatchJSONPatchPolicy && !isJSONObject(value) {
+				found.invalid(at.Key(key), value, "must be a JSON object to be merged")
+			}
+		}
+	}
+}
+
+// warnings tells of valid changes that may not do what their author expects. It is asked only about valid ones.
+func (c sidecarSetChange) warnings(found *findings) {
+	strategy, revision := &c.new.Spec.UpdateStrategy, c.new.Spec.InjectionStrategy.Revision
+	rolling := strategy.Type != v1beta1.NotUpdateSidecarSetStrategyType
+	if rolling && isZero(strategy.MaxUnavailable) && !strategy.Paused {
+		found.warn("spec.updateStrategy.maxUnavailable 0 updates only Pods that are not ready")
+	}
+	if revision == nil {
+		return
+	}
+	if rolling && !strategy.Paused && strategy.Selector == nil && isZero(strategy.Partition) {
+		found.warn("new Pods get the revision of spec.injectionStrategy.revision and are updated to the present one at once: " +
+			"pause the update, or set its partition or selector")
+	}
+	byPercentage := strategy.Partition != nil && strategy.Partition.Type == intstr.String
+	if revision.Policy == v1beta1.PartialSidecarSetInjectRevisionPolicy && !byPercentage && strategy.Selector == nil {
+		found.warn("spec.injectionStrategy.revision.policy Partial has no effect unless spec.updateStrategy.partition is a percentage: " +
+			"all new Pods get the present revision")
+	}
 }

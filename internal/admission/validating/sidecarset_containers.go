@@ -3,7 +3,6 @@ package validating
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -18,155 +17,143 @@ import (
 )
 
 // sidecarContainers checks what is said of containers beyond what every container says.
-func sidecarContainers(spec *v1beta1.SidecarSetSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func sidecarContainers(found *findings, path *field.Path, spec *v1beta1.SidecarSetSpec) {
 	names := map[string]bool{}
-	for _, list := range []struct {
-		name  string
-		items []v1beta1.SidecarContainer
-	}{{"containers", spec.Containers}, {"initContainers", spec.InitContainers}} {
-		for i := range list.items {
-			at, item := path.Child(list.name).Index(i), &list.items[i]
-			errs = append(errs, hotUpgrade(item, at)...)
-			errs = append(errs, transfers(item, at.Child("transferEnv"))...)
-			errs = append(errs, resourcesPolicy(item, at)...)
-			if list.name == "initContainers" {
-				errs = append(errs, initOnly(item, at)...)
-			}
-			for _, name := range finalNames(item) {
-				if names[name] {
-					errs = append(errs, field.Duplicate(at.Child("name"), name))
-				}
-				names[name] = true
-			}
+	eachSidecar(spec, func(list string, i int, item *v1beta1.SidecarContainer) {
+		at := path.Child(list).Index(i)
+		hotUpgrade(found, at, item)
+		transfers(found, at.Child("transferEnv"), item)
+		resourcesPolicy(found, at, item)
+		if list == "initContainers" {
+			initOnly(found, at, item)
 		}
+		for _, name := range finalNames(item) {
+			if names[name] {
+				found.add(field.ErrorList{field.Duplicate(at.Child("name"), name)})
+			}
+			names[name] = true
+		}
+	})
+}
+
+// eachSidecar calls do with each container, the name of its list and its place there.
+func eachSidecar(spec *v1beta1.SidecarSetSpec, do func(list string, i int, item *v1beta1.SidecarContainer)) {
+	for i := range spec.Containers {
+		do("containers", i, &spec.Containers[i])
 	}
-	return errs
+	for i := range spec.InitContainers {
+		do("initContainers", i, &spec.InitContainers[i])
+	}
 }
 
 // finalNames returns the names that a sidecar has in Pods.
 func finalNames(c *v1beta1.SidecarContainer) []string {
 	if sidecar.IsHot(c) {
-		first, second := sidecar.Twins(c.Name)
+		first, second := sidecar.HotContainers(c.Name)
 		return []string{first, second}
 	}
 	return []string{c.Name}
 }
 
 // hotUpgrade checks a sidecar that is upgraded by its twin.
-func hotUpgrade(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorList {
+func hotUpgrade(found *findings, path *field.Path, c *v1beta1.SidecarContainer) {
 	if !sidecar.IsHot(c) {
-		return nil
+		return
 	}
-	var errs field.ErrorList
 	if c.UpgradeStrategy.HotUpgradeEmptyImage == c.Image {
-		errs = append(errs, field.Invalid(path.Child("upgradeStrategy", "hotUpgradeEmptyImage"), c.Image, "must differ from the image of the sidecar"))
+		found.invalid(path.Child("upgradeStrategy", "hotUpgradeEmptyImage"), c.Image, "must differ from the image of the sidecar")
 	}
 	for _, name := range finalNames(c) {
 		for _, message := range validation.IsDNS1123Label(name) {
-			errs = append(errs, field.Invalid(path.Child("name"), c.Name, fmt.Sprintf("HotUpgrade makes it %s: %s", name, message)))
+			found.invalid(path.Child("name"), c.Name, "HotUpgrade makes it %s: %s", name, message)
 		}
 	}
-	return errs
 }
 
 // initOnly checks what init containers can't do.
-func initOnly(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func initOnly(found *findings, path *field.Path, c *v1beta1.SidecarContainer) {
 	if sidecar.IsHot(c) {
-		errs = append(errs, field.Forbidden(path.Child("upgradeStrategy", "upgradeType"), "init containers can't be upgraded hot: use ColdUpgrade, or move it to containers"))
+		found.forbidden(path.Child("upgradeStrategy", "upgradeType"),
+			"init containers can't be upgraded hot: use ColdUpgrade, or move it to containers")
 	}
 	if c.ResourcesPolicy != nil && !sidecar.IsNative(c) {
-		errs = append(errs, field.Forbidden(path.Child("resourcesPolicy"), "an init container needs restartPolicy Always for it"))
+		found.forbidden(path.Child("resourcesPolicy"), "an init container needs restartPolicy Always for it")
 	}
-	return errs
 }
 
 // nameField is where the name of a container may be read: a label or an annotation.
 var nameField = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.+)'\]$`)
 
-func transfers(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func transfers(found *findings, path *field.Path, c *v1beta1.SidecarContainer) {
 	for i := range c.TransferEnv {
 		from := c.TransferEnv[i].SourceContainerNameFrom
 		if from == nil || from.FieldRef == nil {
 			continue
 		}
-		at := path.Index(i).Child("sourceContainerNameFrom", "fieldRef")
-		if from.FieldRef.APIVersion != "v1" {
-			errs = append(errs, field.Invalid(at.Child("apiVersion"), from.FieldRef.APIVersion, "must be v1"))
+		at, ref := path.Index(i).Child("sourceContainerNameFrom", "fieldRef"), from.FieldRef
+		if ref.APIVersion != "v1" {
+			found.invalid(at.Child("apiVersion"), ref.APIVersion, "must be v1")
 		}
-		parts := nameField.FindStringSubmatch(from.FieldRef.FieldPath)
-		if parts == nil {
-			errs = append(errs, field.Invalid(at.Child("fieldPath"), from.FieldRef.FieldPath, "must be metadata.labels['<key>'] or metadata.annotations['<key>']"))
-			continue
-		}
-		for _, message := range validation.IsQualifiedName(strings.ToLower(parts[2])) {
-			errs = append(errs, field.Invalid(at.Child("fieldPath"), from.FieldRef.FieldPath, message))
+		at = at.Child("fieldPath")
+		if parts := nameField.FindStringSubmatch(ref.FieldPath); parts == nil {
+			found.invalid(at, ref.FieldPath, "must be metadata.labels['<key>'] or metadata.annotations['<key>']")
+		} else {
+			found.messages(at, ref.FieldPath, validation.IsQualifiedName(strings.ToLower(parts[2])))
 		}
 	}
-	return errs
 }
 
-func resourcesPolicy(c *v1beta1.SidecarContainer, path *field.Path) field.ErrorList {
+func resourcesPolicy(found *findings, path *field.Path, c *v1beta1.SidecarContainer) {
 	policy := c.ResourcesPolicy
 	if policy == nil {
-		return nil
+		return
 	}
-	var errs field.ErrorList
 	if len(c.Resources.Limits)+len(c.Resources.Requests)+len(c.Resources.Claims) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("resources"), "can't be set together with resourcesPolicy"))
+		found.forbidden(path.Child("resources"), "can't be set together with resourcesPolicy")
 	}
-	at := path.Child("resourcesPolicy")
+	path = path.Child("resourcesPolicy")
 	if _, err := regexp.Compile(policy.TargetContainersNameRegex); err != nil || policy.TargetContainersNameRegex == "" {
-		errs = append(errs, field.Invalid(at.Child("targetContainersNameRegex"), policy.TargetContainersNameRegex, "must be a regular expression"))
+		found.invalid(path.Child("targetContainersNameRegex"), policy.TargetContainersNameRegex, "must be a regular expression")
 	}
-	return append(errs, expressions(&policy.ResourcesExpr, at.Child("resourcesExpr"))...)
-}
-
-// expressions checks that what resources are computed by can be read.
-func expressions(all *v1beta1.ResourcesExpr, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	path = path.Child("resourcesExpr")
 	check := func(text string, variable expression.Variable, at *field.Path) {
 		if text == "" {
 			return
 		}
 		if err := expression.Check(text, variable); err != nil {
-			errs = append(errs, field.Invalid(at.Child(string(variable)), text, err.Error()))
+			found.invalid(at.Child(string(variable)), text, "%v", err)
 		}
 	}
-	if limits := all.Limits; limits != nil {
+	if limits := policy.ResourcesExpr.Limits; limits != nil {
 		check(limits.CPU, expression.CPU, path.Child("limits"))
 		check(limits.Memory, expression.Memory, path.Child("limits"))
 	}
-	if requests := all.Requests; requests != nil {
+	if requests := policy.ResourcesExpr.Requests; requests != nil {
 		check(requests.CPU, expression.CPU, path.Child("requests"))
 		check(requests.Memory, expression.Memory, path.Child("requests"))
 	}
-	return errs
 }
 
 // containersKept checks that containers are neither added nor upgraded in another way: Pods could not follow.
-func (c sidecarSetChange) containersKept(path *field.Path) field.ErrorList {
+func (c sidecarSetChange) containersKept(found *findings, path *field.Path) {
 	if c.old == nil {
-		return nil
+		return
 	}
 	before := map[string]v1beta1.SidecarContainerUpgradeType{}
 	for i := range c.old.Spec.Containers {
 		before[c.old.Spec.Containers[i].Name] = c.old.Spec.Containers[i].UpgradeStrategy.UpgradeType
 	}
-	var errs field.ErrorList
 	for i := range c.new.Spec.Containers {
 		item := &c.new.Spec.Containers[i]
 		way, known := before[item.Name]
-		switch {
+		switch now := item.UpgradeStrategy.UpgradeType; {
 		case !known:
-			errs = append(errs, field.Invalid(path.Index(i).Child("name"), item.Name, fmt.Sprintf("container %v is not found: containers can't be added or renamed, make another SidecarSet for it", item.Name)))
-		case way != item.UpgradeStrategy.UpgradeType:
-			errs = append(errs, field.Invalid(path.Index(i).Child("upgradeStrategy", "upgradeType"), item.UpgradeStrategy.UpgradeType, "upgradeType is immutable"))
+			found.invalid(path.Index(i).Child("name"), item.Name,
+				"container %v is not found: containers can't be added or renamed, make another SidecarSet for it", item.Name)
+		case way != now:
+			found.invalid(path.Index(i).Child("upgradeStrategy", "upgradeType"), now, "upgradeType is immutable")
 		}
 	}
-	return errs
 }
 
 // asTemplate asks the API server about containers and volumes: whether they would make a Pod.
@@ -196,7 +183,9 @@ func plainContainers(list any) []any {
 	for _, item := range items {
 		fields, _ := item.(map[string]any)
 		plain := maps.Clone(fields)
-		for _, ours := range []string{"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv", "resourcesPolicy"} {
+		for _, ours := range []string{
+			"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv", "resourcesPolicy",
+		} {
 			delete(plain, ours)
 		}
 		out = append(out, plain)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -17,13 +18,13 @@ import (
 )
 
 // revision checks that the revision to inject exists and is one of this SidecarSet.
-func (c sidecarSetChange) revision(ctx context.Context, spec *field.Path) (field.ErrorList, error) {
+func (c sidecarSetChange) revision(ctx context.Context, found *findings, spec *field.Path) error {
 	asked := c.new.Spec.InjectionStrategy.Revision
 	if asked == nil {
-		return nil, nil
+		return nil
 	}
 	path := spec.Child("injectionStrategy", "revision")
-	name, version := valueOf(asked.RevisionName), valueOf(asked.CustomVersion)
+	name, version := ptr.Deref(asked.RevisionName, ""), ptr.Deref(asked.CustomVersion, "")
 	labels := client.MatchingLabels{keys.SidecarSetName: c.new.Name}
 	at, value := path.Child("revisionName"), name
 	if name == "" {
@@ -32,19 +33,12 @@ func (c sidecarSetChange) revision(ctx context.Context, spec *field.Path) (field
 	}
 	var list appsv1.ControllerRevisionList
 	if err := c.Live.List(ctx, &list, client.InNamespace(c.Namespace), labels); err != nil {
-		return nil, fmt.Errorf("looking for the revision to inject: %w", err)
+		return fmt.Errorf("looking for the revision to inject: %w", err)
 	}
-	if slices.ContainsFunc(list.Items, func(rev appsv1.ControllerRevision) bool { return name == "" || rev.Name == name }) {
-		return nil, nil
+	if !slices.ContainsFunc(list.Items, func(rev appsv1.ControllerRevision) bool { return name == "" || rev.Name == name }) {
+		found.invalid(at, value, "Cannot find specific ControllerRevision of this SidecarSet")
 	}
-	return field.ErrorList{field.Invalid(at, value, "Cannot find specific ControllerRevision of this SidecarSet")}, nil
-}
-
-func valueOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
+	return nil
 }
 
 // What the administrator of the cluster allows to SidecarSets.
@@ -54,29 +48,29 @@ const (
 )
 
 // allowed checks that the annotations to write are allowed.
-func (c sidecarSetChange) allowed(ctx context.Context, spec *field.Path) (field.ErrorList, error) {
+func (c sidecarSetChange) allowed(ctx context.Context, found *findings, spec *field.Path) error {
 	if len(c.new.Spec.PatchPodMetadata) == 0 {
-		return nil, nil
+		return nil
 	}
 	var configuration corev1.ConfigMap
-	if err := client.IgnoreNotFound(c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: configurationName}, &configuration)); err != nil {
-		return nil, fmt.Errorf("reading what annotations are allowed: %w", err)
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: configurationName}, &configuration)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading what annotations are allowed: %w", err)
 	}
-	rules, err := sidecar.ParseAllowed(configuration.Data[allowedKey])
+	allowed, err := sidecar.ParseAllowed(configuration.Data[allowedKey])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var errs field.ErrorList
 	for i, patch := range c.new.Spec.PatchPodMetadata {
-		denied, err := rules.Denied(c.new.Labels, sortedKeys(patch.Annotations), c.AnyAnnotation)
+		denied, err := allowed.Denied(c.new.Labels, sortedKeys(patch.Annotations), c.AnyAnnotation)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, key := range sortedKeys(denied) {
-			errs = append(errs, field.Forbidden(spec.Child("patchPodMetadata").Index(i).Child("annotations").Key(key), denied[key]))
+			found.forbidden(spec.Child("patchPodMetadata").Index(i).Child("annotations").Key(key), "%s", denied[key])
 		}
 	}
-	return errs, nil
+	return nil
 }
 
 // canaryOf returns the SidecarSet that this one replaces for the Pods that it selects; nothing where it does not.
@@ -88,96 +82,90 @@ func canaryOf(set *v1beta1.SidecarSet) string {
 }
 
 // beside checks the SidecarSet against all others: what both put into one Pod must not clash.
-func (c sidecarSetChange) beside(ctx context.Context, spec *field.Path) (field.ErrorList, error) {
+func (c sidecarSetChange) beside(ctx context.Context, found *findings, spec *field.Path) error {
 	var list v1beta1.SidecarSetList
 	if err := c.Live.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("looking at the other SidecarSets: %w", err)
+		return fmt.Errorf("looking at the other SidecarSets: %w", err)
 	}
-	errs := c.canary(list.Items)
+	c.canary(found, list.Items)
 	for i := range list.Items {
 		other := &list.Items[i]
 		replaces := canaryOf(c.new) == other.Name || canaryOf(other) == c.new.Name // one Pod never gets both
-		if other.Name == c.new.Name || replaces || !sidecar.MayShare(&c.new.Spec, &other.Spec) {
-			continue
+		if other.Name != c.new.Name && !replaces && sidecar.MayShare(&c.new.Spec, &other.Spec) {
+			c.against(found, spec, other)
 		}
-		errs = append(errs, c.against(other, spec)...)
-	}
-	return errs, nil
-}
-
-func (c sidecarSetChange) canary(all []v1beta1.SidecarSet) field.ErrorList {
-	path := field.NewPath("metadata", "annotations").Key(keys.SidecarSetBase)
-	base := canaryOf(c.new)
-	if c.old != nil && canaryOf(c.old) != "" && canaryOf(c.old) != base {
-		return field.ErrorList{field.Invalid(path, base, "is immutable: delete this SidecarSet and create it anew as the canary of another one")}
-	}
-	if c.new.Annotations[keys.SidecarSetCanary] != "true" {
-		return nil
-	}
-	at := slices.IndexFunc(all, func(s v1beta1.SidecarSet) bool { return s.Name == base })
-	switch {
-	case base == c.new.Name:
-		return field.ErrorList{field.Invalid(path, base, "a SidecarSet can't be the canary of itself")}
-	case base == "" || at < 0:
-		return field.ErrorList{field.Invalid(path, base, "must be the name of a SidecarSet")}
-	case all[at].Annotations[keys.SidecarSetCanary] == "true":
-		return field.ErrorList{field.Invalid(path, base, "is a canary itself")}
-	case c.new.Spec.UpdateStrategy.Type != v1beta1.NotUpdateSidecarSetStrategyType:
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "updateStrategy", "type"), c.new.Spec.UpdateStrategy.Type, "must be NotUpdate for a canary")}
 	}
 	return nil
 }
 
+func (c sidecarSetChange) canary(found *findings, all []v1beta1.SidecarSet) {
+	path := field.NewPath("metadata", "annotations").Key(keys.SidecarSetBase)
+	base := canaryOf(c.new)
+	if c.old != nil && canaryOf(c.old) != "" && canaryOf(c.old) != base {
+		found.invalid(path, base, "is immutable: delete this SidecarSet and create it anew as the canary of another one")
+		return
+	}
+	if c.new.Annotations[keys.SidecarSetCanary] != "true" {
+		return
+	}
+	at := slices.IndexFunc(all, func(s v1beta1.SidecarSet) bool { return s.Name == base })
+	switch strategy := c.new.Spec.UpdateStrategy.Type; {
+	case base == c.new.Name:
+		found.invalid(path, base, "a SidecarSet can't be the canary of itself")
+	case base == "" || at < 0:
+		found.invalid(path, base, "must be the name of a SidecarSet")
+	case all[at].Annotations[keys.SidecarSetCanary] == "true":
+		found.invalid(path, base, "is a canary itself")
+	case strategy != v1beta1.NotUpdateSidecarSetStrategyType:
+		found.invalid(field.NewPath("spec", "updateStrategy", "type"), strategy, "must be NotUpdate for a canary")
+	}
+}
+
 // against compares the SidecarSet with one that may select the same Pods.
-func (c sidecarSetChange) against(other *v1beta1.SidecarSet, spec *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func (c sidecarSetChange) against(found *findings, spec *field.Path, other *v1beta1.SidecarSet) {
 	taken := map[string]bool{}
-	for _, item := range slices.Concat(other.Spec.Containers, other.Spec.InitContainers) {
-		for _, name := range finalNames(&item) {
+	eachSidecar(&other.Spec, func(_ string, _ int, item *v1beta1.SidecarContainer) {
+		for _, name := range finalNames(item) {
 			taken[name] = true
 		}
-	}
-	for _, list := range []struct {
-		name  string
-		items []v1beta1.SidecarContainer
-	}{{"containers", c.new.Spec.Containers}, {"initContainers", c.new.Spec.InitContainers}} {
-		for i := range list.items {
-			for _, name := range finalNames(&list.items[i]) {
-				if taken[name] {
-					errs = append(errs, field.Invalid(spec.Child(list.name).Index(i).Child("name"), list.items[i].Name, fmt.Sprintf("container %v already exist in %v", name, other.Name)))
-				}
+	})
+	eachSidecar(&c.new.Spec, func(list string, i int, item *v1beta1.SidecarContainer) {
+		for _, name := range finalNames(item) {
+			if taken[name] {
+				found.invalid(spec.Child(list).Index(i).Child("name"), item.Name, "container %v already exist in %v", name, other.Name)
 			}
 		}
-	}
+	})
 	for i := range c.new.Spec.Volumes {
 		volume := &c.new.Spec.Volumes[i]
 		for j := range other.Spec.Volumes {
 			if theirs := &other.Spec.Volumes[j]; volume.Name == theirs.Name && !equality.Semantic.DeepEqual(volume, theirs) {
-				errs = append(errs, field.Invalid(spec.Child("volumes").Index(i).Child("name"), volume.Name, fmt.Sprintf("volume %s is in conflict with sidecarset %s", volume.Name, other.Name)))
+				at := spec.Child("volumes").Index(i).Child("name")
+				found.invalid(at, volume.Name, "volume %s is in conflict with sidecarset %s", volume.Name, other.Name)
 			}
 		}
 	}
-	return append(errs, c.metadataAgainst(other, spec.Child("patchPodMetadata"))...)
+	c.metadataAgainst(found, spec.Child("patchPodMetadata"), other)
 }
 
 // metadataAgainst refuses one annotation in two SidecarSets, unless the result does not depend on which of them comes first.
-func (c sidecarSetChange) metadataAgainst(other *v1beta1.SidecarSet, path *field.Path) field.ErrorList {
+func (c sidecarSetChange) metadataAgainst(found *findings, path *field.Path, other *v1beta1.SidecarSet) {
+	const retain, merge = v1beta1.SidecarSetRetainPatchPolicy, v1beta1.SidecarSetMergePatchJSONPatchPolicy
 	theirs := map[string]v1beta1.SidecarSetPatchPolicy{}
 	for _, patch := range other.Spec.PatchPodMetadata {
 		for key := range patch.Annotations {
 			theirs[key] = patch.PatchPolicy
 		}
 	}
-	var errs field.ErrorList
 	for i, patch := range c.new.Spec.PatchPodMetadata {
 		for _, key := range sortedKeys(patch.Annotations) {
 			policy, both := theirs[key]
-			retain := policy == v1beta1.SidecarSetRetainPatchPolicy || patch.PatchPolicy == v1beta1.SidecarSetRetainPatchPolicy
-			merge := policy == v1beta1.SidecarSetMergePatchJSONPatchPolicy && patch.PatchPolicy == v1beta1.SidecarSetMergePatchJSONPatchPolicy
-			if both && !retain && !merge {
-				errs = append(errs, field.Invalid(path.Index(i).Child("annotations").Key(key), key, fmt.Sprintf("annotation %s is in conflict with sidecarset %s", key, other.Name)))
+			retained := policy == retain || patch.PatchPolicy == retain
+			merged := policy == merge && patch.PatchPolicy == merge
+			if both && !retained && !merged {
+				at := path.Index(i).Child("annotations").Key(key)
+				found.invalid(at, key, "annotation %s is in conflict with sidecarset %s", key, other.Name)
 			}
 		}
 	}
-	return errs
 }

@@ -52,7 +52,7 @@ const others = `
     containers: [{name: log, image: log}]
 `
 
-func sidecarSetOptions(t *testing.T) SidecarSetOptions {
+func sidecarSetOptions(t *testing.T) Options {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
@@ -76,10 +76,10 @@ func sidecarSetOptions(t *testing.T) SidecarSetOptions {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&sets[0], &sets[1], configuration,
 		revision("log-1", "log", "v1"), revision("other-1", "other", "v9")).Build()
-	return SidecarSetOptions{Live: reader, Namespace: "kruise-system"}
+	return Options{Live: reader, Namespace: "kruise-system"}
 }
 
-func askSidecarSet(o SidecarSetOptions, object, old []byte) admission.Response {
+func askSidecarSet(o Options, object, old []byte) admission.Response {
 	request := admissionv1.AdmissionRequest{
 		UID: "1", Name: "log", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "SidecarSet"},
@@ -106,24 +106,36 @@ func TestSidecarSetRules(t *testing.T) {
 		new    edits
 		want   string // part of the only cause; "" if it is allowed
 	}{
-		"a valid set":              {},
-		"a valid set, older":       {object: olderLog},
-		"hot with the same image":  {new: edits{"spec.containers": item(hot + `"log:1"}`)}, want: "hotUpgradeEmptyImage: Invalid value"},
-		"hot":                      {new: edits{"spec.containers": item(hot + `"empty:1"}`)}},
-		"a name from elsewhere":    {new: edits{"spec.containers": item(cold + `, transferEnv: [{envName: A, sourceContainerNameFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}]`)}, want: "spec.containers[0].transferEnv[0].sourceContainerNameFrom.fieldRef.fieldPath: Invalid value"},
-		"a name from a label":      {new: edits{"spec.containers": item(cold + `, transferEnv: [{envName: A, sourceContainerNameFrom: {fieldRef: {apiVersion: v1, fieldPath: "metadata.labels['main']"}}}]`)}},
-		"resources twice":          {new: edits{"spec.containers": item(cold + `, resources: {limits: {cpu: 1}}, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: ".*", resourcesExpr: {limits: {cpu: cpu}}}`)}, want: "spec.containers[0].resources: Forbidden"},
-		"no regular expression":    {new: edits{"spec.containers": item(cold + `, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: "(", resourcesExpr: {limits: {cpu: cpu}}}`)}, want: "targetContainersNameRegex: Invalid value"},
-		"no partition in effect":   {new: edits{"spec.updateStrategy.type": "NotUpdate", "spec.updateStrategy.partition": "1", "spec.updateStrategy.selector": "{matchLabels: {a: b}}"}},
-		"an unknown revision":      {new: edits{"spec.injectionStrategy": "{revision: {revisionName: log-2, policy: Always}}"}, want: "spec.injectionStrategy.revision.revisionName: Invalid value: \"log-2\": Cannot find specific ControllerRevision"},
-		"a revision of another":    {new: edits{"spec.injectionStrategy": "{revision: {revisionName: other-1, policy: Always}}"}, want: "Cannot find specific ControllerRevision"},
-		"a revision":               {new: edits{"spec.injectionStrategy": "{revision: {revisionName: log-1, policy: Always}}"}},
-		"a custom version":         {new: edits{"spec.injectionStrategy": "{revision: {customVersion: v1, policy: Always}}"}},
-		"a version of another":     {new: edits{"spec.injectionStrategy": "{revision: {customVersion: v9, policy: Always}}"}, want: "spec.injectionStrategy.revision.customVersion: Invalid value"},
-		"an allowed annotation":    {new: edits{"spec.patchPodMetadata": `[{annotations: {oom-score: "1"}, patchPolicy: Retain}]`}},
-		"another annotation":       {new: edits{"spec.patchPodMetadata": `[{annotations: {oom-score-adj: "1"}, patchPolicy: Retain}]`}, want: "sidecarSet patch metadata annotation(oom-score-adj) is not allowed"},
-		"no rule":                  {new: edits{"metadata.labels": "{team: b}", "spec.patchPodMetadata": `[{annotations: {oom-score: "1"}, patchPolicy: Retain}]`}, want: "sidecarSet patch metadata annotation is not allowed"},
-		"an annotation of ours":    {new: edits{"metadata.labels": "{team: c}", "spec.patchPodMetadata": `[{annotations: {kruise.io/sidecarset-hash: "1"}, patchPolicy: Retain}]`}, want: "is not allowed: it is written by this software alone"},
+		"a valid set":             {},
+		"a valid set, older":      {object: olderLog},
+		"hot with the same image": {new: edits{"spec.containers": item(hot + `"log:1"}`)}, want: "hotUpgradeEmptyImage: Invalid value"},
+		"hot":                     {new: edits{"spec.containers": item(hot + `"empty:1"}`)}},
+		"a name from elsewhere":   {new: edits{"spec.containers": item(cold + `, transferEnv: [{envName: A, sourceContainerNameFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}]`)}, want: "spec.containers[0].transferEnv[0].sourceContainerNameFrom.fieldRef.fieldPath: Invalid value"},
+		"a name from a label":     {new: edits{"spec.containers": item(cold + `, transferEnv: [{envName: A, sourceContainerNameFrom: {fieldRef: {apiVersion: v1, fieldPath: "metadata.labels['main']"}}}]`)}},
+		"resources twice":         {new: edits{"spec.containers": item(cold + `, resources: {limits: {cpu: 1}}, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: ".*", resourcesExpr: {limits: {cpu: cpu}}}`)}, want: "spec.containers[0].resources: Forbidden"},
+		"no regular expression":   {new: edits{"spec.containers": item(cold + `, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: "(", resourcesExpr: {limits: {cpu: cpu}}}`)}, want: "targetContainersNameRegex: Invalid value"},
+		"no partition in effect":  {new: edits{"spec.updateStrategy.type": "NotUpdate", "spec.updateStrategy.partition": "1", "spec.updateStrategy.selector": "{matchLabels: {a: b}}"}},
+		"an unknown revision":     {new: edits{"spec.injectionStrategy": "{revision: {revisionName: log-2, policy: Always}}"}, want: "spec.injectionStrategy.revision.revisionName: Invalid value: \"log-2\": Cannot find specific ControllerRevision"},
+		"a revision of another":   {new: edits{"spec.injectionStrategy": "{revision: {revisionName: other-1, policy: Always}}"}, want: "Cannot find specific ControllerRevision"},
+		"a revision":              {new: edits{"spec.injectionStrategy": "{revision: {revisionName: log-1, policy: Always}}"}},
+		"a custom version":        {new: edits{"spec.injectionStrategy": "{revision: {customVersion: v1, policy: Always}}"}},
+		"a version of another":    {new: edits{"spec.injectionStrategy": "{revision: {customVersion: v9, policy: Always}}"}, want: "spec.injectionStrategy.revision.customVersion: Invalid value"},
+		"an allowed annotation":   {new: edits{"spec.patchPodMetadata": `[{annotations: {oom-score: "1"}, patchPolicy: Retain}]`}},
+		"another annotation":      {new: edits{"spec.patchPodMetadata": `[{annotations: {oom-score-adj: "1"}, patchPolicy: Retain}]`}, want: "sidecarSet patch metadata annotation(oom-score-adj) is not allowed"},
+		"no rule":                 {new: edits{"metadata.labels": "{team: b}", "spec.patchPodMetadata": `[{annotations: {oom-score: "1"}, patchPolicy: Retain}]`}, want: "sidecarSet patch metadata annotation is not allowed"},
+		"an annotation of ours":   {new: edits{"metadata.labels": "{team: c}", "spec.patchPodMetadata": `[{annotations: {kruise.io/sidecarset-hash: "1"}, patchPolicy: Retain}]`}, want: "is not allowed: it is written by this software alone"},
+		"an annotation below our prefix": {new: edits{
+			"metadata.labels":       "{team: c}",
+			"spec.patchPodMetadata": `[{annotations: {sidecarset.kruise.io/team: "1", game.kruise.io/network: a}, patchPolicy: Retain}]`,
+		}},
+		"the version of a container": {new: edits{
+			"metadata.labels":       "{team: c}",
+			"spec.patchPodMetadata": `[{annotations: {version.sidecarset.kruise.io/app: "1"}, patchPolicy: Retain}]`,
+		}, want: "is not allowed: it is written by this software alone"},
+		"the state of an update": {new: edits{
+			"metadata.labels":       "{team: c}",
+			"spec.patchPodMetadata": `[{annotations: {apps.kruise.io/inplace-update-state: "{}"}, patchPolicy: Retain}]`,
+		}, want: "is not allowed: it is written by this software alone"},
 		"the launch order":         {new: edits{"metadata.labels": "{team: c}", "spec.patchPodMetadata": `[{annotations: {apps.kruise.io/container-launch-priority: Ordered}, patchPolicy: Retain}]`}},
 		"no JSON to merge":         {new: edits{"spec.patchPodMetadata": `[{annotations: {oom-score: "x"}, patchPolicy: MergePatchJson}]`}, want: "must be a JSON object to be merged"},
 		"an annotation of another": {new: edits{"spec.patchPodMetadata": `[{annotations: {oom-score: "1"}, patchPolicy: Overwrite}]`}, want: "annotation oom-score is in conflict with sidecarset other"},

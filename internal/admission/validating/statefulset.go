@@ -3,7 +3,6 @@ package validating
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,26 +14,11 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 )
 
-// StatefulSetOptions is what the validation of StatefulSets needs and heeds.
-type StatefulSetOptions struct {
-	// Templates judges Pod templates; without it they are not looked into.
-	Templates TemplateChecker
-	// Live reads storage classes, where claims are to grow, and the StatefulSets of Kubernetes, where a new one might have the name of one.
-	Live client.Reader
-	// InPlace says which changes can go in place.
-	InPlace inplace.Options
-	// ClaimResize heeds volumeClaimUpdateStrategy (gate StatefulSetAutoResizePVCGate).
-	ClaimResize bool
-	// DeletionProtection heeds the label policy.kruise.io/delete-protection (gate ResourcesDeletionProtection).
-	DeletionProtection bool
-}
-
 // StatefulSet returns the handler that validates StatefulSets of both versions, which have the same fields.
-func StatefulSet(o StatefulSetOptions) admission.Handler {
+func StatefulSet(o Options) admission.Handler {
 	k := kind[v1beta1.StatefulSet, *v1beta1.StatefulSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.StatefulSet) any { return set.Spec },
@@ -50,7 +34,7 @@ func StatefulSet(o StatefulSetOptions) admission.Handler {
 
 // statefulSetChange is a StatefulSet to be written.
 type statefulSetChange struct {
-	StatefulSetOptions
+	Options
 	write[v1beta1.StatefulSet]
 	*workload
 }
@@ -67,66 +51,63 @@ func statefulSetWorkload(set, old *v1beta1.StatefulSet) *workload {
 func (c statefulSetChange) validate(ctx context.Context) (findings, error) {
 	spec := field.NewPath("spec")
 	found := c.check(ctx, c.Templates, c.namespace, c.rawTemplate())
-	found.add(c.reserved(spec.Child("reserveOrdinals")))
-	found.add(c.strategy())
+	c.reserved(&found, spec.Child("reserveOrdinals"))
+	c.strategy(&found)
 	if r := c.new.Spec.UpdateStrategy.RollingUpdate; r != nil && r.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType {
-		found.add(c.inPlaceOnly(c.InPlace))
+		c.inPlaceOnly(&found, c.InPlace)
 	}
-	errs, err := c.resize(ctx, spec.Child("volumeClaimTemplates"))
-	if err != nil {
+	if err := c.resize(ctx, &found, spec.Child("volumeClaimTemplates")); err != nil {
 		return findings{}, err
 	}
-	found.add(errs)
 	if len(found.errors) == 0 {
-		found.warnings = slices.Concat(found.warnings, c.warnings(), c.rival(ctx))
+		c.warnings(&found)
+		c.rival(ctx, &found)
 	}
 	return found, nil
 }
 
 // rival warns of a StatefulSet of Kubernetes with the name of a new one: both would fight for the same Pods. Whether there is one is not
 // worth refusing the new one for, where it can't be found out.
-func (c statefulSetChange) rival(ctx context.Context) []string {
+func (c statefulSetChange) rival(ctx context.Context, found *findings) {
 	if c.old != nil || c.Live == nil {
-		return nil
+		return
 	}
 	var native appsv1.StatefulSet
-	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.new.Name}, &native); err != nil || native.DeletionTimestamp != nil {
-		return nil
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.new.Name}, &native)
+	if err == nil && native.DeletionTimestamp == nil {
+		found.warn("there is a StatefulSet %s of apps/v1, whose Pods have the same names: "+
+			"delete it with --cascade=orphan to hand its Pods over", c.new.Name)
 	}
-	return []string{fmt.Sprintf(
-		"there is a StatefulSet %s of apps/v1, whose Pods have the same names: delete it with --cascade=orphan to hand its Pods over", c.new.Name)}
 }
 
 // reserved checks ordinals that are new on the list. The schema can't: CEL would cost too much on lists of any length.
-func (c statefulSetChange) reserved(path *field.Path) field.ErrorList {
+func (c statefulSetChange) reserved(found *findings, path *field.Path) {
 	entries := c.new.Spec.ReserveOrdinals
 	if c.old != nil && slices.Equal(c.old.Spec.ReserveOrdinals, entries) {
-		return nil
+		return
 	}
 	var entry *ordinal.EntryError
 	if _, err := ordinal.Parse(entries); errors.As(err, &entry) {
-		return field.ErrorList{field.Invalid(path.Index(entry.Index), entries[entry.Index].String(), entry.Why)}
+		found.invalid(path.Index(entry.Index), entries[entry.Index].String(), "%s", entry.Why)
 	}
-	return nil
 }
 
 // strategy checks the selectors of the order of an update, and that its Pods can be taken out of service to be updated in place, where
 // either is new.
-func (c statefulSetChange) strategy() field.ErrorList {
+func (c statefulSetChange) strategy(found *findings) {
 	rolling := c.new.Spec.UpdateStrategy.RollingUpdate
 	same := c.old != nil && equality.Semantic.DeepEqual(c.old.Spec.UpdateStrategy, c.new.Spec.UpdateStrategy)
 	gates := c.template.Spec.ReadinessGates
 	if rolling == nil || same && slices.Equal(c.before.template.Spec.ReadinessGates, gates) {
-		return nil
+		return
 	}
-	var errs field.ErrorList
+	path := field.NewPath("spec")
 	if u := rolling.UnorderedUpdate; u != nil && !same {
-		errs = checkWeights(u.PriorityStrategy, field.NewPath("spec", "updateStrategy", "rollingUpdate", "unorderedUpdate", "priorityStrategy"))
+		found.weights(path.Child("updateStrategy", "rollingUpdate", "unorderedUpdate", "priorityStrategy"), u.PriorityStrategy)
 	}
 	inPlace := rolling.PodUpdatePolicy != "" && rolling.PodUpdatePolicy != v1beta1.RecreatePodUpdateStrategyType
 	if inPlace && !slices.Contains(gates, corev1.PodReadinessGate{ConditionType: pub.InPlaceUpdateReady}) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "template", "spec", "readinessGates"), gates,
-			fmt.Sprintf("must contains %s when podUpdatePolicy is %s", pub.InPlaceUpdateReady, rolling.PodUpdatePolicy)))
+		found.invalid(path.Child("template", "spec", "readinessGates"), gates,
+			"must contains %s when podUpdatePolicy is %s", pub.InPlaceUpdateReady, rolling.PodUpdatePolicy)
 	}
-	return errs
 }

@@ -18,55 +18,51 @@ import (
 
 // resize checks a change of claim templates that the claims there are have to follow: they can grow, and nothing else. An error means that
 // it could not be found out.
-func (c statefulSetChange) resize(ctx context.Context, path *field.Path) (field.ErrorList, error) {
+func (c statefulSetChange) resize(ctx context.Context, found *findings, path *field.Path) error {
 	strategy := c.new.Spec.VolumeClaimUpdateStrategy.Type
 	if c.old == nil || !c.ClaimResize || strategy != v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType || !c.claimsChanged() {
-		return nil, nil
+		return nil
 	}
 	before, after := c.old.Spec.VolumeClaimTemplates, c.new.Spec.VolumeClaimTemplates
 	if len(before) != len(after) {
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
-			"there are %d of them instead of %d: with volumeClaimUpdateStrategy OnPodRollingUpdate only their sizes can change", len(after), len(before)))}, nil
+		found.forbidden(path, "there are %d of them instead of %d: "+
+			"with volumeClaimUpdateStrategy OnPodRollingUpdate only their sizes can change", len(after), len(before))
+		return nil
 	}
-	var errs field.ErrorList
 	for i := range after {
+		key := path.Key(after[i].Name)
 		at := slices.IndexFunc(before, func(t corev1.PersistentVolumeClaim) bool { return t.Name == after[i].Name })
 		if at < 0 {
-			errs = append(errs, field.Invalid(path.Key(after[i].Name), after[i].Name, "is new: with volumeClaimUpdateStrategy OnPodRollingUpdate only sizes can change"))
-			continue
-		}
-		err, failed := c.grows(ctx, &before[at], &after[i], path.Key(after[i].Name))
-		if failed != nil {
-			return nil, failed
-		}
-		if err != nil {
-			errs = append(errs, err)
+			found.invalid(key, after[i].Name, "is new: with volumeClaimUpdateStrategy OnPodRollingUpdate only sizes can change")
+		} else if err := c.grows(ctx, &before[at], &after[i], found); err != nil {
+			return err
 		}
 	}
-	return errs, nil
+	return nil
 }
 
 // grows checks one claim template that is replaced by another of its name.
-func (c statefulSetChange) grows(ctx context.Context, before, after *corev1.PersistentVolumeClaim, path *field.Path) (*field.Error, error) {
+func (c statefulSetChange) grows(ctx context.Context, before, after *corev1.PersistentVolumeClaim, found *findings) error {
+	path := field.NewPath("spec", "volumeClaimTemplates").Key(after.Name)
 	if !claim.HasShape(before, after) {
-		return field.Forbidden(path, "only its size can change with volumeClaimUpdateStrategy OnPodRollingUpdate"), nil
+		found.forbidden(path, "only its size can change with volumeClaimUpdateStrategy OnPodRollingUpdate")
+		return nil
 	}
 	was, is := before.Spec.Resources.Requests[corev1.ResourceStorage], after.Spec.Resources.Requests[corev1.ResourceStorage]
 	if is.Cmp(was) <= 0 || c.Live == nil {
-		return nil, nil
+		return nil
 	}
 	class, err := c.class(ctx, after)
 	switch {
 	case apierrors.IsNotFound(err):
-		return field.Invalid(path.Child("spec", "storageClassName"), *after.Spec.StorageClassName, "there is no such storage class"), nil
+		found.invalid(path.Child("spec", "storageClassName"), *after.Spec.StorageClassName, "there is no such storage class")
 	case err != nil:
-		return nil, err
-	case class == nil:
-		return nil, nil
-	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
-		return field.Forbidden(path.Child("spec", "resources", "requests", "storage"), fmt.Sprintf("storage class %s does not have allowVolumeExpansion", class.Name)), nil
+		return err
+	case class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion):
+		found.forbidden(path.Child("spec", "resources", "requests", "storage"),
+			"storage class %s does not have allowVolumeExpansion", class.Name)
 	}
-	return nil, nil
+	return nil
 }
 
 // class returns the storage class of a claim template: the newest default class where it names none, and nil where there is none either.
@@ -94,31 +90,29 @@ func (c statefulSetChange) class(ctx context.Context, template *corev1.Persisten
 }
 
 // warnings tells of valid changes that may not do what their author expects. It is asked only about valid ones.
-func (c statefulSetChange) warnings() []string {
+func (c statefulSetChange) warnings(found *findings) {
 	spec := &c.new.Spec
-	var out []string
 	if c.templateChanged() {
-		out = append(out, c.hookWarnings()...)
+		c.hookWarnings(found)
 	}
 	if reserved, err := ordinal.Parse(spec.ReserveOrdinals); err == nil && reserved.Size() > mostReserved {
-		out = append(out, fmt.Sprintf("spec.reserveOrdinals reserves %d ordinals: is one of its ranges too long?", reserved.Size()))
+		found.warn("spec.reserveOrdinals reserves %d ordinals: is one of its ranges too long?", reserved.Size())
 	}
 	if name := ordinal.PodName(c.new.Name, c.lastOrdinal()); c.old == nil && len(name) > maxHostname {
-		out = append(out, fmt.Sprintf("the name of Pod %s has more than %d characters, which is too long for a host name", name, maxHostname))
+		found.warn("the name of Pod %s has more than %d characters, which is too long for a host name", name, maxHostname)
 	}
 	for i := range spec.VolumeClaimTemplates {
 		if t := &spec.VolumeClaimTemplates[i]; c.claimsChanged() && !mounted(t.Name, &spec.Template.Spec) {
-			out = append(out, fmt.Sprintf("spec.volumeClaimTemplates[%d]: no container mounts %s", i, t.Name))
+			found.warn("spec.volumeClaimTemplates[%d]: no container mounts %s", i, t.Name)
 		}
 	}
 	rolling := spec.UpdateStrategy.RollingUpdate
 	if c.old == nil || !c.templateChanged() || rolling == nil || rolling.Partition == nil || spec.Replicas == nil {
-		return out
+		return
 	}
 	if kept, total := *rolling.Partition, *spec.Replicas; kept >= total && total > 0 {
-		out = append(out, nothingMoves("Pod", kept, int(total)))
+		found.nothingMoves("Pod", kept, int(total))
 	}
-	return out
 }
 
 const (

@@ -37,7 +37,7 @@ spec:
 	olderDatabase = "apiVersion: apps.kruise.io/v1alpha1\nkind: StatefulSet" + baseDatabase
 )
 
-func askDatabase(o StatefulSetOptions, object, old []byte) admission.Response {
+func askDatabase(o Options, object, old []byte) admission.Response {
 	request := admissionv1.AdmissionRequest{
 		UID: "1", Name: "db", Namespace: "ns", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
@@ -83,7 +83,7 @@ func TestNewStatefulSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, version := range []string{hubDatabase, olderDatabase} {
-				if diff := cmp.Diff(tc.want, causes(askDatabase(StatefulSetOptions{}, edit(t, version, tc.set), nil))); diff != "" {
+				if diff := cmp.Diff(tc.want, causes(askDatabase(Options{}, edit(t, version, tc.set), nil))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			}
@@ -162,7 +162,7 @@ func TestChangedStatefulSet(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := StatefulSetOptions{ClaimResize: true, Live: classes}
+			o := Options{ClaimResize: true, Live: classes}
 			got := causes(askDatabase(o, edit(t, hubDatabase, tc.new), edit(t, hubDatabase, tc.old)))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -201,7 +201,7 @@ func TestStatefulSetWarnings(t *testing.T) {
 			if tc.old != nil {
 				old = edit(t, hubDatabase, tc.old)
 			}
-			response := askDatabase(StatefulSetOptions{}, edit(t, hubDatabase, tc.new), old)
+			response := askDatabase(Options{}, edit(t, hubDatabase, tc.new), old)
 			if diff := cmp.Diff(tc.want, response.Warnings); diff != "" || !response.Allowed {
 				t.Errorf("allowed %v (-want +got):\n%s", response.Allowed, diff)
 			}
@@ -212,7 +212,7 @@ func TestStatefulSetWarnings(t *testing.T) {
 func TestNamesakeOfKubernetesIsToldOf(t *testing.T) {
 	live := fake.NewClientBuilder().WithObjects(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"}}).Build()
 	want := []string{"there is a StatefulSet db of apps/v1, whose Pods have the same names: delete it with --cascade=orphan to hand its Pods over"}
-	response := askDatabase(StatefulSetOptions{Live: live}, edit(t, hubDatabase, nil), nil)
+	response := askDatabase(Options{Live: live}, edit(t, hubDatabase, nil), nil)
 	if diff := cmp.Diff(want, response.Warnings); diff != "" || !response.Allowed {
 		t.Errorf("allowed %v (-want +got):\n%s", response.Allowed, diff)
 	}
@@ -220,11 +220,11 @@ func TestNamesakeOfKubernetesIsToldOf(t *testing.T) {
 
 func TestStatefulSetsAreProtected(t *testing.T) {
 	protected := edits{"metadata.labels": "{policy.kruise.io/delete-protection: Cascading}"}
-	response := askDatabase(StatefulSetOptions{DeletionProtection: true}, nil, edit(t, olderDatabase, protected))
+	response := askDatabase(Options{DeletionProtection: true}, nil, edit(t, olderDatabase, protected))
 	if response.Allowed || response.Result.Code != http.StatusForbidden {
 		t.Errorf("answered %v, want 403", response.Result)
 	}
-	if response := askDatabase(StatefulSetOptions{}, nil, edit(t, hubDatabase, protected)); !response.Allowed {
+	if response := askDatabase(Options{}, nil, edit(t, hubDatabase, protected)); !response.Allowed {
 		t.Errorf("answered %v with the gate off, want that it is allowed", response.Result)
 	}
 }

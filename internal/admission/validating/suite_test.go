@@ -74,7 +74,7 @@ func edit(t testing.TB, object string, fields map[string]string) []byte {
 type edits = map[string]string
 
 // ask sends a request as the API server does. A nil old creates, a nil object deletes.
-func ask(o CloneSetOptions, object, old []byte) admission.Response {
+func ask(o Options, object, old []byte) admission.Response {
 	request := admissionv1.AdmissionRequest{
 		UID: "1", Name: "web", Namespace: "ns", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"},
@@ -90,7 +90,7 @@ func ask(o CloneSetOptions, object, old []byte) admission.Response {
 	return hook.Handle(context.Background(), admission.Request{AdmissionRequest: request})
 }
 
-func options(t testing.TB) CloneSetOptions {
+func options(t testing.TB) Options {
 	t.Helper()
 	pod := func(name, owner string, finalizers ...string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Finalizers: finalizers}}
@@ -108,7 +108,7 @@ func options(t testing.TB) CloneSetOptions {
 	if err := reader.Delete(context.Background(), going); err != nil {
 		t.Fatal(err)
 	}
-	return CloneSetOptions{Pods: reader}
+	return Options{Live: reader}
 }
 
 // causes returns the fields and texts of an answer: "allowed", or one line for each cause.

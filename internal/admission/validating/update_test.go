@@ -106,7 +106,7 @@ func TestDelete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, version := range []string{hub, older} {
-				response := ask(CloneSetOptions{DeletionProtection: !tc.off}, nil, edit(t, version, tc.set))
+				response := ask(Options{DeletionProtection: !tc.off}, nil, edit(t, version, tc.set))
 				if diff := cmp.Diff([]string{tc.want}, causes(response)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

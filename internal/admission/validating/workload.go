@@ -42,17 +42,16 @@ func (w *workload) check(ctx context.Context, checker TemplateChecker, namespace
 	spec := field.NewPath("spec")
 	found := findings{errors: w.checkSelector(spec)}
 	if w.claimsChanged() {
-		found.add(claimNames(w.claims, spec.Child("volumeClaimTemplates")))
+		found.claimNames(spec.Child("volumeClaimTemplates"), w.claims)
 	}
 	if !w.templateChanged() && !w.claimsChanged() {
 		return found
 	}
 	template := spec.Child("template")
 	endless := w.checkPodsRunForEver(template.Child("spec"))
-	found.add(endless)
-	if len(endless) == 0 && checker != nil {
-		verdict := judge(ctx, checker, namespace, withClaims(raw, w.claims), template)
-		found.join(findings{verdict.Errors, verdict.Warnings})
+	found.join(endless)
+	if len(endless.errors) == 0 && checker != nil {
+		found.join(judge(ctx, checker, namespace, withClaims(raw, w.claims), template).findings())
 	}
 	return found
 }
@@ -79,21 +78,21 @@ func (w *workload) checkSelector(spec *field.Path) field.ErrorList {
 }
 
 // checkPodsRunForEver checks what a kind that keeps Pods running asks of their template, where it is new.
-func (w *workload) checkPodsRunForEver(path *field.Path) field.ErrorList {
+func (w *workload) checkPodsRunForEver(path *field.Path) (found findings) {
 	var before corev1.PodSpec
 	if w.before != nil {
 		before = w.before.template.Spec
 	}
-	var errs field.ErrorList
 	spec := &w.template.Spec
 	if policy := spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways && policy != before.RestartPolicy {
-		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), policy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		only := []corev1.RestartPolicy{corev1.RestartPolicyAlways}
+		found.add(field.ErrorList{field.NotSupported(path.Child("restartPolicy"), policy, only)})
 	}
 	if spec.ActiveDeadlineSeconds != nil && before.ActiveDeadlineSeconds == nil {
-		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"),
-			fmt.Sprintf("activeDeadlineSeconds in %s is not supported: its Pods are to run for ever", w.kind)))
+		found.forbidden(path.Child("activeDeadlineSeconds"),
+			"activeDeadlineSeconds in %s is not supported: its Pods are to run for ever", w.kind)
 	}
-	return errs
+	return found
 }
 
 // refusal says why the new template can't be reached in place; nil where it can or where it is not new.
@@ -106,58 +105,53 @@ func (w *workload) refusal(o inplace.Options) *inplace.Refusal {
 }
 
 // inPlaceOnly refuses a template that could only be rolled out by recreating Pods.
-func (w *workload) inPlaceOnly(o inplace.Options) field.ErrorList {
-	refusal := w.refusal(o)
-	if refusal == nil {
-		return nil
+func (w *workload) inPlaceOnly(found *findings, o inplace.Options) {
+	if refusal := w.refusal(o); refusal != nil {
+		found.forbidden(pointer(field.NewPath("spec", "template"), refusal.Path), "only allowed to update images in spec for InPlaceOnly, "+
+			"but found %s %s (%s): change it with podUpdatePolicy InPlaceIfPossible or ReCreate", refusal.Op, refusal.Path, refusal.Why)
 	}
-	return field.ErrorList{field.Forbidden(pointer(field.NewPath("spec", "template"), refusal.Path), fmt.Sprintf(
-		"only allowed to update images in spec for InPlaceOnly, but found %s %s (%s): change it with podUpdatePolicy InPlaceIfPossible or ReCreate",
-		refusal.Op, refusal.Path, refusal.Why))}
 }
 
-// checkWeights checks the selectors of an order by weights. The schema can't: CEL would cost too much on lists of any length.
-func checkWeights(priority *pub.UpdatePriorityStrategy, path *field.Path) field.ErrorList {
+// weights checks the selectors of an order by weights.
+func (f *findings) weights(path *field.Path, priority *pub.UpdatePriorityStrategy) {
 	if priority == nil {
-		return nil
+		return
 	}
-	var errs field.ErrorList
 	for i := range priority.WeightPriority {
-		at := path.Child("weightPriority").Index(i).Child("matchSelector")
-		options := metavalidation.LabelSelectorValidationOptions{}
-		errs = append(errs, metavalidation.ValidateLabelSelector(&priority.WeightPriority[i].MatchSelector, options, at)...)
+		f.selector(path.Child("weightPriority").Index(i).Child("matchSelector"), &priority.WeightPriority[i].MatchSelector)
 	}
-	return errs
 }
 
 // nothingMoves warns of a new template that a partition keeps from all Pods, or from the Pods of all nodes.
-func nothingMoves(what string, partition any, total int) string {
-	return fmt.Sprintf("no %s will be updated: partition %v keeps all %d at their old revision; lower it to start", what, partition, total)
+func (f *findings) nothingMoves(what string, partition any, total int) {
+	f.warn("no %s will be updated: partition %v keeps all %d at their old revision; lower it to start", what, partition, total)
 }
 
 // hookWarnings tells of a hook whose marks new Pods will not carry: somebody else must put them there, or the hook holds nothing.
-func (w *workload) hookWarnings() []string {
+func (w *workload) hookWarnings(found *findings) {
 	if w.lifecycle == nil {
-		return nil
+		return
 	}
-	return append(hookWarnings("preDelete", w.lifecycle.PreDelete, w.template), hookWarnings("inPlaceUpdate", w.lifecycle.InPlaceUpdate, w.template)...)
-}
-
-func hookWarnings(name string, hook *pub.LifecycleHook, template *corev1.PodTemplateSpec) []string {
-	if hook == nil {
-		return nil
-	}
-	var out []string
-	for _, finalizer := range hook.FinalizersHandler {
-		if !slices.Contains(template.Finalizers, finalizer) {
-			out = append(out, fmt.Sprintf("spec.lifecycle.%s: the template has no finalizer %s, so that the hook holds no Pod that is not given it otherwise", name, finalizer))
+	const consequence = "so that the hook holds no Pod that is not given it otherwise"
+	for _, h := range []struct {
+		name string
+		hook *pub.LifecycleHook
+	}{{"preDelete", w.lifecycle.PreDelete}, {"inPlaceUpdate", w.lifecycle.InPlaceUpdate}} {
+		if h.hook == nil {
+			continue
 		}
-	}
-	for key, value := range hook.LabelsHandler {
-		if template.Labels[key] != value {
-			out = append(out, fmt.Sprintf("spec.lifecycle.%s: the template has no label %s=%s, so that the hook holds no Pod that is not given it otherwise", name, key, value))
+		var missing findings
+		for _, finalizer := range h.hook.FinalizersHandler {
+			if !slices.Contains(w.template.Finalizers, finalizer) {
+				missing.warn("spec.lifecycle.%s: the template has no finalizer %s, %s", h.name, finalizer, consequence)
+			}
 		}
+		for key, value := range h.hook.LabelsHandler {
+			if w.template.Labels[key] != value {
+				missing.warn("spec.lifecycle.%s: the template has no label %s=%s, %s", h.name, key, value, consequence)
+			}
+		}
+		slices.Sort(missing.warnings)
+		found.join(missing)
 	}
-	slices.Sort(out)
-	return out
 }

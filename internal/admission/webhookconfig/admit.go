@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -56,8 +55,7 @@ func (r *Reconciler) widen(ctx context.Context, more pending) (bool, error) {
 	r.mutating.Lock()
 	defer r.mutating.Unlock()
 	live := &admissionv1.MutatingWebhookConfiguration{}
-	live.Name = r.Mutating.Name
-	if err := reading(r.Client.Get(ctx, client.ObjectKeyFromObject(live), live), live); err != nil {
+	if err := r.readOne(ctx, r.Mutating.Name, live); err != nil {
 		return false, err
 	}
 	selection, err := r.readSelection(ctx, live, &more)

@@ -57,7 +57,8 @@ func TestAPodWaitsForTheSidecarSetsBeforeIt(t *testing.T) {
 			other.UID = "other"
 			w.must(w.client.Create(context.Background(), other))
 		}, 100, 1, 1},
-		"none, when the configuration is gone": {"web", func(w *world) { w.must(w.client.Delete(context.Background(), w.configuration())) }, 100, 0, 0},
+		"none, when the configuration is gone": {"web",
+			func(w *world) { w.must(w.client.Delete(context.Background(), w.configuration())) }, 100, 0, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,13 +66,14 @@ func TestAPodWaitsForTheSidecarSetsBeforeIt(t *testing.T) {
 			w.must(w.leader.Admit(context.Background(), nil, setOf("agent", "web")))
 			tc.before(w)
 			looks, live := 0, &reads{Reader: w.client}
-			step := Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: live, Known: func() (*inject.Candidates, error) {
-				looks++
-				if looks < tc.known {
-					return inject.NewCandidates(), nil
-				}
-				return inject.NewCandidates(&inject.Candidate{Set: setOf("agent", "web")}), nil
-			}})
+			step := Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: live,
+				Known: func() (*inject.Candidates, error) {
+					looks++
+					if looks < tc.known {
+						return inject.NewCandidates(), nil
+					}
+					return inject.NewCandidates(&inject.Candidate{Set: setOf("agent", "web")}), nil
+				}})
 			if !created(context.Background(), t, step, tc.app) {
 				t.Error("the Pod is refused")
 			}
@@ -88,15 +90,17 @@ func TestAPodIsNotCreatedWithoutASidecarSetThatIsStored(t *testing.T) {
 	w.must(w.client.Create(context.Background(), setOf("agent", "web")))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	step := Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) { return inject.NewCandidates(), nil }})
+	step := Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: w.client,
+		Known: func() (*inject.Candidates, error) { return inject.NewCandidates(), nil }})
 	if created(ctx, t, step, "web") {
 		t.Error("a Pod is let through although its SidecarSet is not known")
 	}
 	known := setOf("agent", "web")
 	known.Generation = 2
-	step = Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: w.client, Known: func() (*inject.Candidates, error) {
-		return inject.NewCandidates(&inject.Candidate{Set: known}), nil
-	}})
+	step = Await(AwaitOptions{Configuration: w.leader.Mutating.Name, Cached: w.client, Live: w.client,
+		Known: func() (*inject.Candidates, error) {
+			return inject.NewCandidates(&inject.Candidate{Set: known}), nil
+		}})
 	if !created(context.Background(), t, step, "web") {
 		t.Error("a Pod is refused although a later version of its SidecarSet is known")
 	}

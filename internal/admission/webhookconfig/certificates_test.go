@@ -104,7 +104,8 @@ func (f *fleet) pass(i int, part string) {
 			roots := x509.NewCertPool()
 			roots.AppendCertsFromPEM(k.bundle)
 			if _, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: service, Roots: roots, CurrentTime: f.now}); err != nil {
-				f.t.Fatalf("at %s the API server refuses the certificate of manager %d, whose clock is ahead by %s: %v", f.now, i, f.ahead[i], err)
+				f.t.Fatalf("at %s the API server refuses the certificate of manager %d, whose clock is ahead by %s: %v",
+					f.now, i, f.ahead[i], err)
 			}
 		}
 	}
@@ -133,9 +134,7 @@ func (f *fleet) settle() {
 	f.t.Helper()
 	for range 3 {
 		for i := range f.members {
-			for _, part := range Parts() {
-				f.pass(i, part)
-			}
+			f.pass(i, allParts)
 		}
 		f.now = f.now.Add(nextDelay)
 	}
@@ -149,7 +148,8 @@ func (f *fleet) settle() {
 func (f *fleet) deleteSecret() {
 	f.t.Helper()
 	name := secretName()
-	f.must(client.IgnoreNotFound(f.client.Delete(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	f.must(client.IgnoreNotFound(f.client.Delete(context.Background(), secret)))
 }
 
 // TestEveryServedCertificateIsTrusted: whatever managers do in what order, and whatever their clocks say.
@@ -161,7 +161,7 @@ func TestEveryServedCertificateIsTrusted(t *testing.T) {
 			manager := rapid.IntRange(0, 1).Draw(t, "manager")
 			switch step {
 			case 0, 1, 2:
-				f.pass(manager, rapid.SampledFrom(Parts()).Draw(t, "part"))
+				f.pass(manager, rapid.SampledFrom(append(Parts(), allParts)).Draw(t, "part"))
 			case 3:
 				f.now = f.now.Add(time.Duration(rapid.IntRange(1, 80000).Draw(t, "milliseconds")) * time.Millisecond)
 			case 4, 5:
@@ -186,11 +186,12 @@ func TestEveryServedCertificateIsTrusted(t *testing.T) {
 	})
 }
 
-// TestClocksThatAreWrong: a manager whose clock is wrong starts alone and makes the CA, or comes to the CA of another one. Every manager gets ready,
-// and the CA is made twice at most.
+// TestClocksThatAreWrong: a manager whose clock is wrong starts alone and makes the CA, or comes to the CA of another one. Every manager
+// gets ready, and the CA is made twice at most.
 func TestClocksThatAreWrong(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{
-		"an hour ahead": time.Hour, "a year ahead": year, "twenty years ahead": 20 * year, "a day behind": -day, "twenty years behind": -20 * year,
+		"an hour ahead": time.Hour, "a year ahead": year, "twenty years ahead": 20 * year, "a day behind": -day,
+		"twenty years behind":       -20 * year,
 		"at its beginning, in 1970": time.Unix(1, 0).Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	} {
 		for order, clocks := range map[string][]time.Duration{"the first": {ahead, 0, 0}, "the second": {0, ahead, 0}} {
@@ -199,10 +200,8 @@ func TestClocksThatAreWrong(t *testing.T) {
 				wrong := slices.Index(clocks, ahead)
 				if wrong == 0 { // alone at first
 					for range 2 {
-						for _, part := range Parts() {
-							_, err := f.members[0].reconcile(t.Context(), part)
-							f.must(err)
-						}
+						_, err := f.members[0].reconcile(t.Context(), allParts)
+						f.must(err)
 					}
 				}
 				f.settle()
@@ -268,9 +267,7 @@ func TestBothCAsAreTrustedForADay(t *testing.T) {
 		t.Errorf("%d CAs within a day, want 2", got)
 	}
 	f.now = f.now.Add(time.Hour)
-	for _, part := range Parts() {
-		f.pass(1, part)
-	}
+	f.pass(1, allParts)
 	if got := len(parseAll(f.bundles()[0])); got != 2 {
 		t.Errorf("%d CAs after a manager that does not lead, want 2", got)
 	}
@@ -278,6 +275,24 @@ func TestBothCAsAreTrustedForADay(t *testing.T) {
 	for _, bundle := range f.bundles() {
 		if got := len(parseAll(bundle)); got != 1 {
 			t.Errorf("%d CAs after a day, want 1", got)
+		}
+	}
+}
+
+// TestTheCAIsReadOncePerResync: a Secret is no part of a configuration, whose changes come with every SidecarSet.
+func TestTheCAIsReadOncePerResync(t *testing.T) {
+	f := newFleet(t, 0, 0)
+	f.settle()
+	for i, want := range map[int]int{0: 1, 1: 0} { // the leader may take CAs away, for which it looks anew
+		f.caReads = 0
+		f.pass(i, allParts)
+		if f.caReads != 1 {
+			t.Errorf("manager %d reads the CA %d times in a resync, want 1", i, f.caReads)
+		}
+		f.caReads = 0
+		f.pass(i, mutatingPart)
+		if f.caReads != want {
+			t.Errorf("manager %d reads the CA %d times after a change of a configuration, want %d", i, f.caReads, want)
 		}
 	}
 }

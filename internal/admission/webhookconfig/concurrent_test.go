@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestManySidecarSetsAtTheSameTime has users write SidecarSets at the same moment, more of them than a write is tried: none is refused, and the Pods
+// TestManySidecarSetsAtTheSameTime has users write SidecarSets at the same moment, more of them than a write is tried: none is refused,
+// and the Pods
 // of all are sent.
 func TestManySidecarSetsAtTheSameTime(t *testing.T) {
 	const sets = 4 * admitTries

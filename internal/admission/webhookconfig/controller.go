@@ -45,10 +45,8 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func enqueue(q queue, delay time.Duration, parts ...string) {
-	for _, part := range parts {
-		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: part}}, delay)
-	}
+func enqueue(q queue, delay time.Duration, part string) {
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: part}}, delay)
 }
 
 // Add runs the reconciler on every manager. The manager's cache must hold no other webhook configurations than those of the manifests.
@@ -125,12 +123,12 @@ func changes[T client.Object](interestOf func(T) (scope.Interest, bool)) predica
 
 // resync enqueues all parts at the start, every minute, and when this manager begins to lead.
 func (r *Reconciler) resync(ctx context.Context, q queue) error {
-	go wait.JitterUntilWithContext(ctx, func(context.Context) { enqueue(q, 0, Parts()...) }, resyncPeriod, 0.1, true)
+	go wait.JitterUntilWithContext(ctx, func(context.Context) { enqueue(q, 0, allParts) }, resyncPeriod, 0.1, true)
 	go func() {
 		select {
 		case <-ctx.Done():
 		case <-r.Elected:
-			enqueue(q, 0, Parts()...)
+			enqueue(q, 0, allParts)
 		}
 	}()
 	return nil
@@ -139,7 +137,8 @@ func (r *Reconciler) resync(ctx context.Context, q queue) error {
 // watchCRDs watches each CRD by its name: the cache would hold the CRDs of the whole cluster.
 func (r *Reconciler) watchCRDs(ctx context.Context, q queue) error {
 	for _, name := range r.CRDs {
-		r.watchOne(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, types.NamespacedName{Name: name}, func() { enqueue(q, crdDelay, crdsPart) })
+		crd := types.NamespacedName{Name: name}
+		r.watchOne(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, crd, func() { enqueue(q, crdDelay, crdsPart) })
 	}
 	return nil
 }
@@ -147,7 +146,7 @@ func (r *Reconciler) watchCRDs(ctx context.Context, q queue) error {
 // watchSecret watches the stored CA. A folder is looked at once a minute.
 func (r *Reconciler) watchSecret(ctx context.Context, q queue) error {
 	if store, ok := r.Issuer.Store.(certs.SecretStore); ok {
-		r.watchOne(ctx, &corev1.SecretList{}, store.Name, func() { enqueue(q, 0, Parts()...) })
+		r.watchOne(ctx, &corev1.SecretList{}, store.Name, func() { enqueue(q, 0, allParts) })
 	}
 	return nil
 }

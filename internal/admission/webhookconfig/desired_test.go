@@ -41,11 +41,13 @@ func TestWhatIsRepaired(t *testing.T) {
 		"a configuration as it is": {w.configuration(), leading, false},
 		"one with a further webhook of ours that trusts the CA": {
 			changed(func(*admissionv1.MutatingWebhookConfiguration, *admissionv1.MutatingWebhook) {}), in, false},
-		"one with a webhook that leads elsewhere, and a note": {changed(func(live *admissionv1.MutatingWebhookConfiguration, more *admissionv1.MutatingWebhook) {
+		"one with a webhook that leads elsewhere, and a note": {changed(func(live *admissionv1.MutatingWebhookConfiguration,
+			more *admissionv1.MutatingWebhook) {
 			live.Annotations = map[string]string{"note": "anything"}
 			more.ClientConfig = admissionv1.WebhookClientConfig{URL: new("https://elsewhere.example.com/")}
 		}), leading, false},
-		"one with a further webhook of ours that trusts nothing": {changed(func(_ *admissionv1.MutatingWebhookConfiguration, more *admissionv1.MutatingWebhook) {
+		"one with a further webhook of ours that trusts nothing": {changed(func(_ *admissionv1.MutatingWebhookConfiguration,
+			more *admissionv1.MutatingWebhook) {
 			more.ClientConfig.CABundle = nil
 		}), in, true},
 		"one that trusts another CA": {changed(func(_ *admissionv1.MutatingWebhookConfiguration, more *admissionv1.MutatingWebhook) {
@@ -54,7 +56,8 @@ func TestWhatIsRepaired(t *testing.T) {
 		"one that trusts another CA too": {changed(func(_ *admissionv1.MutatingWebhookConfiguration, more *admissionv1.MutatingWebhook) {
 			more.ClientConfig.CABundle = append(append([]byte{}, issue.CA...), other...)
 		}), in, false},
-		"one that trusts another CA too, for the leader": {changed(func(_ *admissionv1.MutatingWebhookConfiguration, more *admissionv1.MutatingWebhook) {
+		"one that trusts another CA too, for the leader": {changed(func(_ *admissionv1.MutatingWebhookConfiguration,
+			more *admissionv1.MutatingWebhook) {
 			more.ClientConfig.CABundle = append(append([]byte{}, issue.CA...), other...)
 		}), leading, true},
 		"one that lacks a webhook of ours": {changed(func(live *admissionv1.MutatingWebhookConfiguration, _ *admissionv1.MutatingWebhook) {

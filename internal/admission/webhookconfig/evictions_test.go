@@ -17,7 +17,8 @@ import (
 // tunedWebhook is the webhook for deletions, as a user may have tuned it.
 func tunedWebhook() admissionv1.ValidatingWebhook {
 	return admissionv1.ValidatingWebhook{
-		Name: BudgetWebhook, TimeoutSeconds: new(int32(3)), ClientConfig: admissionv1.WebhookClientConfig{Service: Endpoint{}.at("/validate-pod").Service},
+		Name: BudgetWebhook, TimeoutSeconds: new(int32(3)),
+		ClientConfig:    admissionv1.WebhookClientConfig{Service: Endpoint{}.at("/validate-pod").Service},
 		MatchConditions: []admissionv1.MatchCondition{{Name: "names-a-budget", Expression: "true"}},
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system"}},
@@ -36,7 +37,8 @@ func TestEvictionsAreAskedAboutWhereBudgetsAre(t *testing.T) {
 	r.Propagation = time.Second
 	stored := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: r.Validating.Name}}
 	w.must(live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
-	r.Validating.Webhooks, stored.Webhooks = []admissionv1.ValidatingWebhook{tunedWebhook()}, []admissionv1.ValidatingWebhook{tunedWebhook(), {Name: "others"}}
+	r.Validating.Webhooks = []admissionv1.ValidatingWebhook{tunedWebhook()}
+	stored.Webhooks = []admissionv1.ValidatingWebhook{tunedWebhook(), {Name: "others"}}
 	w.must(live.Update(t.Context(), stored))
 	keep := func(want ...string) {
 		t.Helper()
@@ -50,7 +52,9 @@ func TestEvictionsAreAskedAboutWhereBudgetsAre(t *testing.T) {
 			return
 		}
 		hook := stored.Webhooks[2]
-		if hook.Name != evictionWebhook || *hook.TimeoutSeconds != 3 || !bytes.Equal(hook.ClientConfig.CABundle, stored.Webhooks[0].ClientConfig.CABundle) || hook.ClientConfig.CABundle == nil || len(hook.MatchConditions) > 0 ||
+		if hook.Name != evictionWebhook || *hook.TimeoutSeconds != 3 ||
+			!bytes.Equal(hook.ClientConfig.CABundle, stored.Webhooks[0].ClientConfig.CABundle) || hook.ClientConfig.CABundle == nil ||
+			len(hook.MatchConditions) > 0 ||
 			len(hook.Rules) != 1 || hook.Rules[0].Resources[0] != "pods/eviction" || hook.Rules[0].Operations[0] != admissionv1.Create {
 			t.Errorf("webhook %+v", hook)
 		}

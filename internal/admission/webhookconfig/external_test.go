@@ -40,7 +40,8 @@ func TestExternalCertificatesAreOnlyRead(t *testing.T) {
 		t.Errorf("%d writes, want 0", f.writes)
 	}
 	// Whoever fills the CAs in does so now.
-	for _, o := range []client.Object{f.configuration(), &admissionv1.ValidatingWebhookConfiguration{}, &apiextensionsv1.CustomResourceDefinition{}} {
+	for _, o := range []client.Object{f.configuration(), &admissionv1.ValidatingWebhookConfiguration{},
+		&apiextensionsv1.CustomResourceDefinition{}} {
 		switch o := o.(type) {
 		case *admissionv1.MutatingWebhookConfiguration:
 			for i := range o.Webhooks {
@@ -58,9 +59,7 @@ func TestExternalCertificatesAreOnlyRead(t *testing.T) {
 		f.must(f.client.Update(t.Context(), o))
 	}
 	for range 2 {
-		for _, part := range Parts() {
-			f.reconcile(m, part)
-		}
+		f.reconcile(m, allParts)
 		f.now = f.now.Add(time.Second)
 	}
 	if err := m.Serving.Check(nil); err != nil {
@@ -75,9 +74,7 @@ func TestExternalCAsThatNoLongerTrustAreNoticed(t *testing.T) {
 	f.must(f.client.Create(t.Context(), secret))
 	f.settle() // under the CA of the Secret
 	f.members[0].Issuer.External = true
-	for _, part := range Parts() {
-		f.reconcile(f.members[0], part)
-	}
+	f.reconcile(f.members[0], allParts)
 	live := f.configuration()
 	live.Webhooks[0].ClientConfig.CABundle = nil
 	f.must(f.client.Update(t.Context(), live))
@@ -107,7 +104,8 @@ func earlierSecret(t *testing.T, from, to time.Time) *corev1.Secret {
 			t.Fatal(err)
 		}
 	}
-	pair := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM, keyPEM []byte) {
+	pair := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM,
+		keyPEM []byte) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		must(err)
 		if signer == nil {
@@ -119,7 +117,8 @@ func earlierSecret(t *testing.T, from, to time.Time) *corev1.Secret {
 		must(err)
 		cert, err = x509.ParseCertificate(der)
 		must(err)
-		return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+		return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+			Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 	}
 	ca, signer, caPEM, caKey := pair(&x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhook-cert-ca"}, NotBefore: from, NotAfter: to,
@@ -131,6 +130,7 @@ func earlierSecret(t *testing.T, from, to time.Time) *corev1.Secret {
 	}, ca, signer)
 	name := secretName()
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Data: map[string][]byte{
-		"ca-cert.pem": caPEM, "ca-key.pem": caKey, "cert.pem": leafPEM, "key.pem": leafKey, "tls.crt": leafPEM, "tls.key": leafKey, "ca.crt": caPEM,
+		"ca-cert.pem": caPEM, "ca-key.pem": caKey, "cert.pem": leafPEM, "key.pem": leafKey, "tls.crt": leafPEM, "tls.key": leafKey,
+		"ca.crt": caPEM,
 	}}
 }

@@ -76,7 +76,7 @@ func sidecarSetWebhook(model admissionv1.MutatingWebhook, e scope.Entry) admissi
 	if len(e.Namespaces) > 0 {
 		out.NamespaceSelector = narrowed(out.NamespaceSelector, e.Namespaces...)
 	}
-	out.MatchConditions = withCondition(out.MatchConditions, admissionv1.MatchCondition{Name: sidecarSetCondition, Expression: e.Expression})
+	out.MatchConditions = withCondition(out.MatchConditions, sidecarSetCondition, e.Expression)
 	return out
 }
 
@@ -84,14 +84,14 @@ func markerWebhook(model admissionv1.MutatingWebhook, e scope.Entry) admissionv1
 	out := *model.DeepCopy()
 	out.Name = probeMarkerWebhook
 	out.FailurePolicy = new(admissionv1.Ignore)
-	out.MatchConditions = withCondition(out.MatchConditions, admissionv1.MatchCondition{Name: probeMarkerCondition, Expression: e.Expression})
+	out.MatchConditions = withCondition(out.MatchConditions, probeMarkerCondition, e.Expression)
 	return out
 }
 
 // withCondition returns the conditions with one in the place of that for launch orders.
-func withCondition(all []admissionv1.MatchCondition, one admissionv1.MatchCondition) []admissionv1.MatchCondition {
+func withCondition(all []admissionv1.MatchCondition, name, expression string) []admissionv1.MatchCondition {
 	others := slices.DeleteFunc(all, func(c admissionv1.MatchCondition) bool { return c.Name == launchOrderCondition })
-	return append(others, one)
+	return append(others, admissionv1.MatchCondition{Name: name, Expression: expression})
 }
 
 func narrowed(selector *metav1.LabelSelector, by ...metav1.LabelSelectorRequirement) *metav1.LabelSelector {
@@ -110,7 +110,8 @@ type EvictionScope struct {
 
 // webhooks returns all webhooks, with that for evictions made anew, at the end, if there are namespaces with budgets.
 func (s EvictionScope) webhooks(all []admissionv1.ValidatingWebhook) []admissionv1.ValidatingWebhook {
-	out := slices.DeleteFunc(slices.Clone(all), func(w admissionv1.ValidatingWebhook) bool { return w.Name == evictionWebhook })
+	isOld := func(w admissionv1.ValidatingWebhook) bool { return w.Name == evictionWebhook }
+	out := slices.DeleteFunc(slices.Clone(all), isOld)
 	i := slices.IndexFunc(out, func(w admissionv1.ValidatingWebhook) bool { return w.Name == BudgetWebhook })
 	if i < 0 || len(s.Namespaces) == 0 {
 		return out
@@ -121,7 +122,8 @@ func (s EvictionScope) webhooks(all []admissionv1.ValidatingWebhook) []admission
 	added.Rules = []admissionv1.RuleWithOperations{{
 		Operations: []admissionv1.OperationType{admissionv1.Create},
 		Rule: admissionv1.Rule{
-			APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}, Scope: new(admissionv1.NamespacedScope),
+			APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"},
+			Scope: new(admissionv1.NamespacedScope),
 		},
 	}}
 	if len(s.Namespaces) <= maxNamespaces {

@@ -33,7 +33,8 @@ type history struct {
 	depth   int
 }
 
-// TestWhatIsStoredIsSentWhateverHappensAtOnce: no order of events leaves a stored SidecarSet without the webhook that it needs, and in the end
+// TestWhatIsStoredIsSentWhateverHappensAtOnce: no order of events leaves a stored SidecarSet without the webhook that it needs, and in the
+// end
 // the configuration says no more than what the stored ones need, and is written no more.
 func TestWhatIsStoredIsSentWhateverHappensAtOnce(t *testing.T) {
 	read := map[string]dispatch.Webhook{}
@@ -116,7 +117,8 @@ func (h *history) admit() {
 	}
 }
 
-// store stores what is on its way if the API server lets it: nothing new under a name that is taken, and a change only of what it was made from.
+// store stores what is on its way if the API server lets it: nothing new under a name that is taken, and a change only of what it was made
+// from.
 func (h *history) store() {
 	if len(h.flying) == 0 {
 		return
@@ -153,7 +155,8 @@ func (h *history) pass(d time.Duration) {
 func (h *history) isCovered() {
 	sets := h.stored()
 	for i := range sets {
-		if app := sets[i].Spec.Selector.MatchLabels["app"]; !sets[i].Spec.InjectionStrategy.Paused && len(h.sent(podOf(app), "default", nil)) == 0 {
+		if app := sets[i].Spec.Selector.MatchLabels["app"]; !sets[i].Spec.InjectionStrategy.Paused &&
+			len(h.sent(podOf(app), "default", nil)) == 0 {
 			h.t.Fatalf("SidecarSet %s is stored, and its Pods are not sent: %v", sets[i].Name, h.configuration().Annotations)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +28,9 @@ const (
 	conflictDelay = 100 * time.Millisecond
 )
 
-// The parts that are reconciled one by one, which are the names in requests.
+// The parts that are reconciled, which are the names in requests.
 const (
+	allParts       = "all"
 	mutatingPart   = "mutating"
 	validatingPart = "validating"
 	crdsPart       = "crds"
@@ -65,6 +67,8 @@ type Reconciler struct {
 	// whose admissions must not conflict with each other.
 	mutating sync.Mutex
 
+	// issue is what the store of the CA held last; nil to read it anew.
+	issue *certs.Issue
 	// ca is the CA that is stored, and caSince when it was first seen.
 	ca      string
 	caSince time.Time
@@ -86,7 +90,7 @@ func (r *Reconciler) isLeader() bool {
 	}
 }
 
-// Reconcile brings one part in line with what Desired returns for it.
+// Reconcile brings one part, or all of them, in line with what Desired returns.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	next, err := r.reconcile(ctx, request.Name)
 	r.Serving.Failed(err)
@@ -96,21 +100,45 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: next}, err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, part string) (time.Duration, error) {
-	if part == mutatingPart {
+// reconcile returns when to reconcile again; 0 if there is no hurry. A part that fails does not stop the others.
+func (r *Reconciler) reconcile(ctx context.Context, name string) (next time.Duration, err error) {
+	parts := []string{name}
+	if name == allParts {
+		parts, r.issue = Parts(), nil
+	}
+	if slices.Contains(parts, mutatingPart) {
 		r.mutating.Lock()
 		defer r.mutating.Unlock()
 	}
-	live, err := r.read(ctx, part)
-	if err != nil {
-		return 0, err
+	live, failed := map[string][]client.Object{}, []error(nil)
+	for _, part := range parts {
+		objects, err := r.read(ctx, part)
+		if live[part] = objects; err != nil {
+			failed = append(failed, err)
+			delete(live, part)
+		}
 	}
-	// The rest is read after the configuration, see the comment of the package.
-	issue, err := r.Issuer.Current(ctx)
-	if err != nil {
-		return 0, err
+	// The rest is read after the configuration, see the comment of the package. The CA has to be newer only for the leader, who takes
+	// others
+	// away.
+	if r.issue == nil || r.isLeader() {
+		issue, err := r.Issuer.Current(ctx)
+		if err != nil {
+			return 0, errors.Join(append(failed, err)...)
+		}
+		r.issue = &issue
 	}
-	in := Input{Manifests: r.Manifests, CA: issue.CA, OnlyCA: r.isOverlapOver(issue.CA)}
+	for _, part := range parts {
+		if objects, ok := live[part]; ok {
+			again, err := r.reconcilePart(ctx, part, objects)
+			next, failed = soonest(next, again), append(failed, err)
+		}
+	}
+	return next, errors.Join(failed...)
+}
+
+func (r *Reconciler) reconcilePart(ctx context.Context, part string, live []client.Object) (time.Duration, error) {
+	in := Input{Manifests: r.Manifests, CA: r.issue.CA, OnlyCA: r.isOverlapOver(r.issue.CA)}
 	seen, expiry := certs.Seen{Part: part}, time.Duration(0)
 	var scopeErr error
 	if r.isLeader() {
@@ -136,7 +164,7 @@ func (r *Reconciler) reconcile(ctx context.Context, part string) (time.Duration,
 	if in.Pods != nil && seen.Written {
 		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(in.Pods.SidecarSets)+len(in.Pods.Markers))
 	}
-	served, err := r.Serving.Observe(issue, seen)
+	served, err := r.Serving.Observe(*r.issue, seen)
 	return soonest(served, expiry), errors.Join(err, scopeErr)
 }
 
@@ -184,33 +212,20 @@ func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Inpu
 	}
 }
 
-// read returns the objects of a part. Configurations that are missing are returned without webhooks, and without a version.
+// read returns the objects of a part.
 func (r *Reconciler) read(ctx context.Context, part string) ([]client.Object, error) {
 	switch part {
 	case mutatingPart:
 		live := &admissionv1.MutatingWebhookConfiguration{}
-		live.Name = r.Mutating.Name
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
-		if apierrors.IsNotFound(err) {
-			live, err = r.Mutating.DeepCopy(), nil
-			live.Webhooks = nil
-		}
-		return []client.Object{live}, reading(err, live)
+		return []client.Object{live}, r.readOne(ctx, r.Mutating.Name, live)
 	case validatingPart:
 		live := &admissionv1.ValidatingWebhookConfiguration{}
-		live.Name = r.Validating.Name
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
-		if apierrors.IsNotFound(err) {
-			live, err = r.Validating.DeepCopy(), nil
-			live.Webhooks = nil
-		}
-		return []client.Object{live}, reading(err, live)
+		return []client.Object{live}, r.readOne(ctx, r.Validating.Name, live)
 	default:
 		var all []client.Object
 		for _, name := range r.CRDs {
 			live := &apiextensionsv1.CustomResourceDefinition{}
-			live.Name = name
-			if err := reading(r.Client.Get(ctx, client.ObjectKeyFromObject(live), live), live); err != nil {
+			if err := r.readOne(ctx, name, live); err != nil {
 				return nil, err
 			}
 			all = append(all, live)
@@ -219,9 +234,14 @@ func (r *Reconciler) read(ctx context.Context, part string) ([]client.Object, er
 	}
 }
 
-func reading(err error, o client.Object) error {
+func (r *Reconciler) readOne(ctx context.Context, name string, into client.Object) error {
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		// A manager can't make it: a right to create webhook configurations could not be limited to these names.
+		return fmt.Errorf("%T %s is missing, install it with: kubectl apply --server-side -k config/default: %w", into, name, err)
+	}
 	if err != nil {
-		return fmt.Errorf("reading %T %s: %w", o, o.GetName(), err)
+		return fmt.Errorf("reading %T %s: %w", into, name, err)
 	}
 	return nil
 }
@@ -229,17 +249,6 @@ func reading(err error, o client.Object) error {
 // write writes the difference of two versions of an object, if there is one, on top of the version that was read. It returns a conflict as
 // it is.
 func (r *Reconciler) write(ctx context.Context, live, next client.Object) (bool, error) {
-	if live.GetResourceVersion() == "" {
-		err := r.Client.Create(ctx, next)
-		if apierrors.IsForbidden(err) {
-			return false, fmt.Errorf("%T %s is missing and this manager may not create it, install it with: kubectl apply --server-side -k config/default: %w",
-				next, next.GetName(), err)
-		}
-		if apierrors.IsAlreadyExists(err) {
-			return false, certs.ErrConflict
-		}
-		return true, err
-	}
 	if equality.Semantic.DeepEqual(live, next) {
 		return false, nil
 	}

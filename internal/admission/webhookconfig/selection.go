@@ -60,7 +60,8 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 }
 
 // stillPending returns what the annotation holds, without what has expired.
-func (r *Reconciler) stillPending(ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, sets []v1beta1.SidecarSet) []pending {
+func (r *Reconciler) stillPending(ctx context.Context, live *admissionv1.MutatingWebhookConfiguration,
+	sets []v1beta1.SidecarSet) []pending {
 	all, err := parsePending(live.Annotations[keys.PodScopePending])
 	if err != nil {
 		// Somebody else wrote it. It would have mattered for two minutes at most.

@@ -189,24 +189,27 @@ func TestPodsThatAskForALaunchOrderAreSent(t *testing.T) {
 		containers  []corev1.Container
 		want        bool
 	}{
-		"an ordinary Pod":                {nil, []corev1.Container{container(), container(corev1.EnvVar{Name: "X"})}, false},
-		"with other annotations":         {map[string]string{"a": "b"}, []corev1.Container{container(), container()}, false},
-		"ordered":                        {ordered, []corev1.Container{container(), container()}, true},
-		"a priority":                     {nil, []corev1.Container{container(), container(corev1.EnvVar{Name: "X"}, priority)}, true},
-		"a priority that is no number":   {nil, []corev1.Container{container(), container(corev1.EnvVar{Name: priority.Name, Value: "x"})}, true},
-		"a barrier of a Pod before":      {nil, []corev1.Container{container(corev1.EnvVar{Name: keys.ContainerBarrierEnv})}, true},
-		"a mirror Pod":                   {map[string]string{corev1.MirrorPodAnnotationKey: "x", keys.ContainerLaunchPriority: "Ordered"}, []corev1.Container{container(), container()}, false},
+		"an ordinary Pod":        {nil, []corev1.Container{container(), container(corev1.EnvVar{Name: "X"})}, false},
+		"with other annotations": {map[string]string{"a": "b"}, []corev1.Container{container(), container()}, false},
+		"ordered":                {ordered, []corev1.Container{container(), container()}, true},
+		"a priority":             {nil, []corev1.Container{container(), container(corev1.EnvVar{Name: "X"}, priority)}, true},
+		"a priority that is no number": {nil,
+			[]corev1.Container{container(), container(corev1.EnvVar{Name: priority.Name, Value: "x"})}, true},
+		"a barrier of a Pod before": {nil, []corev1.Container{container(corev1.EnvVar{Name: keys.ContainerBarrierEnv})}, true},
+		"a mirror Pod": {map[string]string{corev1.MirrorPodAnnotationKey: "x", keys.ContainerLaunchPriority: "Ordered"},
+			[]corev1.Container{container(), container()}, false},
 		"without containers, in a hurry": {nil, nil, false},
 	}
 	w := newWorld(t)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(tc.annotations)}, Spec: corev1.PodSpec{Containers: tc.containers}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(tc.annotations)},
+				Spec: corev1.PodSpec{Containers: tc.containers}}
 			if sent := w.sent(p, "default", nil); (len(sent) > 0) != tc.want {
 				t.Errorf("sent to %v, want it sent: %t", sent, tc.want)
 			}
 			_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
-			if priorities, err := launch.Wanted(p); (priorities != nil || err != nil) && !tc.want && !mirror {
+			if priorities, err := launch.Priorities(p); (priorities != nil || err != nil) && !tc.want && !mirror {
 				t.Errorf("the Pod asks for %v, %v", priorities, err)
 			}
 		})

@@ -40,6 +40,8 @@ type world struct {
 	known    Manifests
 	now      time.Time
 	writes   int
+	// caReads counts the managers' reads of the stored CA.
+	caReads int
 	// read are the webhooks that have been read before, which takes a while, by their conditions.
 	read map[string]dispatch.Webhook
 	// between runs before every call of a manager's.
@@ -53,18 +55,24 @@ func emptyWorld(t rapid.TB, known Manifests) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, admissionv1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1beta1.AddToScheme,
+		corev1.AddToScheme, admissionv1.AddToScheme, apiextensionsv1.AddToScheme,
+		v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, known: known, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), read: map[string]dispatch.Webhook{}, between: func() {}}
-	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(known.Mutating.DeepCopy(), known.Validating.DeepCopy(), convertedCRD()).Build()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := &world{t: t, known: known, now: now, read: map[string]dispatch.Webhook{}, between: func() {}}
+	stored := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(known.Mutating.DeepCopy(), known.Validating.DeepCopy(), convertedCRD()).Build()
 	w.client = stored
 	w.managers = interceptor.NewClient(stored, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			w.between()
+			if key == secretName() {
+				w.caReads++
+			}
 			return c.Get(ctx, key, o, options...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -91,9 +99,7 @@ func newWorld(t rapid.TB) *world {
 	w.leader = w.manager(0, closed())
 	// As soon as the certificate is served only SidecarSets are a reason to write.
 	for range 2 {
-		for _, part := range Parts() {
-			w.reconcile(w.leader, part)
-		}
+		w.reconcile(w.leader, allParts)
 		w.now = w.now.Add(2 * time.Second)
 	}
 	w.must(w.leader.Serving.Check(nil))
@@ -111,12 +117,14 @@ func closed() <-chan struct{} {
 func (w *world) manager(ahead time.Duration, elected <-chan struct{}) *Reconciler {
 	now := func() time.Time { return w.now.Add(ahead) }
 	endpoint := Endpoint{Service: types.NamespacedName{Namespace: "kruise-system", Name: "kruise-webhook-service"}}
-	known := Manifests{Mutating: w.known.Mutating, Validating: w.known.Validating, Endpoint: endpoint, Serves: func(string) bool { return true }}
+	known := w.known
+	known.Endpoint, known.Serves = endpoint, func(string) bool { return true }
 	return New(Options{
 		Manifests: known,
 		Client:    w.managers, CRDs: []string{crdName},
 		Issuer: certs.Issuer{
-			Store: certs.SecretStore{Client: w.managers, Name: secretName()}, Hosts: endpoint.Hosts(), RenewBefore: certs.DefaultRenewBefore,
+			Store: certs.SecretStore{Client: w.managers,
+				Name: secretName()}, Hosts: endpoint.Hosts(), RenewBefore: certs.DefaultRenewBefore,
 			Log: logr.Discard(), Now: now,
 		},
 		Serving: certs.NewServing(certs.ServingOptions{Hosts: endpoint.Hosts(), Parts: Parts(), Log: logr.Discard(), Now: now}),

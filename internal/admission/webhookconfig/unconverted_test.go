@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestAManagerServesBeforeObjectsCanBeRead: objects that another installation has stored in v1alpha1 can be read once a manager converts them, so no
+// TestAManagerServesBeforeObjectsCanBeRead: objects that another installation has stored in v1alpha1 can be read once a manager converts
+// them, so no
 // manager may wait for them before it serves.
 func TestAManagerServesBeforeObjectsCanBeRead(t *testing.T) {
 	w := emptyWorld(t, manifests(t))

@@ -45,17 +45,17 @@ func Plan(v State) plan.Plan {
 	}
 	v.tidy(b)
 	slot := v.decide(b)
-	switch {
-	case !slot.IsZero():
-		b.Do(append(v.completions(), v.run(slot)...)...)
-	default:
-		b.Do(v.completions()...)
+	actions := v.completions()
+	if !slot.IsZero() {
+		actions = append(actions, v.run(slot)...)
 	}
+	b.Do(actions...)
 	return b.Plan()
 }
 
 func (v *State) summary() string {
-	out := fmt.Sprintf("AdvancedCronJob %s/%s   schedule %q, jobs %d, active %d", v.Cron.Namespace, v.Cron.Name, v.Cron.Spec.Schedule, len(v.children), len(v.active()))
+	out := fmt.Sprintf("AdvancedCronJob %s/%s   schedule %q, jobs %d, active %d",
+		v.Cron.Namespace, v.Cron.Name, v.Cron.Spec.Schedule, len(v.children), len(v.active()))
 	if !v.last.IsZero() {
 		out += ", last slot " + v.last.UTC().Format(time.RFC3339)
 	}
@@ -139,7 +139,8 @@ func (v *State) decide(b *plan.Builder) time.Time {
 	}
 	if due.Many {
 		b.Hold(plan.Hold{
-			Why:   fmt.Sprintf("too many missed start times: more than %d; the last one, %s, is made up for", cron.Many, slot.UTC().Format(time.RFC3339)),
+			Why: fmt.Sprintf("too many missed start times: more than %d; the last one, %s, is made up for",
+				cron.Many, slot.UTC().Format(time.RFC3339)),
 			Event: eventTooManyMissed,
 		})
 	}
@@ -177,7 +178,8 @@ func (v *State) run(slot time.Time) []plan.Action {
 	after := v.Cron.DeepCopy()
 	after.Status = v.status()
 	after.Status.LastScheduleTime = &metav1.Time{Time: slot}
-	after.Status.Active = append(slices.DeleteFunc(after.Status.Active, func(r corev1.ObjectReference) bool { return r.UID == "" }), v.reference(name))
+	noted := slices.DeleteFunc(after.Status.Active, func(r corev1.ObjectReference) bool { return r.UID == "" })
+	after.Status.Active = append(noted, v.reference(name))
 	out := []plan.Action{{
 		Verb: plan.UpdateStatus, Concern: plan.Tidy, Before: v.Cron, After: after,
 		What: "write down slot " + slot.UTC().Format(time.RFC3339), Why: "its job comes next",
@@ -200,7 +202,8 @@ func (v *State) run(slot time.Time) []plan.Action {
 	job.SetAnnotations(annotations)
 	job.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(v.Cron, kind())})
 	return append(out, plan.Action{
-		Verb: plan.Create, Concern: plan.Scale, After: job, What: "make a " + string(v.kind.name), Why: "slot " + slot.UTC().Format(time.RFC3339) + " is due",
+		Verb: plan.Create, Concern: plan.Scale, After: job,
+		What: "make a " + string(v.kind.name), Why: "slot " + slot.UTC().Format(time.RFC3339) + " is due",
 		Event: eventSuccessfulCreate, EventMessage: "Created job " + name, FailedEvent: eventFailedCreate,
 	})
 }

@@ -291,7 +291,8 @@ func ends(job *v1beta1.BroadcastJob) bool {
 
 // isComplete reports whether every node is done and no Pod is active. A job without nodes waits for one.
 func (v *State) isComplete() bool {
-	return ends(v.Job) && v.desired > 0 && v.active == 0 && !slices.ContainsFunc(v.targets, func(t *target) bool { return t.isDesired() && !t.isDone() })
+	isOpen := func(t *target) bool { return t.isDesired() && !t.isDone() }
+	return ends(v.Job) && v.desired > 0 && v.active == 0 && !slices.ContainsFunc(v.targets, isOpen)
 }
 
 // untilDeadline returns how long the job may still take, if there is a limit. Pauses do not stop the clock.

@@ -32,10 +32,11 @@ func Kind(o Options) loop.Kind[*v1beta1.BroadcastJob, State, v1beta1.BroadcastJo
 		Watches: func(cached observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Affected(&corev1.Node{}, jobs{cached}.ofNode)}
 		},
-		Read:   o.read,
-		Plan:   Plan,
-		Status: Status,
-		Exact:  true, // a finished job must not run again
+		Read:     o.read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.BroadcastJob) *v1beta1.BroadcastJobStatus { return &o.Status },
+		Exact:    true, // a finished job must not run again
 	}
 }
 

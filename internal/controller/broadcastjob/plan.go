@@ -79,7 +79,9 @@ func (v *State) rememberFailures(b *plan.Builder) {
 		after.Annotations = map[string]string{}
 	}
 	after.Annotations[keys.BroadcastJobPausedAtFailed] = strconv.Itoa(v.failed)
-	action := plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after, What: "forget failures", Why: "their Pods are gone"}
+	action := plan.Action{
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Job, After: after, What: "forget failures", Why: "their Pods are gone",
+	}
 	if v.result.pauses {
 		after.Spec.Paused = true
 		action.What, action.Why = "pause", fmt.Sprintf("%d pods failed", v.failed)
@@ -108,7 +110,8 @@ func remove(p *corev1.Pod, why string) plan.Action {
 // create creates Pods on nodes that have none, in the order of the nodes' names, as many as parallelism allows.
 func (v *State) create(b *plan.Builder) {
 	if v.active > v.limit {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("more Pods are active than parallelism %s allows", v.Job.Spec.Parallelism), Event: eventTooManyActive})
+		why := fmt.Sprintf("more Pods are active than parallelism %s allows", v.Job.Spec.Parallelism)
+		b.Hold(plan.Hold{Why: why, Event: eventTooManyActive})
 	}
 	free, waiting := v.limit-v.active, 0
 	used := sets.New(v.Taken...)
@@ -117,7 +120,8 @@ func (v *State) create(b *plan.Builder) {
 	}
 	for _, t := range v.targets {
 		if len(t.members) > 1 {
-			b.Hold(plan.Hold{Name: t.name, Why: fmt.Sprintf("%d Pods of this job are on node %s", len(t.members), t.name), Event: eventDuplicatePod})
+			why := fmt.Sprintf("%d Pods of this job are on node %s", len(t.members), t.name)
+			b.Hold(plan.Hold{Name: t.name, Why: why, Event: eventDuplicatePod})
 		}
 		switch {
 		case !t.fits || len(t.members) > 0:

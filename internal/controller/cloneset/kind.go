@@ -40,6 +40,7 @@ func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]
 		Plan:          Plan,
 		WhileCreating: WhileCreating,
 		Status:        Status,
+		StatusOf:      func(o *v1beta1.CloneSet) *v1beta1.CloneSetStatus { return &o.Status },
 		Final:         saysComplete,
 	}
 }

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,7 +35,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 }
 
 func check(history []simulate.Change) []invariant.Violation {
-	return append(invariant.Check(history), invariant.CheckLeft(history)...)
+	return slices.Concat(invariant.Check(history), invariant.CheckLeft(history), invariant.CheckProgress(history))
 }
 
 func watched() []client.Object {

@@ -79,7 +79,7 @@ func (s *scenario) create() {
 	}
 	set.Spec.ScaleStrategy.ExcludePreparingDelete = s.Chance(20)
 	if s.Chance(30) {
-		deadline := int32(60 + s.Rand.Intn(600))
+		deadline := int32(3 + s.Rand.Intn(30)) // such that some are late
 		set.Spec.ProgressDeadlineSeconds = &deadline
 	}
 	if _, err := s.Cluster.Create(promises.UserActor, set); err != nil {

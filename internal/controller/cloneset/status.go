@@ -63,7 +63,7 @@ func (v *State) progressing() (rollout.Condition, time.Duration) {
 		Complete: now.CurrentRevision == now.UpdateRevision && now.Replicas == v.replicas() &&
 			now.UpdatedReplicas == now.Replicas && now.UpdatedAvailableReplicas == now.Replicas,
 		Reached: now.ExpectedUpdatedReplicas < v.replicas() && now.ExpectedUpdatedReplicas <= now.UpdatedAvailableReplicas,
-		Moved:   countsIn(now).Beyond(countsIn(v.Set.Status)),
+		Moved:   countsIn(now).Beyond(countsIn(v.Set.Status)), Restarted: now.UpdateRevision != v.Set.Status.UpdateRevision,
 	}, conditionsOf(&v.Set.Status).Get(string(v1beta1.CloneSetConditionProgressing)))
 }
 

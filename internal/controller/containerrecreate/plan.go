@@ -28,6 +28,7 @@ func Plan(v Snapshot) plan.Plan {
 	case r.DeletionTimestamp != nil:
 		v.release(b, "the request is deleted")
 	case recreate.IsCompleted(r):
+		v.addSnapshot(b)
 		v.release(b, "the request has ended")
 		v.expire(b)
 	default:
@@ -48,7 +49,10 @@ func (v Snapshot) advance(b *plan.Builder) {
 	message, wait := recreate.Overdue(v.Request, v.Pod, v.Now)
 	if message != "" {
 		after := v.Request.DeepCopy()
-		recreate.Fail(&after.Status, message, v.Now)
+		if v.isItsPod() {
+			after.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
+		}
+		recreate.Complete(&after.Status, message, v.Now)
 		b.Do(v.status(after, "end", message))
 		return
 	}
@@ -62,6 +66,19 @@ func (v Snapshot) advance(b *plan.Builder) {
 		if !equality.Semantic.DeepEqual(after.Status, v.Request.Status) {
 			b.Do(v.status(after, "", ""))
 		}
+	}
+}
+
+// addSnapshot tells of the new containers in a request that its daemon has ended without doing so, as those of older versions do when they
+// see the Pod themselves.
+func (v Snapshot) addSnapshot(b *plan.Builder) {
+	if !v.isActive() || !v.isItsPod() || len(v.Request.Status.ContainerStatusSnapshot) > 0 {
+		return
+	}
+	after := v.Request.DeepCopy()
+	after.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
+	if len(after.Status.ContainerStatusSnapshot) > 0 {
+		b.Do(v.status(after, "", ""))
 	}
 }
 
@@ -100,8 +117,7 @@ func (v Snapshot) status(after *v1beta1.ContainerRecreateRequest, what, why stri
 // release returns the Pod to service and removes from the request what marks it as active.
 func (v Snapshot) release(b *plan.Builder, why string) {
 	var chain plan.Chain
-	ours := v.Pod != nil && string(v.Pod.UID) == v.Request.Labels[keys.RecreatePodUID]
-	if ours && lifecycle.IsHeld(v.Pod, v.mark()) {
+	if v.isItsPod() && lifecycle.IsHeld(v.Pod, v.mark()) {
 		after := v.Pod.DeepCopy()
 		lifecycle.Release(after, v.mark(), v.Now)
 		chain = append(chain, plan.Action{
@@ -116,6 +132,11 @@ func (v Snapshot) release(b *plan.Builder, why string) {
 	b.Do(chain...)
 }
 
+// isItsPod reports whether the Pod is there that the request was made for.
+func (v Snapshot) isItsPod() bool {
+	return v.Pod != nil && string(v.Pod.UID) == v.Request.Labels[keys.RecreatePodUID]
+}
+
 func (v Snapshot) isActive() bool {
 	_, active := v.Request.Labels[keys.RecreateActive]
 	return active
@@ -124,6 +145,7 @@ func (v Snapshot) isActive() bool {
 // expire deletes a completed request after its TTL. One that is still to be released waits for the pass after that.
 func (v Snapshot) expire(b *plan.Builder) {
 	if !v.isActive() && !controllerutil.ContainsFinalizer(v.Request, keys.RecreateUnreadyAcquired) {
-		b.Expire(v.Request, plan.TTL{Seconds: v.Request.Spec.TTLSecondsAfterFinished, Finished: v.Request.Status.CompletionTime, Now: v.Now})
+		ttl := plan.TTL{Seconds: v.Request.Spec.TTLSecondsAfterFinished, Finished: v.Request.Status.CompletionTime, Now: v.Now}
+		b.Expire(v.Request, ttl)
 	}
 }

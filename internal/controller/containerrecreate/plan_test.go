@@ -24,7 +24,9 @@ func underWay() Snapshot {
 		Namespace: "ns", Name: "r", UID: "r", CreationTimestamp: metav1.NewTime(now().Add(-10 * time.Second)),
 		Labels: map[string]string{keys.RecreatePodUID: "p", keys.RecreateActive: "true"},
 	}}
-	r.Spec.PodName, r.Spec.Containers = "p", []v1beta1.ContainerRecreateRequestContainer{{Name: "a", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}}}
+	r.Spec.PodName, r.Spec.Containers = "p", []v1beta1.ContainerRecreateRequestContainer{
+		{Name: "a", StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: "c://0"}},
+	}
 	r.Status.Phase = v1beta1.ContainerRecreateRequestRecreating
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p"}}
 	p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReady}}
@@ -40,7 +42,7 @@ func TestPlan(t *testing.T) {
 		v.Request.Finalizers = []string{keys.RecreateUnreadyAcquired}
 		lifecycle.Hold(v.Pod, v.mark(), now())
 	}
-	ended := func(v *Snapshot) { recreate.Complete(&v.Request.Status, now().Add(-time.Second)) }
+	ended := func(v *Snapshot) { recreate.Complete(&v.Request.Status, "", now().Add(-time.Second)) }
 	grace := func(v *Snapshot) {
 		v.Request.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: seconds(5)}
 	}
@@ -49,25 +51,41 @@ func TestPlan(t *testing.T) {
 		want   []string // kind of write, and name
 		wait   time.Duration
 	}{
-		"nothing to do":                       {nil, nil, 0},
-		"the new container is passed on":      {[]func(*Snapshot){recreated}, []string{"update status r"}, 0},
-		"the Pod is taken out of service":     {[]func(*Snapshot){grace}, []string{"update r", "update status p", "update status r"}, 0},
-		"it goes on after half of that":       {[]func(*Snapshot){grace, held}, []string{"update status r"}, 0},
-		"a Pod without the gate is left":      {[]func(*Snapshot){grace, func(v *Snapshot) { v.Pod.Spec.ReadinessGates = nil }}, []string{"update status r"}, 0},
-		"the grace has begun":                 {[]func(*Snapshot){grace, held, begun}, nil, 0},
-		"the Pod is gone":                     {[]func(*Snapshot){func(v *Snapshot) { v.Pod = nil }}, []string{"update status r"}, 0},
-		"the deadline is near":                {[]func(*Snapshot){func(v *Snapshot) { v.Request.Spec.ActiveDeadlineSeconds = seconds(12) }}, nil, 2 * time.Second},
-		"it has ended":                        {[]func(*Snapshot){ended}, []string{"update r"}, 0},
-		"it has ended, and held its Pod":      {[]func(*Snapshot){held, ended}, []string{"update status p", "update r"}, 0},
-		"it has ended, and its Pod too":       {[]func(*Snapshot){held, ended, func(v *Snapshot) { v.Pod = nil }}, []string{"update r"}, 0},
-		"it has ended, and is closed":         {[]func(*Snapshot){ended, closed}, nil, 0},
-		"it has ended, and is kept for a bit": {[]func(*Snapshot){ended, closed, func(v *Snapshot) { v.Request.Spec.TTLSecondsAfterFinished = &ttl }}, nil, 4 * time.Second},
+		"nothing to do":                   {nil, nil, 0},
+		"the new container is passed on":  {[]func(*Snapshot){recreated}, []string{"update status r"}, 0},
+		"the Pod is taken out of service": {[]func(*Snapshot){grace}, []string{"update r", "update status p", "update status r"}, 0},
+		"it goes on after half of that":   {[]func(*Snapshot){grace, held}, []string{"update status r"}, 0},
+		"a Pod without the gate is left": {
+			[]func(*Snapshot){grace, func(v *Snapshot) { v.Pod.Spec.ReadinessGates = nil }}, []string{"update status r"}, 0,
+		},
+		"the grace has begun": {[]func(*Snapshot){grace, held, begun}, nil, 0},
+		"the Pod is gone":     {[]func(*Snapshot){func(v *Snapshot) { v.Pod = nil }}, []string{"update status r"}, 0},
+		"the deadline is near": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Request.Spec.ActiveDeadlineSeconds = seconds(12) }}, nil, 2 * time.Second,
+		},
+		"it has ended": {[]func(*Snapshot){ended}, []string{"update r"}, 0},
+		"it has ended, by a daemon that tells nothing of the new container": {
+			[]func(*Snapshot){ended, recreated}, []string{"update status r", "update r"}, 0,
+		},
+		"it has ended, and tells of the new container": {
+			[]func(*Snapshot){ended, recreated, func(v *Snapshot) {
+				v.Request.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
+			}}, []string{"update r"}, 0,
+		},
+		"it has ended, and held its Pod": {[]func(*Snapshot){held, ended}, []string{"update status p", "update r"}, 0},
+		"it has ended, and its Pod too":  {[]func(*Snapshot){held, ended, func(v *Snapshot) { v.Pod = nil }}, []string{"update r"}, 0},
+		"it has ended, and is closed":    {[]func(*Snapshot){ended, closed}, nil, 0},
+		"it has ended, and is kept for a bit": {
+			[]func(*Snapshot){ended, closed, func(v *Snapshot) { v.Request.Spec.TTLSecondsAfterFinished = &ttl }}, nil, 4 * time.Second,
+		},
 		"it has been kept for long enough": {[]func(*Snapshot){ended, closed, func(v *Snapshot) {
 			v.Request.Spec.TTLSecondsAfterFinished, v.Now = &ttl, now().Add(time.Minute)
 		}}, []string{"delete r"}, 0},
 		"it is deleted while it holds its Pod":   {[]func(*Snapshot){held, deleted}, []string{"update status p", "update r"}, 0},
 		"it is deleted by somebody else's leave": {[]func(*Snapshot){deleted}, nil, 0},
-		"another Pod has the Pod's name":         {[]func(*Snapshot){held, func(v *Snapshot) { v.Pod.UID = "other" }, ended}, []string{"update r"}, 0},
+		"another Pod has the Pod's name": {
+			[]func(*Snapshot){held, func(v *Snapshot) { v.Pod.UID = "other" }, ended}, []string{"update r"}, 0,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

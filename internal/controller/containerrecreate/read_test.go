@@ -32,7 +32,9 @@ func TestNoRequestEndsByACacheThatIsLate(t *testing.T) {
 		"the cache has it, which is as good as looking": {"new", "", "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", Labels: map[string]string{keys.RecreatePodUID: "new"}}}
+			r := &v1beta1.ContainerRecreateRequest{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", Labels: map[string]string{keys.RecreatePodUID: "new"}},
+			}
 			r.Spec.PodName = "p"
 			cached := observe.Reader{Reader: of(tc.cached)}
 			v, err := read(t.Context(), loop.Reads{Reader: cached, Live: of(tc.live)}, r)

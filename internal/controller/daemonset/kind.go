@@ -52,6 +52,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 		},
 		Plan:     Plan,
 		Status:   Status,
+		StatusOf: func(o *v1beta1.DaemonSet) *v1beta1.DaemonSetStatus { return &o.Status },
 		Remember: failed.note,
 		Forget:   failed.Forget,
 		Final:    saysComplete,

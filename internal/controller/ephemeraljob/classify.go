@@ -83,7 +83,11 @@ func (v *State) choose() {
 	slices.SortFunc(v.targets, func(a, b target) int { return byAge(a.pod, b.pod) })
 	slices.SortFunc(v.unfit, func(a, b unfit) int { return cmp.Compare(a.name, b.name) })
 	slices.SortFunc(candidates, func(a, b target) int {
-		return cmp.Or(order.FalseFirst(v.isRefused(a.pod), v.isRefused(b.pod)), order.FalseFirst(!pod.IsScheduled(a.pod), !pod.IsScheduled(b.pod)), byAge(a.pod, b.pod))
+		return cmp.Or(
+			order.FalseFirst(v.isRefused(a.pod), v.isRefused(b.pod)),
+			order.FalseFirst(!pod.IsScheduled(a.pod), !pod.IsScheduled(b.pod)),
+			byAge(a.pod, b.pod),
+		)
 	})
 	if limit := v.Job.Spec.Replicas; limit != nil {
 		room := max(0, int(*limit)-len(v.targets))

@@ -35,6 +35,7 @@ func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus
 		},
 		Plan:     Plan,
 		Status:   Status,
+		StatusOf: func(o *v1alpha1.EphemeralJob) *v1alpha1.EphemeralJobStatus { return &o.Status },
 		Remember: func(v State, done apply.Outcome) { refused.Note(done, v.Now) },
 		Exact:    true, // a finished job must not run again
 	}
@@ -62,7 +63,8 @@ func (j jobs) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.Nam
 
 // changed reports whether anything about the Pod has changed that a job looks at.
 func changed(before, after *corev1.Pod) bool {
-	return pod.IsActive(before) != pod.IsActive(after) || pod.IsFinished(before) != pod.IsFinished(after) || pod.IsScheduled(before) != pod.IsScheduled(after) ||
+	return pod.IsActive(before) != pod.IsActive(after) || pod.IsFinished(before) != pod.IsFinished(after) ||
+		pod.IsScheduled(before) != pod.IsScheduled(after) ||
 		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		len(before.Spec.EphemeralContainers) != len(after.Spec.EphemeralContainers) ||
 		!equality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)

@@ -24,7 +24,9 @@ func TestOfPod(t *testing.T) {
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	over := jobWith(func(job *v1alpha1.EphemeralJob) { job.Name, job.Status.Phase = "over", v1alpha1.EphemeralJobFailed })
 	elsewhere := jobWith(func(job *v1alpha1.EphemeralJob) { job.Namespace = "elsewhere" })
-	found := jobs{Reader: fake.NewClientBuilder().WithScheme(promises.Scheme(v1alpha1.AddToScheme)).WithObjects(jobWith(), over, elsewhere).Build()}
+	found := jobs{
+		Reader: fake.NewClientBuilder().WithScheme(promises.Scheme(v1alpha1.AddToScheme)).WithObjects(jobWith(), over, elsewhere).Build(),
+	}
 	for name, tc := range map[string]struct {
 		before, after *corev1.Pod
 		want          bool

@@ -100,12 +100,13 @@ func (v *State) add(b *plan.Builder) {
 }
 
 func (v *State) into(t target) plan.Action {
+	containers := v.Job.Spec.Template.EphemeralContainers
 	var names []string
-	for _, c := range v.Job.Spec.Template.EphemeralContainers {
-		names = append(names, c.Name)
+	for i := range containers {
+		names = append(names, containers[i].Name)
 	}
 	return plan.Action{
-		Verb: plan.AddContainers, Concern: plan.Scale, Before: t.pod, After: ephemeral.Into(t.pod, v.Job.Spec.Template.EphemeralContainers, v.Job.UID),
+		Verb: plan.AddContainers, Concern: plan.Scale, Before: t.pod, After: ephemeral.Into(t.pod, containers, v.Job.UID),
 		What: "add " + strings.Join(names, ", "), Why: "the job is for this Pod", FailedEvent: reasonCreateFailed,
 	}
 }

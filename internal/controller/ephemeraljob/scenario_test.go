@@ -19,7 +19,10 @@ type scenario struct {
 }
 
 func newScenario(w *promises.World) *scenario {
-	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: v1alpha1.GroupVersion.WithKind("EphemeralJob"), Namespace: "default", Name: "shell"}}
+	s := &scenario{
+		User: promises.User{Cluster: w.Cluster, Rand: w.Rand},
+		key:  simulate.Key{Kind: v1alpha1.GroupVersion.WithKind("EphemeralJob"), Namespace: "default", Name: "shell"},
+	}
 	for range 3 + w.Rand.Intn(6) {
 		s.addPod()
 	}
@@ -102,7 +105,9 @@ func (s *scenario) act() {
 	case n < 25:
 		simulate.Update(s.Cluster, promises.UserActor, job, func(job *v1alpha1.EphemeralJob) { job.Spec.Paused = !job.Spec.Paused })
 	case n < 30:
-		simulate.Update(s.Cluster, promises.UserActor, job, func(job *v1alpha1.EphemeralJob) { job.Spec.Replicas = ptr(int32(1 + s.Rand.Intn(6))) })
+		simulate.Update(
+			s.Cluster, promises.UserActor, job, func(job *v1alpha1.EphemeralJob) { job.Spec.Replicas = ptr(int32(1 + s.Rand.Intn(6))) },
+		)
 	case n < 36:
 		s.Cluster.Delete(promises.UserActor, job)
 	case n < 50:
@@ -146,7 +151,9 @@ func (s *scenario) endContainers() bool {
 				code = 1
 			}
 			simulate.Update(s.Cluster, "kubelet", p, func(p *corev1.Pod) {
-				p.Status.EphemeralContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+				p.Status.EphemeralContainerStatuses[i].State = corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ExitCode: code},
+				}
 			})
 			return true
 		}

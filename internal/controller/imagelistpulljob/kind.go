@@ -12,12 +12,13 @@ import (
 // Kind is the controller of ImageListPullJobs. The cache has the index of package observe for ImagePullJobs.
 func Kind() loop.Kind[*v1beta1.ImageListPullJob, State, v1beta1.ImageListPullJobStatus] {
 	return loop.Kind[*v1beta1.ImageListPullJob, State, v1beta1.ImageListPullJobStatus]{
-		Name:   "imagelistpulljob",
-		Owns:   []client.Object{&v1beta1.ImagePullJob{}},
-		Read:   read,
-		Plan:   Plan,
-		Status: Status,
-		Exact:  true, // a list that is over must not make jobs again
+		Name:     "imagelistpulljob",
+		Owns:     []client.Object{&v1beta1.ImagePullJob{}},
+		Read:     read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.ImageListPullJob) *v1beta1.ImageListPullJobStatus { return &o.Status },
+		Exact:    true, // a list that is over must not make jobs again
 	}
 }
 

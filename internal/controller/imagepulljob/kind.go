@@ -48,10 +48,11 @@ func Kind(o Options) loop.Kind[*v1beta1.ImagePullJob, State, v1beta1.ImagePullJo
 				loop.Affected(&corev1.Pod{}, j.ofPod),
 			}
 		},
-		Read:   o.read,
-		Plan:   Plan,
-		Status: Status,
-		Exact:  true, // a finished job must not run again
+		Read:     o.read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.ImagePullJob) *v1beta1.ImagePullJobStatus { return &o.Status },
+		Exact:    true, // a finished job must not run again
 	}
 }
 

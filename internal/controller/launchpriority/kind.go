@@ -31,7 +31,7 @@ func Kind() loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus] {
 // concerns reports whether a change of a Pod can make a difference: of Pods whose containers may all start, only that they came and that
 // they go.
 func concerns(before, after *corev1.Pod) bool {
-	return launch.IsHeld(after) && (before == nil || !isCompleted(after) || after.DeletionTimestamp != nil)
+	return launch.IsOrdered(after) && (before == nil || !isCompleted(after) || after.DeletionTimestamp != nil)
 }
 
 func podOf(barrier *corev1.ConfigMap) []string {
@@ -55,7 +55,7 @@ type Snapshot struct {
 func read(ctx context.Context, r loop.Reads, p *corev1.Pod) (s Snapshot, err error) {
 	s.Pod = p
 	name, err := launch.BarrierName(p.Name)
-	if err != nil || !launch.IsHeld(p) {
+	if err != nil || !launch.IsOrdered(p) {
 		return s, nil // the webhook lets no Pod of such a name be held
 	}
 	from := client.Reader(r)

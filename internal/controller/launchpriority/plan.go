@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -33,7 +34,7 @@ func Plan(s Snapshot) plan.Plan {
 		remove(s, b)
 	case !pod.IsActive(s.Pod):
 		// Nothing starts any more, and the barrier goes with the Pod.
-	case isCompleted(s.Pod) && s.Barrier != nil && launch.Belongs(s.Barrier, s.Pod) == launch.Own && s.Barrier.Labels[keys.ContainerLaunchBarrier] != "":
+	case isCompleted(s.Pod) && isOwned(s) && s.Barrier.Labels[keys.ContainerLaunchBarrier] != "":
 	default:
 		if isCompleted(s.Pod) {
 			turn, _ = launch.Final(s.Pod)
@@ -47,9 +48,13 @@ func isCompleted(p *corev1.Pod) bool {
 	return p.Annotations[keys.ContainerLaunchPriorityCompleted] == "true"
 }
 
+func isOwned(s Snapshot) bool {
+	return s.Barrier != nil && launch.OwnershipOf(s.Barrier, s.Pod) == launch.Owned
+}
+
 // remove deletes the barrier of a Pod that is being deleted: the next Pod of the same name would find its keys.
 func remove(s Snapshot, b *plan.Builder) {
-	if s.Barrier != nil && launch.Belongs(s.Barrier, s.Pod) == launch.Own && s.Barrier.DeletionTimestamp == nil {
+	if isOwned(s) && s.Barrier.DeletionTimestamp == nil {
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Tidy, Before: s.Barrier, AnyVersion: true,
 			What: "delete " + s.Barrier.Name, Why: "its Pod is being deleted",
@@ -68,13 +73,13 @@ func open(s Snapshot, b *plan.Builder, name string, turn launch.Turn) {
 		b.Do(create)
 		return
 	}
-	switch launch.Belongs(s.Barrier, s.Pod) {
+	switch launch.OwnershipOf(s.Barrier, s.Pod) {
 	case launch.Foreign:
 		b.Hold(plan.Hold{Name: name, Event: conflictEvent, Why: fmt.Sprintf(
 			"ConfigMap %s is not the barrier of this Pod: its containers can't start in order until the ConfigMap is gone", name)})
 		b.Recheck(recheckConflict, "ConfigMap "+name+" may be gone")
 		return
-	case launch.Former:
+	case launch.Outdated:
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Settle, Before: s.Barrier, AnyVersion: true,
 			What: "delete " + name, Why: "it is the barrier of an earlier Pod of this name",
@@ -103,19 +108,16 @@ func open(s Snapshot, b *plan.Builder, name string, turn launch.Turn) {
 func tell(p *corev1.Pod, b *plan.Builder, turn launch.Turn) {
 	key := launch.Key(turn.Priority)
 	after := p.DeepCopy()
-	if after.Annotations == nil {
-		after.Annotations = map[string]string{}
-	}
 	action := plan.Action{Verb: plan.Update, Concern: plan.Settle, Before: p, After: after, AnyVersion: true}
 	switch {
 	case turn.Last && !isCompleted(p):
-		after.Annotations[keys.ContainerLaunchPriorityCompleted] = "true"
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, keys.ContainerLaunchPriorityCompleted, "true")
 		action.What, action.Why = "mark "+p.Name+" as completed", "all containers may start"
-	case launch.Stuck(p, turn) && p.Annotations[keys.ContainerLaunchPriorityCurrent] != key:
+	case launch.IsStuck(p, turn) && p.Annotations[keys.ContainerLaunchPriorityCurrent] != key:
 		action.What, action.Why = "wake the kubelet of "+p.Name, "it could not create a container before"
 	default:
 		return
 	}
-	after.Annotations[keys.ContainerLaunchPriorityCurrent] = key
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, keys.ContainerLaunchPriorityCurrent, key)
 	b.Do(action)
 }

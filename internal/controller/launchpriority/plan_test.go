@@ -17,7 +17,7 @@ import (
 func held(ready ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u"}}
 	p.Spec.Containers = []corev1.Container{{Name: "side"}, {Name: "main"}}
-	launch.Hold(p, "web-barrier", []int32{1, 0})
+	launch.SetBarrier(p, "web-barrier", []int32{1, 0})
 	for _, c := range p.Spec.Containers {
 		status := corev1.ContainerStatus{Name: c.Name}
 		if strings.Contains(strings.Join(ready, " "), c.Name) {

@@ -79,8 +79,9 @@ func (v Snapshot) ask(b *plan.Builder, markers probe.Markers) {
 		after := v.Probes.DeepCopy()
 		after.Spec = wanted
 		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Scale, Before: v.Probes, After: after, AnyVersion: true, // the daemon writes the status all the time
-			What: "ask", Why: fmt.Sprintf("%d Pods are to be asked", len(wanted.PodProbes)),
+			Verb: plan.Update, Concern: plan.Scale, Before: v.Probes, After: after,
+			AnyVersion: true, // the daemon writes the status all the time
+			What:       "ask", Why: fmt.Sprintf("%d Pods are to be asked", len(wanted.PodProbes)),
 		})
 	}
 }

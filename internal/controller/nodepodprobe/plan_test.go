@@ -21,12 +21,17 @@ func asked() Snapshot {
 		Name: "a", ContainerName: "main", PodConditionType: "idle",
 		MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"}}},
 	}}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{"app": "p", "idle": "true"}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{"app": "p", "idle": "true"}},
+	}
 	p.Spec.NodeName, p.Spec.Containers = "n", []corev1.Container{{Name: "main"}}
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: "idle", Status: corev1.ConditionTrue, Message: "yes"}}
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: "idle", Status: corev1.ConditionTrue, Message: "yes"},
+	}
 	v := Snapshot{
-		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
-		Pods: []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
+		Node:   &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		Pods:   []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
 	}
 	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).PodProbes(v.Pods)
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
@@ -55,20 +60,36 @@ func TestPlan(t *testing.T) {
 		change []func(*Snapshot)
 		want   []string
 	}{
-		"all is as it should be":                              {nil, nil},
-		"a node without probes":                               {[]func(*Snapshot){func(v *Snapshot) { v.Probes = nil }}, []string{"create n"}},
-		"the probes were changed by hand":                     {[]func(*Snapshot){func(v *Snapshot) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"}},
-		"the marker is gone":                                  {[]func(*Snapshot){func(v *Snapshot) { v.Markers = nil }}, []string{"update n"}},
-		"the Pod does not show the answer":                    {[]func(*Snapshot){unmarked}, []string{"update status p"}},
-		"another Pod has answered":                            {[]func(*Snapshot){unmarked, func(v *Snapshot) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil},
-		"the node goes":                                       {[]func(*Snapshot){func(v *Snapshot) { v.Node.DeletionTimestamp = &metav1.Time{} }}, []string{"delete n"}},
-		"a virtual node":                                      {[]func(*Snapshot){virtual, unmarked}, []string{"delete n"}},
-		"a virtual node whose provider has answered":          {[]func(*Snapshot){serverless, unmarked}, []string{"update status p"}},
-		"a virtual node whose provider knows not what to ask": {[]func(*Snapshot){serverless, func(v *Snapshot) { v.Pods[0].Annotations = nil }}, []string{"update status p"}},
-		"a virtual node whose provider knows":                 {[]func(*Snapshot){serverless}, nil},
-		"a virtual node whose provider is to ask no more":     {[]func(*Snapshot){serverless, func(v *Snapshot) { v.Markers = nil }}, []string{"update status p"}},
-		"a Pod on a virtual node that has ended":              {[]func(*Snapshot){serverless, unmarked, func(v *Snapshot) { v.Pods[0].Status.Phase = corev1.PodSucceeded }}, nil},
-		"a Pod that was made for a virtual node":              {[]func(*Snapshot){instructed}, nil},
+		"all is as it should be": {nil, nil},
+		"a node without probes": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Probes = nil }}, []string{"create n"},
+		},
+		"the probes were changed by hand": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Probes.Spec.PodProbes = nil }}, []string{"update n"},
+		},
+		"the marker is gone": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Markers = nil }}, []string{"update n"},
+		},
+		"the Pod does not show the answer": {[]func(*Snapshot){unmarked}, []string{"update status p"}},
+		"another Pod has answered": {
+			[]func(*Snapshot){unmarked, func(v *Snapshot) { v.Probes.Status.PodProbeStatuses[0].UID = "q" }}, nil,
+		},
+		"the node goes": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Node.DeletionTimestamp = &metav1.Time{} }}, []string{"delete n"},
+		},
+		"a virtual node": {[]func(*Snapshot){virtual, unmarked}, []string{"delete n"}},
+		"a virtual node whose provider has answered": {[]func(*Snapshot){serverless, unmarked}, []string{"update status p"}},
+		"a virtual node whose provider knows not what to ask": {
+			[]func(*Snapshot){serverless, func(v *Snapshot) { v.Pods[0].Annotations = nil }}, []string{"update status p"},
+		},
+		"a virtual node whose provider knows": {[]func(*Snapshot){serverless}, nil},
+		"a virtual node whose provider is to ask no more": {
+			[]func(*Snapshot){serverless, func(v *Snapshot) { v.Markers = nil }}, []string{"update status p"},
+		},
+		"a Pod on a virtual node that has ended": {
+			[]func(*Snapshot){serverless, unmarked, func(v *Snapshot) { v.Pods[0].Status.Phase = corev1.PodSucceeded }}, nil,
+		},
+		"a Pod that was made for a virtual node": {[]func(*Snapshot){instructed}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

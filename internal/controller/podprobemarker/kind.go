@@ -29,9 +29,10 @@ func Kind() loop.Kind[*v1alpha1.PodProbeMarker, Snapshot, v1alpha1.PodProbeMarke
 				loop.Affected(&v1alpha1.NodePodProbe{}, m.ofProbes),
 			}
 		},
-		Read:   read,
-		Plan:   Plan,
-		Status: Status,
+		Read:     read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarkerStatus { return &o.Status },
 	}
 }
 
@@ -64,7 +65,9 @@ func (m markers) ofMarker(ctx context.Context, before, after *v1alpha1.PodProbeM
 	return m.affected(ctx, one.Namespace, func(marker *v1alpha1.PodProbeMarker) bool { return marker.Name != one.Name })
 }
 
-func (m markers) affected(ctx context.Context, namespace string, affected func(*v1alpha1.PodProbeMarker) bool) ([]types.NamespacedName, error) {
+func (m markers) affected(
+	ctx context.Context, namespace string, affected func(*v1alpha1.PodProbeMarker) bool,
+) ([]types.NamespacedName, error) {
 	var list v1alpha1.PodProbeMarkerList
 	all, err := observe.List(ctx, m, &list, &list.Items, client.InNamespace(namespace))
 	return observe.Keys(all, affected), err
@@ -91,4 +94,41 @@ func markersOf(n *v1alpha1.NodePodProbe) map[types.NamespacedName]bool {
 		}
 	}
 	return out
+}
+
+// Snapshot is all that one pass reads.
+type Snapshot struct {
+	Marker *v1alpha1.PodProbeMarker
+	// Pods are those that the marker selects and that can be probed.
+	Pods []*corev1.Pod
+	// Beside are all markers of the namespace.
+	Beside []*v1alpha1.PodProbeMarker
+	// Nodes is the number of nodes that run probes of the marker; only counted when the marker is being deleted.
+	Nodes int
+}
+
+// read makes every read of a pass.
+func read(ctx context.Context, r loop.Reads, m *v1alpha1.PodProbeMarker) (v Snapshot, err error) {
+	v.Marker = m
+	if m.DeletionTimestamp != nil {
+		var list v1alpha1.NodePodProbeList
+		nodes, err := observe.List(ctx, r, &list, &list.Items)
+		for _, node := range nodes {
+			if markersOf(node)[client.ObjectKeyFromObject(m)] {
+				v.Nodes++
+			}
+		}
+		return v, err
+	}
+	selector := probe.Selector(m)
+	if selector == nil {
+		return v, nil
+	}
+	if v.Pods, err = r.SelectedPods(ctx, m.Namespace, selector); err != nil {
+		return v, err
+	}
+	v.Pods = slices.DeleteFunc(v.Pods, func(p *corev1.Pod) bool { return !probe.IsProbed(p) })
+	var markers v1alpha1.PodProbeMarkerList
+	v.Beside, err = observe.List(ctx, r, &markers, &markers.Items, client.InNamespace(m.Namespace))
+	return v, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
-// eventConflict tells of a probe that is not asked because another marker writes the same condition.
+// eventConflict tells of a probe that is not run because another marker writes the same condition.
 const eventConflict = "ConditionTaken"
 
 // Plan decides the next step. It reads only the snapshot and changes nothing.
@@ -20,22 +20,25 @@ func Plan(v Snapshot) plan.Plan {
 	m := v.Marker
 	b := plan.For(fmt.Sprintf("PodProbeMarker %s/%s   pods %d", m.Namespace, m.Name, len(v.Pods)))
 	after := m.DeepCopy()
+	update := plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: m, After: after}
 	switch {
 	case m.DeletionTimestamp == nil:
 		if controllerutil.AddFinalizer(after, keys.ProbeCleanup) {
-			b.Do(plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: m, After: after, What: "add the finalizer", Why: "its probes are removed from the nodes first when it is deleted"})
+			update.What, update.Why = "add the finalizer", "its probes are removed from the nodes first when it is deleted"
+			b.Do(update)
 		}
 	case !controllerutil.RemoveFinalizer(after, keys.ProbeCleanup):
-	case v.Asking > 0:
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes still ask for it", v.Asking)})
+	case v.Nodes > 0:
+		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes still ask for it", v.Nodes)})
 	default:
-		b.Do(plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: m, After: after, What: "remove the finalizer", Why: "no node asks for it any more"})
+		update.What, update.Why = "remove the finalizer", "no node asks for it any more"
+		b.Do(update)
 	}
 	v.reportConflicts(b)
 	return b.Plan()
 }
 
-// reportConflicts names, once for each, the probes that are not asked because an older marker writes their condition.
+// reportConflicts names, once for each, the probes that are not run because an older marker writes their condition.
 func (v Snapshot) reportConflicts(b *plan.Builder) {
 	all := probe.NewMarkers(v.Beside)
 	told := map[string]bool{}
@@ -47,7 +50,8 @@ func (v Snapshot) reportConflicts(b *plan.Builder) {
 			}
 			told[c.Spec.Name] = true
 			b.Hold(plan.Hold{Event: eventConflict, Why: fmt.Sprintf(
-				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s", c.Spec.Name, c.With.Name, c.Spec.PodConditionType)})
+				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s",
+				c.Spec.Name, c.With.Name, c.Spec.PodConditionType)})
 		}
 	}
 }

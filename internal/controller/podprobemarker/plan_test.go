@@ -17,7 +17,8 @@ import (
 func marker(name string, age time.Duration) *v1alpha1.PodProbeMarker {
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: name, Generation: 3, Finalizers: []string{keys.ProbeCleanup}, CreationTimestamp: metav1.NewTime(noon.Add(-age)),
+		Namespace: "ns", Name: name, Generation: 3, Finalizers: []string{keys.ProbeCleanup},
+		CreationTimestamp: metav1.NewTime(noon.Add(-age)),
 	}}
 	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}}
 	m.Spec.Probes = []v1alpha1.PodContainerProbe{{Name: "a", ContainerName: "main", PodConditionType: "idle"}}
@@ -34,13 +35,21 @@ func TestPlan(t *testing.T) {
 		writes int
 		holds  []string
 	}{
-		"all is as it should be":           {nil, 0, nil},
-		"a new one is held":                {[]func(*Snapshot){func(v *Snapshot) { v.Marker.Finalizers = nil }}, 1, nil},
-		"deleted, and still asked for":     {[]func(*Snapshot){deleted, func(v *Snapshot) { v.Asking = 2 }}, 0, []string{"2 nodes still ask for it"}},
-		"deleted, and asked for no more":   {[]func(*Snapshot){deleted}, 1, nil},
-		"deleted, and held by others only": {[]func(*Snapshot){deleted, func(v *Snapshot) { v.Marker.Finalizers = []string{"other"} }}, 0, nil},
-		"an older one has the condition":   {[]func(*Snapshot){func(v *Snapshot) { v.Beside = append(v.Beside, marker("old", time.Hour)) }}, 0, []string{clash}},
-		"a younger one wants it, too":      {[]func(*Snapshot){func(v *Snapshot) { v.Beside = append(v.Beside, marker("young", 0)) }}, 0, nil},
+		"all is as it should be": {nil, 0, nil},
+		"a new one is held":      {[]func(*Snapshot){func(v *Snapshot) { v.Marker.Finalizers = nil }}, 1, nil},
+		"deleted, and still asked for": {
+			[]func(*Snapshot){deleted, func(v *Snapshot) { v.Nodes = 2 }}, 0, []string{"2 nodes still ask for it"},
+		},
+		"deleted, and asked for no more": {[]func(*Snapshot){deleted}, 1, nil},
+		"deleted, and held by others only": {
+			[]func(*Snapshot){deleted, func(v *Snapshot) { v.Marker.Finalizers = []string{"other"} }}, 0, nil,
+		},
+		"an older one has the condition": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Beside = append(v.Beside, marker("old", time.Hour)) }}, 0, []string{clash},
+		},
+		"a younger one wants it, too": {
+			[]func(*Snapshot){func(v *Snapshot) { v.Beside = append(v.Beside, marker("young", 0)) }}, 0, nil,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
@@ -27,11 +28,15 @@ type Options struct {
 	Scales *observe.Scales
 	// InForce says how long it takes until all requests on the Pods of a namespace are evaluated; nil where no wait is needed.
 	InForce func(namespace string) time.Duration
+
+	// permittedMore are the budgets for which this process has permitted more than their status said.
+	permittedMore *apply.PerOwner[bool]
 }
 
 // Kind is the controller of PodUnavailableBudgets. The workloads of Kubernetes are watched only from the first budget on: most clusters
 // have many of them, and some clusters have no budgets.
 func Kind(o Options) loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.PodUnavailableBudgetStatus] {
+	o.permittedMore = &apply.PerOwner[bool]{}
 	return loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.PodUnavailableBudgetStatus]{
 		Name:    "podunavailablebudget",
 		Indexes: addIndex,
@@ -50,10 +55,12 @@ func Kind(o Options) loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.
 			}
 			return watches
 		},
-		Read:   o.read,
-		Plan:   Plan,
-		Status: Status,
-		Exact:  true, // what has been permitted since must not be lost
+		Read:     o.read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.PodUnavailableBudget) *v1beta1.PodUnavailableBudgetStatus { return &o.Status },
+		Forget:   o.permittedMore.Forget,
+		Exact:    true, // what has been permitted since must not be lost
 	}
 }
 

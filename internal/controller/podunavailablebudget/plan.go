@@ -86,7 +86,7 @@ func (s Snapshot) counts() (disruption.Counts, error) {
 	return disruption.Count(s.Budget, s.Pods, s.Total, s.ledger().Ledger)
 }
 
-// IsSurplus reports whether there are more Pods than there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
+// IsSurplus reports whether there are more Pods than there should be, by which deletions are evaluated otherwise (disruption.Numbers.For).
 func (s Snapshot) IsSurplus() bool { return s.Problem == nil && len(s.Pods) > int(s.Total) }
 
 // Status returns the numbers. Where they can't be known nothing more is permitted, and they stay those of the spec that they were of.

@@ -2,6 +2,7 @@ package podunavailablebudget
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -45,32 +46,65 @@ type Link struct {
 	To  string
 }
 
-// read makes every read of a pass.
+// read makes every read of a pass. The first one in a process that would permit more than the status says reads live: the leader before may
+// have seen more of the Pods than the cache has, and have taken permissions out of the ledger for it.
 func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailableBudget) (Snapshot, error) {
-	s, err := read(ctx, observe.Workloads{Reader: r.Reader, Scales: o.Scales}, b, r.Now)
+	in := func(reader observe.Reader) *selection {
+		return &selection{
+			Workloads: observe.Workloads{Reader: reader, Scales: o.Scales}, live: r.Tracked, Snapshot: Snapshot{Budget: b, Now: r.Now},
+		}
+	}
+	s, err := in(r.Reader).read(ctx)
+	if err == nil && r.Indexed && s.permitsMore() && o.isFirst(b.UID) {
+		if s, err = in(observe.Reader{Reader: r.Tracked}).read(ctx); err != nil || s.Problem != nil {
+			o.permittedMore.Forget(b.UID)
+		}
+	}
 	if o.InForce != nil && b.Status.ObservedGeneration == 0 {
 		s.Pending = o.InForce(b.Namespace)
 	}
 	return s, err
 }
 
-// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass. surplus says that there are
-// more Pods than there should be, so that deletions are evaluated by disruption.Counts.ForSurplus.
-func Count(
-	ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time,
-) (counts disruption.Counts, surplus bool, err error) {
-	s, err := read(ctx, w, b, now)
-	if err != nil {
-		return disruption.Counts{}, false, err
-	}
-	counts, err = s.counts()
-	return counts, s.IsSurplus(), err
+// permitsMore reports whether more would be permitted than the status says.
+func (s Snapshot) permitsMore() bool {
+	counts, err := s.counts()
+	return err == nil && counts.Allowed > s.Budget.Status.UnavailableAllowed
 }
 
-func read(ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time) (Snapshot, error) {
+// isFirst reports whether this is asked for the first time about a budget.
+func (o Options) isFirst(budget types.UID) (first bool) {
+	o.permittedMore.Do(budget, func(before *bool) { first, *before = !*before, true })
+	return first
+}
+
+// Count computes the numbers of a budget now, for an evaluation that comes before the controller's next pass.
+func Count(ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBudget, now time.Time) (disruption.Numbers, error) {
 	s := &selection{Workloads: w, Snapshot: Snapshot{Budget: b, Now: now}}
 	if s.Problem = s.find(ctx); s.Problem != nil {
-		return Snapshot{Budget: b, Problem: s.Problem, Now: now}, ctx.Err()
+		return disruption.Numbers{}, s.Problem
+	}
+	counts, err := s.counts()
+	return disruption.Numbers{Counts: counts, Surplus: s.IsSurplus()}, err
+}
+
+// selection finds the Pods of a budget, and how many there should be.
+type selection struct {
+	observe.Workloads
+	Snapshot
+	// live reads single Pods around the cache.
+	live client.Reader
+	// target is the workload that the budget names; nil if it names none, or one that is gone.
+	target *observe.Workload
+}
+
+func (s *selection) read(ctx context.Context) (Snapshot, error) {
+	s.Problem = s.find(ctx)
+	if s.Problem == nil {
+		s.Problem = s.refresh(ctx)
+	}
+	if s.Problem != nil {
+		return Snapshot{Budget: s.Budget, Problem: s.Problem, Now: s.Now}, ctx.Err()
 	}
 	slices.Sort(s.Silent)
 	var err error
@@ -78,12 +112,21 @@ func read(ctx context.Context, w observe.Workloads, b *v1beta1.PodUnavailableBud
 	return s.Snapshot, err
 }
 
-// selection finds the Pods of a budget, and how many there should be.
-type selection struct {
-	observe.Workloads
-	Snapshot
-	// target is the workload that the budget names; nil if it names none, or one that is gone.
-	target *observe.Workload
+// refresh reads live the Pods whose permissions end by time alone before they count as available again: to a cache that is far behind,
+// nothing has happened to them yet.
+func (s *selection) refresh(ctx context.Context) error {
+	expired := s.ledger().Expired
+	for i, p := range s.Pods {
+		if !slices.Contains(expired, p.Name) || !disruption.Available(p) {
+			continue
+		}
+		s.Pods[i] = &corev1.Pod{}
+		if err := s.live.Get(ctx, client.ObjectKeyFromObject(p), s.Pods[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Pod %s: %w", p.Name, err)
+		}
+	}
+	s.Pods = slices.DeleteFunc(s.Pods, func(p *corev1.Pod) bool { return !pod.IsActive(p) || p.Name == "" })
+	return nil
 }
 
 // find finds the Pods, and counts how many there should be.

@@ -44,6 +44,7 @@ func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetSta
 		},
 		Plan:              Plan,
 		Status:            Status,
+		StatusOf:          func(o *v1beta1.SidecarSet) *v1beta1.SidecarSetStatus { return &o.Status },
 		Remember:          func(v State, done apply.Outcome) { refused.Note(done, v.Now) },
 		Final:             isOver,
 		StatusesPerSecond: statusesPerSecond,

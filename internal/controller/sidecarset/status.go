@@ -79,16 +79,20 @@ func progressing(v *State, s *v1beta1.SidecarSetStatus) metav1.Condition {
 	case behind > 0 && v.Set.Spec.UpdateStrategy.Paused:
 		return no(v1beta1.SidecarSetPaused, "%d of %d Pods are updated", s.UpdatedPods, s.MatchedPods)
 	case len(d.OverBudget) > 0 && len(d.Update) == 0 && (d.MaxUnavailable == 0 || broken(v) != ""):
-		return no(v1beta1.SidecarSetBudgetExhausted, "%d Pods wait because maxUnavailable is %d%s", len(d.OverBudget), d.MaxUnavailable, broken(v))
+		return no(v1beta1.SidecarSetBudgetExhausted, "%d Pods wait because maxUnavailable is %d%s",
+			len(d.OverBudget), d.MaxUnavailable, broken(v))
 	case len(d.Update)+len(d.Waiting)+len(d.OverBudget) > 0 || s.UpdatedReadyPods < s.UpdatedPods:
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: v1beta1.SidecarSetUpdating,
-			Message: fmt.Sprintf("%d of %d Pods are updated, %d of these ready%s", s.UpdatedPods, s.MatchedPods, s.UpdatedReadyPods, broken(v)),
+			Message: fmt.Sprintf("%d of %d Pods are updated, %d of these ready%s",
+				s.UpdatedPods, s.MatchedPods, s.UpdatedReadyPods, broken(v)),
 		}
 	case len(d.NotUpgradable) > 0:
-		return no(v1beta1.SidecarSetImmutableFieldChanged, "%d Pods have to be created anew to get the present sidecars: more than images differ", len(d.NotUpgradable))
+		return no(v1beta1.SidecarSetImmutableFieldChanged,
+			"%d Pods have to be created anew to get the present sidecars: more than images differ", len(d.NotUpgradable))
 	case behind > 0:
-		return no(v1beta1.SidecarSetPartitionReached, "%d of %d Pods are updated, as many as the partition and the selector let be", s.UpdatedPods, s.MatchedPods)
+		return no(v1beta1.SidecarSetPartitionReached,
+			"%d of %d Pods are updated, as many as the partition and the selector let be", s.UpdatedPods, s.MatchedPods)
 	default:
 		return no(v1beta1.SidecarSetUpdated, "all Pods are updated")
 	}

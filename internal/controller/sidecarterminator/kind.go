@@ -18,7 +18,7 @@ import (
 func Kind() loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus] {
 	return loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus]{
 		Name:     "sidecarterminator",
-		Concerns: func(_, after *corev1.Pod) bool { return matters(after) },
+		Concerns: func(_, after *corev1.Pod) bool { return isRelevant(after) },
 		Owns:     []client.Object{&v1beta1.ContainerRecreateRequest{}},
 		Read:     read,
 		Plan:     Plan,
@@ -49,7 +49,7 @@ func requestName(p *corev1.Pod, n int) string {
 // read makes every read of a pass.
 func read(ctx context.Context, r loop.Reads, p *corev1.Pod) (s Snapshot, err error) {
 	s.Pod, s.Now = p, r.Now
-	if !matters(p) {
+	if !isRelevant(p) {
 		return s, nil
 	}
 	if s.Node, err = observe.Find(ctx, r, client.ObjectKey{Name: p.Spec.NodeName}, &corev1.Node{}); err != nil {

@@ -27,8 +27,6 @@ const (
 	//
 	// Wire: requests to recreate containers are let through in an ended Pod by it.
 	terminated corev1.PodConditionType = "SidecarTerminated"
-	// virtual is the value of the label type of nodes that are not machines, where no daemon runs.
-	virtual = "virtual-kubelet"
 )
 
 const (
@@ -43,19 +41,21 @@ const (
 	mostRequests = 5
 )
 
-// matters reports whether there may be anything to do for a Pod.
-func matters(p *corev1.Pod) bool {
+// isRelevant reports whether there may be anything to do for a Pod.
+func isRelevant(p *corev1.Pod) bool {
 	return terminate.Marked(p) && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && p.Status.Phase == corev1.PodRunning
 }
 
 // Plan decides the next step. It reads only s and changes nothing.
 func Plan(s Snapshot) plan.Plan {
 	b := plan.For("Pod " + s.Pod.Namespace + "/" + s.Pod.Name)
-	if !matters(s.Pod) || s.Node == nil {
+	if !isRelevant(s.Pod) || s.Node == nil {
 		return b.Plan()
 	}
 	if !terminate.HasMain(s.Pod) {
-		b.Hold(plan.Hold{Event: noMainEvent, Why: "All containers are marked as sidecars: nothing says when the work is done, so none is stopped"})
+		b.Hold(plan.Hold{
+			Event: noMainEvent, Why: "All containers are marked as sidecars: nothing says when the work is done, so none is stopped",
+		})
 		return b.Plan()
 	}
 	done, well := terminate.IsDone(s.Pod)
@@ -64,7 +64,7 @@ func Plan(s Snapshot) plan.Plan {
 	}
 	left := terminate.Left(s.Pod)
 	switch replaced := onlyReplaced(left); {
-	case s.Node.Labels["type"] == virtual:
+	case s.Node.Labels[keys.NodeType] == keys.NodeTypeVirtual:
 		replace(s, b, left.Replaced)
 	case len(left.Stopped) > 0:
 		stop(s, b, left)
@@ -111,7 +111,9 @@ func stop(s Snapshot, b *plan.Builder, left terminate.Sidecars) {
 		return
 	}
 	if len(s.Requests) == mostRequests {
-		b.Hold(plan.Hold{Event: stuckEvent, Why: fmt.Sprintf("Sidecars %v still run after %d requests to stop them", running, mostRequests)})
+		b.Hold(plan.Hold{
+			Event: stuckEvent, Why: fmt.Sprintf("Sidecars %v still run after %d requests to stop them", running, mostRequests),
+		})
 		return
 	}
 	b.Do(plan.Action{
@@ -184,7 +186,8 @@ func replace(s Snapshot, b *plan.Builder, images map[string]string) {
 	b.Do(plan.Action{
 		Verb: plan.Update, Concern: plan.Settle, Before: s.Pod, After: after,
 		What: fmt.Sprintf("replace the images of %v", changed), Why: "all main containers have ended",
-		Event: terminateEvent, EventMessage: fmt.Sprintf("Kruise SidecarTerminator is trying to terminate sidecar %v using in-place update", changed),
+		Event:        terminateEvent,
+		EventMessage: fmt.Sprintf("Kruise SidecarTerminator is trying to terminate sidecar %v using in-place update", changed),
 	})
 }
 
@@ -197,10 +200,14 @@ func end(s Snapshot, b *plan.Builder, sidecars []string, well bool) {
 		after.Status.Phase = corev1.PodSucceeded
 	}
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, keys.SidecarsTerminated, s.Now.UTC().Format(time.RFC3339))
-	pod.SetCondition(after, corev1.PodCondition{Type: terminated, Status: corev1.ConditionTrue, Message: "Terminated by Sidecar Terminator"}, s.Now)
+	condition := corev1.PodCondition{Type: terminated, Status: corev1.ConditionTrue, Message: "Terminated by Sidecar Terminator"}
+	pod.SetCondition(after, condition, s.Now)
 	b.Do(plan.Action{
 		Verb: plan.UpdateStatus, Concern: plan.Settle, Before: s.Pod, After: after,
-		What: fmt.Sprintf("end %s as %s", s.Pod.Name, after.Status.Phase), Why: fmt.Sprintf("all main containers have ended, and the exit codes of %v do not count", sidecars),
-		Event: terminateEvent, EventMessage: fmt.Sprintf("Kruise SidecarTerminator is trying to terminate sidecar %v by ending the Pod as %s", sidecars, after.Status.Phase),
+		What:  fmt.Sprintf("end %s as %s", s.Pod.Name, after.Status.Phase),
+		Why:   fmt.Sprintf("all main containers have ended, and the exit codes of %v do not count", sidecars),
+		Event: terminateEvent,
+		EventMessage: fmt.Sprintf("Kruise SidecarTerminator is trying to terminate sidecar %v by ending the Pod as %s",
+			sidecars, after.Status.Phase),
 	})
 }

@@ -42,10 +42,11 @@ func Kind(o Options) loop.Kind[*v1beta1.StatefulSet, State, v1beta1.StatefulSetS
 		Watches: func(observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Named(&corev1.Pod{}, setsOfPod), loop.Named(&corev1.PersistentVolumeClaim{}, setsOfClaim)}
 		},
-		Read:   o.read,
-		Plan:   Plan,
-		Status: Status,
-		Final:  saysComplete,
+		Read:     o.read,
+		Plan:     Plan,
+		Status:   Status,
+		StatusOf: func(o *v1beta1.StatefulSet) *v1beta1.StatefulSetStatus { return &o.Status },
+		Final:    saysComplete,
 	}
 }
 

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +41,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 }
 
 func check(history []simulate.Change) []invariant.Violation {
-	return append(invariant.CheckStatefulSet(history), invariant.CheckLeft(history)...)
+	return slices.Concat(invariant.CheckStatefulSet(history), invariant.CheckLeft(history), invariant.CheckProgress(history))
 }
 
 func watched() []client.Object {

@@ -79,7 +79,7 @@ func (s *scenario) create() {
 		set.Spec.UpdateStrategy.RollingUpdate.MinReadySeconds = &seconds
 	}
 	if s.Chance(30) {
-		deadline := int32(60 + s.Rand.Intn(600))
+		deadline := int32(3 + s.Rand.Intn(30)) // such that some are late
 		set.Spec.ProgressDeadlineSeconds = &deadline
 	}
 	if s.Chance(30) {

@@ -129,6 +129,8 @@ func (v *State) progressing() (rollout.Condition, time.Duration) {
 		Complete: now.Replicas == v.replicas() && now.UpdatedReplicas == now.Replicas && now.UpdatedAvailableReplicas == now.Replicas,
 		Reached:  expected < v.replicas() && expected <= now.UpdatedAvailableReplicas && now.AvailableReplicas >= v.replicas(),
 		Moved:    countsIn(now).Beyond(countsIn(was)) || now.Replicas < was.Replicas && was.Replicas > v.replicas(),
+
+		Restarted: now.UpdateRevision != was.UpdateRevision,
 	}, conditionsOf(&was).Get(string(v1beta1.StatefulSetConditionProgressing)))
 }
 

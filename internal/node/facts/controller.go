@@ -160,7 +160,8 @@ func (r *reconciler) askFor(ctx context.Context, p *corev1.Pod, c container, to 
 		if to.failed < maxTries {
 			return err
 		}
-		r.Events.Eventf(p, corev1.EventTypeWarning, "FailedContainerMeta", "What container %s runs with can't be told: %v", c.spec.Name, err)
+		r.Events.Eventf(p, corev1.EventTypeWarning, "FailedContainerMeta",
+			"What container %s runs with can't be told: %v", c.spec.Name, err)
 		if started == nil {
 			to.fact = &Fact{}
 			return nil

@@ -96,7 +96,8 @@ func running(p *corev1.Pod, c container, fact Fact) []corev1.EnvVar {
 // ToRestart returns the IDs of the containers to restart, because the Pod is being updated in place and they run with other labels and
 // annotations than it has now. A container that the kubelet is about to restart, because its image has changed too, is not among them.
 func ToRestart(p *corev1.Pod, known map[string]Fact) []string {
-	if ready := pod.Condition(p, pub.InPlaceUpdateReady); ready == nil || ready.Status != corev1.ConditionFalse || p.DeletionTimestamp != nil {
+	ready := pod.Condition(p, pub.InPlaceUpdateReady)
+	if ready == nil || ready.Status != corev1.ConditionFalse || p.DeletionTimestamp != nil {
 		return nil
 	}
 	var ids []string

@@ -29,14 +29,20 @@ func testPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 		Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "main", Image: "nginx:1", Env: []corev1.EnvVar{
 				{Name: "FIXED", Value: "x"},
-				{Name: "TIER", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['tier']"}}},
+				{
+					Name:      "TIER",
+					ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['tier']"}},
+				},
 			}},
 			{Name: "side", Image: "busybox"},
 		}},
 		Status: corev1.PodStatus{
 			Conditions: []corev1.PodCondition{{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse}},
 			ContainerStatuses: []corev1.ContainerStatus{ // not in the order of the spec
-				{Name: "side", ContainerID: "containerd://s", RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+				{
+					Name: "side", ContainerID: "containerd://s", RestartCount: 2,
+					State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				},
 				{Name: "main", ContainerID: "containerd://m", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 			},
 		},
@@ -74,16 +80,25 @@ func TestDescribe(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	beside := func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "once"}, {Name: "proxy", RestartPolicy: &always}}
-		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "once", ContainerID: "containerd://o"}, {Name: "proxy", ContainerID: "containerd://x"}}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{
+			{Name: "once", ContainerID: "containerd://o"}, {Name: "proxy", ContainerID: "containerd://x"},
+		}
 	}
 	all := map[string]Fact{
-		"containerd://m": {Hash: 7, Environment: map[string]string{"TIER": "gold"}}, "containerd://s": {Hash: 8, Environment: map[string]string{}},
+		"containerd://m": {Hash: 7, Environment: map[string]string{"TIER": "gold"}},
+		"containerd://s": {Hash: 8, Environment: map[string]string{}},
 		"containerd://x": {Hash: 9}, "containerd://o": {Hash: 10},
 	}
 	none := inplace.EnvironmentHash(nil)
-	side := pub.RuntimeContainerMeta{Name: "side", ContainerID: "containerd://s", RestartCount: 2, Hashes: pub.RuntimeContainerHashes{PlainHash: 8, ExtractedEnvFromMetadataHash: none}}
+	side := pub.RuntimeContainerMeta{
+		Name: "side", ContainerID: "containerd://s", RestartCount: 2,
+		Hashes: pub.RuntimeContainerHashes{PlainHash: 8, ExtractedEnvFromMetadataHash: none},
+	}
 	main := func(env uint64) pub.RuntimeContainerMeta {
-		return pub.RuntimeContainerMeta{Name: "main", ContainerID: "containerd://m", Hashes: pub.RuntimeContainerHashes{PlainHash: 7, ExtractedEnvFromMetadataHash: env}}
+		return pub.RuntimeContainerMeta{
+			Name: "main", ContainerID: "containerd://m",
+			Hashes: pub.RuntimeContainerHashes{PlainHash: 7, ExtractedEnvFromMetadataHash: env},
+		}
 	}
 	cases := map[string]struct {
 		pod   *corev1.Pod
@@ -91,10 +106,21 @@ func TestDescribe(t *testing.T) {
 		want  []pub.RuntimeContainerMeta
 	}{
 		"all is known, and told in the order of the spec": {testPod(), all, []pub.RuntimeContainerMeta{main(gold), side}},
-		"what has changed since is not what it runs with": {testPod(func(p *corev1.Pod) { p.Labels["tier"] = "silver" }), all, []pub.RuntimeContainerMeta{main(gold), side}},
-		"a container of which nothing is known":           {testPod(), map[string]Fact{"containerd://s": all["containerd://s"]}, []pub.RuntimeContainerMeta{side}},
-		"an environment that the runtime does not tell":   {testPod(), map[string]Fact{"containerd://m": {Hash: 7}}, []pub.RuntimeContainerMeta{main(0)}},
-		"a sidecar that starts first, not one that ends":  {testPod(beside), all, []pub.RuntimeContainerMeta{main(gold), side, {Name: "proxy", ContainerID: "containerd://x", Hashes: pub.RuntimeContainerHashes{PlainHash: 9}}}},
+		"what has changed since is not what it runs with": {
+			testPod(func(p *corev1.Pod) { p.Labels["tier"] = "silver" }), all, []pub.RuntimeContainerMeta{main(gold), side},
+		},
+		"a container of which nothing is known": {
+			testPod(), map[string]Fact{"containerd://s": all["containerd://s"]}, []pub.RuntimeContainerMeta{side},
+		},
+		"an environment that the runtime does not tell": {
+			testPod(), map[string]Fact{"containerd://m": {Hash: 7}}, []pub.RuntimeContainerMeta{main(0)},
+		},
+		"a sidecar that starts first, not one that ends": {
+			testPod(beside), all,
+			[]pub.RuntimeContainerMeta{
+				main(gold), side, {Name: "proxy", ContainerID: "containerd://x", Hashes: pub.RuntimeContainerHashes{PlainHash: 9}},
+			},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,15 +138,25 @@ func TestToRestart(t *testing.T) {
 		fact Fact
 		want []string
 	}{
-		"it runs with what the Pod has":                        {pod: testPod()},
-		"it runs with what the Pod had":                        {pod: testPod(silver), want: []string{"containerd://m"}},
-		"the label is gone, which is empty":                    {pod: testPod(func(p *corev1.Pod) { p.Labels = nil }), want: []string{"containerd://m"}},
-		"no update is under way: somebody has changed a label": {pod: testPod(silver, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue })},
-		"it was never updated":                                 {pod: testPod(silver, func(p *corev1.Pod) { p.Status.Conditions = nil })},
-		"its image has changed too: the kubelet will":          {pod: testPod(silver, func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nginx:2" })},
-		"it does not run":                                      {pod: testPod(silver, func(p *corev1.Pod) { p.Status.ContainerStatuses[1].State = corev1.ContainerState{} })},
-		"the Pod is going":                                     {pod: testPod(silver, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
-		"the runtime does not tell":                            {pod: testPod(silver), fact: Fact{Hash: hashOfNginx}},
+		"it runs with what the Pod has": {pod: testPod()},
+		"it runs with what the Pod had": {pod: testPod(silver), want: []string{"containerd://m"}},
+		"the label is gone, which is empty": {
+			pod: testPod(func(p *corev1.Pod) { p.Labels = nil }), want: []string{"containerd://m"},
+		},
+		"no update is under way: somebody has changed a label": {
+			pod: testPod(silver, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }),
+		},
+		"it was never updated": {pod: testPod(silver, func(p *corev1.Pod) { p.Status.Conditions = nil })},
+		"its image has changed too: the kubelet will": {
+			pod: testPod(silver, func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nginx:2" }),
+		},
+		"it does not run": {
+			pod: testPod(silver, func(p *corev1.Pod) { p.Status.ContainerStatuses[1].State = corev1.ContainerState{} }),
+		},
+		"the Pod is going": {
+			pod: testPod(silver, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }),
+		},
+		"the runtime does not tell": {pod: testPod(silver), fact: Fact{Hash: hashOfNginx}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,9 @@ type restart struct {
 }
 
 func newRestarts(ctx context.Context, c worker.Config) *restarts {
-	return &restarts{Config: c, ctx: ctx, slots: semaphore.NewWeighted(maxParallelStops), pods: map[types.NamespacedName]map[string]*restart{}}
+	return &restarts{
+		Config: c, ctx: ctx, slots: semaphore.NewWeighted(maxParallelStops), pods: map[types.NamespacedName]map[string]*restart{},
+	}
 }
 
 // forget forgets the restarts of a Pod, except of containers that are being stopped: they must not be stopped a second time at the same
@@ -96,8 +98,11 @@ func (r *restarts) stop(ctx context.Context, p *corev1.Pod, ids []string) time.D
 		}
 		known.unwanted = false
 		if !known.stopping && !now.Before(known.notBefore) {
-			log.FromContext(ctx).Info("Stopping a container, for it runs with labels or annotations that have changed", "container", c.spec.Name)
-			r.Events.Eventf(lifecycle.ContainerRef(p, c.spec.Name), corev1.EventTypeNormal, "Killing", "Stopping container %s to start it with the labels and annotations of the update", c.spec.Name)
+			log.FromContext(ctx).Info(
+				"Stopping a container that runs with labels or annotations that have changed", "container", c.spec.Name,
+			)
+			r.Events.Eventf(lifecycle.ContainerRef(p, c.spec.Name), corev1.EventTypeNormal, "Killing",
+				"Stopping container %s to start it with the labels and annotations of the update", c.spec.Name)
 			known.stopping = true
 			go r.stopOne(known, p, c)
 		}
@@ -116,7 +121,8 @@ func (r *restarts) stopOne(known *restart, p *corev1.Pod, c container) {
 		r.slots.Release(1)
 	}
 	if r.ctx.Err() == nil && err != nil {
-		log.Log.WithName("facts").Error(err, "A container could not be stopped", "pod", client.ObjectKeyFromObject(p), "containerID", c.status.ContainerID)
+		log.Log.WithName("facts").Error(err, "A container could not be stopped",
+			"pod", client.ObjectKeyFromObject(p), "containerID", c.status.ContainerID)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +150,8 @@ func (r *restarts) stopContainer(p *corev1.Pod, c container) error {
 	if handlers := c.spec.Lifecycle; handlers != nil && handlers.PreStop != nil && grace > 0 {
 		started := r.Now()
 		err := lifecycle.Hook{
-			Runtime: runtime, ID: id, Container: c.spec.Name, Pod: p, Handler: handlers.PreStop, Ports: c.spec.Ports, Grace: grace, Events: r.Events,
+			Runtime: runtime, ID: id, Container: c.spec.Name, Pod: p,
+			Handler: handlers.PreStop, Ports: c.spec.Ports, Grace: grace, Events: r.Events,
 		}.Run(r.ctx)
 		if r.ctx.Err() != nil || cri.IsAway(err) {
 			return err // the next daemon, or the next try, starts from the beginning

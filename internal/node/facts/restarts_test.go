@@ -40,7 +40,9 @@ func newStopping(t *testing.T) *stopping {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // of a test's own folder nothing is lost
 	s := &stopping{runtime: fakecri.New()}
-	s.runtime.AddContainer(&fakecri.Container{ContainerStatus: runtimeapi.ContainerStatus{Id: "m", State: runtimeapi.ContainerState_CONTAINER_RUNNING}})
+	s.runtime.AddContainer(
+		&fakecri.Container{ContainerStatus: runtimeapi.ContainerStatus{Id: "m", State: runtimeapi.ContainerState_CONTAINER_RUNNING}},
+	)
 	socket := filepath.Join(dir, "c.sock")
 	if err := s.runtime.Serve(socket); err != nil {
 		t.Fatal(err)
@@ -71,7 +73,9 @@ func (s *stopping) noted() []string {
 func hooked(p *corev1.Pod) {
 	grace := int64(7)
 	p.Spec.TerminationGracePeriodSeconds = &grace
-	p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+	p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+		PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+	}
 }
 
 // TestHooksRunBeforeRestarts: a container is stopped once its hook has run, and neither twice, whatever becomes of the Pod meanwhile.
@@ -203,7 +207,8 @@ func TestContainersOfWhichTheRuntimeDoesNotTell(t *testing.T) {
 	})
 	events := clientrecord.NewFakeRecorder(9)
 	w := &reconciler{
-		Config: worker.Config{Runtimes: s.Runtimes, Events: events, Now: time.Now}, limiter: rate.NewLimiter(1, 9), memory: map[types.NamespacedName]map[string]*record{}, restarts: s.restarts,
+		Config: worker.Config{Runtimes: s.Runtimes, Events: events, Now: time.Now}, limiter: rate.NewLimiter(1, 9),
+		memory: map[types.NamespacedName]map[string]*record{}, restarts: s.restarts,
 		client: fake.NewClientBuilder().WithObjects(p).WithStatusSubresource(p).Build(),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}

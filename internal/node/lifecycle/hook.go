@@ -77,13 +77,15 @@ func (h Hook) Run(ctx context.Context) error {
 	err := h.run(ctx)
 	if err != nil && ctx.Err() == nil && !cri.IsAway(err) {
 		log.FromContext(ctx).Info("A preStop hook failed", "pod", klog.KObj(h.Pod), "container", h.Container, "problem", err.Error())
-		h.Events.Event(ContainerRef(h.Pod, h.Container), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: the log of kruise-daemon on the node says why")
+		h.Events.Event(ContainerRef(h.Pod, h.Container), corev1.EventTypeWarning, "FailedPreStopHook",
+			"PreStopHook failed: the log of kruise-daemon on the node says why")
 	}
 	return err
 }
 
 func (h Hook) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Grace, fmt.Errorf("the hook was given up after %s, which is all the time that the container has", h.Grace))
+	timedOut := fmt.Errorf("the hook was given up after %s, which is all the time that the container has", h.Grace)
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Grace, timedOut)
 	defer cancel()
 	var err error
 	switch {
@@ -109,7 +111,8 @@ func (h Hook) exec(ctx context.Context, command []string) error {
 	}
 	if out.ExitCode != 0 {
 		printed := slices.Concat(out.Stderr, out.Stdout)
-		return fmt.Errorf("command %q ended with code %d: %s", command, out.ExitCode, strings.TrimSpace(string(printed[:min(len(printed), maxLogged)])))
+		return fmt.Errorf("command %q ended with code %d: %s",
+			command, out.ExitCode, strings.TrimSpace(string(printed[:min(len(printed), maxLogged)])))
 	}
 	return nil
 }

@@ -70,7 +70,9 @@ func TestHooksThatRunACommand(t *testing.T) {
 		"there is no such thing": {func(context.Context, time.Duration) (cri.Output, error) {
 			return cri.Output{}, errors.New("no such file")
 		}, "no such file", true},
-		"the runtime is not here": {func(context.Context, time.Duration) (cri.Output, error) { return cri.Output{}, away }, away.Error(), false},
+		"the runtime is not here": {
+			func(context.Context, time.Duration) (cri.Output, error) { return cri.Output{}, away }, away.Error(), false,
+		},
 		"it hangs": {func(ctx context.Context, _ time.Duration) (cri.Output, error) {
 			<-ctx.Done()
 			return cri.Output{}, ctx.Err()
@@ -149,8 +151,10 @@ func TestHooksOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			heard = nil
 			err := Hook{
-				Container: "a", Pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}, Handler: &corev1.LifecycleHandler{HTTPGet: &tc.get},
-				Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(port)}}, Grace: 5 * time.Second, Events: record.NewFakeRecorder(9),
+				Container: "a", Pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}},
+				Handler: &corev1.LifecycleHandler{HTTPGet: &tc.get},
+				Ports:   []corev1.ContainerPort{{Name: "web", ContainerPort: int32(port)}}, Grace: 5 * time.Second,
+				Events: record.NewFakeRecorder(9),
 			}.Run(t.Context())
 			if tc.want != "" {
 				if err == nil || err.Error() != tc.want {
@@ -192,7 +196,8 @@ func TestHooksAreNotSentElsewhere(t *testing.T) {
 	} {
 		heard = nil
 		err := Hook{
-			Container: "a", Pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}, Grace: 5 * time.Second, Events: record.NewFakeRecorder(9),
+			Container: "a", Pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}, Grace: 5 * time.Second,
+			Events:  record.NewFakeRecorder(9),
 			Handler: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt(address.Port), Path: path}},
 		}.Run(t.Context())
 		if diff := cmp.Diff(want, heard); diff != "" || err != nil {

@@ -142,12 +142,21 @@ func TestUnchangedResultsAreToldRarely(t *testing.T) {
 
 func TestReportFollowsTheQuestions(t *testing.T) {
 	n := &v1alpha1.NodePodProbe{}
-	n.Spec.PodProbes = []v1alpha1.PodProbe{{Name: "p", Namespace: "ns", UID: "u", Probes: []v1alpha1.ContainerProbe{{Name: "m#new"}, {Name: "m#old"}, {Name: "m#none"}}}}
+	n.Spec.PodProbes = []v1alpha1.PodProbe{
+		{Name: "p", Namespace: "ns", UID: "u", Probes: []v1alpha1.ContainerProbe{{Name: "m#new"}, {Name: "m#old"}, {Name: "m#none"}}},
+	}
 	n.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{
-		{Name: "p", Namespace: "ns", UID: "u", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#old", Message: "kept"}, {Name: "m#gone"}, {Name: "m#new", Message: "before"}}},
+		{
+			Name: "p", Namespace: "ns", UID: "u",
+			ProbeStates: []v1alpha1.ContainerProbeState{
+				{Name: "m#old", Message: "kept"}, {Name: "m#gone"}, {Name: "m#new", Message: "before"},
+			},
+		},
 		{Name: "q", Namespace: "ns", UID: "gone", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#old"}}},
 	}
-	got := report(n, map[key]v1alpha1.ContainerProbeState{{"u", "m#new"}: {Name: "m#new", Message: "now"}, {"gone", "m#old"}: {Name: "m#old"}})
+	got := report(
+		n, map[key]v1alpha1.ContainerProbeState{{"u", "m#new"}: {Name: "m#new", Message: "now"}, {"gone", "m#old"}: {Name: "m#old"}},
+	)
 	want := v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{Name: "p", Namespace: "ns", UID: "u", ProbeStates: []v1alpha1.ContainerProbeState{
 		{Name: "m#new", Message: "now"}, {Name: "m#old", Message: "kept"},
 	}}}}

@@ -63,7 +63,9 @@ func TestWhatServersHear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := podProbe{ip: "127.0.0.1"}
-			a.spec.Probe.HTTPGet = &corev1.HTTPGetAction{Port: port, Path: "healthy?deep=1", Scheme: corev1.URISchemeHTTPS, HTTPHeaders: tc.headers}
+			a.spec.Probe.HTTPGet = &corev1.HTTPGetAction{
+				Port: port, Path: "healthy?deep=1", Scheme: corev1.URISchemeHTTPS, HTTPHeaders: tc.headers,
+			}
 			said, err := execute(t.Context(), nil, a, target{timeout: 5 * time.Second})
 			if err != nil || said.State != v1alpha1.ProbeSucceeded || len(said.Message) != 1024 {
 				t.Fatalf("the answer is %s with %d bytes, %v", said.State, len(said.Message), err)

@@ -7,6 +7,7 @@ package restart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +70,7 @@ func Add(ctx context.Context, mgr ctrlmanager.Manager, c worker.Config) error {
 		return fmt.Errorf("indexing requests by Pod: %w", err)
 	}
 	trigger := &worker.Trigger{}
-	r := &reconciler{Config: c, client: mgr.GetClient(), jobs: newJobs(ctx, func(pod types.NamespacedName) { trigger.After(0, pod) })}
+	r := &reconciler{Config: c, client: mgr.GetClient(), tasks: newTasks(ctx, func(pod types.NamespacedName) { trigger.After(0, pod) })}
 	toPod := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		r := object.(*v1beta1.ContainerRecreateRequest)
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.PodName}}}
@@ -80,17 +82,17 @@ func Add(ctx context.Context, mgr ctrlmanager.Manager, c worker.Config) error {
 type reconciler struct {
 	worker.Config
 	client client.Client
-	jobs   *jobs
+	tasks  *tasks
 }
 
 // Reconcile carries out the next step of the request for a Pod whose turn it is.
 func (w *reconciler) Reconcile(ctx context.Context, key ctrl.Request) (ctrl.Result, error) {
 	current, err := w.turn(ctx, key.NamespacedName)
 	if err == nil && current == nil {
-		w.jobs.drop(key.NamespacedName)
+		w.tasks.drop(key.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if err == nil && !w.jobs.busy(key.NamespacedName) {
+	if err == nil && !w.tasks.busy(key.NamespacedName) {
 		var wait time.Duration
 		if wait, err = w.carryOut(ctx, current); err == nil {
 			return ctrl.Result{RequeueAfter: wait}, nil
@@ -152,7 +154,8 @@ func (w *reconciler) carryOut(ctx context.Context, request *v1beta1.ContainerRec
 		return 0, err
 	}
 	if err != nil {
-		recreate.Fail(&after.Status, "failed to find runtime service: "+err.Error(), w.Now())
+		after.Status.ContainerStatusSnapshot = recreate.Snapshot(request, p)
+		recreate.Complete(&after.Status, "failed to find runtime service: "+err.Error(), w.Now())
 		return 0, w.store(ctx, request, after)
 	}
 	observed := recreate.Observed{Request: after, Pod: p, Now: w.Now()}
@@ -160,17 +163,18 @@ func (w *reconciler) carryOut(ctx context.Context, request *v1beta1.ContainerRec
 		return 0, err
 	}
 	key := client.ObjectKeyFromObject(p)
-	applied := w.jobs.apply(key, &after.Status, w.Now())
+	applied := w.tasks.apply(key, &after.Status, w.Now())
 	step := recreate.Next(observed)
 	after.Status.ContainerRecreateStates = step.States
 	if step.Complete {
-		recreate.Complete(&after.Status, w.Now())
+		after.Status.ContainerStatusSnapshot = recreate.Snapshot(request, p)
+		recreate.Complete(&after.Status, "", w.Now())
 	}
 	if err := w.store(ctx, request, after); err != nil {
 		return 0, err
 	}
 	if applied {
-		w.jobs.setStored(key)
+		w.tasks.setStored(key)
 	}
 	if step.Kill != nil {
 		w.kill(ctx, target{Kill: *step.Kill, request: after, pod: p, runtime: runtime, resumed: isKilled(request, *step.Kill)})
@@ -215,4 +219,63 @@ func (w *reconciler) store(ctx context.Context, before, after *v1beta1.Container
 		return fmt.Errorf("writing the status of %s: %w", before.Name, err)
 	}
 	return nil
+}
+
+// runtime returns the runtime of the containers of a request.
+func (w *reconciler) runtime(request *v1beta1.ContainerRecreateRequest) (*cri.Runtime, error) {
+	var found *cri.Runtime
+	for _, c := range request.Spec.Containers {
+		if c.StatusContext == nil {
+			continue
+		}
+		r, _, err := w.Runtimes.Of(c.StatusContext.ContainerID)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && r != found {
+			return nil, errors.New("the containers are of different runtimes")
+		}
+		found = r
+	}
+	if found == nil {
+		return w.Runtimes.Primary()
+	}
+	return found, nil
+}
+
+// newest asks the runtime for the newest container of each name in a request.
+func newest(ctx context.Context, r *cri.Runtime, request *v1beta1.ContainerRecreateRequest) (map[string]recreate.Container, error) {
+	all, err := r.Containers(ctx, request.Labels[keys.RecreatePodUID])
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]recreate.Container{}
+	for _, c := range request.Spec.Containers {
+		found := all[c.Name]
+		if found == nil {
+			continue
+		}
+		now := recreate.Container{ID: r.Name + "://" + found.Id, RestartCount: int32(found.Metadata.GetAttempt())}
+		switch found.State {
+		case runtimeapi.ContainerState_CONTAINER_RUNNING:
+			now.State = recreate.Running
+		case runtimeapi.ContainerState_CONTAINER_EXITED:
+			now.State = recreate.Exited
+		default:
+			now.State = recreate.Created
+		}
+		status, err := r.ContainerStatus(ctx, found.Id)
+		if err != nil {
+			return nil, err
+		}
+		if status == nil {
+			continue // removed meanwhile
+		}
+		if status.StartedAt > 0 {
+			now.StartedAt = time.Unix(0, status.StartedAt)
+		}
+		now.ExitCode = status.ExitCode
+		out[c.Name] = now
+	}
+	return out, nil
 }

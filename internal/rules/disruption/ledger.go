@@ -60,8 +60,8 @@ func isOf(p *corev1.Pod, at metav1.Time) bool { return !p.CreationTimestamp.Afte
 // Pruned is a ledger less the entries that are done with.
 type Pruned struct {
 	Ledger Ledger
-	// Overdue are the Pods whose deletion was permitted and did not happen in time, in the order of their names.
-	Overdue []string
+	// Overdue are the Pods whose deletion was permitted and did not happen in time, Expired all whose time is over, in the order of names.
+	Overdue, Expired []string
 	// Recheck is when the next entry ends by time alone, zero where none does.
 	Recheck time.Duration
 }
@@ -102,8 +102,10 @@ func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
 		return kept, overdue
 	}
 	out.Ledger.Disrupted, out.Overdue = keep(l.Disrupted, DisruptedFor)
-	out.Ledger.Unavailable, _ = keep(l.Unavailable, UnavailableFor)
+	out.Ledger.Unavailable, out.Expired = keep(l.Unavailable, UnavailableFor)
+	out.Expired = append(out.Expired, out.Overdue...)
 	slices.Sort(out.Overdue)
+	slices.Sort(out.Expired)
 	return out
 }
 

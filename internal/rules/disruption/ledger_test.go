@@ -27,7 +27,7 @@ func TestPrune(t *testing.T) {
 			want: Pruned{Ledger: Ledger{Disrupted: entry(5 * time.Second)}, Recheck: 15 * time.Second},
 		},
 		"a deletion that did not come": {
-			disrupted: entry(20 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Overdue: []string{"p"}},
+			disrupted: entry(20 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Overdue: []string{"p"}, Expired: []string{"p"}},
 		},
 		"a deletion that came":              {disrupted: entry(time.Second), pods: []*corev1.Pod{podNamed("p", terminating)}},
 		"a Pod that has ended":              {disrupted: entry(time.Second), pods: []*corev1.Pod{podNamed("p", finished)}},
@@ -37,7 +37,7 @@ func TestPrune(t *testing.T) {
 		"a clock that is a little ahead":    {unavailable: entry(-2 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(-2 * time.Second)}, Recheck: 12 * time.Second}},
 		"a clock that is far ahead":         {unavailable: entry(-time.Hour), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(0)}, Recheck: 10 * time.Second}},
 		"an update that may not be seen":    {unavailable: entry(4 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(4 * time.Second)}, Recheck: 6 * time.Second}},
-		"an update that has had its time":   {unavailable: entry(10 * time.Second), pods: []*corev1.Pod{podNamed("p")}},
+		"an update that has had its time":   {unavailable: entry(10 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Expired: []string{"p"}}},
 		"the first to end is looked at":     {disrupted: entry(time.Second), unavailable: entry(3 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Disrupted: entry(time.Second), Unavailable: entry(3 * time.Second)}, Recheck: 7 * time.Second}},
 		"nothing to prune, nothing to wait": {pods: []*corev1.Pod{podNamed("p")}},
 	}

@@ -84,12 +84,28 @@ func Allowed(b *v1beta1.PodUnavailableBudget, c Counts) (int32, error) {
 	return min(allowed, bounded(most)), nil
 }
 
-// ForSurplus returns the counts by which a deletion is evaluated while there are more Pods than there should be, because their workload is
-// being scaled in, deleted, or is gone: no more are desired than there should be. Without it a minAvailable above the total would keep Pods
-// for ever that nobody wants: 3 Pods of a workload that is gone, with minAvailable 3, may all be deleted.
-func (c Counts) ForSurplus() Counts {
-	c.Desired = min(c.Desired, c.Total)
-	c.Allowed = max(c.Allowed, c.Current-c.Desired)
+// Less returns the counts after one more permission.
+func (c Counts) Less() Counts {
+	c.Current, c.Allowed = max(0, c.Current-1), max(0, c.Allowed-1)
+	return c
+}
+
+// Numbers are the counts of a budget at a moment.
+type Numbers struct {
+	Counts
+	// Surplus says that there are more Pods than there should be.
+	Surplus bool
+}
+
+// For returns the counts by which an operation is evaluated. While there are more Pods than there should be, because their workload is being
+// scaled in, deleted, or is gone, no more are desired for a deletion than there should be. Without it a minAvailable above the total would
+// keep Pods for ever that nobody wants: 3 Pods of a workload that is gone, with minAvailable 3, may all be deleted.
+func (n Numbers) For(operation v1beta1.PubOperation) Counts {
+	c := n.Counts
+	if n.Surplus && operation == v1beta1.PubDeleteOperation {
+		c.Desired = min(c.Desired, c.Total)
+		c.Allowed = max(c.Allowed, c.Current-c.Desired)
+	}
 	return c
 }
 

@@ -141,7 +141,7 @@ func TestCounts(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := got.ForSurplus().Allowed; got != tc.surplus {
+			if got := (Numbers{Counts: got, Surplus: true}).For(v1beta1.PubDeleteOperation).Allowed; got != tc.surplus {
 				t.Errorf("%d may be deleted for the surplus, want %d", got, tc.surplus)
 			}
 		})

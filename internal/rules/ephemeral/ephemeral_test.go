@@ -25,7 +25,8 @@ func podWith(containers ...corev1.EphemeralContainer) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		Spec: corev1.PodSpec{
-			InitContainers: []corev1.Container{{Name: "setup"}}, Containers: []corev1.Container{{Name: "app"}}, EphemeralContainers: containers,
+			InitContainers: []corev1.Container{{Name: "setup"}}, Containers: []corev1.Container{{Name: "app"}},
+			EphemeralContainers: containers,
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
@@ -36,7 +37,9 @@ func TestInto(t *testing.T) {
 	before := p.DeepCopy()
 	template := []corev1.EphemeralContainer{container("a", corev1.EnvVar{Name: "X", Value: "1"}), container("b", of("forged"))}
 	got := Into(p, template, job)
-	want := podWith(container("other", of("other-uid")), container("a", corev1.EnvVar{Name: "X", Value: "1"}, of(job)), container("b", of(job)))
+	want := podWith(
+		container("other", of("other-uid")), container("a", corev1.EnvVar{Name: "X", Value: "1"}, of(job)), container("b", of(job)),
+	)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -98,26 +101,55 @@ func TestStand(t *testing.T) {
 		phase  corev1.PodPhase
 		want   Progress
 	}{
-		"nothing is known yet":                 {want: Progress{State: Waiting, Busy: true}},
-		"both wait":                            {states: states{"a": waits("ContainerCreating"), "b": waits("ImagePullBackOff")}, want: Progress{State: Waiting, Busy: true}},
-		"one runs":                             {states: states{"a": waits("ContainerCreating"), "b": running}, want: Progress{State: Running, Busy: true}},
-		"one runs, one is done":                {states: states{"a": exited(0), "b": running}, want: Progress{State: Running, Busy: true}},
-		"one waits, one is done":               {states: states{"a": exited(0), "b": waits("")}, want: Progress{State: Waiting, Busy: true}},
-		"both are done":                        {states: states{"a": exited(0), "b": exited(0)}, want: Progress{State: Succeeded}},
-		"both have failed":                     {states: states{"a": exited(1), "b": exited(137)}, want: Progress{State: Failed, Why: "a exited with code 1"}},
-		"one has failed and one still runs":    {states: states{"a": running, "b": exited(2)}, want: Progress{State: Failed, Busy: true, Why: "b exited with code 2"}},
-		"one has failed before one runs":       {states: states{"a": exited(2), "b": running}, want: Progress{State: Failed, Busy: true, Why: "a exited with code 2"}},
-		"one can't be started":                 {states: states{"a": waits("RunContainerError"), "b": exited(0)}, want: Progress{State: Failed, Why: "a can't be started: RunContainerError"}},
-		"an image that nobody can read":        {states: states{"a": waits("InvalidImageName"), "b": exited(0)}, want: Progress{State: Failed, Why: "a can't be started: InvalidImageName"}},
-		"the Pod ends before they start":       {phase: corev1.PodFailed, want: Progress{State: Failed, Why: "a was cut off by the end of the Pod"}},
-		"the Pod ends while one is done":       {states: states{"a": exited(0), "b": running}, phase: corev1.PodSucceeded, want: Progress{State: Failed, Why: "b was cut off by the end of the Pod"}},
-		"the Pod ends after they have":         {states: states{"a": exited(0), "b": exited(0)}, phase: corev1.PodFailed, want: Progress{State: Succeeded}},
-		"another job's failure does not count": {states: states{"a": exited(0), "b": exited(0), "other": exited(1)}, want: Progress{State: Succeeded}},
+		"nothing is known yet": {want: Progress{State: Waiting, Busy: true}},
+		"both wait": {
+			states: states{"a": waits("ContainerCreating"), "b": waits("ImagePullBackOff")}, want: Progress{State: Waiting, Busy: true},
+		},
+		"one runs": {
+			states: states{"a": waits("ContainerCreating"), "b": running}, want: Progress{State: Running, Busy: true},
+		},
+		"one runs, one is done": {states: states{"a": exited(0), "b": running}, want: Progress{State: Running, Busy: true}},
+		"one waits, one is done": {
+			states: states{"a": exited(0), "b": waits("")}, want: Progress{State: Waiting, Busy: true},
+		},
+		"both are done": {states: states{"a": exited(0), "b": exited(0)}, want: Progress{State: Succeeded}},
+		"both have failed": {
+			states: states{"a": exited(1), "b": exited(137)}, want: Progress{State: Failed, Why: "a exited with code 1"},
+		},
+		"one has failed and one still runs": {
+			states: states{"a": running, "b": exited(2)}, want: Progress{State: Failed, Busy: true, Why: "b exited with code 2"},
+		},
+		"one has failed before one runs": {
+			states: states{"a": exited(2), "b": running}, want: Progress{State: Failed, Busy: true, Why: "a exited with code 2"},
+		},
+		"one can't be started": {
+			states: states{"a": waits("RunContainerError"), "b": exited(0)},
+			want:   Progress{State: Failed, Why: "a can't be started: RunContainerError"},
+		},
+		"an image that nobody can read": {
+			states: states{"a": waits("InvalidImageName"), "b": exited(0)},
+			want:   Progress{State: Failed, Why: "a can't be started: InvalidImageName"},
+		},
+		"the Pod ends before they start": {
+			phase: corev1.PodFailed, want: Progress{State: Failed, Why: "a was cut off by the end of the Pod"},
+		},
+		"the Pod ends while one is done": {
+			states: states{"a": exited(0), "b": running}, phase: corev1.PodSucceeded,
+			want: Progress{State: Failed, Why: "b was cut off by the end of the Pod"},
+		},
+		"the Pod ends after they have": {
+			states: states{"a": exited(0), "b": exited(0)}, phase: corev1.PodFailed, want: Progress{State: Succeeded},
+		},
+		"another job's failure does not count": {
+			states: states{"a": exited(0), "b": exited(0), "other": exited(1)}, want: Progress{State: Succeeded},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := podWith(container("a", of(job)), container("other", of("other-uid")), container("plain"), container("b", of(job)))
 			for name, state := range tc.states {
-				p.Status.EphemeralContainerStatuses = append(p.Status.EphemeralContainerStatuses, corev1.ContainerStatus{Name: name, State: state})
+				p.Status.EphemeralContainerStatuses = append(
+					p.Status.EphemeralContainerStatuses, corev1.ContainerStatus{Name: name, State: state},
+				)
 			}
 			if tc.phase != "" {
 				p.Status.Phase = tc.phase

@@ -1,13 +1,30 @@
+// Package expression computes the resources of a sidecar from those of a Pod's own containers, such as max(cpu*50%, 50m).
+//
+// A value is a quantity, of cores or bytes, or a plain number. There are numbers (42, .5, 1e3, 50%), quantities (100m, 1.5Gi), the variable
+// cpu or memory, + - * / and parentheses, max(a, b) and min(a, b). A quantity can be multiplied with a number and divided by one; two
+// quantities can be neither. A number that is added to a quantity or compared with one counts cores or bytes, and so does one that is the
+// result.
+//
+// Whatever is wrong with an expression shows when it is read: only that its result is negative depends on the variable.
 package expression
 
 import (
 	"errors"
 	"fmt"
 	"math/big"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
-// Variable is what an expression may speak of.
+const (
+	// maxLength is the most characters of an expression, so that reading one takes next to no time and no depth of calls.
+	maxLength = 1024
+	// maxExponent bounds the size of numbers that are written with an exponent.
+	maxExponent = 18
+)
+
+// Variable is the resource that an expression refers to.
 type Variable string
 
 const (
@@ -91,6 +108,99 @@ func milliOf(value *big.Rat) *big.Int {
 // cut cuts a quantity off to whole thousandths.
 func cut(value *big.Rat) *big.Rat {
 	return new(big.Rat).SetFrac(milliOf(value), big.NewInt(1000))
+}
+
+type tokenKind int
+
+const (
+	end tokenKind = iota
+	number
+	quantity
+	word
+	symbol
+)
+
+type token struct {
+	kind  tokenKind
+	text  string
+	value *big.Rat
+	at    int
+}
+
+// tokenPattern matches white space and then a number with an exponent and a unit, a word, a symbol, or any other character.
+var tokenPattern = regexp.MustCompile(`[ \t\r\n]*` +
+	`(?:([0-9.]+)([eE][+-]?[0-9]+)?(%|[A-Za-z_]*)|([A-Za-z_][A-Za-z_0-9]*)|([-+*/(),])|([^ \t\r\n]))`)
+
+// split returns the tokens of an expression, the last of which is an end.
+func split(text string) ([]token, error) {
+	if len(text) > maxLength {
+		return nil, fmt.Errorf("it has %d characters; %d are allowed", len(text), maxLength)
+	}
+	var out []token
+	for _, match := range tokenPattern.FindAllStringSubmatchIndex(text, -1) {
+		group := func(n int) string {
+			if match[2*n] < 0 {
+				return ""
+			}
+			return text[match[2*n]:match[2*n+1]]
+		}
+		var next token
+		var err error
+		switch {
+		case group(1) != "":
+			next, err = readNumber(group(1), group(2), group(3))
+			next.at = match[2]
+		case group(4) != "":
+			next = token{kind: word, text: group(4), at: match[8]}
+		case group(5) != "":
+			next = token{kind: symbol, text: group(5), at: match[10]}
+		default:
+			next.at = match[12]
+			err = fmt.Errorf("%q means nothing here", text[next.at])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("at character %d: %w", next.at+1, err)
+		}
+		out = append(out, next)
+	}
+	return append(out, token{kind: end, at: len(text)}), nil
+}
+
+// readNumber returns the token of a number or a quantity, from its digits, its exponent and its unit.
+func readNumber(digits, exponent, unit string) (token, error) {
+	if power, err := strconv.Atoi(strings.TrimLeft(exponent, "eE+-")); exponent != "" && (err != nil || power > maxExponent) {
+		return token{}, fmt.Errorf("the exponent of %q is out of range: up to %d are allowed", exponent, maxExponent)
+	}
+	value, ok := new(big.Rat).SetString(digits + exponent)
+	if !ok {
+		return token{}, fmt.Errorf("%q is not a number", digits+exponent)
+	}
+	text := digits + exponent + unit
+	switch factor := factorOf(unit); {
+	case unit == "":
+		return token{kind: number, text: text, value: value}, nil
+	case unit == "%":
+		return token{kind: number, text: text, value: value.Quo(value, big.NewRat(100, 1))}, nil
+	case factor == nil || exponent != "":
+		return token{}, fmt.Errorf("%q is not a quantity: the units are m, k, M, G, T, P, Ki, Mi, Gi, Ti and Pi", text)
+	default:
+		return token{kind: quantity, text: text, value: value.Mul(value, factor)}, nil
+	}
+}
+
+// factorOf returns the factor of a unit; nil if there is no such unit.
+func factorOf(unit string) *big.Rat {
+	switch unit {
+	case "m":
+		return big.NewRat(1, 1000)
+	case "k", "M", "G", "T", "P":
+		power := int64(strings.Index("kMGTP", unit) + 1)
+		return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(1000), big.NewInt(power), nil))
+	case "Ki", "Mi", "Gi", "Ti", "Pi":
+		power := uint(strings.Index("KMGTP", unit[:1]) + 1)
+		return new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 10*power))
+	}
+	return nil
 }
 
 // parser goes through the tokens; a sum is of products, a product of factors, and a factor is one value.
@@ -236,7 +346,8 @@ func (p *parser) name() (node, error) {
 	case "max", "min":
 		p.tokens = p.tokens[1:]
 	default:
-		return node{}, fmt.Errorf("at character %d: %q is not known: there are %s, max and min", p.tokens[0].at+1, p.tokens[0].text, p.variable)
+		return node{}, fmt.Errorf("at character %d: %q is not known: there are %s, max and min",
+			p.tokens[0].at+1, p.tokens[0].text, p.variable)
 	}
 	var arguments [2]node
 	for i, before := range []string{"(", ","} {

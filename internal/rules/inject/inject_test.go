@@ -294,12 +294,17 @@ func TestChoose(t *testing.T) {
 	}{
 		"nothing is asked for":           {`{containers: [{name: a}]}`, Current, 0},
 		"an empty name asks for nothing": {`{containers: [{name: a}], injectionStrategy: {revision: {customVersion: ""}}}`, Current, 0},
-		"always":                         {`{` + asks + `Always}}, updateStrategy: {partition: 70%}}`, Asked, 0},
-		"paused":                         {`{` + asks + `Partial}}, updateStrategy: {partition: 70%, paused: true}}`, Asked, 0},
-		"in part":                        {`{` + asks + `Partial}}, updateStrategy: {partition: 70%}}`, Either, 70},
+		"always":                         {`{` + asks + `Always}}, updateStrategy: {partition: 70%}}`, Requested, 0},
+		"paused":                         {`{` + asks + `Partial}}, updateStrategy: {partition: 70%, paused: true}}`, Requested, 0},
+		"in part":                        {`{` + asks + `Partial}}, updateStrategy: {partition: 70%}}`, Split, 70},
+		"in part, with a zero in front":  {`{` + asks + `Partial}}, updateStrategy: {partition: 070%}}`, Split, 70},
+		"in part, with a fraction":       {`{` + asks + `Partial}}, updateStrategy: {partition: 70.0%}}`, Split, 70},
+		"part of a percent rounds up":    {`{` + asks + `Partial}}, updateStrategy: {partition: 12.5%}}`, Split, 13},
+		"more than all is all":           {`{` + asks + `Partial}}, updateStrategy: {partition: 300%}}`, Split, 100},
+		"text is no part":                {`{` + asks + `Partial}}, updateStrategy: {partition: "70"}}`, Current, 0},
 		"a number of Pods is no part":    {`{` + asks + `Partial}}, updateStrategy: {partition: 7}}`, Current, 0},
 		"no partition":                   {`{` + asks + `Partial}}}`, Current, 0},
-		"not selected for the update":    {`{` + asks + `Partial}}, updateStrategy: {selector: {matchLabels: {canary: "1"}}}}`, Asked, 0},
+		"not selected for the update":    {`{` + asks + `Partial}}, updateStrategy: {selector: {matchLabels: {canary: "1"}}}}`, Requested, 0},
 		"selected for the update":        {`{` + asks + `Partial}}, updateStrategy: {selector: {matchLabels: {app: web}}}}`, Current, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +320,7 @@ func TestTurns(t *testing.T) {
 	for percent := range 101 {
 		asked := 0
 		for n := range 1000 {
-			if IsTurnOfAsked(n%100, percent) {
+			if GetsRequested(n%100, percent) {
 				asked++
 			}
 			if wanted := float64(n+1) * float64(percent) / 100; float64(asked) < wanted-1 || float64(asked) > wanted+1 {

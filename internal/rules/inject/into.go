@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
@@ -116,8 +117,8 @@ func (i *injection) build(s *Sidecars, all []*Sidecars) error {
 			i.containers = append(i.containers, built{Container: c, after: after, from: s})
 			continue
 		}
-		for _, twin := range i.twins(from, c) {
-			i.containers = append(i.containers, built{Container: twin, after: after, from: s})
+		for _, one := range i.hotContainers(from, c) {
+			i.containers = append(i.containers, built{Container: one, after: after, from: s})
 		}
 	}
 	return nil
@@ -161,7 +162,9 @@ func (i *injection) place(list []corev1.Container, sidecars []built) []corev1.Co
 		case replaces:
 			if !isInjected(&list[at]) {
 				name := s.from.set.Name
-				i.notices = append(i.notices, Notice{SidecarSet: name, Replaced: s.Name, Text: fmt.Sprintf("container %s is replaced by SidecarSet %s", s.Name, name)})
+				i.notices = append(i.notices, Notice{
+					SidecarSet: name, Replaced: s.Name, Text: fmt.Sprintf("container %s is replaced by SidecarSet %s", s.Name, name),
+				})
 			}
 			list[at] = s.Container
 		case !s.after:
@@ -226,7 +229,9 @@ func (i *injection) record(all []*Sidecars) {
 			if there && err == nil && was.Hash == hash && was.ControllerRevision == revision && slices.Equal(was.SidecarList, s.names) {
 				continue
 			}
-			changed = append(changed, sidecar.Record{UpdateTimestamp: now, Hash: hash, SidecarSetName: s.set.Name, SidecarList: s.names, ControllerRevision: revision})
+			changed = append(changed, sidecar.Record{
+				UpdateTimestamp: now, Hash: hash, SidecarSetName: s.set.Name, SidecarList: s.names, ControllerRevision: revision,
+			})
 		}
 		if len(changed) > 0 {
 			sidecar.SetRecord(i.pod, note.key, changed...)
@@ -237,4 +242,45 @@ func (i *injection) record(all []*Sidecars) {
 		names = append(names, s.set.Name)
 	}
 	sidecar.AddInjected(i.pod, names...)
+}
+
+// hotContainers returns the two containers of a hot-upgrade sidecar, of which the first one works and the second one is idle. In a Pod that
+// was written from another one, which of them works, and their versions, stay as they were.
+func (i *injection) hotContainers(from *v1beta1.SidecarContainer, c corev1.Container) []corev1.Container {
+	first, second := sidecar.HotContainers(from.Name)
+	working, _ := sidecar.WorkingIn(i.pod) // one that can't be read is written anew
+	idle := second
+	switch areThere := pod.Container(i.pod, first) != nil && pod.Container(i.pod, second) != nil; {
+	case areThere && working[from.Name] == first:
+	case areThere && working[from.Name] == second:
+		idle = first
+	default:
+		sidecar.SetWorking(i.pod, from.Name, first)
+		i.setVersions(first, "1", "0")
+		i.setVersions(second, "0", "1")
+	}
+	var both []corev1.Container
+	for _, name := range []string{first, second} {
+		one := *c.DeepCopy()
+		one.Name = name
+		if name == idle {
+			one.Image = from.UpgradeStrategy.HotUpgradeEmptyImage
+		}
+		for _, version := range []struct{ env, annotation string }{
+			{keys.SidecarSetVersionEnv, keys.SidecarSetVersionPrefix + name},
+			{keys.SidecarSetVersionAltEnv, keys.SidecarSetVersionAltPrefix + name},
+		} {
+			one.Env = slices.DeleteFunc(one.Env, func(env corev1.EnvVar) bool { return env.Name == version.env })
+			one.Env = append(one.Env, corev1.EnvVar{Name: version.env, ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + version.annotation + "']"},
+			}})
+		}
+		both = append(both, one)
+	}
+	return both
+}
+
+func (i *injection) setVersions(container, version, alternative string) {
+	metav1.SetMetaDataAnnotation(&i.pod.ObjectMeta, keys.SidecarSetVersionPrefix+container, version)
+	metav1.SetMetaDataAnnotation(&i.pod.ObjectMeta, keys.SidecarSetVersionAltPrefix+container, alternative)
 }

@@ -54,12 +54,17 @@ func TestGracePeriod(t *testing.T) {
 		want      Step
 		wantImage string
 	}{
-		"the whole period is left":          {nil, 0, Step{Wait: 5 * time.Second}, "app:v1"},
-		"a rest is rounded up":              {nil, 2.5, Step{Wait: 3 * time.Second}, "app:v1"},
-		"a moment is left":                  {nil, 4.999, Step{Wait: time.Second}, "app:v1"},
-		"it is over":                        {nil, 5, Step{Changed: true}, "app:v2"},
-		"it was over long ago":              {nil, 5000, Step{Changed: true}, "app:v2"},
-		"a short hash is the revision, too": {func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = "2" }, 5, Step{Changed: true}, "app:v2"},
+		"the whole period is left": {nil, 0, Step{Wait: 5 * time.Second}, "app:v1"},
+		"a rest is rounded up":     {nil, 2.5, Step{Wait: 3 * time.Second}, "app:v1"},
+		"a moment is left":         {nil, 4.999, Step{Wait: time.Second}, "app:v1"},
+		"it is over":               {nil, 5, Step{Changed: true}, "app:v2"},
+		"it was over long ago":     {nil, 5000, Step{Changed: true}, "app:v2"},
+		"a short hash is the revision, too": {
+			func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = "2" },
+			5,
+			Step{Changed: true},
+			"app:v2",
+		},
 		"the Pod was given another revision": {
 			func(p *corev1.Pod) { p.Labels["controller-revision-hash"] = "web-3" }, 1, Step{Changed: true}, "app:v1",
 		},

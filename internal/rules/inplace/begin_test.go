@@ -29,15 +29,25 @@ func TestBeginTakesAPodOutOfServiceWhereContainersRestart(t *testing.T) {
 		wantGate    corev1.ConditionStatus
 		wantPending bool
 	}{
-		"an image":                     {none, image, corev1.ConditionFalse, true},
-		"an image and cpu":             {none, func(t *corev1.PodTemplateSpec) { image(t); cpu(t) }, corev1.ConditionFalse, true},
-		"an annotation of environment": {none, func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"conf": "1"} }, corev1.ConditionFalse, true},
+		"an image":         {none, image, corev1.ConditionFalse, true},
+		"an image and cpu": {none, func(t *corev1.PodTemplateSpec) { image(t); cpu(t) }, corev1.ConditionFalse, true},
+		"an annotation of environment": {
+			none,
+			func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"conf": "1"} },
+			corev1.ConditionFalse,
+			true,
+		},
 		"cpu":                          {none, cpu, corev1.ConditionTrue, true},
 		"memory":                       {none, memory, corev1.ConditionTrue, true},
 		"cpu where memory restarts":    {restarting, cpu, corev1.ConditionTrue, true},
 		"memory where memory restarts": {restarting, memory, corev1.ConditionFalse, true},
-		"another annotation":           {none, func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"x": "1"} }, corev1.ConditionTrue, false},
-		"nothing but the revision":     {none, none, corev1.ConditionTrue, false},
+		"another annotation": {
+			none,
+			func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"x": "1"} },
+			corev1.ConditionTrue,
+			false,
+		},
+		"nothing but the revision": {none, none, corev1.ConditionTrue, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +79,12 @@ func TestBeginTellsWhyThePodIsNotReady(t *testing.T) {
 	p := podOf(base())
 	Begin(p, Change{Images: map[string]string{"app": "app:v2"}}, to("web-2"))
 	want := []corev1.PodCondition{
-		{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: "StartInPlaceUpdate", LastTransitionTime: metav1.NewTime(at(0))},
+		{
+			Type:               pub.InPlaceUpdateReady,
+			Status:             corev1.ConditionFalse,
+			Reason:             "StartInPlaceUpdate",
+			LastTransitionTime: metav1.NewTime(at(0)),
+		},
 		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(-60))},
 		{
 			Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady",

@@ -142,7 +142,10 @@ func DiffTemplates(old, new *corev1.PodTemplateSpec, o Options) (Change, *Refusa
 
 func (c *Change) diffContainers(old, new *corev1.PodTemplateSpec, o Options) *Refusal {
 	if !slices.EqualFunc(old.Spec.Containers, new.Spec.Containers, func(a, b corev1.Container) bool { return a.Name == b.Name }) {
-		return &Refusal{Op: "replace", Path: "/spec/containers", Why: "containers can't be added, removed, renamed or put in another order in place"}
+		return &Refusal{
+			Op: "replace", Path: "/spec/containers",
+			Why: "containers can't be added, removed, renamed or put in another order in place",
+		}
 	}
 	for i := range old.Spec.Containers {
 		from, to := old.Spec.Containers[i].DeepCopy(), &new.Spec.Containers[i]
@@ -180,12 +183,7 @@ func (c *Change) diffContainers(old, new *corev1.PodTemplateSpec, o Options) *Re
 // firstDifference names the first field, in the order of names, in which two values differ.
 func firstDifference(path string, from, to any) *Refusal {
 	a, b := fieldsOf(from), fieldsOf(to)
-	names := slices.Sorted(maps.Keys(a))
-	for name := range b {
-		if _, ok := a[name]; !ok {
-			names = append(names, name)
-		}
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(names)
 	for _, name := range names {
 		was, had := a[name]
@@ -248,46 +246,10 @@ func referenced(changes map[string]Value, among []string) map[string]string {
 	var out map[string]string
 	for _, key := range among {
 		if change, ok := changes[key]; ok && change.New != nil {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[key] = *change.New
+			out = merge(out, map[string]string{key: *change.New})
 		}
 	}
 	return out
-}
-
-// environmentKeys returns the keys of the labels and annotations that a container takes into its environment.
-func environmentKeys(container *corev1.Container) (labels, annotations []string) {
-	for i := range container.Env {
-		switch kind, key := metadataKey(&container.Env[i]); kind {
-		case "labels":
-			labels = append(labels, key)
-		case "annotations":
-			annotations = append(annotations, key)
-		}
-	}
-	return labels, annotations
-}
-
-// metadataKey returns "labels" or "annotations" and the key that an environment variable takes; nothing when it takes none. The versions
-// that a sidecar injector notes there change by themselves and restart nothing.
-func metadataKey(env *corev1.EnvVar) (kind, key string) {
-	if env.Name == "SIDECARSET_VERSION" || env.Name == "SIDECARSET_VERSION_ALT" {
-		return "", ""
-	}
-	if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
-		return "", ""
-	}
-	rest, ok := strings.CutPrefix(env.ValueFrom.FieldRef.FieldPath, "metadata.")
-	if !ok {
-		return "", ""
-	}
-	kind, quoted, ok := strings.Cut(rest, "['")
-	if !ok || !strings.HasSuffix(quoted, "']") {
-		return "", ""
-	}
-	return kind, strings.TrimSuffix(quoted, "']")
 }
 
 func diffMap(old, new map[string]string) map[string]Value {
@@ -305,4 +267,88 @@ func diffMap(old, new map[string]string) map[string]Value {
 		}
 	}
 	return out
+}
+
+// scalable returns the resources that can change in place.
+func scalable() []corev1.ResourceName {
+	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+}
+
+// diffResources returns the requests and limits that change. Only values of CPU and memory may: the API server refuses the rest.
+func diffResources(path string, old, new corev1.ResourceRequirements) (corev1.ResourceRequirements, *Refusal) {
+	from, to := effective(old), effective(new)
+	limits, refusal := diffList(path+"/limits", from.Limits, to.Limits)
+	if refusal != nil {
+		return corev1.ResourceRequirements{}, refusal
+	}
+	requests, refusal := diffList(path+"/requests", from.Requests, to.Requests)
+	return corev1.ResourceRequirements{Limits: limits, Requests: requests}, refusal
+}
+
+// effective adds the requests that the API server takes from limits where a template has none.
+func effective(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	out := *r.DeepCopy()
+	for name, limit := range out.Limits {
+		if _, ok := out.Requests[name]; !ok {
+			if out.Requests == nil {
+				out.Requests = corev1.ResourceList{}
+			}
+			out.Requests[name] = limit
+		}
+	}
+	return out
+}
+
+func diffList(path string, old, new corev1.ResourceList) (corev1.ResourceList, *Refusal) {
+	var changed corev1.ResourceList
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if _, ok := new[name]; !ok {
+			return nil, &Refusal{Op: "remove", Path: path + "/" + string(name), Why: "a request or limit can't be removed in place"}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(new)) {
+		was, ok := old[name]
+		is := new[name]
+		switch {
+		case !ok:
+			return nil, &Refusal{Op: "add", Path: path + "/" + string(name), Why: "a request or limit can't be added in place"}
+		case was.Cmp(is) == 0:
+		case !slices.Contains(scalable(), name):
+			return nil, &Refusal{Op: "replace", Path: path + "/" + string(name), Why: "only cpu and memory can be resized in place"}
+		default:
+			changed = merge(changed, corev1.ResourceList{name: is})
+		}
+	}
+	return changed, nil
+}
+
+// qosClass returns the quality of service class of a Pod with this spec. Resources of the Pod as a whole, where it has any, decide alone; a
+// value of zero counts as none.
+func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
+	all := []corev1.ResourceRequirements{}
+	if spec.Resources != nil {
+		all = append(all, effective(*spec.Resources))
+	} else {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				all = append(all, effective(containers[i].Resources))
+			}
+		}
+	}
+	guaranteed, anything := true, false
+	for _, r := range all {
+		for _, name := range scalable() {
+			limit, request := r.Limits[name], r.Requests[name]
+			anything = anything || !limit.IsZero() || !request.IsZero()
+			guaranteed = guaranteed && !limit.IsZero() && limit.Cmp(request) == 0
+		}
+	}
+	switch {
+	case !anything:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	default:
+		return corev1.PodQOSBurstable
+	}
 }

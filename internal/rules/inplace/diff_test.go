@@ -257,7 +257,9 @@ func TestChanges(t *testing.T) {
 			want: func(c *Change) {
 				app := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
 				c.Resources["app"] = corev1.ResourceRequirements{Limits: app, Requests: app}
-				c.Resources["log"] = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m")}}
+				c.Resources["log"] = corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m")},
+				}
 			},
 			wantText: "app resources, log resources",
 		},

@@ -14,10 +14,14 @@ import (
 
 // Whatever the record says: it is read or reported, and after a few steps it is quiet.
 func FuzzState(f *testing.F) {
-	f.Add(`{"revision":"web-2","updateTimestamp":"2026-03-01T12:00:00Z","lastContainerStatuses":{"main":{"imageID":"x"}},"updateImages":true}`)
+	f.Add(
+		`{"revision":"web-2","updateTimestamp":"2026-03-01T12:00:00Z","lastContainerStatuses":{"main":{"imageID":"x"}},"updateImages":true}`,
+	)
 	f.Add(`{"nextContainerImages":{"main":"main:v2","stranger":"x"},"preCheckBeforeNext":{"containersRequiredReady":["main","gone"]}}`)
 	f.Add(`{"nextContainerRefMetadata":{"sidecar":{"annotations":{"app-config":"2"},"labels":{"a":"b"}}},"updateEnvFromMetadata":true}`)
-	f.Add(`{"nextContainerResources":{"main":{"limits":{"cpu":"1"}},"sidecar":{}},"updateResources":true,"containerBatchesRecord":[{"containers":["main"]}]}`)
+	f.Add(
+		`{"nextContainerResources":{"main":{"limits":{"cpu":"1"}},"sidecar":{}},"updateResources":true,"containerBatchesRecord":[{"containers":["main"]}]}`,
+	)
 	f.Add(`{"updateTimestamp":null,"containerBatchesRecord":[{}],"preCheckBeforeNext":{}}`)
 	f.Add(`nonsense`)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -58,11 +58,26 @@ func TestImageProgress(t *testing.T) {
 		last   pub.InPlaceUpdateContainerStatus
 		want   string
 	}{
-		"the new image runs":             {"reg/app:v2", status("reg/app:v2", "reg/app@sha256:2", "containerd://2"), before, ""},
-		"the old image still runs":       {"reg/app:v2", status("reg/app:v1", "reg/app@sha256:1", "containerd://1"), before, "container app runs reg/app:v1, not yet reg/app:v2"},
-		"the new image can't be pulled":  {"reg/app:v2", stuck, before, "container app runs reg/app:v1, not yet reg/app:v2: ImagePullBackOff (no such tag)"},
-		"the container is not there yet": {"reg/app:v2", missing, before, "container app has not started reg/app:v2 yet: ContainerCreating"},
-		"no status":                      {"reg/app:v2", nil, before, "container app has not started reg/app:v2 yet"},
+		"the new image runs": {"reg/app:v2", status("reg/app:v2", "reg/app@sha256:2", "containerd://2"), before, ""},
+		"the old image still runs": {
+			"reg/app:v2",
+			status("reg/app:v1", "reg/app@sha256:1", "containerd://1"),
+			before,
+			"container app runs reg/app:v1, not yet reg/app:v2",
+		},
+		"the new image can't be pulled": {
+			"reg/app:v2",
+			stuck,
+			before,
+			"container app runs reg/app:v1, not yet reg/app:v2: ImagePullBackOff (no such tag)",
+		},
+		"the container is not there yet": {
+			"reg/app:v2",
+			missing,
+			before,
+			"container app has not started reg/app:v2 yet: ContainerCreating",
+		},
+		"no status": {"reg/app:v2", nil, before, "container app has not started reg/app:v2 yet"},
 		"both tags are the same image, of which the runtime names the old one": {
 			"reg/app:v2", status("reg/app:v1", "reg/app@sha256:1", "containerd://2"), before, "",
 		},
@@ -240,7 +255,12 @@ func TestEnvironmentProgress(t *testing.T) {
 func TestAnInjectorsVersionIsNoPartOfTheEnvironmentsHash(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Annotations = map[string]string{"v": "2"}
-	versioned := container("log", "log:v1", fromField("SIDECARSET_VERSION", "metadata.annotations['v']"), fromField("SIDECARSET_VERSION_ALT", "metadata.annotations['w']"))
+	versioned := container(
+		"log",
+		"log:v1",
+		fromField("SIDECARSET_VERSION", "metadata.annotations['v']"),
+		fromField("SIDECARSET_VERSION_ALT", "metadata.annotations['w']"),
+	)
 	plain := container("log", "log:v1", fromField("NODE", "spec.nodeName"), fromField("NAME", "metadata.name"))
 	if a, b := EnvironmentHash(Environment(p, &versioned)), EnvironmentHash(Environment(p, &plain)); a != b {
 		t.Errorf("the hash is %d with an injector's version and %d without", a, b)
@@ -251,8 +271,14 @@ func TestAnInjectorsVersionIsNoPartOfTheEnvironmentsHash(t *testing.T) {
 func TestTheLastOfAName(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Labels = map[string]string{"a": "1", "b": "2"}
-	c := container("app", "app:v1", fromField("A", "metadata.labels['a']"), fromField("A", "metadata.labels['b']"), fromField("B", "metadata.labels['a']"),
-		corev1.EnvVar{Name: "B", Value: "fixed"})
+	c := container(
+		"app",
+		"app:v1",
+		fromField("A", "metadata.labels['a']"),
+		fromField("A", "metadata.labels['b']"),
+		fromField("B", "metadata.labels['a']"),
+		corev1.EnvVar{Name: "B", Value: "fixed"},
+	)
 	want := []corev1.EnvVar{{Name: "A", Value: "2"}}
 	if diff := cmp.Diff(want, Environment(p, &c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -35,7 +35,11 @@ func newWorld(t *rapid.T) *world {
 		}
 		for _, key := range []string{"x", "y"} {
 			if rapid.Bool().Draw(t, "takes "+key) {
-				c.Env = append(c.Env, fromField("L_"+key, "metadata.labels['"+key+"']"), fromField("A_"+key, "metadata.annotations['"+key+"']"))
+				c.Env = append(
+					c.Env,
+					fromField("L_"+key, "metadata.labels['"+key+"']"),
+					fromField("A_"+key, "metadata.annotations['"+key+"']"),
+				)
 			}
 		}
 		template.Spec.Containers = append(template.Spec.Containers, c)

@@ -3,6 +3,8 @@ package inplace
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/launch"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Planned is an update that has not touched the Pod's spec yet.
@@ -26,180 +30,118 @@ type Planned struct {
 }
 
 // State returns the record of the Pod's last in-place update; nil when there was none.
-func State(pod *corev1.Pod) (*pub.InPlaceUpdateState, error) {
-	state := &pub.InPlaceUpdateState{}
-	found, err := read(pod, state, keys.InPlaceUpdateState, keys.InPlaceUpdateStateOld)
-	if !found || err != nil {
-		return nil, err
-	}
-	return state, nil
+func State(p *corev1.Pod) (*pub.InPlaceUpdateState, error) {
+	return read[pub.InPlaceUpdateState](p, keys.InPlaceUpdateState, keys.InPlaceUpdateStateOld)
 }
 
 // Plan returns the update that is planned and has not touched the Pod's spec yet; nil when there is none.
-func Plan(pod *corev1.Pod) (*Planned, error) {
-	planned := &Planned{}
-	found, err := read(pod, planned, keys.InPlaceUpdateGrace, keys.InPlaceUpdateGraceOld)
-	if !found || err != nil {
-		return nil, err
-	}
-	return planned, nil
+func Plan(p *corev1.Pod) (*Planned, error) {
+	return read[Planned](p, keys.InPlaceUpdateGrace, keys.InPlaceUpdateGraceOld)
 }
 
 // Pending reports whether an update is planned that has not touched the Pod's spec yet.
-func Pending(pod *corev1.Pod) bool {
-	_, pending := pod.Annotations[keys.InPlaceUpdateGrace]
-	_, older := pod.Annotations[keys.InPlaceUpdateGraceOld]
+func Pending(p *corev1.Pod) bool {
+	_, pending := p.Annotations[keys.InPlaceUpdateGrace]
+	_, older := p.Annotations[keys.InPlaceUpdateGraceOld]
 	return pending || older
 }
 
-func read(pod *corev1.Pod, into any, spellings ...string) (bool, error) {
+// read decodes the first of the annotations that the Pod has; nil when it has none.
+func read[T any](p *corev1.Pod, spellings ...string) (*T, error) {
 	for _, key := range spellings {
-		if text, ok := pod.Annotations[key]; ok {
-			if err := json.Unmarshal([]byte(text), into); err != nil {
-				return true, fmt.Errorf("reading annotation %s: %w", key, err)
+		if text, ok := p.Annotations[key]; ok {
+			value := new(T)
+			if err := json.Unmarshal([]byte(text), value); err != nil {
+				return nil, fmt.Errorf("reading annotation %s: %w", key, err)
 			}
-			return true, nil
+			return value, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
-func writeState(pod *corev1.Pod, state *pub.InPlaceUpdateState) {
-	write(pod, state, keys.InPlaceUpdateState)
-	delete(pod.Annotations, keys.InPlaceUpdateStateOld)
+func writeState(p *corev1.Pod, state *pub.InPlaceUpdateState) {
+	dropState(p)
+	write(p, state, keys.InPlaceUpdateState)
 }
 
-func writePlan(pod *corev1.Pod, planned *Planned) {
-	write(pod, planned, keys.InPlaceUpdateGrace)
-	delete(pod.Annotations, keys.InPlaceUpdateGraceOld)
+func writePlan(p *corev1.Pod, planned *Planned) {
+	dropPlan(p)
+	write(p, planned, keys.InPlaceUpdateGrace)
 }
 
-func dropPlan(pod *corev1.Pod) {
-	delete(pod.Annotations, keys.InPlaceUpdateGrace)
-	delete(pod.Annotations, keys.InPlaceUpdateGraceOld)
+func dropPlan(p *corev1.Pod) {
+	delete(p.Annotations, keys.InPlaceUpdateGrace)
+	delete(p.Annotations, keys.InPlaceUpdateGraceOld)
 }
 
-func dropState(pod *corev1.Pod) {
-	delete(pod.Annotations, keys.InPlaceUpdateState)
-	delete(pod.Annotations, keys.InPlaceUpdateStateOld)
+func dropState(p *corev1.Pod) {
+	delete(p.Annotations, keys.InPlaceUpdateState)
+	delete(p.Annotations, keys.InPlaceUpdateStateOld)
 }
 
-func write(pod *corev1.Pod, value any, key string) {
+func write(p *corev1.Pod, value any, key string) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		// Strings, times and quantities: the types have no value that can't be encoded.
 		panic(fmt.Sprintf("encoding annotation %s: %v", key, err))
 	}
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
 	}
-	pod.Annotations[key] = string(text)
+	p.Annotations[key] = string(text)
 }
 
-// metadataPatch is a strategic merge patch of labels, annotations and finalizers; a nil value removes a key.
-//
-// Wire: it is stored within the planned update.
-type metadataPatch struct {
-	Metadata patchedMetadata `json:"metadata"`
+func hasNext(state *pub.InPlaceUpdateState) bool { return len(touchedNext(state)) > 0 }
+
+// touchedNext returns the containers that further batches change, sorted.
+func touchedNext(state *pub.InPlaceUpdateState) []string {
+	names := slices.Collect(maps.Keys(state.NextContainerImages))
+	names = slices.AppendSeq(names, maps.Keys(state.NextContainerResources))
+	names = slices.AppendSeq(names, maps.Keys(state.NextContainerRefMetadata))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-type patchedMetadata struct {
-	Labels           map[string]*string `json:"labels,omitempty"`
-	Annotations      map[string]*string `json:"annotations,omitempty"`
-	Finalizers       []string           `json:"finalizers,omitempty"`
-	RemoveFinalizers []string           `json:"$deleteFromPrimitiveList/finalizers,omitempty"`
-}
-
-// encode returns the patch as bytes, nil for an empty one.
-func (m metadataPatch) encode() []byte {
-	d := m.Metadata
-	if len(d.Labels)+len(d.Annotations)+len(d.Finalizers)+len(d.RemoveFinalizers) == 0 {
-		return nil
-	}
-	encoded, err := json.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("encoding a metadata patch: %v", err)) // strings can be encoded
-	}
-	return encoded
-}
-
-func decodeMetadataPatch(data []byte) (metadataPatch, error) {
-	var m metadataPatch
-	if len(data) == 0 {
-		return m, nil
-	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return metadataPatch{}, fmt.Errorf("reading the metadata patch: %w", err)
-	}
-	return m, nil
-}
-
-func (m metadataPatch) apply(p *corev1.Pod) {
-	p.Labels = applyMap(p.Labels, m.Metadata.Labels)
-	p.Annotations = applyMap(p.Annotations, m.Metadata.Annotations)
-	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return slices.Contains(m.Metadata.RemoveFinalizers, f) })
-	for _, f := range m.Metadata.Finalizers {
-		if !slices.Contains(p.Finalizers, f) {
-			p.Finalizers = append(p.Finalizers, f)
+// nextBatch returns, sorted, the containers that change together next: those without a launch priority, those of the highest priority, and
+// whichever take a label or annotation that one of these takes as well. With the priorities sidecar 10 and main 0, sidecar is the first
+// batch and main the second; when both take the annotation app-config, and that changes, they are one batch.
+func nextBatch(p *corev1.Pod, state *pub.InPlaceUpdateState) []string {
+	touched := touchedNext(state)
+	priorities, highest := map[string]int32{}, int32(math.MinInt32)
+	for _, name := range touched {
+		if container := pod.Container(p, name); container != nil {
+			if priority, ok := launch.Priority(container); ok {
+				priorities[name], highest = priority, max(highest, priority)
+			}
 		}
 	}
-}
-
-func applyMap(on map[string]string, changes map[string]*string) map[string]string {
-	for key, value := range changes {
-		if value == nil {
-			delete(on, key)
-			continue
-		}
-		if on == nil {
-			on = map[string]string{}
-		}
-		on[key] = *value
+	chosen := map[string]bool{}
+	for _, name := range touched {
+		priority, has := priorities[name]
+		chosen[name] = !has || priority == highest
 	}
-	return on
-}
-
-// keyChanges joins what a former update has not written yet with what a template changes, and returns what that changes on the Pod. A key
-// that somebody else has set on the Pod since is left alone: neither template's value is there then.
-func keyChanges(on map[string]string, former map[string]*string, changes map[string]Value) map[string]*string {
-	out := map[string]*string{}
-	for key, value := range former {
-		out[key] = value
-	}
-	for key, change := range changes {
-		value, pending := former[key]
-		if !pending {
-			value = valueOf(on, key)
-		}
-		if same(value, change.Old) {
-			out[key] = change.New
+	for grown := true; grown; {
+		grown = false
+		for _, name := range touched {
+			if !chosen[name] && sharesKey(state.NextContainerRefMetadata, name, chosen) {
+				chosen[name], grown = true, true
+			}
 		}
 	}
-	for key, value := range out {
-		if same(valueOf(on, key), value) {
-			delete(out, key)
+	return slices.DeleteFunc(touched, func(name string) bool { return !chosen[name] })
+}
+
+// sharesKey reports whether a container takes a label or annotation that one of the chosen takes as well.
+func sharesKey(meta map[string]metav1.ObjectMeta, name string, chosen map[string]bool) bool {
+	shared := func(a, b map[string]string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(a)), func(key string) bool { _, ok := b[key]; return ok })
+	}
+	mine := meta[name]
+	for other, theirs := range meta {
+		if chosen[other] && (shared(mine.Labels, theirs.Labels) || shared(mine.Annotations, theirs.Annotations)) {
+			return true
 		}
 	}
-	return out
-}
-
-func valueOf(m map[string]string, key string) *string {
-	if value, ok := m[key]; ok {
-		return &value
-	}
-	return nil
-}
-
-func same(a, b *string) bool {
-	return a == b || a != nil && b != nil && *a == *b
-}
-
-// finalizerChanges joins the finalizers that a former update has not added or removed yet with those of a change.
-func finalizerChanges(former patchedMetadata, c Change) (add, remove []string) {
-	but := func(list, without []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(without, f) })
-	}
-	add = append(but(former.Finalizers, slices.Concat(c.RemoveFinalizers, c.AddFinalizers)), c.AddFinalizers...)
-	remove = append(but(former.RemoveFinalizers, slices.Concat(c.AddFinalizers, c.RemoveFinalizers)), c.RemoveFinalizers...)
-	return add, remove
+	return false
 }

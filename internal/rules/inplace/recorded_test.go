@@ -131,7 +131,12 @@ func TestRecordedHashes(t *testing.T) {
 					t.Errorf("the hash of %s is %d, want the kubelet's %d", name, got, meta.Hashes.PlainHash)
 				}
 				if got := EnvironmentHash(Environment(p, container)); got != meta.Hashes.ExtractedEnvFromMetadataHash {
-					t.Errorf("the hash of %s's environment is %d, want the node daemon's %d", name, got, meta.Hashes.ExtractedEnvFromMetadataHash)
+					t.Errorf(
+						"the hash of %s's environment is %d, want the node daemon's %d",
+						name,
+						got,
+						meta.Hashes.ExtractedEnvFromMetadataHash,
+					)
 				}
 			}
 			if !runsAsSpecified(p) {

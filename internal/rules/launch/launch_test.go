@@ -27,7 +27,7 @@ func podOf(containers ...string) *corev1.Pod {
 	return p
 }
 
-func TestWanted(t *testing.T) {
+func TestPriorities(t *testing.T) {
 	elsewhere := podOf("a", "b")
 	elsewhere.Spec.Containers[0].Env = []corev1.EnvVar{{Name: keys.ContainerPriorityEnv, ValueFrom: &corev1.EnvVarSource{}}}
 	twice := podOf("a=1", "b")
@@ -55,7 +55,7 @@ func TestWanted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Wanted(tc.pod)
+			got, err := Priorities(tc.pod)
 			if text := fmt.Sprint(err); (err != nil || tc.wantErr != "") && text != tc.wantErr {
 				t.Errorf("error %s, want %s", text, tc.wantErr)
 			}
@@ -66,11 +66,11 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-func TestHoldReplacesWhatAPodBringsAlong(t *testing.T) {
+func TestSetBarrierReplacesWhatAPodBringsAlong(t *testing.T) {
 	p := podOf("a=1", "b")
-	Hold(p, "other-barrier", []int32{7, 8})
+	SetBarrier(p, "other-barrier", []int32{7, 8})
 	p.Spec.Containers[1].Env = append(p.Spec.Containers[1].Env, corev1.EnvVar{Name: keys.ContainerBarrierEnv, Value: "by hand"})
-	Hold(p, "web-barrier", []int32{1, 0})
+	SetBarrier(p, "web-barrier", []int32{1, 0})
 	want := [][]corev1.EnvVar{
 		{{Name: keys.ContainerPriorityEnv, Value: "1"}, reference1("web-barrier", "p_1")},
 		{reference1("web-barrier", "p_0")},
@@ -79,12 +79,12 @@ func TestHoldReplacesWhatAPodBringsAlong(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	again := p.DeepCopy()
-	Hold(again, "web-barrier", []int32{1, 0})
+	SetBarrier(again, "web-barrier", []int32{1, 0})
 	if diff := cmp.Diff(p, again); diff != "" {
 		t.Errorf("done again, it changes something (-before +after):\n%s", diff)
 	}
-	Hold(p, "", nil)
-	if IsHeld(p) || len(p.Spec.Containers[0].Env) != 1 {
+	SetBarrier(p, "", nil)
+	if IsOrdered(p) || len(p.Spec.Containers[0].Env) != 1 {
 		t.Errorf("without priorities the containers still wait: %+v", p.Spec.Containers)
 	}
 }
@@ -104,7 +104,7 @@ func with(p *corev1.Pod, statuses ...corev1.ContainerStatus) *corev1.Pod {
 func held(priorities ...int32) *corev1.Pod {
 	p := podOf("a", "b", "c")
 	p.Spec.Containers = p.Spec.Containers[:len(priorities)]
-	Hold(p, "web-barrier", priorities)
+	SetBarrier(p, "web-barrier", priorities)
 	return p
 }
 
@@ -161,7 +161,7 @@ func TestContainersStartInOrder(t *testing.T) {
 		for i := range given {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprint(i)})
 		}
-		Hold(p, "barrier", given)
+		SetBarrier(p, "barrier", given)
 		barrier := &corev1.ConfigMap{}
 		up := map[int]bool{}
 		for len(up) < len(given) {
@@ -203,18 +203,18 @@ func TestBelongs(t *testing.T) {
 	p := podOf("a")
 	cases := map[string]struct {
 		owners []metav1.OwnerReference
-		want   Whose
+		want   Ownership
 	}{
-		"its own":                      {[]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "1"}}, Own},
-		"an earlier Pod's":             {[]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "0"}}, Former},
+		"its own":                      {[]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "1"}}, Owned},
+		"an earlier Pod's":             {[]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "0"}}, Outdated},
 		"nobody's":                     {nil, Foreign},
 		"another Pod's":                {[]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "api", UID: "0"}}, Foreign},
 		"an earlier Pod's and another": {[]metav1.OwnerReference{{Kind: "Pod", Name: "web", UID: "0"}, {Kind: "Node", Name: "n", UID: "9"}}, Foreign},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Belongs(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.owners}}, p); got != tc.want {
-				t.Errorf("Belongs() = %v, want %v", got, tc.want)
+			if got := OwnershipOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.owners}}, p); got != tc.want {
+				t.Errorf("OwnershipOf() = %v, want %v", got, tc.want)
 			}
 		})
 	}

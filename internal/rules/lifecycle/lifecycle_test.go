@@ -99,28 +99,48 @@ func TestNext(t *testing.T) {
 		f    Facts
 		want pub.LifecycleStateType
 	}{
-		"a new Pod on a node":                                     {podIn(preparingNormal, nil), done, normal},
-		"a new Pod without a node":                                {unscheduled, done, stay},
-		"a new Pod that its hook does not let in":                 {podIn(preparingNormal, ab("true", "false")), with(done, normalHook), stay},
-		"a new Pod that its hook lets in":                         {podIn(preparingNormal, ab("true", "true")), with(done, normalHook), normal},
-		"a Pod in service":                                        {podIn(normal, nil), doneAt, stay},
-		"a Pod of old times without a state":                      {podIn("", nil), doneAt, stay},
-		"updating":                                                {podIn(updating, nil), with(Facts{}, update), stay},
-		"updated, without any hook":                               {podIn(updating, nil), done, normal},
-		"updated, with a hook that is for something else":         {podIn(updating, nil), with(done, normalHook), normal},
-		"updated, and the hook lets it in at once":                {podIn(updating, ab("true", "true")), with(done, update), normal},
-		"updated, and the hook does not let it in":                {podIn(updating, ab("true", "false")), with(done, update), updated},
-		"updated, and waiting on":                                 {podIn(updated, ab("false", "true")), with(done, update), stay},
-		"updated, and the hook lets it in now":                    {podIn(updated, ab("true", "true")), with(done, update), normal},
-		"updated, and the hook has gone":                          {podIn(updated, nil), done, normal},
-		"waiting for its update":                                  {podIn(preparingUpdate, ab("true", "false")), with(done, update), stay},
-		"waiting for an update that nobody wants any more":        {podIn(preparingUpdate, ab("true", "true")), with(doneAt, update), normal},
-		"half drained for an update that nobody wants any more":   {podIn(preparingUpdate, ab("false", "true")), with(doneAt, update), updated},
+		"a new Pod on a node":      {podIn(preparingNormal, nil), done, normal},
+		"a new Pod without a node": {unscheduled, done, stay},
+		"a new Pod that its hook does not let in": {
+			podIn(preparingNormal, ab("true", "false")),
+			with(done, normalHook),
+			stay,
+		},
+		"a new Pod that its hook lets in": {
+			podIn(preparingNormal, ab("true", "true")),
+			with(done, normalHook),
+			normal,
+		},
+		"a Pod in service":                                {podIn(normal, nil), doneAt, stay},
+		"a Pod of old times without a state":              {podIn("", nil), doneAt, stay},
+		"updating":                                        {podIn(updating, nil), with(Facts{}, update), stay},
+		"updated, without any hook":                       {podIn(updating, nil), done, normal},
+		"updated, with a hook that is for something else": {podIn(updating, nil), with(done, normalHook), normal},
+		"updated, and the hook lets it in at once":        {podIn(updating, ab("true", "true")), with(done, update), normal},
+		"updated, and the hook does not let it in":        {podIn(updating, ab("true", "false")), with(done, update), updated},
+		"updated, and waiting on":                         {podIn(updated, ab("false", "true")), with(done, update), stay},
+		"updated, and the hook lets it in now":            {podIn(updated, ab("true", "true")), with(done, update), normal},
+		"updated, and the hook has gone":                  {podIn(updated, nil), done, normal},
+		"waiting for its update":                          {podIn(preparingUpdate, ab("true", "false")), with(done, update), stay},
+		"waiting for an update that nobody wants any more": {
+			podIn(preparingUpdate, ab("true", "true")),
+			with(doneAt, update),
+			normal,
+		},
+		"half drained for an update that nobody wants any more": {
+			podIn(preparingUpdate, ab("false", "true")),
+			with(doneAt, update),
+			updated,
+		},
 		"drained for an update that nobody wants, without a hook": {podIn(preparingUpdate, nil), doneAt, normal},
-		"drained during another update that is still under way":   {podIn(preparingUpdate, ab("true", "true")), with(Facts{AtTarget: true}, update), stay},
-		"to be deleted":                                           {podIn(preparingDelete, nil), doneAt, stay},
-		"to be deleted, with all hooks":                           {podIn(preparingDelete, ab("true", "true")), with(doneAt, update), stay},
-		"a state that nobody knows":                               {podIn("Confused", nil), doneAt, stay},
+		"drained during another update that is still under way": {
+			podIn(preparingUpdate, ab("true", "true")),
+			with(Facts{AtTarget: true}, update),
+			stay,
+		},
+		"to be deleted":                 {podIn(preparingDelete, nil), doneAt, stay},
+		"to be deleted, with all hooks": {podIn(preparingDelete, ab("true", "true")), with(doneAt, update), stay},
+		"a state that nobody knows":     {podIn("Confused", nil), doneAt, stay},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +176,12 @@ func TestBeforeUpdate(t *testing.T) {
 		"in the middle of an update, hooked":   {podIn(updating, ab("true", "true")), hook, updating, true},
 		"updated, and not let in yet":          {podIn(pub.LifecycleStateUpdated, ab("false", "false")), hook, preparing, false},
 		"updated, without a hook":              {podIn(pub.LifecycleStateUpdated, nil), nil, updating, true},
-		"to be deleted":                        {podIn(pub.LifecycleStatePreparingDelete, nil), nil, pub.LifecycleStatePreparingDelete, false},
+		"to be deleted": {
+			podIn(pub.LifecycleStatePreparingDelete, nil),
+			nil,
+			pub.LifecycleStatePreparingDelete,
+			false,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

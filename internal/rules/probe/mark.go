@@ -50,7 +50,8 @@ func Mark(p *corev1.Pod, probes []Probe, results Results) *corev1.Pod {
 		labels = replace(labels, put.Labels, remove.Labels)
 		annotations = replace(annotations, put.Annotations, remove.Annotations)
 	}
-	if maps.Equal(labels, p.Labels) && maps.Equal(annotations, p.Annotations) && equality.Semantic.DeepEqual(conditions, p.Status.Conditions) {
+	if maps.Equal(labels, p.Labels) && maps.Equal(annotations, p.Annotations) &&
+		equality.Semantic.DeepEqual(conditions, p.Status.Conditions) {
 		return p // also when two policies want the opposite of each other: the younger marker's is applied last
 	}
 	after := p.DeepCopy()
@@ -97,7 +98,8 @@ func FromConditions(p *corev1.Pod, probes []Probe) Results {
 			continue
 		}
 		state := v1alpha1.ContainerProbeState{
-			Name: q.Name(), State: v1alpha1.ProbeFailed, Message: c.Message, LastProbeTime: c.LastProbeTime, LastTransitionTime: c.LastTransitionTime,
+			Name: q.Name(), State: v1alpha1.ProbeFailed, Message: c.Message,
+			LastProbeTime: c.LastProbeTime, LastTransitionTime: c.LastTransitionTime,
 		}
 		if c.Status == corev1.ConditionTrue {
 			state.State = v1alpha1.ProbeSucceeded

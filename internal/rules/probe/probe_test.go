@@ -20,7 +20,9 @@ func noon() metav1.Time { return metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 
 
 // asker returns a marker for the Pods of app=p, so many seconds old, with a probe a for the given condition.
 func asker(name string, age time.Duration, condition string) *v1alpha1.PodProbeMarker {
-	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))}}
+	m := &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))},
+	}
 	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "p"}}
 	m.Spec.Probes = []v1alpha1.PodContainerProbe{{Name: "a", ContainerName: "main", PodConditionType: condition}}
 	m.Spec.Probes[0].Probe.Exec = &corev1.ExecAction{Command: []string{"ask"}}
@@ -28,7 +30,9 @@ func asker(name string, age time.Duration, condition string) *v1alpha1.PodProbeM
 }
 
 func askable(name string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "p"}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "p"}},
+	}
 	p.Spec.NodeName, p.Status.PodIP = "n", "10.0.0.1"
 	p.Spec.Containers = []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
@@ -57,22 +61,48 @@ func TestPodProbes(t *testing.T) {
 		pods    []*corev1.Pod
 		want    []string
 	}{
-		"one of each":                      {[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{askable("p")}, []string{"p m#a"}},
-		"sorted by Pod":                    {[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{askable("q"), askable("p")}, []string{"p m#a", "q m#a"}},
-		"the older marker first":           {[]*v1alpha1.PodProbeMarker{asker("a", 0, "c"), asker("z", 9, "d")}, []*corev1.Pod{askable("p")}, []string{"p z#a", "p a#a"}},
-		"the older marker has a condition": {[]*v1alpha1.PodProbeMarker{asker("a", 0, "c"), asker("z", 9, "c")}, []*corev1.Pod{askable("p")}, []string{"p z#a"}},
-		"a marker that is being deleted":   {[]*v1alpha1.PodProbeMarker{deleted}, []*corev1.Pod{askable("p")}, nil},
-		"a marker of everything":           {[]*v1alpha1.PodProbeMarker{everything}, []*corev1.Pod{askable("p")}, nil},
-		"a named port":                     {[]*v1alpha1.PodProbeMarker{on(port(intstr.FromString("web")))}, []*corev1.Pod{askable("p")}, []string{"p m#a 8080"}},
-		"a port by number":                 {[]*v1alpha1.PodProbeMarker{on(port(intstr.FromInt32(1)))}, []*corev1.Pod{askable("p")}, []string{"p m#a 1"}},
-		"a port that nothing has":          {[]*v1alpha1.PodProbeMarker{on(port(intstr.FromString("other")))}, []*corev1.Pod{askable("p")}, nil},
-		"a container that the Pod has not": {[]*v1alpha1.PodProbeMarker{on(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "x" })}, []*corev1.Pod{askable("p")}, nil},
+		"one of each": {
+			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{askable("p")}, []string{"p m#a"},
+		},
+		"sorted by Pod": {
+			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{askable("q"), askable("p")}, []string{"p m#a", "q m#a"},
+		},
+		"the older marker first": {
+			[]*v1alpha1.PodProbeMarker{asker("a", 0, "c"), asker("z", 9, "d")}, []*corev1.Pod{askable("p")}, []string{"p z#a", "p a#a"},
+		},
+		"the older marker has a condition": {
+			[]*v1alpha1.PodProbeMarker{asker("a", 0, "c"), asker("z", 9, "c")}, []*corev1.Pod{askable("p")}, []string{"p z#a"},
+		},
+		"a marker that is being deleted": {[]*v1alpha1.PodProbeMarker{deleted}, []*corev1.Pod{askable("p")}, nil},
+		"a marker of everything":         {[]*v1alpha1.PodProbeMarker{everything}, []*corev1.Pod{askable("p")}, nil},
+		"a named port": {
+			[]*v1alpha1.PodProbeMarker{on(port(intstr.FromString("web")))}, []*corev1.Pod{askable("p")}, []string{"p m#a 8080"},
+		},
+		"a port by number": {
+			[]*v1alpha1.PodProbeMarker{on(port(intstr.FromInt32(1)))}, []*corev1.Pod{askable("p")}, []string{"p m#a 1"},
+		},
+		"a port that nothing has": {
+			[]*v1alpha1.PodProbeMarker{on(port(intstr.FromString("other")))}, []*corev1.Pod{askable("p")}, nil,
+		},
+		"a container that the Pod has not": {
+			[]*v1alpha1.PodProbeMarker{on(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "x" })}, []*corev1.Pod{askable("p")}, nil,
+		},
 		"an init container that stays": {[]*v1alpha1.PodProbeMarker{on(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "x" })},
-			[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: &always}} })}, []string{"p m#a"}},
-		"a Pod of another namespace": {[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Namespace = "other" })}, nil},
-		"a Pod with other labels":    {[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Labels = nil })}, nil},
-		"a Pod that has ended":       {[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, nil},
-		"a Pod that is initializing": {[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Conditions = nil })}, nil},
+			[]*corev1.Pod{pod(func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "x", RestartPolicy: &always}} })},
+			[]string{"p m#a"}},
+		"a Pod of another namespace": {
+			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Namespace = "other" })}, nil,
+		},
+		"a Pod with other labels": {
+			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Labels = nil })}, nil,
+		},
+		"a Pod that has ended": {
+			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
+			nil,
+		},
+		"a Pod that is initializing": {
+			[]*v1alpha1.PodProbeMarker{asker("m", 0, "c")}, []*corev1.Pod{pod(func(p *corev1.Pod) { p.Status.Conditions = nil })}, nil,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -156,9 +186,15 @@ func TestTransitionsAreTheDaemons(t *testing.T) {
 	p := askable("p")
 	probes, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).ProbesOf(p)
 	later := metav1.NewTime(noon().Add(time.Minute))
-	first := Mark(p, probes, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "2 players", LastProbeTime: noon(), LastTransitionTime: noon()}})
-	second := Mark(first, probes, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon()}})
-	want := corev1.PodCondition{Type: "c", Status: corev1.ConditionFalse, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon()}
+	first := Mark(
+		p, probes, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "2 players", LastProbeTime: noon(), LastTransitionTime: noon()}},
+	)
+	second := Mark(
+		first, probes, Results{"m#a": {State: v1alpha1.ProbeFailed, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon()}},
+	)
+	want := corev1.PodCondition{
+		Type: "c", Status: corev1.ConditionFalse, Message: "1 player", LastProbeTime: later, LastTransitionTime: noon(),
+	}
 	if diff := cmp.Diff(want, second.Status.Conditions[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -166,7 +202,8 @@ func TestTransitionsAreTheDaemons(t *testing.T) {
 
 func TestResultsOfAnotherPodAreNotTaken(t *testing.T) {
 	s := &v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
-		Name: "p", Namespace: "ns", UID: "before", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#a", State: v1alpha1.ProbeSucceeded}},
+		Name: "p", Namespace: "ns", UID: "before",
+		ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#a", State: v1alpha1.ProbeSucceeded}},
 	}}}
 	if got := ResultsOf(askable("p"), s); len(got) > 0 {
 		t.Errorf("results %v of a Pod that had the name before", got)
@@ -175,7 +212,9 @@ func TestResultsOfAnotherPodAreNotTaken(t *testing.T) {
 
 func TestConditionsOfProvidersAreResults(t *testing.T) {
 	m := asker("m", 0, "c")
-	m.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"}}}
+	m.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
+		{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"}},
+	}
 	p := askable("p")
 	probes, _ := NewMarkers([]*v1alpha1.PodProbeMarker{m}).ProbesOf(p)
 	for status, want := range map[corev1.ConditionStatus]string{"True": "true", "False": "", "Unknown": "before"} {
@@ -256,12 +295,24 @@ func TestAnnotate(t *testing.T) {
 		labels        map[string]string
 		probes, names string
 	}{
-		"one marker":                      {markers: []*v1alpha1.PodProbeMarker{older}, probes: "[" + one + "]", names: "way"},
-		"two of other names":              {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name = "b" }), probes: "[" + one + "," + other + "]", names: "gateway,way"},
-		"two of the same name":            {markers: asking(func(*v1alpha1.PodContainerProbe) {}), probes: "[" + one + "]", names: "way"},
-		"two that write one condition":    {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.PodConditionType = "b", "c" }), probes: "[" + one + "]", names: "way"},
-		"one that shows as no condition":  {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.PodConditionType = "b", "" }), probes: "[" + one + "]", names: "way"},
-		"a container that there is not":   {markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.ContainerName = "b", "other" }), probes: "[" + one + "]", names: "way"},
+		"one marker": {markers: []*v1alpha1.PodProbeMarker{older}, probes: "[" + one + "]", names: "way"},
+		"two of other names": {
+			markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name = "b" }), probes: "[" + one + "," + other + "]",
+			names: "gateway,way",
+		},
+		"two of the same name": {markers: asking(func(*v1alpha1.PodContainerProbe) {}), probes: "[" + one + "]", names: "way"},
+		"two that write one condition": {
+			markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.PodConditionType = "b", "c" }), probes: "[" + one + "]",
+			names: "way",
+		},
+		"one that shows as no condition": {
+			markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.PodConditionType = "b", "" }), probes: "[" + one + "]",
+			names: "way",
+		},
+		"a container that there is not": {
+			markers: asking(func(p *v1alpha1.PodContainerProbe) { p.Name, p.ContainerName = "b", "other" }), probes: "[" + one + "]",
+			names: "way",
+		},
 		"no marker":                       {},
 		"markers that select another Pod": {markers: []*v1alpha1.PodProbeMarker{older}, labels: map[string]string{"app": "other"}},
 	} {

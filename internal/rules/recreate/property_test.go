@@ -28,7 +28,9 @@ type world struct {
 func newWorld(seed uint64) *world {
 	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), runtime: map[string]Container{}, lives: map[string]int{}, now: noon()}
 	names := []string{"a", "b", "c"}[:1+w.rand.IntN(3)]
-	w.request = asked(strategyOf{OrderedRecreate: w.rand.IntN(2) == 0, ForceRecreate: w.rand.IntN(2) == 0, FailurePolicy: ignore}, nil, names...)
+	w.request = asked(
+		strategyOf{OrderedRecreate: w.rand.IntN(2) == 0, ForceRecreate: w.rand.IntN(2) == 0, FailurePolicy: ignore}, nil, names...,
+	)
 	identities := map[string]string{}
 	for _, name := range names {
 		w.runtime[name], identities[name] = runs(name+"0", time.Hour), name+"0"
@@ -45,7 +47,9 @@ func (w *world) live() {
 		switch {
 		case now.State == Exited && w.rand.IntN(2) == 0:
 			w.lives[c.Name]++
-			w.runtime[c.Name] = Container{ID: fmt.Sprintf("c://%s%d", c.Name, w.lives[c.Name]), RestartCount: now.RestartCount + 1, State: Running, StartedAt: w.now}
+			w.runtime[c.Name] = Container{
+				ID: fmt.Sprintf("c://%s%d", c.Name, w.lives[c.Name]), RestartCount: now.RestartCount + 1, State: Running, StartedAt: w.now,
+			}
 		case now.State == Running && w.rand.IntN(12) == 0:
 			now.State = Exited
 			w.runtime[c.Name] = now

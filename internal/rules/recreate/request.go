@@ -24,6 +24,19 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
+type (
+	// Request is a request to recreate containers of a Pod.
+	Request = v1beta1.ContainerRecreateRequest
+	// Status is how far a request has come.
+	Status = v1beta1.ContainerRecreateRequestStatus
+	// Phase is the phase of a request or of one of its containers.
+	Phase = v1beta1.ContainerRecreateRequestPhase
+	// State is how far one container of a request has come.
+	State = v1beta1.ContainerRecreateRequestContainerRecreateState
+	// ContainerStatus is what a Pod's status says of one container.
+	ContainerStatus = v1beta1.ContainerRecreateRequestSyncContainerStatus
+)
+
 // defaultGrace is the termination grace period of a Pod without one, in seconds.
 const defaultGrace int64 = 30
 
@@ -32,7 +45,7 @@ const roundingSlack = 100 * time.Millisecond
 
 // Fill completes a new request from the Pod and its node, so that no later change of the Pod redirects it: the UID of the Pod, the hooks to
 // run, and the IDs by which the containers differ from their successors. The Pod has all containers that the request names.
-func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node) {
+func Fill(r *Request, p *corev1.Pod, node *corev1.Node) {
 	if r.Labels == nil {
 		r.Labels = map[string]string{}
 	}
@@ -68,15 +81,15 @@ func Fill(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod, node *corev1.Node)
 
 // Pick returns which of the requests of one Pod is carried out now, nil if all have ended, and those that wait for it. The order is by
 // phase, Recreating before Pending before new, and then by age.
-func Pick(requests []*v1beta1.ContainerRecreateRequest) (acting *v1beta1.ContainerRecreateRequest, waiting []*v1beta1.ContainerRecreateRequest) {
-	open := slices.DeleteFunc(slices.Clone(requests), func(r *v1beta1.ContainerRecreateRequest) bool {
+func Pick(requests []*Request) (current *Request, waiting []*Request) {
+	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool {
 		return IsCompleted(r) || r.DeletionTimestamp != nil
 	})
 	if len(open) == 0 {
 		return nil, nil
 	}
-	phases := []v1beta1.ContainerRecreateRequestPhase{"", v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating}
-	slices.SortFunc(open, func(a, b *v1beta1.ContainerRecreateRequest) int {
+	phases := []Phase{"", v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating}
+	slices.SortFunc(open, func(a, b *Request) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(phases, b.Status.Phase), slices.Index(phases, a.Status.Phase)),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
@@ -86,7 +99,7 @@ func Pick(requests []*v1beta1.ContainerRecreateRequest) (acting *v1beta1.Contain
 	return open[0], open[1:]
 }
 
-func unreadyGrace(r *v1beta1.ContainerRecreateRequest) (time.Duration, bool) {
+func unreadyGrace(r *Request) (time.Duration, bool) {
 	if r.Spec.Strategy == nil || r.Spec.Strategy.UnreadyGracePeriodSeconds == nil {
 		return 0, false
 	}
@@ -94,13 +107,13 @@ func unreadyGrace(r *v1beta1.ContainerRecreateRequest) (time.Duration, bool) {
 }
 
 // NeedsGrace reports whether the Pod has yet to be taken out of service for a request that is carried out.
-func NeedsGrace(r *v1beta1.ContainerRecreateRequest) bool {
+func NeedsGrace(r *Request) bool {
 	_, wanted := unreadyGrace(r)
 	return wanted && r.Status.Phase == v1beta1.ContainerRecreateRequestRecreating && grace(r) == nil
 }
 
 // BeginGrace sets the condition that the grace has begun. Doing it again does not prolong it.
-func BeginGrace(s *v1beta1.ContainerRecreateRequestStatus, now time.Time) {
+func BeginGrace(s *Status, now time.Time) {
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type:   v1beta1.ContainerRecreateRequestPreRecreateGrace,
 		Status: metav1.ConditionTrue,
@@ -113,7 +126,7 @@ func BeginGrace(s *v1beta1.ContainerRecreateRequestStatus, now time.Time) {
 
 // GraceLeft returns how long the Pod has to stay out of service before its first container is stopped. While begun is false, the manager
 // has to take the Pod out of service first.
-func GraceLeft(r *v1beta1.ContainerRecreateRequest, now time.Time) (left time.Duration, begun bool) {
+func GraceLeft(r *Request, now time.Time) (left time.Duration, begun bool) {
 	period, wanted := unreadyGrace(r)
 	if !wanted {
 		return 0, true
@@ -125,10 +138,95 @@ func GraceLeft(r *v1beta1.ContainerRecreateRequest, now time.Time) (left time.Du
 	return max(0, since.LastTransitionTime.Add(period+roundingSlack).Sub(now)), true
 }
 
-func grace(r *v1beta1.ContainerRecreateRequest) *metav1.Condition {
+func grace(r *Request) *metav1.Condition {
 	c := meta.FindStatusCondition(r.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return nil
 	}
 	return c
+}
+
+// daemonTimeout is how long a daemon may take to see a new request.
+const daemonTimeout = time.Minute
+
+// The messages of requests that end before their containers are recreated. Wire: users' tools match them.
+const (
+	podHasGone       = "pod has gone"
+	daemonIsSilent   = "daemon has not responded for a long time"
+	deadlineExceeded = "recreating has exceeded the activeDeadlineSeconds"
+)
+
+// IsCompleted reports whether the request has ended.
+func IsCompleted(r *Request) bool {
+	return r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
+}
+
+// Overdue returns the message with which a request has to end whatever its daemon does, or an empty one and the time until it has to, zero
+// for never. p is the Pod of the name that the request gives, nil if there is none.
+//
+// Example: a request of 12:00:00 with a deadline of 10 s that no daemon has seen is overdue at 12:00:10; without a deadline, at 12:01:00.
+func Overdue(r *Request, p *corev1.Pod, now time.Time) (message string, wait time.Duration) {
+	if p == nil || p.DeletionTimestamp != nil || string(p.UID) != r.Labels[keys.RecreatePodUID] {
+		return podHasGone, 0
+	}
+	until := func(limit time.Duration) time.Duration { return r.CreationTimestamp.Add(limit).Sub(now) }
+	if seconds := r.Spec.ActiveDeadlineSeconds; seconds != nil {
+		if wait = until(time.Duration(*seconds) * time.Second); wait <= 0 {
+			return deadlineExceeded, 0
+		}
+	}
+	if r.Status.Phase == "" {
+		left := until(daemonTimeout)
+		if left <= 0 {
+			return daemonIsSilent, 0
+		}
+		if wait == 0 || left < wait {
+			wait = left
+		}
+	}
+	return "", wait
+}
+
+// Complete ends a request, and sets the condition whether every container was recreated. message says why it ends before that, and is empty
+// if each of its containers has succeeded or failed. Containers that have done neither stay as far as they have come.
+func Complete(s *Status, message string, now time.Time) {
+	at := metav1.NewTime(now).Rfc3339Copy()
+	s.Phase, s.Message, s.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, message, &at
+	c := metav1.Condition{
+		Type: v1beta1.ContainerRecreateRequestConditionSucceeded, Status: metav1.ConditionTrue, Reason: "ContainersRecreated",
+		Message: "every container was recreated", LastTransitionTime: at,
+	}
+	if message != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOf(message), message
+	} else if name := failed(s.ContainerRecreateStates); name != "" || len(s.ContainerRecreateStates) == 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "ContainerFailed", "container "+name+" was not recreated"
+	}
+	meta.SetStatusCondition(&s.Conditions, c)
+}
+
+func reasonOf(message string) string {
+	switch message {
+	case podHasGone:
+		return "PodGone"
+	case daemonIsSilent:
+		return "DaemonSilent"
+	case deadlineExceeded:
+		return "DeadlineExceeded"
+	default:
+		return "RuntimeUnknown"
+	}
+}
+
+// failed returns the first container that was not recreated.
+func failed(states []State) string {
+	for _, s := range states {
+		if s.Phase != v1beta1.ContainerRecreateRequestSucceeded {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+func isFinal(p Phase) bool {
+	return p == v1beta1.ContainerRecreateRequestSucceeded || p == v1beta1.ContainerRecreateRequestFailed
 }

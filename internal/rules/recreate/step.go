@@ -12,9 +12,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// State is how far one container of a request has come.
-type State = v1beta1.ContainerRecreateRequestContainerRecreateState
-
 // Container is the newest container of one name in the container runtime.
 type Container struct {
 	// ID is of the form runtime://id.
@@ -38,7 +35,7 @@ const (
 
 // Observed is the input of a step.
 type Observed struct {
-	Request *v1beta1.ContainerRecreateRequest
+	Request *Request
 	// Containers holds the newest container of each name that is on the node.
 	Containers map[string]Container
 	// Pod is nil when it is not known.
@@ -107,7 +104,7 @@ func Next(s Observed) Step {
 			if !onNode {
 				return out
 			}
-			state.Phase, state.IsKilled, state.ContainerID, state.PreStopTime, state.Message = v1beta1.ContainerRecreateRequestRecreating, true, now.ID, nil, ""
+			*state = State{Name: state.Name, Phase: v1beta1.ContainerRecreateRequestRecreating, IsKilled: true, ContainerID: now.ID}
 			out.Kill = &Kill{Name: state.Name, ID: now.ID}
 			return out
 		}
@@ -221,34 +218,31 @@ func (s Observed) isReady(name, id string) bool {
 			return status.Ready
 		}
 	}
-	return slices.ContainsFunc(s.Request.Status.ContainerStatusSnapshot, func(c v1beta1.ContainerRecreateRequestSyncContainerStatus) bool {
+	return slices.ContainsFunc(s.Request.Status.ContainerStatusSnapshot, func(c ContainerStatus) bool {
 		return c.Name == name && c.ContainerID == id && c.Ready
 	})
 }
 
-// Snapshot returns the Pod's status of the containers that have restarted, for daemons that do not watch Pods.
+// Snapshot returns the Pod's status of the containers that have restarted: for clients of the request, and for daemons that do not watch
+// Pods. A container that does not run now keeps the status that it had in the request.
 //
 // A container has restarted when it has another ID or more restarts than when the request was created. A request that has neither, because
 // an older version of Kruise admitted it, compares the start of the container with its own creation; clocks of nodes differ, so this is the
 // last resort.
-func Snapshot(r *v1beta1.ContainerRecreateRequest, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
-	var out []v1beta1.ContainerRecreateRequestSyncContainerStatus
+func Snapshot(r *Request, p *corev1.Pod) []v1beta1.ContainerRecreateRequestSyncContainerStatus {
+	var out []ContainerStatus
 	for _, c := range r.Spec.Containers {
-		s := pod.LastingStatus(p, c.Name)
-		if s == nil || s.State.Running == nil {
+		s, before := pod.LastingStatus(p, c.Name), c.StatusContext
+		if s != nil && s.State.Running != nil &&
+			(before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount) ||
+				!s.State.Running.StartedAt.Before(&r.CreationTimestamp)) {
+			out = append(out, ContainerStatus{Name: c.Name, Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID})
 			continue
 		}
-		before := c.StatusContext
-		restarted := before != nil && (s.ContainerID != before.ContainerID || s.RestartCount > before.RestartCount)
-		if restarted || !s.State.Running.StartedAt.Before(&r.CreationTimestamp) {
-			out = append(out, v1beta1.ContainerRecreateRequestSyncContainerStatus{
-				Name: c.Name, Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID,
-			})
+		known := r.Status.ContainerStatusSnapshot
+		if i := slices.IndexFunc(known, func(s ContainerStatus) bool { return s.Name == c.Name }); i >= 0 {
+			out = append(out, known[i])
 		}
-	}
-	if len(out) == 0 {
-		// A container that was ready may be restarting: the last snapshot stays.
-		return r.Status.ContainerStatusSnapshot
 	}
 	return out
 }

@@ -48,7 +48,9 @@ func ready(policy corev1.RestartPolicy, containers map[string]string) *corev1.Po
 	p := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: policy}}
 	for name, id := range containers {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name})
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, ContainerID: "c://" + id, Ready: true})
+		p.Status.ContainerStatuses = append(
+			p.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, ContainerID: "c://" + id, Ready: true},
+		)
 	}
 	return p
 }
@@ -105,7 +107,8 @@ func TestNext(t *testing.T) {
 			want: Step{States: []State{is("a", succeeded)}, Complete: true},
 		},
 		"by force one that restarted by itself is stopped": {
-			names: onlyA, strategy: strategyOf{ForceRecreate: true}, runtime: map[string]Container{"a": runs("a1", time.Second)}, pod: always,
+			names: onlyA, strategy: strategyOf{ForceRecreate: true}, runtime: map[string]Container{"a": runs("a1", time.Second)},
+			pod:  always,
 			want: Step{States: []State{killed("a", "a1")}, Kill: &Kill{Name: "a", ID: "c://a1"}},
 		},
 		"by force only once": {
@@ -128,7 +131,8 @@ func TestNext(t *testing.T) {
 			want:    Step{States: []State{killed("a", "a0")}},
 		},
 		"never restarted": {
-			names: both, states: []State{killed("a", "a0"), is("b", pending)}, pod: ready(corev1.RestartPolicyNever, map[string]string{"a": "a0"}),
+			names: both, states: []State{killed("a", "a0"), is("b", pending)},
+			pod:     ready(corev1.RestartPolicyNever, map[string]string{"a": "a0"}),
 			runtime: map[string]Container{"a": ended("a0", 1), "b": runs("b0", time.Hour)},
 			want: Step{States: []State{{Name: "a", Phase: failure, IsKilled: true, ContainerID: "c://a0",
 				Message: "container will not be restarted because of restartPolicy"}, is("b", pending)}, Complete: true},
@@ -164,7 +168,9 @@ func TestNext(t *testing.T) {
 
 func TestReadinessIsReadFromTheSnapshotWhereThePodIsNotKnown(t *testing.T) {
 	r := asked(strategyOf{}, nil, "a")
-	r.Status.ContainerStatusSnapshot = []v1beta1.ContainerRecreateRequestSyncContainerStatus{{Name: "a", ContainerID: "c://a1", Ready: true}}
+	r.Status.ContainerStatusSnapshot = []v1beta1.ContainerRecreateRequestSyncContainerStatus{
+		{Name: "a", ContainerID: "c://a1", Ready: true},
+	}
 	if got := Next(Observed{Request: r, Containers: map[string]Container{"a": runs("a1", 0)}, Now: noon()}); !got.Complete {
 		t.Errorf("the request goes on: %v", got)
 	}
@@ -173,7 +179,9 @@ func TestReadinessIsReadFromTheSnapshotWhereThePodIsNotKnown(t *testing.T) {
 func TestWaitingIsExplained(t *testing.T) {
 	p := ready(corev1.RestartPolicyAlways, map[string]string{"a": "a0"})
 	p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
-	got := Next(Observed{Request: asked(strategyOf{}, nil, "a"), Pod: p, Containers: map[string]Container{"a": ended("a0", 1)}, Now: noon()})
+	got := Next(
+		Observed{Request: asked(strategyOf{}, nil, "a"), Pod: p, Containers: map[string]Container{"a": ended("a0", 1)}, Now: noon()},
+	)
 	if want := "waits to be restarted: CrashLoopBackOff"; got.States[0].Message != want {
 		t.Errorf("message %q, want %q", got.States[0].Message, want)
 	}

@@ -13,7 +13,11 @@ import (
 func FuzzTemplate(f *testing.F) {
 	f.Add([]byte(sample("nginx:alpine", "Always")))
 	f.Add([]byte(`{"spec":{"template":{}}}`))
-	f.Add([]byte(`{"spec":{"template":{"metadata":{"creationTimestamp":"2024-02-03T04:05:06Z"},"spec":{"volumes":[{"name":"v","ephemeral":{"volumeClaimTemplate":{"metadata":null,"spec":{"resources":{"requests":{"storage":"0.5Gi"}}}}}}]}}}}`))
+	f.Add(
+		[]byte(
+			`{"spec":{"template":{"metadata":{"creationTimestamp":"2024-02-03T04:05:06Z"},"spec":{"volumes":[{"name":"v","ephemeral":{"volumeClaimTemplate":{"metadata":null,"spec":{"resources":{"requests":{"storage":"0.5Gi"}}}}}}]}}}}`,
+		),
+	)
 	f.Add([]byte(`{"spec":{"template":{"spec":{"tolerations":[{"tolerationSeconds":9223372036854775807}],"containers":null}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		template, err := Template(build.Revision("web-x", 1, string(data)))

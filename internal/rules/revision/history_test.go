@@ -45,8 +45,11 @@ func TestSort(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	written := func(number int64) *appsv1.ControllerRevision { // without the creation timestamp, and in another order of keys
-		rev := build.Revision("web-other", number,
-			`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"v1","resources":{}}]},"metadata":{"labels":{"app":"web"}},"$patch":"replace"}}}`)
+		rev := build.Revision(
+			"web-other",
+			number,
+			`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"v1","resources":{}}]},"metadata":{"labels":{"app":"web"}},"$patch":"replace"}}}`,
+		)
 		return rev
 	}
 	cases := map[string]struct {
@@ -61,7 +64,10 @@ func TestResolve(t *testing.T) {
 		"the newest, as another program would write it":   {[]*appsv1.ControllerRevision{of(t, "v0", 1), written(2)}, "reuse web-other 2"},
 		"an older one, as another program would write it": {[]*appsv1.ControllerRevision{written(1), of(t, "v0", 2)}, "raise web-other 3"},
 		"of two equal ones the newer":                     {[]*appsv1.ControllerRevision{written(1), of(t, "v1", 2)}, "reuse v1 2"},
-		"a revision that can't be read":                   {[]*appsv1.ControllerRevision{build.Revision("web-bad", 3, `{"spec":7}`)}, "create v1 4"},
+		"a revision that can't be read": {
+			[]*appsv1.ControllerRevision{build.Revision("web-bad", 3, `{"spec":7}`)},
+			"create v1 4",
+		},
 	}
 	image := map[string]string{of(t, "v1", 0).Name: "v1", of(t, "v0", 0).Name: "v0"}
 	for name, tc := range cases {

@@ -106,7 +106,13 @@ func TestNew(t *testing.T) {
 	yes := true
 	owner := Owner{
 		Name: "web", Namespace: "default",
-		Reference: metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "uid-web", Controller: &yes},
+		Reference: metav1.OwnerReference{
+			APIVersion: "apps.kruise.io/v1beta1",
+			Kind:       "CloneSet",
+			Name:       "web",
+			UID:        "uid-web",
+			Controller: &yes,
+		},
 		Annotations: map[string]string{
 			"team": "shop", "kubectl.kubernetes.io/last-applied-configuration": "{}",
 		},

@@ -74,7 +74,8 @@ func disjunction(interests []Interest, coarse func(Interest) Interest) string {
 			continue
 		}
 		others := slices.Delete(slices.Clone(i.pods), at, at+1)
-		add(together, group{conjunction(i.names, nameMeets), conjunction(others, labelMeets), i.pods[at].Key()}, i.pods[at].ValuesUnsorted())
+		in := group{conjunction(i.names, nameMeets), conjunction(others, labelMeets), i.pods[at].Key()}
+		add(together, in, i.pods[at].ValuesUnsorted())
 	}
 	for g, values := range together {
 		terms[both(g.names, both(labelIn(g.key, slices.Sorted(maps.Keys(values))), g.others))] = true
@@ -85,7 +86,8 @@ func disjunction(interests []Interest, coarse func(Interest) Interest) string {
 	case terms[""]:
 		return everyPod
 	}
-	return "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(labels,\n" + strings.Join(slices.Sorted(maps.Keys(terms)), " ||\n") + ")"
+	alternatives := strings.Join(slices.Sorted(maps.Keys(terms)), " ||\n")
+	return "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(labels,\n" + alternatives + ")"
 }
 
 // group is interests that are the same but for the values of one label.

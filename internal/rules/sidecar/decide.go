@@ -104,7 +104,9 @@ func (t Target) inOrder(candidates []*PodStatus, all []PodStatus) ([]*PodStatus,
 		whole = append(whole, all[i].Pod)
 	}
 	strategy := &t.Set.Spec.UpdateStrategy
-	sorted, err := order.Sort(pods, whole, order.Strategy{Priority: strategy.PriorityStrategy, Scatter: everyValue(strategy.ScatterStrategy, whole)})
+	sorted, err := order.Sort(pods, whole, order.Strategy{
+		Priority: strategy.PriorityStrategy, Scatter: everyValue(strategy.ScatterStrategy, whole),
+	})
 	if err != nil {
 		return nil, err
 	}

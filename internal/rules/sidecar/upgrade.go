@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,7 +37,8 @@ func (t Target) Upgrade(p *corev1.Pod, now time.Time) string {
 		}
 	}
 	SetRecord(p, keys.SidecarSetHash, Record{
-		UpdateTimestamp: c.now, Hash: t.Hashes.Full, SidecarSetName: t.Set.Name, SidecarList: Names(&t.Set.Spec), ControllerRevision: t.Revision,
+		UpdateTimestamp: c.now, Hash: t.Hashes.Full, SidecarSetName: t.Set.Name, SidecarList: Names(&t.Set.Spec),
+		ControllerRevision: t.Revision,
 	})
 	if records, err := RecordsIn(p, keys.SidecarSetHashWithoutImage); err == nil {
 		record := records[t.Set.Name]
@@ -135,7 +137,7 @@ func (c *change) upgradeHot(sidecar *v1beta1.SidecarContainer) {
 // choose returns the container that is to take over, and the other one: the idle one takes over; where none is idle, the one that does not
 // serve while the other does; else the one that does not work.
 func (c *change) choose(sidecar *v1beta1.SidecarContainer) (chosen, other *corev1.Container) {
-	firstName, secondName := Twins(sidecar.Name)
+	firstName, secondName := HotContainers(sidecar.Name)
 	first, second := pod.Container(c.pod, firstName), pod.Container(c.pod, secondName)
 	idle := sidecar.UpgradeStrategy.HotUpgradeEmptyImage
 	switch firstServes, secondServes := c.isServing(firstName), c.isServing(secondName); {
@@ -161,13 +163,7 @@ func (c *change) rest(container *corev1.Container, sidecar *v1beta1.SidecarConta
 }
 
 func (c *change) setVersion(prefix, container, version string) {
-	if c.pod.Annotations == nil {
-		c.pod.Annotations = map[string]string{}
-	}
-	if version == "" {
-		version = "0"
-	}
-	c.pod.Annotations[prefix+container] = version
+	metav1.SetMetaDataAnnotation(&c.pod.ObjectMeta, prefix+container, cmp.Or(version, "0"))
 }
 
 // nextVersion returns the version of the container that takes over from other: the resource version of the SidecarSet, or more where that

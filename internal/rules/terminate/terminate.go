@@ -91,7 +91,7 @@ func Left(p *corev1.Pod) Sidecars {
 	left := Sidecars{Replaced: map[string]string{}}
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
-		if status := pod.ContainerStatus(p, c.Name); !isSidecar(c) || status != nil && status.State.Terminated != nil && !restarts(p, status.State.Terminated) {
+		if !isSidecar(c) || hasEnded(p, c.Name) {
 			continue
 		}
 		switch {
@@ -108,8 +108,13 @@ func Left(p *corev1.Pod) Sidecars {
 	return left
 }
 
-func restarts(p *corev1.Pod, ended *corev1.ContainerStateTerminated) bool {
-	return p.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && ended.ExitCode != 0
+// hasEnded reports whether a container has ended and will not be restarted.
+func hasEnded(p *corev1.Pod, name string) bool {
+	status := pod.ContainerStatus(p, name)
+	if status == nil || status.State.Terminated == nil {
+		return false
+	}
+	return p.Spec.RestartPolicy != corev1.RestartPolicyOnFailure || status.State.Terminated.ExitCode == 0
 }
 
 // RunsSince returns when a running container was started, false for one that does not run and can't be stopped.

@@ -12,9 +12,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/localcluster/cli"
 	"github.com/seed-69ecc383/kruise/localcluster/component"
-	"github.com/seed-69ecc383/kruise/localcluster/kubectl"
 	"github.com/seed-69ecc383/kruise/localcluster/process"
-	"github.com/seed-69ecc383/kruise/localcluster/release"
 )
 
 func main() { os.Exit(run()) }
@@ -22,9 +20,6 @@ func main() { os.Exit(run()) }
 // run acts as the program that argument zero names, or else as the command line, and returns the exit code.
 func run() int {
 	name := filepath.Base(os.Args[0])
-	if name == kubectl.Name {
-		return runKubectl()
-	}
 	if program, ok := component.Lookup(name); ok {
 		return runComponent(program)
 	}
@@ -40,17 +35,9 @@ func run() int {
 	return 1
 }
 
-func runKubectl() int {
-	if err := release.Stamp(); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		return 1
-	}
-	return kubectl.Run()
-}
-
 // runComponent acts as one component of the cluster, as Home.Start of package process asked for.
 func runComponent(program component.Program) int {
-	if err := errors.Join(release.Stamp(), process.Tether()); err != nil {
+	if err := process.Tether(); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return 1
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,21 +16,51 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/seed-69ecc383/kruise/localcluster/binaries"
 	"github.com/seed-69ecc383/kruise/localcluster/component"
-	"github.com/seed-69ecc383/kruise/localcluster/kubectl"
+	"github.com/seed-69ecc383/kruise/localcluster/kubernetes"
+	"github.com/seed-69ecc383/kruise/localcluster/process"
 )
 
-// TestMain makes the test binary be kruise-local when it is called so, and each program inside it when it is called that:
-// what the tests run is the program itself, in processes of its own.
+// TestMain makes the test binary be kruise-local when it is called so, and each component when it is called that: what the tests run is the
+// program itself, in processes of its own. A second name of the binary's file makes it Kubernetes, as if that was compiled.
 func TestMain(m *testing.M) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
 	name := filepath.Base(os.Args[0])
-	if _, ok := component.Lookup(name); ok || name == "kruise-local" || name == kubectl.Name {
+	if filepath.Base(self) == binaries.Compiled {
+		if name == binaries.Compiled {
+			name, os.Args = os.Args[1], os.Args[1:]
+		}
+		os.Exit(runKubernetes(name))
+	}
+	if _, ok := component.Lookup(name); ok || name == "kruise-local" {
 		os.Exit(run())
 	}
-	os.Exit(m.Run())
+	compiled := filepath.Join(filepath.Dir(self), binaries.Compiled)
+	if err := os.Link(self, compiled); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.Remove(compiled) // go test removes the whole folder
+	os.Exit(code)
+}
+
+// runKubernetes acts as a program of Kubernetes.
+func runKubernetes(name string) int {
+	program, ok := kubernetes.Lookup(name)
+	if !ok {
+		panic("no program of Kubernetes: " + name)
+	}
+	if err := errors.Join(kubernetes.Stamp(), process.Tether()); err != nil {
+		panic(err)
+	}
+	return program()
 }
 
 // kruiseLocal runs a verb on the cluster in dir and returns its standard output.
@@ -68,14 +99,14 @@ func clusterIn(t *testing.T) string {
 	return dir
 }
 
-func clientOf(t *testing.T, kubeconfig string) kubernetes.Interface {
+func clientOf(t *testing.T, kubeconfig string) clientset.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", strings.TrimSpace(kubeconfig))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +280,7 @@ func TestAStoppedNodeIsNotReadyUntilItStarts(t *testing.T) {
 }
 
 func TestBareClustersRunSideBySideAndServePods(t *testing.T) {
-	var clients []kubernetes.Interface
+	var clients []clientset.Interface
 	for range 2 {
 		dir := clusterIn(t)
 		clients = append(clients, clientOf(t, kruiseLocal(t, dir, "up", "--bare", "--owner", strconv.Itoa(os.Getpid()))))
@@ -267,6 +298,50 @@ func TestBareClustersRunSideBySideAndServePods(t *testing.T) {
 	}
 	if len(pods.Items) != 0 {
 		t.Errorf("the second cluster has the first one's %d pods", len(pods.Items))
+	}
+}
+
+// An installed program is played by a script, as the test's own binary has all programs.
+func TestInstalledProgramsOfKubernetesAreUsed(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := t.TempDir()
+	script := "#!/bin/sh\nexec " + filepath.Join(filepath.Dir(self), binaries.Compiled) + " kube-apiserver \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(installed, component.APIServer), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := clusterIn(t)
+	client := clientOf(t, kruiseLocal(t, dir, "up", "--bare", "--binaries", installed))
+	if _, err := client.Discovery().ServerVersion(); err != nil {
+		t.Error(err)
+	}
+	before := processes(t, dir)
+	kruiseLocal(t, dir, "up", "--bare") // the folder is remembered
+	if after := processes(t, dir); !slices.Equal(before, after) {
+		t.Errorf("a second up restarted components: %v, then %v", before, after)
+	}
+	kruiseLocal(t, dir, "down")
+	eventually(t, func() string {
+		out, err := exec.Command("pgrep", "-f", "etcd-servers.*"+dir).Output()
+		if err == nil {
+			return "after down, the API server still runs: process " + string(out)
+		}
+		return ""
+	})
+
+	if _, err := tryKruiseLocal(t, dir, "up", "--bare", "--binaries", filepath.Join(installed, "none")); err == nil ||
+		!strings.Contains(err.Error(), "reading --binaries") {
+		t.Errorf("a folder that does not exist: got error %v", err)
+	}
+	old := "#!/bin/sh\necho Kubernetes v1.20.0\n"
+	if err := os.WriteFile(filepath.Join(installed, component.APIServer), []byte(old), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryKruiseLocal(t, dir, "up", "--bare", "--binaries", installed); err == nil ||
+		!strings.Contains(err.Error(), "is of Kubernetes 1.20.0: 1.36 is needed") {
+		t.Errorf("an old API server: got error %v", err)
 	}
 }
 

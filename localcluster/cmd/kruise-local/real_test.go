@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"github.com/seed-69ecc383/kruise/localcluster/internal/needs"
 	"github.com/seed-69ecc383/kruise/localcluster/realnode"
 	"github.com/seed-69ecc383/kruise/localcluster/simnode"
 )
@@ -35,6 +36,7 @@ type realNodes struct {
 }
 
 func TestRealNodes(t *testing.T) {
+	needs.RealNodes(t)
 	dir := clusterIn(t)
 	kubeconfig := strings.TrimSpace(kruiseLocal(t, dir, "up", "--real-nodes", "2"))
 	r := realNodes{T: t, dir: dir, kubeconfig: kubeconfig, client: clientOf(t, kubeconfig)}

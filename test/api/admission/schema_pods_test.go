@@ -16,6 +16,9 @@ func podSchema() map[string]schemaCase {
 	restart := func(spec, want string) schemaCase {
 		return schemaCase{kind: "ContainerRecreateRequest", spec: "{podName: p, containers: [{name: a}], " + spec + "}", want: want}
 	}
+	containers := func(containers, want string) schemaCase {
+		return schemaCase{kind: "ContainerRecreateRequest", spec: "{podName: p, containers: " + containers + "}", want: want}
+	}
 	older := restart("strategy: {failurePolicy: Wait}", `spec.strategy.failurePolicy: Unsupported value: "Wait"`)
 	older.version = "v1alpha1"
 	const ask = "probe: {exec: {command: [a]}}"
@@ -64,11 +67,18 @@ func podSchema() map[string]schemaCase {
 		"a negative period":             asks("exec: {command: [a]}, periodSeconds: -1", "periodSeconds, successThreshold and failureThreshold must not be negative"),
 		"a good request":                restart("activeDeadlineSeconds: 60", ""),
 		"a request of another deadline": restart("activeDeadlineSeconds: -1", "spec.activeDeadlineSeconds: Invalid value: -1"),
-		"kept for less than no time":    restart("ttlSecondsAfterFinished: -1", "spec.ttlSecondsAfterFinished: Invalid value: -1"),
-		"an unknown failure policy":     restart("strategy: {failurePolicy: Wait}", `spec.strategy.failurePolicy: Unsupported value: "Wait"`),
-		"an unknown policy, older":      older,
-		"no grace":                      restart("strategy: {terminationGracePeriodSeconds: -1}", "spec.strategy.terminationGracePeriodSeconds: Invalid value: -1"),
-		"what a daemon is asked":        {kind: "NodePodProbe", spec: "{podProbes: [{name: a, namespace: b, uid: c, probes: [{name: a#b, containerName: c, " + ask + "}]}]}"},
+		"a request of a short deadline": restart("activeDeadlineSeconds: 2", "activeDeadlineSeconds can not be less than 3s"),
+		"a request for no Pod": {
+			kind: "ContainerRecreateRequest", spec: "{podName: '', containers: [{name: a}]}", want: "spec.podName: Required value: podName can not be empty",
+		},
+		"a request for nothing":      containers("[]", "spec.containers: Required value: containers can not be empty"),
+		"a request for no name":      containers("[{name: ''}]", "spec.containers[0].name: Required value: name the container"),
+		"no time to start":           restart("strategy: {minStartedSeconds: -1}", "spec.strategy.minStartedSeconds: Invalid value: -1: must not be negative"),
+		"kept for less than no time": restart("ttlSecondsAfterFinished: -1", "spec.ttlSecondsAfterFinished: Invalid value: -1"),
+		"an unknown failure policy":  restart("strategy: {failurePolicy: Wait}", `spec.strategy.failurePolicy: Unsupported value: "Wait"`),
+		"an unknown policy, older":   older,
+		"no grace":                   restart("strategy: {terminationGracePeriodSeconds: -1}", "spec.strategy.terminationGracePeriodSeconds: Invalid value: -1"),
+		"what a daemon is asked":     {kind: "NodePodProbe", spec: "{podProbes: [{name: a, namespace: b, uid: c, probes: [{name: a#b, containerName: c, " + ask + "}]}]}"},
 	}
 }
 

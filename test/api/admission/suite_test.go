@@ -117,7 +117,7 @@ func (s *server) serveWebhooks() {
 	templates, err := validating.NewTemplateChecker(s.Config)
 	s.must(err)
 	kruiseadmission.Register(muxServer{mux}, kruiseadmission.Options{
-		CloneSet: validating.CloneSetOptions{Pods: s.Client, Templates: templates, DeletionProtection: true},
+		Validation: validating.Options{Live: s.Client, Templates: templates, DeletionProtection: true},
 	})
 	web := httptest.NewTLSServer(mux)
 	s.Cleanup(web.Close)

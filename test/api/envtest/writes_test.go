@@ -198,7 +198,9 @@ func TestDeletionWithoutAnObjectInTheAnswer(t *testing.T) {
 func TestStatusOfACustomResource(t *testing.T) { onBoth(t, statusOfACustomResource) }
 
 func statusOfACustomResource(t *testing.T, s *server) {
-	statuses := apply.NewStatuses(s.Executor)
+	statuses := apply.NewStatuses(s.Executor, apply.StatusPolicy[*v1beta1.CloneSet, v1beta1.CloneSetStatus]{
+		Of: func(set *v1beta1.CloneSet) *v1beta1.CloneSetStatus { return &set.Status },
+	})
 	replicas := int32(1)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "status"}}
 	set.Spec.Replicas = &replicas
@@ -212,7 +214,7 @@ func statusOfACustomResource(t *testing.T, s *server) {
 		t.Helper()
 		after := before.DeepCopy()
 		change(&after.Status)
-		if wait, err := statuses.Write(t.Context(), before, after); err != nil || wait != 0 {
+		if wait, err := statuses.Write(t.Context(), before, after.Status); err != nil || wait != 0 {
 			t.Fatalf("wait %s, error %v", wait, err)
 		}
 		stored := before.DeepCopy()

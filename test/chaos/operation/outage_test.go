@@ -147,7 +147,8 @@ func (s *site) othersGoOn() {
 			if err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(web), web); err != nil {
 				return err
 			}
-			if st := web.Status; st.ObservedGeneration != web.Generation || st.UpdatedReplicas != 2 || st.AvailableReplicas != 2 || st.Replicas != 2 {
+			if st := web.Status; st.ObservedGeneration != web.Generation || st.UpdatedReplicas != 2 || st.AvailableReplicas != 2 ||
+				st.Replicas != 2 {
 				return fmt.Errorf("the status is %+v", st)
 			}
 			for _, p := range s.pods("web") {
@@ -166,7 +167,8 @@ func (s *site) othersGoOn() {
 	s.Must(s.Client.Create(s.Ctx, passing))
 	s.Must(s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "passing"}}))
 	s.Must(s.Client.Delete(s.Ctx, passing))
-	s.Eventually("a namespace comes and goes", func() error { return gone(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(passing), passing)) })
+	s.Eventually("a namespace comes and goes",
+		func() error { return gone(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(passing), passing)) })
 	for _, p := range s.pods("kept") {
 		if p.Status.Phase != corev1.PodRunning {
 			s.Errorf("Pod %s of the CloneSet is %s", p.Name, p.Status.Phase)

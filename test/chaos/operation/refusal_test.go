@@ -44,7 +44,8 @@ func TestManagerSaysWhyItCannotWorkAndEnds(t *testing.T) {
 	token := &authenticationv1.TokenRequest{}
 	s.Must(s.Client.SubResource("token").Create(s.Ctx, account, token))
 	s.ends(s.kubeconfig("rightless", s.Config.Host, token.Status.Token),
-		"may not", "delete pods", "patch pods/status", "list clonesets.apps.kruise.io", "create podtemplates", "ClusterRole kruise-manager-role")
+		"may not", "delete pods", "patch pods/status", "list clonesets.apps.kruise.io", "create podtemplates",
+		"ClusterRole kruise-manager-role")
 
 	t.Log("with an API server that is too old")
 	s.ends(s.kubeconfig("old", s.olderServer("v1.31.9"), ""), "v1.31.9", "too old", "Kubernetes 1.32 or later")
@@ -54,7 +55,8 @@ func TestManagerSaysWhyItCannotWorkAndEnds(t *testing.T) {
 	s.ends(s.Kubeconfig+" --cloneset-workers=0", "--cloneset-workers is 0")
 }
 
-// ends runs a manager that has to give up, and checks its exit code and its last words. The kubeconfig may have further arguments behind it.
+// ends runs a manager that has to give up, and checks its exit code and its last words. The kubeconfig may have further arguments behind
+// it.
 func (s *site) ends(kubeconfig string, texts ...string) {
 	s.Helper()
 	binary, err := cluster.Binary("kruise-manager")

@@ -1,4 +1,5 @@
-// Package operation runs managers as an operator does: in clusters that they can't work in, several at once, behind a Service, and not at all.
+// Package operation runs managers as an operator does: in clusters that they can't work in, several at once, behind a Service, and not at
+// all.
 package operation
 
 import (
@@ -48,11 +49,13 @@ func cloneSet(name string, replicas int32) *v1beta1.CloneSet {
 	return &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
 		Spec: v1beta1.CloneSetSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:alpine"}}},
+			CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{
+				Replicas: &replicas,
+				Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:alpine"}}},
+				},
 			},
 		},
 	}
@@ -127,9 +130,11 @@ func addressesAt(base string) []string {
 		name  string
 		kinds []string
 	}{
-		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "sidecarset", "statefulset"}},
+		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage",
+			"sidecarset", "statefulset"}},
 		{"validate", []string{
-			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage", "podprobemarker", "sidecarset",
+			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage",
+			"podprobemarker", "sidecarset",
 			"statefulset",
 		}},
 	} {

@@ -23,11 +23,13 @@ func (e *env) plain(name string, replicas int32) *v1beta1.CloneSet {
 	return &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: e.Namespace},
 		Spec: v1beta1.CloneSetSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:alpine"}}},
+			CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{
+				Replicas: &replicas,
+				Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:alpine"}}},
+				},
 			},
 			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{}},
 		},

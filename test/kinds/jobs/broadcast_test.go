@@ -326,7 +326,10 @@ func TestPausedFromTheStart(t *testing.T) {
 
 func TestCrashLoop(t *testing.T) {
 	e := newEnv(t, 1)
-	text := strings.Replace(e.broadcastRunning("100ms", "failurePolicy: {type: Continue, restartLimit: 2}"), "restartPolicy: Never", "restartPolicy: OnFailure", 1)
+	text := strings.Replace(
+		e.broadcastRunning("100ms", "failurePolicy: {type: Continue, restartLimit: 2}"), "restartPolicy: Never", "restartPolicy: OnFailure",
+		1,
+	)
 	e.create(strings.Replace(text, "sim.kruise.io/run-for: 100ms", `sim.kruise.io/run-for: 100ms, sim.kruise.io/exit-code: "1"`, 1))
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 1, 0, 0, 1})
 	e.Eventually("the Pod is not left to crash for ever", func() error {
@@ -341,15 +344,21 @@ func TestBroadcastJobsThatMakeNoSense(t *testing.T) {
 	e := newEnv(t, 0)
 	good := e.broadcast()
 	for name, tc := range map[string]struct{ old, new, want string }{
-		"a reserved label":        {"annotations: {", "labels: {broadcastjob-name: x}, annotations: {", "spec.template.metadata.labels"},
-		"Pods that run for ever":  {"restartPolicy: Never", "restartPolicy: Always", "spec.template.spec.restartPolicy"},
-		"no restart policy":       {"restartPolicy: Never", "", "spec.template.spec.restartPolicy"},
-		"a time to live of Never": {"spec:\n", "spec:\n  completionPolicy: {type: Never, ttlSecondsAfterFinished: 5}\n", "spec.completionPolicy.ttlSecondsAfterFinished"},
-		"a deadline of Never":     {"spec:\n", "spec:\n  completionPolicy: {type: Never, activeDeadlineSeconds: 5}\n", "spec.completionPolicy.activeDeadlineSeconds"},
-		"a name with a dot":       {"name: patch", "name: a.b", "metadata.name"},
-		"a bad parallelism":       {"spec:\n", "spec:\n  parallelism: -1\n", "spec.parallelism"},
-		"a bad failure policy":    {"spec:\n", "spec:\n  failurePolicy: {type: Ignore}\n", "spec.failurePolicy.type"},
-		"a container of no name":  {"name: app,", "", "spec.template.spec.containers[0].name"},
+		"a reserved label":       {"annotations: {", "labels: {broadcastjob-name: x}, annotations: {", "spec.template.metadata.labels"},
+		"Pods that run for ever": {"restartPolicy: Never", "restartPolicy: Always", "spec.template.spec.restartPolicy"},
+		"no restart policy":      {"restartPolicy: Never", "", "spec.template.spec.restartPolicy"},
+		"a time to live of Never": {
+			"spec:\n", "spec:\n  completionPolicy: {type: Never, ttlSecondsAfterFinished: 5}\n",
+			"spec.completionPolicy.ttlSecondsAfterFinished",
+		},
+		"a deadline of Never": {
+			"spec:\n", "spec:\n  completionPolicy: {type: Never, activeDeadlineSeconds: 5}\n",
+			"spec.completionPolicy.activeDeadlineSeconds",
+		},
+		"a name with a dot":      {"name: patch", "name: a.b", "metadata.name"},
+		"a bad parallelism":      {"spec:\n", "spec:\n  parallelism: -1\n", "spec.parallelism"},
+		"a bad failure policy":   {"spec:\n", "spec:\n  failurePolicy: {type: Ignore}\n", "spec.failurePolicy.type"},
+		"a container of no name": {"name: app,", "", "spec.template.spec.containers[0].name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := e.refused(strings.Replace(good, tc.old, tc.new, 1)); !strings.Contains(got, tc.want) {
@@ -361,7 +370,11 @@ func TestBroadcastJobsThatMakeNoSense(t *testing.T) {
 
 func TestBroadcastJobInBothVersions(t *testing.T) {
 	e := newEnv(t, 0)
-	e.create(strings.Replace(e.broadcast("parallelism: 20%", "paused: true", "completionPolicy: {activeDeadlineSeconds: 3600}"), "v1beta1", "v1alpha1", 1))
+	e.create(
+		strings.Replace(
+			e.broadcast("parallelism: 20%", "paused: true", "completionPolicy: {activeDeadlineSeconds: 3600}"), "v1beta1", "v1alpha1", 1,
+		),
+	)
 	before := e.job().Spec
 	e.editJob(func(job *v1beta1.BroadcastJob) { job.Labels = map[string]string{"a": "b"} })
 	older := &v1alpha1.BroadcastJob{}

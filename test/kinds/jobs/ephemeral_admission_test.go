@@ -21,13 +21,30 @@ import (
 func TestEphemeralJobAdmission(t *testing.T) {
 	e := newEnv(t, 0)
 	for name, tc := range map[string]struct{ object, want string }{
-		"nothing to add":          {strings.Replace(shell(), `[{name: shell, image: "busybox:1", targetContainerName: app}]`, "[]", 1), "there is nothing to add without a container"},
-		"not a list":              {strings.Replace(shell(), `[{name: shell, image: "busybox:1", targetContainerName: app}]`, "many", 1), "reading the object"},
-		"every Pod":               {strings.Replace(shell(), "{matchLabels: {app: web}}", "{}", 1), "an empty selector would add containers to every Pod of the namespace"},
-		"a port":                  {strings.Replace(shell(), "targetContainerName: app", "ports: [{containerPort: 80}]", 1), "ports: Forbidden: an ephemeral container can't have it"},
-		"a negative number":       {shell("parallelism: -1"), "spec.parallelism"},
-		"a variable without name": {strings.Replace(shell(), "targetContainerName: app", `env: [{name: "", value: x}]`, 1), "spec.template.ephemeralContainers[0].env[0].name: Required value"},
-		"a policy that is none":   {strings.Replace(shell(), "targetContainerName: app", "imagePullPolicy: Sometimes", 1), "spec.template.ephemeralContainers[0].imagePullPolicy: Unsupported value"},
+		"nothing to add": {
+			strings.Replace(shell(), `[{name: shell, image: "busybox:1", targetContainerName: app}]`, "[]", 1),
+			"there is nothing to add without a container",
+		},
+		"not a list": {
+			strings.Replace(shell(), `[{name: shell, image: "busybox:1", targetContainerName: app}]`, "many", 1), "reading the object",
+		},
+		"every Pod": {
+			strings.Replace(shell(), "{matchLabels: {app: web}}", "{}", 1),
+			"an empty selector would add containers to every Pod of the namespace",
+		},
+		"a port": {
+			strings.Replace(shell(), "targetContainerName: app", "ports: [{containerPort: 80}]", 1),
+			"ports: Forbidden: an ephemeral container can't have it",
+		},
+		"a negative number": {shell("parallelism: -1"), "spec.parallelism"},
+		"a variable without name": {
+			strings.Replace(shell(), "targetContainerName: app", `env: [{name: "", value: x}]`, 1),
+			"spec.template.ephemeralContainers[0].env[0].name: Required value",
+		},
+		"a policy that is none": {
+			strings.Replace(shell(), "targetContainerName: app", "imagePullPolicy: Sometimes", 1),
+			"spec.template.ephemeralContainers[0].imagePullPolicy: Unsupported value",
+		},
 	} {
 		if got := e.refused(tc.object); !strings.Contains(got, tc.want) {
 			t.Errorf("%s is refused with %q", name, got)
@@ -91,6 +108,8 @@ func TestAuthors(t *testing.T) {
 	if err := author.Patch(e.Ctx, mine.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
 		t.Errorf("a label is answered with %v", err)
 	}
-	grant("containers", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"patch"}})
+	grant(
+		"containers", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"patch"}},
+	)
 	e.Eventually("the author may do both", func() error { return author.Patch(e.Ctx, mine.DeepCopy(), goOn) })
 }

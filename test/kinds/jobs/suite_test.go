@@ -22,7 +22,8 @@ import (
 
 // shared is the cluster of all tests. The lease of a manager that was killed must not keep the next one waiting.
 var shared = &scene.Site{
-	Name: "jobs", Options: cluster.Options{Nodes: 80}, Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"},
+	Name: "jobs", Options: cluster.Options{Nodes: 80},
+	Args: []string{"--enable-leader-election=false", "--feature-gates=ImagePullJobGate=true"},
 }
 
 func TestMain(m *testing.M) { scene.Main(m, shared) }
@@ -78,7 +79,10 @@ func (e *env) describe() string {
 		print("AdvancedCronJob", cron.Items[i].Name, cron.Items[i].Status)
 	}
 	for _, p := range e.pods() {
-		fmt.Fprintf(&out, "Pod %s for %s on %q %s deleted=%v annotations=%v\n", p.Name, nodeOf(&p), p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp, p.Annotations)
+		fmt.Fprintf(
+			&out, "Pod %s for %s on %q %s deleted=%v annotations=%v\n", p.Name, nodeOf(&p), p.Spec.NodeName, p.Status.Phase,
+			p.DeletionTimestamp, p.Annotations,
+		)
 	}
 	return out.String()
 }

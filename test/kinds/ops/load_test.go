@@ -32,7 +32,10 @@ func TestManyQuestions(t *testing.T) {
 		all = append(all, p)
 	}
 	probe := func(name string) string {
-		return fmt.Sprintf(`{name: %s, containerName: main, podConditionType: example.com/%s, probe: {exec: {command: [ask]}, periodSeconds: 1}}`, name, name)
+		return fmt.Sprintf(
+			`{name: %s, containerName: main, podConditionType: example.com/%s, probe: {exec: {command: [ask]}, periodSeconds: 1}}`, name,
+			name,
+		)
 	}
 	e.mark("m", `{selector: {matchLabels: {app: many}}, probes: [`+probe("a")+`, `+probe("b")+`]}`)
 	for _, p := range all {

@@ -60,7 +60,9 @@ func TestPodsThatCannotBeTakenOutOfService(t *testing.T) {
 func TestClientsOfTheOlderVersion(t *testing.T) {
 	e := newEnv(t)
 	e.runPod("p", nil, "main")
-	older := parse[v1alpha1.ContainerRecreateRequest](e, `spec: {podName: p, containers: [{name: main}], strategy: {unreadyGracePeriodSeconds: 2, minStartedSeconds: 2}}`)
+	older := parse[v1alpha1.ContainerRecreateRequest](
+		e, `spec: {podName: p, containers: [{name: main}], strategy: {unreadyGracePeriodSeconds: 2, minStartedSeconds: 2}}`,
+	)
 	older.Name = "r"
 	e.Must(e.Client.Create(e.Ctx, older))
 	if older.Spec.Containers[0].StatusContext == nil || older.Labels[keys.RecreateActive] != "true" {
@@ -85,7 +87,9 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 		if since == nil {
 			return errors.New("there is no condition")
 		}
-		e.expect("since when it waits", older.Annotations[keys.RecreateUnreadyAcquired], since.LastTransitionTime.UTC().Format(time.RFC3339))
+		e.expect(
+			"since when it waits", older.Annotations[keys.RecreateUnreadyAcquired], since.LastTransitionTime.UTC().Format(time.RFC3339),
+		)
 		return nil
 	})
 	e.Eventually("its container has come back", func() error {

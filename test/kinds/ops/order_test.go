@@ -22,6 +22,9 @@ func TestContainersAreRecreatedWithoutOrder(t *testing.T) {
 		t.Errorf("the second container was stopped %s after the first: it waited for it", between)
 	}
 	if p.UID != before.UID || p.Status.PodIP != before.Status.PodIP || r.Status.Message != "" {
-		t.Errorf("the Pod was %s at %s, is %s at %s; the request says %q", before.UID, before.Status.PodIP, p.UID, p.Status.PodIP, r.Status.Message)
+		t.Errorf(
+			"the Pod was %s at %s, is %s at %s; the request says %q", before.UID, before.Status.PodIP, p.UID, p.Status.PodIP,
+			r.Status.Message,
+		)
 	}
 }

@@ -219,10 +219,14 @@ func TestWhatIsAskedFollowsTheMarkers(t *testing.T) {
 	e := newEnv(t)
 	e.script().says("ask", 0, "fine", "")
 	probe := func(name, condition string) string {
-		return fmt.Sprintf(`{name: %s, containerName: main, podConditionType: %s, probe: {exec: {command: [ask]}, periodSeconds: 1}}`, name, condition)
+		return fmt.Sprintf(
+			`{name: %s, containerName: main, podConditionType: %s, probe: {exec: {command: [ask]}, periodSeconds: 1}}`, name, condition,
+		)
 	}
 	way := e.mark("way", `{selector: {matchLabels: {app: p}}, probes: [`+probe("a", "example.com/a")+`]}`)
-	gateway := e.mark("gateway", `{selector: {matchLabels: {app: p}}, probes: [`+probe("b", "example.com/b")+`, `+probe("c", "example.com/c")+`]}`)
+	gateway := e.mark(
+		"gateway", `{selector: {matchLabels: {app: p}}, probes: [`+probe("b", "example.com/b")+`, `+probe("c", "example.com/c")+`]}`,
+	)
 	p := e.runPod("p", nil, "main")
 	e.eventuallyAsks("p gateway#b, p gateway#c, p way#a")
 	e.Must(e.Client.Delete(e.Ctx, way))
@@ -251,7 +255,9 @@ func TestWhatIsAskedFollowsTheMarkers(t *testing.T) {
 	e.eventuallyAsks("p gateway#b")
 	e.Must(e.Client.Delete(e.Ctx, &v1alpha1.NodePodProbe{ObjectMeta: objectMeta(e.node.Name)}))
 	e.eventuallyAsks("p gateway#b")
-	second := e.mark("same", `{selector: {matchLabels: {app: p}}, probes: [`+probe("x", "example.com/b")+`, `+probe("two", "example.com/y")+`]}`)
+	second := e.mark(
+		"same", `{selector: {matchLabels: {app: p}}, probes: [`+probe("x", "example.com/b")+`, `+probe("two", "example.com/y")+`]}`,
+	)
 	e.eventuallyAsks("p gateway#b, p same#two")
 	e.Eventually("the younger marker tells of it", func() error {
 		var list corev1.EventList
@@ -299,21 +305,40 @@ func TestWrongMarkersAreRefused(t *testing.T) {
 	const ask = `probe: {exec: {command: [a]}}`
 	one := func(probe string) string { return `{selector: {matchLabels: {a: b}}, probes: [{` + probe + `}]}` }
 	for name, tc := range map[string]struct{ spec, want string }{
-		"selects everything":      {`{selector: {}, probes: [{name: a, containerName: c, podConditionType: d, ` + ask + `}]}`, "spec.selector"},
-		"asks nothing":            {`{selector: {matchLabels: {a: b}}, probes: []}`, "spec.probes"},
-		"a reserved name":         {one(`name: Ready, containerName: c, podConditionType: d, ` + ask), "is the name of a condition"},
-		"a reserved condition":    {one(`name: a, containerName: c, podConditionType: Ready, ` + ask), "is a condition that is written otherwise"},
-		"a name with #":           {one(`name: "a#b", containerName: c, podConditionType: d, ` + ask), "must not contain a #"},
-		"shows nowhere":           {one(`name: a, containerName: c, ` + ask), "podConditionType"},
-		"two handlers":            {one(`name: a, containerName: c, podConditionType: d, probe: {exec: {command: [a]}, tcpSocket: {port: 1}}`), "only one of"},
-		"no handler":              {one(`name: a, containerName: c, podConditionType: d, probe: {periodSeconds: 1}`), "give exec, httpGet or tcpSocket"},
-		"another host":            {one(`name: a, containerName: c, podConditionType: d, probe: {tcpSocket: {port: 1, host: h}}`), "the host is always the Pod"},
-		"a port out of range":     {one(`name: a, containerName: c, podConditionType: d, probe: {tcpSocket: {port: 70000}}`), "port"},
-		"no path":                 {one(`name: a, containerName: c, podConditionType: d, probe: {httpGet: {port: 1}}`), "give the path"},
-		"a negative number":       {one(`name: a, containerName: c, podConditionType: d, probe: {exec: {command: [a]}, periodSeconds: -1}`), "periodSeconds"},
-		"an empty policy":         {one(`name: a, containerName: c, markerPolicy: [{state: Failed}], ` + ask), "give labels or annotations"},
-		"a policy for Unknown":    {one(`name: a, containerName: c, markerPolicy: [{state: Unknown, labels: {a: b}}], ` + ask), "Unsupported value"},
-		"two policies of a state": {one(`name: a, containerName: c, markerPolicy: [{state: Failed, labels: {a: b}}, {state: Failed, labels: {a: c}}], ` + ask), "Duplicate value"},
+		"selects everything": {
+			`{selector: {}, probes: [{name: a, containerName: c, podConditionType: d, ` + ask + `}]}`, "spec.selector",
+		},
+		"asks nothing":    {`{selector: {matchLabels: {a: b}}, probes: []}`, "spec.probes"},
+		"a reserved name": {one(`name: Ready, containerName: c, podConditionType: d, ` + ask), "is the name of a condition"},
+		"a reserved condition": {
+			one(`name: a, containerName: c, podConditionType: Ready, ` + ask), "is a condition that is written otherwise",
+		},
+		"a name with #": {one(`name: "a#b", containerName: c, podConditionType: d, ` + ask), "must not contain a #"},
+		"shows nowhere": {one(`name: a, containerName: c, ` + ask), "podConditionType"},
+		"two handlers": {
+			one(`name: a, containerName: c, podConditionType: d, probe: {exec: {command: [a]}, tcpSocket: {port: 1}}`), "only one of",
+		},
+		"no handler": {
+			one(`name: a, containerName: c, podConditionType: d, probe: {periodSeconds: 1}`), "give exec, httpGet or tcpSocket",
+		},
+		"another host": {
+			one(`name: a, containerName: c, podConditionType: d, probe: {tcpSocket: {port: 1, host: h}}`), "the host is always the Pod",
+		},
+		"a port out of range": {one(`name: a, containerName: c, podConditionType: d, probe: {tcpSocket: {port: 70000}}`), "port"},
+		"no path":             {one(`name: a, containerName: c, podConditionType: d, probe: {httpGet: {port: 1}}`), "give the path"},
+		"a negative number": {
+			one(`name: a, containerName: c, podConditionType: d, probe: {exec: {command: [a]}, periodSeconds: -1}`), "periodSeconds",
+		},
+		"an empty policy": {
+			one(`name: a, containerName: c, markerPolicy: [{state: Failed}], ` + ask), "give labels or annotations",
+		},
+		"a policy for Unknown": {
+			one(`name: a, containerName: c, markerPolicy: [{state: Unknown, labels: {a: b}}], ` + ask), "Unsupported value",
+		},
+		"two policies of a state": {
+			one(`name: a, containerName: c, markerPolicy: [{state: Failed, labels: {a: b}}, {state: Failed, labels: {a: c}}], ` + ask),
+			"Duplicate value",
+		},
 		"one condition twice": {`{selector: {matchLabels: {a: b}}, probes: [{name: a, containerName: c, podConditionType: d, ` + ask +
 			`}, {name: b, containerName: c, podConditionType: d, ` + ask + `}]}`, "Duplicate value"},
 	} {

@@ -22,17 +22,26 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image"}}},
 	}))
 	for name, tc := range map[string]struct{ spec, want string }{
-		"no Pod":             {`{containers: [{name: main}]}`, "podName can not be empty"},
-		"no containers":      {`{podName: p, containers: []}`, "containers can not be empty"},
-		"a short deadline":   {`{podName: p, containers: [{name: main}], activeDeadlineSeconds: 2}`, "activeDeadlineSeconds can not be less than 3s"},
-		"a negative number":  {`{podName: p, containers: [{name: main}], strategy: {unreadyGracePeriodSeconds: -1}}`, "must not be negative"},
-		"an unknown policy":  {`{podName: p, containers: [{name: main}], strategy: {failurePolicy: Retry}}`, "failurePolicy"},
-		"no such Pod":        {`{podName: q, containers: [{name: main}]}`, "there is no such Pod"},
-		"an unbound Pod":     {`{podName: unbound, containers: [{name: main}]}`, "not bound to a node"},
-		"twice the same":     {`{podName: p, containers: [{name: main}, {name: main}]}`, "can not recreate main multi times"},
-		"an own hook":        {`{podName: p, containers: [{name: main, preStop: {exec: {command: [a]}}}]}`, "is filled in when the request is created"},
-		"no such container":  {`{podName: p, containers: [{name: other}]}`, "container other not found in Pod"},
-		"an unknown context": {`{podName: p, containers: [{name: main, statusContext: {containerID: a, restartCount: 0}}]}`, "is filled in when the request is created"},
+		"no Pod":        {`{containers: [{name: main}]}`, "podName can not be empty"},
+		"no containers": {`{podName: p, containers: []}`, "containers can not be empty"},
+		"a short deadline": {
+			`{podName: p, containers: [{name: main}], activeDeadlineSeconds: 2}`, "activeDeadlineSeconds can not be less than 3s",
+		},
+		"a negative number": {
+			`{podName: p, containers: [{name: main}], strategy: {unreadyGracePeriodSeconds: -1}}`, "must not be negative",
+		},
+		"an unknown policy": {`{podName: p, containers: [{name: main}], strategy: {failurePolicy: Retry}}`, "failurePolicy"},
+		"no such Pod":       {`{podName: q, containers: [{name: main}]}`, "there is no such Pod"},
+		"an unbound Pod":    {`{podName: unbound, containers: [{name: main}]}`, "not bound to a node"},
+		"twice the same":    {`{podName: p, containers: [{name: main}, {name: main}]}`, "can not recreate main multi times"},
+		"an own hook": {
+			`{podName: p, containers: [{name: main, preStop: {exec: {command: [a]}}}]}`, "is filled in when the request is created",
+		},
+		"no such container": {`{podName: p, containers: [{name: other}]}`, "container other not found in Pod"},
+		"an unknown context": {
+			`{podName: p, containers: [{name: main, statusContext: {containerID: a, restartCount: 0}}]}`,
+			"is filled in when the request is created",
+		},
 	} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			var object client.Object = parse[v1beta1.ContainerRecreateRequest](e, "spec: "+tc.spec)
@@ -50,10 +59,12 @@ func TestWrongRequestsAreRefused(t *testing.T) {
 		change func(*v1beta1.ContainerRecreateRequest)
 		want   string
 	}{
-		"another Pod":       {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.PodName = "q" }, "immutable"},
-		"another container": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[0].StatusContext.ContainerID = "c://x" }, "immutable"},
-		"another node":      {func(r *v1beta1.ContainerRecreateRequest) { r.Labels[keys.RecreateNodeName] = "x" }, "immutable"},
-		"kept for a time":   {func(r *v1beta1.ContainerRecreateRequest) { ttl := int32(60); r.Spec.TTLSecondsAfterFinished = &ttl }, ""},
+		"another Pod": {func(r *v1beta1.ContainerRecreateRequest) { r.Spec.PodName = "q" }, "immutable"},
+		"another container": {
+			func(r *v1beta1.ContainerRecreateRequest) { r.Spec.Containers[0].StatusContext.ContainerID = "c://x" }, "immutable",
+		},
+		"another node":    {func(r *v1beta1.ContainerRecreateRequest) { r.Labels[keys.RecreateNodeName] = "x" }, "immutable"},
+		"kept for a time": {func(r *v1beta1.ContainerRecreateRequest) { ttl := int32(60); r.Spec.TTLSecondsAfterFinished = &ttl }, ""},
 	} {
 		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(r), r))
 		before := r.DeepCopy()

@@ -59,6 +59,15 @@ func outcome(r *v1beta1.ContainerRecreateRequest) string {
 	return strings.TrimSpace(strings.Join(out, ", ") + " " + r.Status.Message)
 }
 
+// snapshot is what a request tells of the new containers, in words.
+func snapshot(r *v1beta1.ContainerRecreateRequest) string {
+	var out []string
+	for _, s := range r.Status.ContainerStatusSnapshot {
+		out = append(out, fmt.Sprintf("%s ready %t, restarts %d", s.Name, s.Ready, s.RestartCount))
+	}
+	return strings.Join(out, "; ")
+}
+
 func (e *env) expect(what, got, want string) {
 	e.Helper()
 	if got != want {
@@ -94,6 +103,7 @@ func TestContainerIsRecreated(t *testing.T) {
 	e.expect("active", r.Labels[keys.RecreateActive], "true")
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("outcome", outcome(r), "main Succeeded, success True")
+	e.expect("new containers", snapshot(r), "main ready true, restarts 1")
 	e.expect("calls", e.calls(p), "stop main 30")
 	e.expect("restarts", e.restarts(p), "main 1, side 0")
 	e.Eventually("it is closed", func() error {
@@ -118,6 +128,7 @@ func TestContainersAreRecreatedInOrder(t *testing.T) {
 	r := e.ask("r", "p", `spec: {strategy: {orderedRecreate: true, minStartedSeconds: 2}}`, "b", "a")
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
 	e.expect("outcome", outcome(r), "b Succeeded, a Succeeded, success True")
+	e.expect("new containers", snapshot(r), "b ready true, restarts 1; a ready true, restarts 1")
 	e.expect("calls", e.calls(p), "stop b 30, stop a 30")
 	e.expect("restarts", e.restarts(p), "a 1, b 1, c 0")
 	calls := e.node.Calls(string(p.UID))
@@ -210,7 +221,9 @@ func TestPodsThatRestartNothing(t *testing.T) {
 func TestHooksRunWithinTheGrace(t *testing.T) {
 	e := newEnv(t)
 	preStop := func(p *corev1.Pod) {
-		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+		}
 	}
 	takes := 2200 * time.Millisecond
 	e.node.OnExec(func(ctx context.Context, _ string, _ []string) (*runtimeapi.ExecSyncResponse, error) {
@@ -294,7 +307,9 @@ func TestDaemonIsKilledInTheMiddle(t *testing.T) {
 			})
 			e.node.OnStop(2 * time.Second)
 			p := e.runPod("p", func(p *corev1.Pod) {
-				p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+				p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+					PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+				}
 			}, "a", "b")
 			r := e.ask("r", "p", `spec: {strategy: {forceRecreate: `+force+`}}`, "a", "b")
 			for _, verb := range []string{"exec", "stop"} {
@@ -334,7 +349,7 @@ func TestRequestsEndWithTheirPodAndDeadline(t *testing.T) {
 	r := e.ask("late", "p", `spec: {activeDeadlineSeconds: 3}`, "main")
 	began := time.Now()
 	e.await(r, v1beta1.ContainerRecreateRequestCompleted)
-	e.expect("outcome", outcome(r), "main Failed, success False recreating has exceeded the activeDeadlineSeconds")
+	e.expect("outcome", outcome(r), "main Recreating, success False recreating has exceeded the activeDeadlineSeconds")
 	if took := time.Since(began); took > 6*time.Second {
 		t.Errorf("it ended after %s, want 3", took)
 	}

@@ -26,7 +26,9 @@ const (
 // virtualNode makes a node without a machine, and so without a daemon.
 func (e *env) virtualNode() string {
 	e.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "virtual-of-" + e.Namespace, Labels: map[string]string{keys.NodeType: keys.NodeTypeVirtual}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "virtual-of-" + e.Namespace, Labels: map[string]string{keys.NodeType: keys.NodeTypeVirtual}},
+	}
 	e.Must(e.Client.Create(e.Ctx, node))
 	return node.Name
 }

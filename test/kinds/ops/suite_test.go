@@ -91,7 +91,10 @@ func (e *env) runPod(name string, change func(*corev1.Pod), containers ...string
 	e.Must(e.node.Run(e.Ctx, p, 300*time.Millisecond))
 	if len(p.Spec.ReadinessGates) > 0 {
 		before := p.DeepCopy()
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: pub.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+		p.Status.Conditions = append(
+			p.Status.Conditions,
+			corev1.PodCondition{Type: pub.KruisePodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+		)
 		e.Must(e.Client.Status().Patch(e.Ctx, p, client.StrategicMergeFrom(before)))
 	}
 	e.Eventually("the Pod is ready", func() error { return e.condition(p, corev1.PodReady, corev1.ConditionTrue) })

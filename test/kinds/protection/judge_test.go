@@ -248,8 +248,10 @@ func aMark(b *bench) {
 
 // withoutAManager ends all managers: it comes last.
 func withoutAManager(b *bench) {
-	guarded := b.pods(2)
-	b.budget(1, "{maxUnavailable: 1, protectTotalReplicas: 2}")
+	guarded := b.pods(5, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(30)) })
+	b.budget(1, "{maxUnavailable: 1, protectTotalReplicas: 5}")
+	leaving, unready, freed := guarded[2], guarded[3], guarded[4]
+	b.Must(b.Client.Delete(b.Ctx, leaving))
 	beside := *b // in the same namespace, of no budget
 	free := beside.named("free")
 	elsewhere := *b
@@ -267,6 +269,13 @@ func withoutAManager(b *bench) {
 	b.quickly("evicting a Pod where no budget is", elsewhere.evict(evicted.Name))
 	guarded[0].Annotations["more"] = "x"
 	b.quickly("annotating a guarded Pod", b.Client.Update(b.Ctx, guarded[0]))
+	b.quickly("removing a guarded Pod that is on its way, as its kubelet does", b.Client.Delete(b.Ctx, leaving, client.GracePeriodSeconds(0)))
+	unready.Status.Conditions[0].Status = corev1.ConditionFalse
+	b.quickly("marking a guarded Pod as not ready", b.Client.Status().Update(b.Ctx, unready))
+	b.quickly("deleting a guarded Pod that is not ready", b.Client.Delete(b.Ctx, unready))
+	freed.Annotations[keys.NoProtect] = "true"
+	b.quickly("freeing a guarded Pod", b.Client.Update(b.Ctx, freed))
+	b.quickly("deleting a guarded Pod that is freed", b.Client.Delete(b.Ctx, freed))
 	if err := b.Client.Delete(b.Ctx, guarded[1]); err == nil || !strings.Contains(err.Error(), `failed calling webhook "vpod.kb.io"`) {
 		b.Errorf("deleting a guarded Pod: %v", err)
 	}

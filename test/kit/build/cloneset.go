@@ -22,9 +22,11 @@ func CloneSet(name string) *CloneSetBuilder {
 	return &CloneSetBuilder{set: &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name), Generation: 1},
 		Spec: v1beta1.CloneSetSpec{
-			Replicas: &one,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: *template,
+			CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{
+				Replicas: &one,
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: *template,
+			},
 		},
 	}}
 }

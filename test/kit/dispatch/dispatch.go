@@ -1,4 +1,4 @@
-// Package dispatch tells which webhooks an API server would call for a new Pod, by the API server's own code.
+// Package dispatch tells which webhooks an API server would call for a Pod, by the API server's own code.
 package dispatch
 
 import (
@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook"
@@ -23,7 +24,15 @@ type Webhook struct {
 
 // Read returns a webhook as an API server sees it.
 func Read(hook *admissionv1.MutatingWebhook) Webhook {
-	read := webhook.NewMutatingWebhookAccessor("", "", hook)
+	return of(webhook.NewMutatingWebhookAccessor("", "", hook))
+}
+
+// ReadValidating does the same for a validating webhook.
+func ReadValidating(hook *admissionv1.ValidatingWebhook) Webhook {
+	return of(webhook.NewValidatingWebhookAccessor("", "", hook))
+}
+
+func of(read webhook.WebhookAccessor) Webhook {
 	compiler := celplugin.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	return Webhook{WebhookAccessor: read, conditions: read.GetCompiledMatcher(compiler)}
 }
@@ -38,10 +47,26 @@ func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]s
 	if w.GetNamespaceSelector() != nil && !selector.Matches(labels.Set(ofNamespace)) {
 		return false, nil
 	}
-	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
+	return w.match(admission.NewAttributesRecord(p, nil, podKind(), namespace, p.Name, podResource(), "", admission.Create, nil, false, nil))
+}
+
+// CallsForUpdate reports whether the match conditions have the webhook called when a Pod is updated.
+func (w Webhook) CallsForUpdate(before, after *corev1.Pod) (bool, error) {
+	return w.match(admission.NewAttributesRecord(after, before, podKind(), before.Namespace, before.Name, podResource(), "", admission.Update, nil, false, nil))
+}
+
+// CallsForDeletion reports whether the match conditions have the webhook called when a Pod is deleted.
+func (w Webhook) CallsForDeletion(p *corev1.Pod) (bool, error) {
+	return w.match(admission.NewAttributesRecord(nil, p, podKind(), p.Namespace, p.Name, podResource(), "", admission.Delete, nil, false, nil))
+}
+
+func podKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }
+
+func podResource() schema.GroupVersionResource { return corev1.SchemeGroupVersion.WithResource("pods") }
+
+func (w Webhook) match(a admission.Attributes) (bool, error) {
 	request := &admission.VersionedAttributes{
-		Attributes:      admission.NewAttributesRecord(p, nil, kind, namespace, p.Name, resource, "", admission.Create, nil, false, nil),
-		VersionedObject: p, VersionedKind: kind,
+		Attributes: a, VersionedObject: a.GetObject(), VersionedOldObject: a.GetOldObject(), VersionedKind: a.GetKind(),
 	}
 	result := w.conditions.Match(context.Background(), request, nil, nil)
 	return result.Matches, result.Error

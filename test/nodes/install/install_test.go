@@ -44,16 +44,19 @@ func TestTheManifestsInstallAManagerThatRollsOut(t *testing.T) {
 	if err := u.InstallPods(u.Ctx); err != nil {
 		u.fail(err)
 	}
-	if got := u.kubectl("-n", "kruise-system", "get", "deployment", "kruise-controller-manager", "-o", "jsonpath={.status.availableReplicas}"); got != "2" {
+	if got := u.kubectl("-n", "kruise-system", "get", "deployment", "kruise-controller-manager", "-o",
+		"jsonpath={.status.availableReplicas}"); got != "2" {
 		t.Errorf("%s replicas are available, want 2", got)
 	}
 
 	u.kubectl("apply", "-f", filepath.Join(root, "examples", "cloneset-surge-partition.yaml"))
 	u.kubectl("wait", "clone/demo", "--for=jsonpath={.status.updatedAvailableReplicas}=5", "--timeout=2m")
-	u.kubectl("patch", "clone", "demo", "--type=json", "-p", `[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:mainline"}]`)
+	u.kubectl("patch", "clone", "demo", "--type=json", "-p",
+		`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:mainline"}]`)
 	u.kubectl("wait", "clone/demo", "--for=jsonpath={.status.updatedAvailableReplicas}=2", "--timeout=2m")
 	u.kubectl("wait", "clone/demo", "--for=jsonpath={.status.replicas}=5", "--timeout=2m")
-	images := u.kubectl("get", "pods", "-l", "app=demo", "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].spec.containers[0].image}")
+	images := u.kubectl("get", "pods", "-l", "app=demo", "--field-selector=status.phase=Running", "-o",
+		"jsonpath={.items[*].spec.containers[0].image}")
 	if got := strings.Count(images, "nginx:mainline"); got != 2 {
 		t.Errorf("%d Pods have the new image, want the 2 that partition 3 of 5 allows: %s", got, images)
 	}
@@ -66,7 +69,8 @@ func TestTheManifestsInstallAManagerThatRollsOut(t *testing.T) {
 
 	u.kubectl("delete", "clone", "demo", "--timeout=1m")
 	u.kubectl("delete", "-k", filepath.Join(root, "config", "default"), "--timeout=2m")
-	if got := u.kubectl("get", "namespaces,crds,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name"); strings.Contains(got, "kruise") {
+	if got := u.kubectl("get", "namespaces,crds,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o",
+		"name"); strings.Contains(got, "kruise") {
 		t.Errorf("these are left when the manifests are deleted:\n%s", got)
 	}
 }

@@ -125,7 +125,9 @@ func (w *world) covers(s *v1beta1.DaemonSet) {
 
 func (w *world) daemonSetInPlace() {
 	s := daemon("agent", v1beta1.RollingUpdateDaemonSet{
-		Type: v1beta1.InPlaceRollingUpdateType, InPlaceUpdateStrategy: &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: 1},
+		Type: v1beta1.InPlaceRollingUpdateType, RollingUpdateDaemonSetBase: v1beta1.RollingUpdateDaemonSetBase{
+			InPlaceUpdateStrategy: &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: 1},
+		},
 	})
 	w.Must(w.Client.Create(w.Ctx, s))
 	w.covers(s)
@@ -137,7 +139,7 @@ func (w *world) daemonSetInPlace() {
 
 func (w *world) daemonSetSurges() {
 	one := intstr.FromInt32(1)
-	s := daemon("guard", v1beta1.RollingUpdateDaemonSet{MaxSurge: &one})
+	s := daemon("guard", v1beta1.RollingUpdateDaemonSet{RollingUpdateDaemonSetBase: v1beta1.RollingUpdateDaemonSetBase{MaxSurge: &one}})
 	s.Spec.MinReadySeconds = 2
 	w.Must(w.Client.Create(w.Ctx, s))
 	w.covers(s)

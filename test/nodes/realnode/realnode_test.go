@@ -80,10 +80,12 @@ func set(name string, replicas int32) *v1beta1.CloneSet {
 	s := &v1beta1.CloneSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: v1beta1.CloneSetSpec{
-			Replicas:             &replicas,
-			Selector:             &metav1.LabelSelector{MatchLabels: labels},
-			Template:             template(labels),
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{build.ClaimTemplate("data", "1Gi")},
+			CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{
+				Replicas:             &replicas,
+				Selector:             &metav1.LabelSelector{MatchLabels: labels},
+				Template:             template(labels),
+				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{build.ClaimTemplate("data", "1Gi")},
+			},
 			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{
 				MaxUnavailable: &unavailable, PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType,
 			}},

@@ -41,7 +41,10 @@ func (w *world) comesTo(job *v1beta1.ImagePullJob, want string) {
 // messages returns those of the events of a reason about an object of the namespace.
 func (w *world) messages(name, reason string) string {
 	w.Helper()
-	out, err := w.Kubectl(w.Ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+name+",reason="+reason, "-o", "jsonpath={.items[*].message}")
+	out, err := w.Kubectl(
+		w.Ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+name+",reason="+reason, "-o",
+		"jsonpath={.items[*].message}",
+	)
 	w.Must(err)
 	return out
 }
@@ -88,7 +91,9 @@ func (w *world) edit(set *v1beta1.CloneSet, change func(*v1beta1.CloneSet)) {
 
 // pullAhead: once a job has brought the image, the kubelet finds it there.
 func (w *world) pullAhead() {
-	set := w.servers("ahead", `{terminationGracePeriodSeconds: 1, containers: [{name: web, image: "nginx:alpine", imagePullPolicy: IfNotPresent}]}`)
+	set := w.servers(
+		"ahead", `{terminationGracePeriodSeconds: 1, containers: [{name: web, image: "nginx:alpine", imagePullPolicy: IfNotPresent}]}`,
+	)
 	before := w.updated(set)
 	w.comesTo(w.pull("ahead", "nginx:1.26", `podSelector: {matchLabels: {app: ahead}}`), "0 pulling, 1 succeeded, 0 failed")
 	w.edit(set, func(set *v1beta1.CloneSet) { set.Spec.Template.Spec.Containers[0].Image = "nginx:1.26" })

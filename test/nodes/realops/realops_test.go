@@ -47,10 +47,15 @@ func TestOnARealNode(t *testing.T) {
 		}
 	})
 	w.Must(w.Install(w.Ctx))
-	manager := w.Launch("manager", cluster.ManagerOptions{Args: []string{"--feature-gates=ImagePullJobGate=true", "--nodeimage-creation-delay=1s"}})
+	manager := w.Launch(
+		"manager", cluster.ManagerOptions{Args: []string{"--feature-gates=ImagePullJobGate=true", "--nodeimage-creation-delay=1s"}},
+	)
 	w.Must(manager.WaitReady(w.Ctx))
 	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	t.Run("containers are recreated in order, with hook and grace, and their sibling is left alone", func(t *testing.T) { w.on(t).recreate() })
+	t.Run(
+		"containers are recreated in order, with hook and grace, and their sibling is left alone",
+		func(t *testing.T) { w.on(t).recreate() },
+	)
 	t.Run("the daemon is killed in a hook, and while a container ends", func(t *testing.T) { w.on(t).killDaemon() })
 	t.Run("containers look into Pods that run, and their exit codes make the status", func(t *testing.T) { w.on(t).look() })
 	t.Run("idle Pods are marked, and go first", func(t *testing.T) { w.on(t).idle() })
@@ -154,7 +159,9 @@ func (w *world) succeeds(r *v1beta1.ContainerRecreateRequest, before *corev1.Pod
 	for name, restarts := range map[string]int32{"a": 1, "b": 1, "sibling": 0} {
 		was, is := pod.ContainerStatus(before, name), pod.ContainerStatus(after, name)
 		if is.RestartCount != restarts || (was.ContainerID == is.ContainerID) != (restarts == 0) {
-			w.Errorf("container %s was %s, is %s after %d restarts, want %d", name, was.ContainerID, is.ContainerID, is.RestartCount, restarts)
+			w.Errorf(
+				"container %s was %s, is %s after %d restarts, want %d", name, was.ContainerID, is.ContainerID, is.RestartCount, restarts,
+			)
 		}
 	}
 }
@@ -169,7 +176,10 @@ func (w *world) recreate() {
 	if got != want {
 		w.Errorf("what happened is %q, want %q", got, want)
 	}
-	events, err := w.Kubectl(w.Ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+p.Name+",reason=Killing", "-o", "jsonpath={.items[*].message}")
+	events, err := w.Kubectl(
+		w.Ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name="+p.Name+",reason=Killing", "-o",
+		"jsonpath={.items[*].message}",
+	)
 	w.Must(err)
 	for _, name := range []string{"a", "b"} {
 		if want := "Stopping container " + name + " by ContainerRecreateRequest " + r.Name; !strings.Contains(events, want) {
@@ -311,5 +321,7 @@ func idleness(p *corev1.Pod) string {
 	if c == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s, %s, %s, %s", c.Status, c.Message, p.Labels["gameserver-idle"], p.Annotations["controller.kubernetes.io/pod-deletion-cost"])
+	return fmt.Sprintf(
+		"%s, %s, %s, %s", c.Status, c.Message, p.Labels["gameserver-idle"], p.Annotations["controller.kubernetes.io/pod-deletion-cost"],
+	)
 }
