@@ -64,6 +64,8 @@ type memory struct {
 	batch int
 	// taken are names that objects of others have.
 	taken []string
+	// former are names of Pods that are on their way out or gone.
+	former []string
 	// backoffs are of optional creates that the API server refused, by name.
 	backoffs map[string]backoff
 	// held are the holds of the last pass whose events were emitted.
@@ -80,26 +82,44 @@ func (e *Executor) Forget(owner plan.Object) {
 // Remembered returns the number of owners of which something is remembered.
 func (e *Executor) Remembered() int { return e.owners.Len() }
 
-// maxTaken is the number of names remembered for one owner; the older half makes room for more.
-const maxTaken = 64
+// The number of names remembered for one owner; the older half makes room for more.
+const (
+	maxTaken  = 64
+	maxFormer = 1024
+)
 
 // noteTaken remembers a name that the owner could not create an object of, because another object has it. Names of new objects are derived
 // from what is there, so that a create whose answer got lost is asked for again under the same name; an object that the owner does not see,
 // such as a Pod that it has released, would be asked for for ever.
-func (m *memory) noteTaken(name string) {
-	if slices.Contains(m.taken, name) {
-		return
+func (m *memory) noteTaken(name string) { m.taken = remember(m.taken, name, maxTaken) }
+
+// remember adds a name to those that are remembered, of which there are so many at most.
+func remember(names []string, name string, most int) []string {
+	if slices.Contains(names, name) {
+		return names
 	}
-	if len(m.taken) == maxTaken {
-		m.taken = slices.Clone(m.taken[maxTaken/2:])
+	if len(names) == most {
+		names = slices.Clone(names[most/2:])
 	}
-	m.taken = append(m.taken, name)
+	return append(names, name)
 }
 
 // TakenNames returns names that the owner tried to create objects of and that objects of others had, sorted.
 func (e *Executor) TakenNames(owner types.UID) (names []string) {
 	e.owners.Peek(owner, func(m *memory) { names = slices.Sorted(slices.Values(m.taken)) })
 	return names
+}
+
+// FormerNames returns the names of the owner's Pods that were last seen to be on their way out or gone. A new Pod gets another one: whoever
+// waits for a name to be gone, as after a drain, would wait for ever else.
+func (e *Executor) FormerNames(owner types.UID) (names []string) {
+	e.owners.Do(owner, func(m *memory) { names = slices.Clone(m.former) })
+	return names
+}
+
+// NoteFormer remembers such a name, of an owner whose FormerNames were asked for.
+func (e *Executor) NoteFormer(owner types.UID, name string) {
+	e.owners.Peek(owner, func(m *memory) { m.former = remember(m.former, name, maxFormer) })
 }
 
 // An optional create that was refused is not tried again for a time that doubles with each refusal.
