@@ -46,8 +46,7 @@ func managing() []string { return readingAnd("create", "patch", "delete") }
 
 // pullSecretNeeds are the rights in the namespace of the Secrets that NodeImages name, where an earlier version has left copies.
 func pullSecretNeeds(namespace string) []need {
-	return []need{{group: "", resource: "secrets", verbs: readingAnd("delete"), namespace: namespace}}
-}
+	return []need{{resource: "secrets", verbs: readingAnd("delete"), namespace: namespace}}
 }
 
 // Needs are the rights that the manager asks for at its start. The ClusterRole of the manifests grants these and no more of them.
