@@ -70,12 +70,12 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 	}), nil
 }
 
-// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+// askBudgets returns what controllers ask before they take a Pod out of service; nil where there are no budgets.
 func (s settings) askBudgets() apply.Budgets {
-	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+	if s.evaluator == nil {
 		return nil
 	}
-	return disruption.Writes{Evaluator: s.evaluator}
+	return disruption.Writes{Evaluator: s.evaluator, Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate)}
 }
 
 // budgetWebhook returns the options of the webhook for Pods with a budget.
