@@ -99,6 +99,8 @@ type Reads struct {
 	Now           time.Time
 	// Taken are the names that the owner could not create objects of, because objects of others have them.
 	Taken []string
+	// Former are the names of Pods of the owner that are on their way out or gone. New ones get others.
+	Former []string
 }
 
 // Runtime is what a controller runs with.
@@ -163,7 +165,7 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 			return nil, fmt.Errorf("finding the kind of %T: %w", owner, err)
 		}
 		for _, object := range l.Owns {
-			out = append(out, Owned(object, gvk.GroupKind()))
+			out = append(out, l.owned(object, gvk.GroupKind()))
 		}
 	}
 	if l.Watches != nil {

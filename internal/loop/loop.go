@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,10 +104,14 @@ func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O
 }
 
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
-	return Reads{
+	out := Reads{
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
 		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
 	}
+	if owner != "" && slices.ContainsFunc(l.Owns, isPod) {
+		out.Former = l.Executor.FormerNames(owner)
+	}
+	return out
 }
 
 // runDeleted does what is left to do where there is no owner.
