@@ -33,6 +33,8 @@ type Rig struct {
 	Start func(connection *Client, view *View) Process
 	// Faults go wrong while the cluster is in turmoil.
 	Faults Faults
+	// Sound keeps Pods from failing by themselves.
+	Sound bool
 	// User does something that a user might do, or another controller.
 	User func()
 	// Others do what other controllers do sooner or later, and report whether there was anything to do. They go on when the user has
@@ -264,7 +266,7 @@ func (r *Rig) age() {
 // disturb does something to a random Pod that nobody asked for.
 func (r *Rig) disturb() {
 	pods := r.pods()
-	if len(pods) == 0 {
+	if len(pods) == 0 || r.Sound {
 		return
 	}
 	p := pods[r.Rand.Intn(len(pods))]
