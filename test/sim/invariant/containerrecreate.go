@@ -91,7 +91,9 @@ func preRecreateGrace(r *v1beta1.ContainerRecreateRequest) *metav1.Condition {
 	return meta.FindStatusCondition(r.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
 }
 
-func hasToBeHeld(p *corev1.Pod) bool { return pod.IsActive(p) && pod.HasReadinessGate(p, pub.KruisePodReady) }
+func hasToBeHeld(p *corev1.Pod) bool {
+	return pod.IsActive(p) && pod.HasReadinessGate(p, pub.KruisePodReady)
+}
 
 // HeldBy returns the requests, as namespace/name, that keep a Pod out of service.
 func HeldBy(p *corev1.Pod) []string {
