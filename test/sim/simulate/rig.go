@@ -32,6 +32,8 @@ type Rig struct {
 	Start func(connection *Client, view *View) Process
 	// Faults go wrong while the cluster is in turmoil.
 	Faults Faults
+	// Sound keeps Pods from failing by themselves.
+	Sound bool
 	// User does something that a user might do, or another controller.
 	User func()
 	// Others do what other controllers do sooner or later, and report whether there was anything to do. They go on when the user has
@@ -47,6 +49,9 @@ type Rig struct {
 	last error
 	// Crashes is the number of times that the controller was started again.
 	Crashes int
+	// Writes is the number of writes that the controller has tried, and CrashAt the one at which it crashes.
+	Writes  int
+	CrashAt CrashPoint
 }
 
 func (r *Rig) start() {
@@ -55,7 +60,7 @@ func (r *Rig) start() {
 		late = r.client.late
 	}
 	r.client = r.Cluster.Connect("controller", r.Rand)
-	r.client.late, r.client.meantime = late, r.meantime
+	r.client.late, r.client.meantime, r.client.beforeWrite = late, r.meantime, r.countWrite
 	r.view, r.queue = r.Cluster.NewView(), r.Cluster.NewQueue()
 	r.process = r.Start(r.client, r.view)
 	for _, kind := range r.Watched {
@@ -63,6 +68,18 @@ func (r *Rig) start() {
 			r.process.Hear(event, r.queue)
 		}
 	}
+}
+
+// countWrite counts a write, and has the controller crash if it is the one at which it should.
+func (r *Rig) countWrite(becomes fate) fate {
+	r.Writes++
+	switch {
+	case r.Writes != r.CrashAt.Write:
+		return becomes
+	case r.CrashAt.After:
+		return crashesAfter
+	}
+	return crashesBefore
 }
 
 // LandAll makes all writes happen that their controller gave up on.
@@ -210,7 +227,7 @@ func (r *Rig) age() {
 // disturb does something to a random Pod that nobody asked for.
 func (r *Rig) disturb() {
 	pods := r.pods()
-	if len(pods) == 0 {
+	if len(pods) == 0 || r.Sound {
 		return
 	}
 	p := pods[r.Rand.Intn(len(pods))]
