@@ -11,16 +11,19 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -37,6 +40,7 @@ type Options struct {
 	Clients Clients
 	// Registry is where the metrics are registered.
 	Registry prometheus.Registerer
+	Log      logr.Logger
 	Now      func() time.Time
 }
 
@@ -97,7 +101,7 @@ func New(o Options) (*Server, error) {
 		handled: newInFlight(o.Now),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kruise_webhook_refused_total",
-			Help: "Connections and requests that the webhook server refused before a handler, by reason: certificate, size, busy, connections.",
+			Help: "What the webhook server refused before a handler saw it, by reason: certificate, size, busy, connections.",
 		}, []string{"reason"}),
 	}
 	return s, o.Registry.Register(s.refused)
@@ -116,7 +120,7 @@ func (s *Server) Start(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.read, WriteTimeout: s.limits.read + maxTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: stdlog.New(errorLog{s.Log}, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() {
@@ -135,6 +139,19 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("ending the last webhooks: %w", err)
 	}
 	return nil
+}
+
+// errorLog writes what the HTTP server says to the log. Whoever connects can fail a handshake, and must not fill the log.
+type errorLog struct{ logr.Logger }
+
+// Write implements io.Writer.
+func (l errorLog) Write(line []byte) (int, error) {
+	level := 0
+	if bytes.Contains(line, []byte("TLS handshake error")) {
+		level = 1
+	}
+	l.V(level).Info("The webhook server complains", "text", string(bytes.TrimSpace(line)))
+	return len(line), nil
 }
 
 func (s *Server) tls() *tls.Config {
