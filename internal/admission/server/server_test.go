@@ -42,7 +42,7 @@ func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 	r := start(t, func(s *Server) { s.limits.bodies, s.limits.body, s.limits.wait = 4000, 1000, 50*time.Millisecond })
 	for range 2 { // which is half of it
 		holds, writes := io.Pipe()
-		defer func() { _ = writes.Close() }()
+		t.Cleanup(func() { _ = writes.Close() })
 		go func() {
 			answer, err := client("127.0.0.2").Post(r.url("/convert"), "application/json", holds)
 			if err == nil {
@@ -84,7 +84,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = c.Close() }()
+		t.Cleanup(func() { _ = c.Close() })
 		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // the server says nothing before the client does
 		if _, err := c.Read(make([]byte, 1)); os.IsTimeout(err) {
 			open++
@@ -112,7 +112,7 @@ func TestSlowClientsAreLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = plain.Close() }()
-			c := net.Conn(plain)
+			c := plain
 			if sent != "" {
 				c = tls.Client(plain, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // not what is tested
 				if _, err := c.Write([]byte(sent)); err != nil {
@@ -227,7 +227,7 @@ func TestAHungHandlerIsSeen(t *testing.T) {
 func TestDraining(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	r := start(t, func(s *Server) {
-		s.Register("/slow", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Register("/slow", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked <- struct{}{}
 			<-release
 			if err := r.Context().Err(); err != nil {
