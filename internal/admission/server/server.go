@@ -72,6 +72,8 @@ const (
 	// closeTimeout is how long requests that are being handled may take when the server is closed.
 	closeTimeout   = 10 * time.Second
 	maxHeaderBytes = 32 << 10
+	// minimalCost is what a request takes of the bodies at least: also a small one needs memory.
+	minimalCost = 8 << 10
 )
 
 // Server implements webhook.Server. Make it with New.
@@ -120,7 +122,9 @@ func (s *Server) Start(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.read, WriteTimeout: s.limits.read + maxTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: stdlog.New(errorLog{s.Log}, "", 0),
+		// API servers ask webhooks by HTTP/1.1. By HTTP/2 a connection could carry hundreds of requests at the same time.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: stdlog.New(errorLog{s.Log}, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() {
@@ -155,7 +159,7 @@ func (l errorLog) Write(line []byte) (int, error) {
 }
 
 func (s *Server) tls() *tls.Config {
-	base := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
+	base := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate, NextProtos: []string{"http/1.1"}}
 	if s.Clients.CAFile == "" {
 		return base
 	}

@@ -39,7 +39,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestOneAddressLeavesRoomForOthers: whatever a Pod sends, an API server is answered.
 func TestOneAddressLeavesRoomForOthers(t *testing.T) {
-	r := start(t, func(s *Server) { s.limits.bodies, s.limits.body, s.limits.wait = 4000, 1000, 50*time.Millisecond })
+	r := start(t, func(s *Server) { s.limits.bodies, s.limits.body, s.limits.wait = 4<<20, 1<<20, 50*time.Millisecond })
 	for range 2 { // which is half of it
 		holds, writes := io.Pipe()
 		t.Cleanup(func() { _ = writes.Close() })
@@ -54,7 +54,7 @@ func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 		}
 	}
 	for range 500 {
-		if r.server.bodies.usedBy("127.0.0.2") == 2000 {
+		if r.server.bodies.usedBy("127.0.0.2") == 2<<20 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -72,6 +72,16 @@ func (s *shares) usedBy(address string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.by[address]
+}
+
+// TestAConnectionCarriesOneRequestAtATime: there are limits on connections and on bodies, and with HTTP/2 neither would limit requests.
+func TestAConnectionCarriesOneRequestAtATime(t *testing.T) {
+	r := start(t, func(*Server) {})
+	c := client("127.0.0.1")
+	c.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	if answer, _ := r.post(c, "/answer", strings.NewReader("x")); answer.ProtoMajor != 1 || answer.StatusCode != http.StatusOK {
+		t.Errorf("answered by %s, %d", answer.Proto, answer.StatusCode)
+	}
 }
 
 func TestConnectionsAreLimited(t *testing.T) {

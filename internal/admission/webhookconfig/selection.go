@@ -2,16 +2,12 @@ package webhookconfig
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
@@ -45,9 +41,12 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 	}
 	waiting := r.stillPending(ctx, live, sets.Items)
 	var out selection
-	if more != nil {
+	if more != nil && more.canBeStored(sets.Items) {
 		out.recent = slices.ContainsFunc(waiting, func(p pending) bool { return r.Now().Sub(p.At.Time) <= r.Propagation+time.Second })
-		waiting = withPending(waiting, *more)
+		var err error
+		if waiting, err = withPending(waiting, *more, sets.Items); err != nil {
+			return selection{}, err
+		}
 	}
 	for _, p := range waiting {
 		if end := p.expiry(sets.Items); out.expiry.IsZero() || end.Before(out.expiry) {
@@ -72,7 +71,13 @@ func (r *Reconciler) stillPending(ctx context.Context, live *admissionv1.Mutatin
 		log.FromContext(ctx).Error(err, "An annotation can't be read and is removed", "annotation", keys.PodScopePending)
 		return nil
 	}
-	return slices.DeleteFunc(all, func(p pending) bool { return !p.expiry(sets).After(r.Now()) })
+	return slices.DeleteFunc(all, func(p pending) bool {
+		expired := !p.expiry(sets).After(r.Now())
+		if expired && !p.isStored(sets) {
+			log.FromContext(ctx).Info("A SidecarSet was admitted and never stored", "name", p.Name, "admittedAt", p.At)
+		}
+		return expired
+	})
 }
 
 func newPodScope(sets []v1beta1.SidecarSet, markers []v1alpha1.PodProbeMarker, waiting []pending) *PodScope {
@@ -134,82 +139,4 @@ func (r *Reconciler) noteEvictions(namespaces []string) {
 		}
 	}
 	r.evictionsSince = since
-}
-
-const (
-	// requestTimeout is after what time a request that was admitted must have been stored or have failed: an API server gives a request a
-	// minute, unless it is told otherwise.
-	requestTimeout = 2 * time.Minute
-	// pendingMinimum is how long a pending SidecarSet stays at least, for the managers whose caches don't show it yet when it is stored.
-	pendingMinimum = 5 * time.Second
-)
-
-// pending is a SidecarSet that has been admitted and may not be stored yet.
-//
-// Wire: in the annotation keys.PodScopePending of the webhook configuration, as a JSON list.
-type pending struct {
-	Name string `json:"name"`
-	// UID is that of the object, which a new one has before it is stored.
-	UID types.UID `json:"uid,omitempty"`
-	// Generation is that of the stored object which the request changes, 0 if it creates it. Once a later one is stored, this request has
-	// been stored or never will be.
-	Generation        int64                 `json:"generation,omitempty"`
-	At                metav1.Time           `json:"at"`
-	Selector          *metav1.LabelSelector `json:"selector"`
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-}
-
-// newPending returns what is pending with a change of a SidecarSet; before is nil when it is created.
-func newPending(before, after *v1beta1.SidecarSet, now time.Time) pending {
-	p := pending{
-		Name: after.Name, UID: after.UID, At: metav1.NewTime(now.Truncate(time.Second)),
-		Selector: after.Spec.Selector, NamespaceSelector: after.Spec.NamespaceSelector,
-	}
-	if before != nil {
-		p.Generation = before.Generation
-	}
-	return p
-}
-
-// isOlderThan reports whether the SidecarSet shows whatever the request has led to.
-func (p pending) isOlderThan(set *v1beta1.SidecarSet) bool {
-	return set.UID == p.UID && set.Generation > p.Generation
-}
-
-// expiry returns when it is pending no more: once every manager knows the SidecarSet, or the request must have failed.
-func (p pending) expiry(stored []v1beta1.SidecarSet) time.Time {
-	for i := range stored {
-		if p.isOlderThan(&stored[i]) {
-			return p.At.Add(pendingMinimum)
-		}
-	}
-	return p.At.Add(requestTimeout)
-}
-
-// parsePending reads the annotation.
-func parsePending(text string) ([]pending, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var all []pending
-	err := json.Unmarshal([]byte(text), &all)
-	return all, err
-}
-
-// formatPending returns the annotation, which is empty if nothing is pending.
-func formatPending(all []pending) (string, error) {
-	if len(all) == 0 {
-		return "", nil
-	}
-	text, err := json.Marshal(all)
-	return string(text), err
-}
-
-// withPending returns all and one more, which replaces an earlier one that differs in its time only.
-func withPending(all []pending, more pending) []pending {
-	same := func(p pending) bool {
-		p.At = more.At
-		return equality.Semantic.DeepEqual(p, more)
-	}
-	return append(slices.DeleteFunc(slices.Clone(all), same), more)
 }
