@@ -56,12 +56,12 @@ func SeenBy(informers cache.Cache) Seen {
 // or merged.
 type writes struct {
 	versions map[schema.GroupVersionKind]string
-	since    time.Time
+	// since is when the newest of them was written: a pass may take longer than a cache may, above all where the API server is slow, and
+	// then a list of the whole namespace is the last thing that it needs.
+	since time.Time
 	// unknown means that a write may or may not have happened.
 	unknown bool
 }
-
-func (w *writes) isEmpty() bool { return len(w.versions) == 0 && !w.unknown }
 
 // noteVersion notes that a write for the owner resulted in this version, or that a live read showed it.
 func (e *Executor) noteVersion(owner types.UID, kind schema.GroupVersionKind, version string) {
@@ -69,26 +69,18 @@ func (e *Executor) noteVersion(owner types.UID, kind schema.GroupVersionKind, ve
 		return
 	}
 	e.owners.Do(owner, func(m *memory) {
-		if m.writes.isEmpty() {
-			m.writes.since = e.Now()
-		}
 		if m.writes.versions == nil {
 			m.writes.versions = map[schema.GroupVersionKind]string{}
 		}
 		if newest, ok := m.writes.versions[kind]; !ok || isOlder(newest, version) {
-			m.writes.versions[kind] = version
+			m.writes.versions[kind], m.writes.since = version, e.Now()
 		}
 	})
 }
 
 // noteUnknown notes that a write for the owner has an unknown outcome.
 func (e *Executor) noteUnknown(owner types.UID) {
-	e.owners.Do(owner, func(m *memory) {
-		if m.writes.isEmpty() {
-			m.writes.since = e.Now()
-		}
-		m.writes.unknown = true
-	})
+	e.owners.Do(owner, func(m *memory) { m.writes.unknown = true })
 }
 
 // NoteReadLive notes that the owner was read live: no outcome is unknown any more, and the cache has as long again to catch up.

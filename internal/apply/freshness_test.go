@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +58,34 @@ func TestFreshness(t *testing.T) {
 		"a cache that is late for ten seconds is gone around": {
 			happens: func(w *world) { w.noteVersion(w.owner.UID, pods, "100"); w.cluster.Sleep(10 * time.Second) },
 			want:    Unknown,
+		},
+		"a cache has its ten seconds after the last write of a long pass, not after the first": {
+			happens: func(w *world) {
+				w.noteVersion(w.owner.UID, pods, "100")
+				w.cluster.Sleep(9 * time.Second)
+				w.noteVersion(w.owner.UID, pods, "101")
+				w.cluster.Sleep(9 * time.Second)
+				w.caches[pods] = "100"
+			},
+			want: Stale,
+		},
+		"a cache that is late for the last write of a long pass is gone around": {
+			happens: func(w *world) {
+				w.noteVersion(w.owner.UID, pods, "100")
+				w.cluster.Sleep(time.Minute)
+				w.noteVersion(w.owner.UID, pods, "101")
+				w.cluster.Sleep(10 * time.Second)
+				w.caches[pods] = "100"
+			},
+			want: Unknown,
+		},
+		"an older version that a pass reads live gives a late cache no more time": {
+			happens: func(w *world) {
+				w.noteVersion(w.owner.UID, pods, "100")
+				w.cluster.Sleep(10 * time.Second)
+				w.noteVersion(w.owner.UID, pods, "90")
+			},
+			want: Unknown,
 		},
 		"after a live look the cache has as long again": {
 			happens: func(w *world) {
@@ -124,3 +153,25 @@ func TestWhatWasSeenLiveIsNotForgottenForAnOlderCache(t *testing.T) {
 
 // reading is a reader of which only the methods of client.Reader show.
 type reading struct{ client.Reader }
+
+// TestSeriesOfAnOwnerThatIsGone: no metric is kept of a CloneSet that is gone.
+func TestSeriesOfAnOwnerThatIsGone(t *testing.T) {
+	b := newBench(t)
+	b.owner.Name = "gone"
+	b.noteVersion(b.owner.UID, corev1.SchemeGroupVersion.WithKind("Pod"), "100")
+	b.cluster.Sleep(lateAfter)
+	series := func() int {
+		found := make(chan prometheus.Metric, 100)
+		leakedExpectations.Collect(found)
+		return len(found)
+	}
+	before := series()
+	if _, err := b.Freshness(t.Context(), b.owner); err != nil {
+		t.Fatal(err)
+	}
+	late := series() - before
+	b.Forget(b.owner)
+	if gone := series() - before; late != 1 || gone != 0 {
+		t.Errorf("a late CloneSet has %d series, and %d once it is gone; want 1 and 0", late, gone)
+	}
+}
