@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -20,6 +21,10 @@ import (
 type guardian struct {
 	held  map[string]bool
 	fails error
+}
+
+func (g guardian) Asked(_ context.Context, chain plan.Chain) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: chain[0].Object().GetAnnotations()[keys.RelatedBudget]}
 }
 
 func (g guardian) Permit(_ context.Context, chain plan.Chain) (string, error) {
@@ -33,6 +38,9 @@ func guardedPod(t *testing.T, b *bench, name string) *corev1.Pod {
 	t.Helper()
 	p := b.pod(name)
 	p.Annotations = map[string]string{keys.RelatedBudget: "web"}
+	if name == "b" {
+		p.Annotations[keys.RelatedBudget] = "another"
+	}
 	object, err := b.cluster.Create("test", p)
 	if err != nil {
 		t.Fatal(err)

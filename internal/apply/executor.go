@@ -55,7 +55,8 @@ type Config struct {
 // Executor carries plans out.
 type Executor struct {
 	Config
-	owners PerOwner[memory]
+	owners    PerOwner[memory]
+	questions questions
 }
 
 // Result is what became of an action.
@@ -188,53 +189,76 @@ func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.St
 	return results
 }
 
-// runChain runs writes one after the other, each from the version that the one before left of the same object.
+// runChain runs writes one after the other, each from the version that the one before left of the same object. The budgets are asked once
+// it is known that the first of them is tried, so that nothing uses a budget that is not written.
 func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.Chain) []Result {
-	var results []Result
-	if err := e.permit(ctx, chain); err != nil {
+	if e.backsOff(owner, chain[0]) {
+		return nil
+	}
+	answered, err := e.turn(ctx, owner, chain)
+	if err != nil {
 		return []Result{{Action: chain[0], Err: err}}
 	}
+	defer func() { answered(nil) }()
+	if err := e.permit(ctx, chain); err != nil {
+		answered(err)
+		return []Result{{Action: chain[0], Err: err}}
+	}
+	if chain[0].Verb != plan.Delete { // of a deletion, the webhook has still to be asked
+		answered(nil)
+	}
+	var results []Result
 	versions := map[types.UID]string{}
-	for _, action := range chain {
-		backsOff := false
-		e.owners.Peek(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
-		if backsOff {
+	for i, action := range chain {
+		if i > 0 && e.backsOff(owner, action) {
 			break
 		}
-		condition := precondition{}
-		if before := action.Before; before != nil {
-			condition.uid = before.GetUID()
-			if !action.AnyVersion {
-				condition.resourceVersion = before.GetResourceVersion()
-			}
-			if version, ok := versions[condition.uid]; ok && !action.AnyVersion {
-				condition.resourceVersion = version
-			}
-		}
-		object, err := e.write(ctx, owner, action, condition)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", describe(action), err)
-			if isAmbiguous(err) {
-				e.noteUnknown(owner.GetUID())
-			}
-			err = budgetIsWaiting(err)
-		} else if object != nil {
-			versions[object.GetUID()] = object.GetResourceVersion()
-		}
-		countWrite(action, err)
-		again := false
-		if mayBackOff(action) {
-			e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
-		}
-		if !again {
-			e.emit(owner, action, err)
-		}
-		results = append(results, Result{Action: action, Object: object, Err: err})
-		if err != nil {
+		result := e.try(ctx, owner, action, versions)
+		answered(result.Err)
+		results = append(results, result)
+		if result.Err != nil {
 			break
 		}
 	}
 	return results
+}
+
+func (e *Executor) backsOff(owner plan.Object, action plan.Action) (backsOff bool) {
+	e.owners.Peek(owner.GetUID(), func(m *memory) { backsOff = m.backsOff(action, e.Now()) })
+	return backsOff
+}
+
+// try writes one action, and tells of its outcome. The versions are those that the writes before it left, by UID.
+func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Action, versions map[types.UID]string) Result {
+	condition := precondition{}
+	if before := action.Before; before != nil {
+		condition.uid = before.GetUID()
+		if !action.AnyVersion {
+			condition.resourceVersion = before.GetResourceVersion()
+		}
+		if version, ok := versions[condition.uid]; ok && !action.AnyVersion {
+			condition.resourceVersion = version
+		}
+	}
+	object, err := e.write(ctx, owner, action, condition)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", describe(action), err)
+		if isAmbiguous(err) {
+			e.noteUnknown(owner.GetUID())
+		}
+		err = budgetIsWaiting(err)
+	} else if object != nil {
+		versions[object.GetUID()] = object.GetResourceVersion()
+	}
+	countWrite(action, err)
+	again := false
+	if mayBackOff(action) {
+		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
+	}
+	if !again {
+		e.emit(owner, action, err)
+	}
+	return Result{Action: action, Object: object, Err: err}
 }
 
 // emit tells of an action's outcome.

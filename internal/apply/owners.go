@@ -64,6 +64,8 @@ type memory struct {
 	batch int
 	// taken are names that objects of others have.
 	taken []string
+	// former are names of Pods that are on their way out or gone.
+	former []string
 	// backoffs are of optional creates that the API server refused, by name.
 	backoffs map[string]backoff
 	// held are the holds of the last pass whose events were emitted.
@@ -80,26 +82,44 @@ func (e *Executor) Forget(owner plan.Object) {
 // Remembered returns the number of owners of which something is remembered.
 func (e *Executor) Remembered() int { return e.owners.Len() }
 
-// maxTaken is the number of names remembered for one owner; the older half makes room for more.
-const maxTaken = 64
+// The number of names remembered for one owner; the older half makes room for more.
+const (
+	maxTaken  = 64
+	maxFormer = 1024
+)
 
 // noteTaken remembers a name that the owner could not create an object of, because another object has it. Names of new objects are derived
 // from what is there, so that a create whose answer got lost is asked for again under the same name; an object that the owner does not see,
 // such as a Pod that it has released, would be asked for for ever.
-func (m *memory) noteTaken(name string) {
-	if slices.Contains(m.taken, name) {
-		return
+func (m *memory) noteTaken(name string) { m.taken = remember(m.taken, name, maxTaken) }
+
+// remember adds a name to those that are remembered, of which there are so many at most.
+func remember(names []string, name string, most int) []string {
+	if slices.Contains(names, name) {
+		return names
 	}
-	if len(m.taken) == maxTaken {
-		m.taken = slices.Clone(m.taken[maxTaken/2:])
+	if len(names) == most {
+		names = slices.Clone(names[most/2:])
 	}
-	m.taken = append(m.taken, name)
+	return append(names, name)
 }
 
 // TakenNames returns names that the owner tried to create objects of and that objects of others had, sorted.
 func (e *Executor) TakenNames(owner types.UID) (names []string) {
 	e.owners.Peek(owner, func(m *memory) { names = slices.Sorted(slices.Values(m.taken)) })
 	return names
+}
+
+// FormerNames returns the names of the owner's Pods that were last seen to be on their way out or gone. A new Pod gets another one: whoever
+// waits for a name to be gone, as after a drain, would wait for ever else.
+func (e *Executor) FormerNames(owner types.UID) (names []string) {
+	e.owners.Do(owner, func(m *memory) { names = slices.Clone(m.former) })
+	return names
+}
+
+// NoteFormer remembers such a name, of an owner whose FormerNames were asked for.
+func (e *Executor) NoteFormer(owner types.UID, name string) {
+	e.owners.Peek(owner, func(m *memory) { m.former = remember(m.former, name, maxFormer) })
 }
 
 // An optional create that was refused is not tried again for a time that doubles with each refusal.
@@ -168,36 +188,46 @@ func isClientError(err error) bool {
 // refusedFor is how long an object is skipped after a write to it was refused, as by a budget or a policy: others get their turn meanwhile.
 const refusedFor = 10 * time.Second
 
-// Refused remembers objects for which a write of one verb and concern was refused, and until when they are skipped.
+// Refused remembers objects for which a write of one verb and concern was refused, and until when they are skipped by the owner that the
+// write was for. Other owners may want another write.
 type Refused struct {
 	Verb    plan.Verb
 	Concern plan.Concern
 
 	mu    sync.Mutex
-	until map[types.UID]time.Time
+	until map[refusal]time.Time
 }
 
-// Note remembers what was refused in a pass.
-func (r *Refused) Note(done Outcome, now time.Time) {
+// refusal tells which write was refused.
+type refusal struct{ owner, object types.UID }
+
+// Note remembers what was refused in a pass over an owner.
+func (r *Refused) Note(owner types.UID, done Outcome, now time.Time) {
 	for _, result := range done.Results {
 		if !IsRefused(result.Err) || result.Action.Concern != r.Concern || result.Action.Verb != r.Verb {
 			continue
 		}
 		r.mu.Lock()
 		if r.until == nil {
-			r.until = map[types.UID]time.Time{}
+			r.until = map[refusal]time.Time{}
 		}
-		r.until[result.Action.Before.GetUID()] = now.Add(refusedFor)
+		r.until[refusal{owner, result.Action.Before.GetUID()}] = now.Add(refusedFor)
 		r.mu.Unlock()
 	}
 }
 
-// Present returns those that are still skipped.
-func (r *Refused) Present(now time.Time) map[types.UID]time.Time {
+// Present returns the objects that an owner still skips.
+func (r *Refused) Present(owner types.UID, now time.Time) map[types.UID]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.until, func(_ types.UID, until time.Time) bool { return !until.After(now) })
-	return maps.Clone(r.until)
+	maps.DeleteFunc(r.until, func(_ refusal, until time.Time) bool { return !until.After(now) })
+	out := map[types.UID]time.Time{}
+	for of, until := range r.until {
+		if of.owner == owner {
+			out[of.object] = until
+		}
+	}
+	return out
 }
 
 // IsRefused reports whether the API server understood a write and refused it: the same write right after would be refused, too.

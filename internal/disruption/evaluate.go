@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,6 +135,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 		return Decision{}, nil
 	}
 	return decision, err
+}
+
+// asked returns the budget that a request is to be evaluated by; it has no name if the one that the cache has allows it unrecorded.
+func (e *Evaluator) asked(ctx context.Context, r Request) types.NamespacedName {
+	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: rules.Related(r.Pod.Annotations)}
+	cached := &v1beta1.PodUnavailableBudget{}
+	if e.Cached.Get(ctx, key, cached) == nil {
+		if answer, err := (rules.Request{Pod: r.Pod, Operation: r.Operation, Resizing: e.Resizing}).Answer(cached); err == nil && answer == rules.Free {
+			return types.NamespacedName{}
+		}
+	}
+	return key
 }
 
 // evaluation is that of one request.

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -98,6 +99,8 @@ type Reads struct {
 	Now           time.Time
 	// Taken are the names that the owner could not create objects of, because objects of others have them.
 	Taken []string
+	// Former are the names of Pods of the owner that are on their way out or gone. New ones get others.
+	Former []string
 }
 
 // Runtime is what a controller runs with.
@@ -162,11 +165,14 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 			return nil, fmt.Errorf("finding the kind of %T: %w", owner, err)
 		}
 		for _, object := range l.Owns {
-			out = append(out, Owned(object, gvk.GroupKind()))
+			out = append(out, l.owned(object, gvk.GroupKind()))
 		}
 	}
 	if l.Watches != nil {
 		out = append(out, l.Watches(l.cached)...)
+	}
+	if l.Executor.Budgets != nil {
+		out = append(out, Affected(&policyv1beta1.PodUnavailableBudget{}, l.Executor.BudgetChanged))
 	}
 	return out, nil
 }

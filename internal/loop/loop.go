@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +21,6 @@ import (
 // staleRecheck is when to reconcile again although no event has come: for a cache that lags behind our own writes, and after a conflict,
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
-
-// budgetRecheck is when to ask a budget again that has let no more Pods become unavailable.
-const budgetRecheck = time.Second
 
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
@@ -106,10 +104,14 @@ func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O
 }
 
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
-	return Reads{
+	out := Reads{
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
 		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
 	}
+	if owner != "" && slices.ContainsFunc(l.Owns, isPod) {
+		out.Former = l.Executor.FormerNames(owner)
+	}
+	return out
 }
 
 // runDeleted does what is left to do where there is no owner.
@@ -184,11 +186,12 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 		return reconcile.Result{}, reconcile.TerminalError(decided.Problem)
 	}
 	next := reconcile.Result{RequeueAfter: decided.Recheck}
+	budgetWait, waits := outcome.WaitFor()
 	switch {
 	case outcome.Conflict():
 		wait = staleRecheck
-	case len(outcome.Waits()) > 0 && (wait == 0 || wait > budgetRecheck):
-		wait = budgetRecheck
+	case waits && (wait == 0 || wait > budgetWait):
+		wait = budgetWait
 	}
 	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
 		next.RequeueAfter = wait

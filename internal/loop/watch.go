@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,6 +68,39 @@ func Owned(object client.Object, owner schema.GroupKind) Watch {
 		}
 		return out, nil // the queue adds what comes twice only once
 	})
+}
+
+// owned is Owned, and remembers the names of Pods that are on their way out or gone, before the pass over their owner begins.
+func (l *Loop[O, S, T]) owned(object client.Object, owner schema.GroupKind) Watch {
+	watch := Owned(object, owner)
+	if !isPod(object) {
+		return watch
+	}
+	note := func(p client.Object) {
+		if _, is := ownerKey(p, owner); is {
+			l.Executor.NoteFormer(metav1.GetControllerOfNoCopy(p).UID, p.GetName())
+		}
+	}
+	asks := watch.Handler
+	watch.Handler = handler.Funcs{
+		CreateFunc: asks.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			if e.ObjectNew.GetDeletionTimestamp() != nil {
+				note(e.ObjectNew)
+			}
+			asks.Update(ctx, e, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) {
+			note(e.Object)
+			asks.Delete(ctx, e, q)
+		},
+	}
+	return watch
+}
+
+func isPod(object client.Object) bool {
+	_, is := object.(*corev1.Pod)
+	return is
 }
 
 func ownerKey(object client.Object, owner schema.GroupKind) (types.NamespacedName, bool) {

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,16 +23,21 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the five that
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the three
+// that
 // the API server waits.
 const ledgerPause = 50 * time.Millisecond
 
-// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off; empty else.
+// budgetsOff returns why PodUnavailableBudgets are not evaluated; empty if they are.
 func (s settings) budgetsOff() string {
+	if missing := s.lacking["podunavailablebudget-controller"]; len(missing) > 0 {
+		return fmt.Sprintf("the manager may not %s", strings.Join(missing, ", "))
+	}
 	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) || s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return ""
 	}
-	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
+	return fmt.Sprintf("feature-gates %s and %s are not enabled",
+		features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
 }
 
 // addBudgets fills in what evaluates PodUnavailableBudgets; nothing if the gates leave them out.
@@ -60,23 +64,18 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 		resizing = rules.ResizeIsOwn
 	}
 	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Exempt: s.exempt(), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
 		Count:     count(observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}, s),
 		CountLive: count(observe.Reader{Reader: live}, s),
 	}), nil
 }
 
-// exempt returns the names of users whose requests are not evaluated.
-func (o *Options) exempt() []string {
-	return slices.DeleteFunc(strings.Split(o.ExemptUsers, ","), func(name string) bool { return name == "" })
-}
-
-// askBudgets returns what controllers ask before they take a Pod out of service; nil if budgets do not cover updates.
+// askBudgets returns what controllers ask before they take a Pod out of service; nil where there are no budgets.
 func (s settings) askBudgets() apply.Budgets {
-	if s.evaluator == nil || !s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
+	if s.evaluator == nil {
 		return nil
 	}
-	return disruption.Writes{Evaluator: s.evaluator}
+	return disruption.Writes{Evaluator: s.evaluator, Updates: s.gates.Enabled(features.PodUnavailableBudgetUpdateGate)}
 }
 
 // budgetWebhook returns the options of the webhook for Pods with a budget.

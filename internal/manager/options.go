@@ -13,6 +13,7 @@ type Options struct {
 	Kubeconfig    string
 	Namespace     string
 	MetricsAddr   string
+	MetricsAuth   bool
 	HealthAddr    string
 	PprofAddr     string
 	EnablePprof   bool
@@ -50,6 +51,12 @@ type Options struct {
 	DaemonConfigNamespace string
 	// ProtectionLogPath is the folder of the protection log; empty for none.
 	ProtectionLogPath string
+	// WebhookClientCAFile is a file with the CAs of those who may ask for admission, empty for everybody; WebhookClientNames are their
+	// common
+	// names, joined by commas, empty for all clients of these CAs.
+	WebhookClientCAFile, WebhookClientNames string
+	// ShutdownDelay is how long a manager that is asked to end goes on, while it is no longer ready.
+	ShutdownDelay time.Duration
 	// ExemptUsers are the names of users whose requests no PodUnavailableBudget is asked about, joined by commas.
 	ExemptUsers string
 
@@ -77,7 +84,9 @@ type WebhookOptions struct {
 func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
 	fs.StringVar(&o.Namespace, "namespace", "", "the only namespace to look after; empty for all")
-	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 for none")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "address of the metrics; 0 for none")
+	fs.BoolVar(&o.MetricsAuth, "metrics-auth", true,
+		"serve metrics beyond this machine by HTTPS, and to those who may get the path /metrics")
 	fs.StringVar(&o.HealthAddr, "health-probe-addr", ":8000", "address of /healthz and /readyz")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "address of pprof")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", true, "serve pprof")
@@ -107,6 +116,12 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
 		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; "+
 			"without such a folder, or if empty, there is none")
+	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "",
+		"file with CAs as PEM; with it, only clients that have a certificate by them may ask for admission, see docs/security.md")
+	fs.StringVar(&o.WebhookClientNames, "webhook-client-names", "",
+		"common names of the clients that may ask for admission, joined by commas; empty for all that have a certificate by the CAs")
+	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second,
+		"how long the manager goes on while it is no longer ready, before it ends; for API servers to learn that it does")
 	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "",
 		"users whose requests no PodUnavailableBudget is asked about, joined by commas")
 	for name, value := range ignored() {
@@ -181,6 +196,9 @@ func (o *Options) validate() error {
 		if *w.number < 1 {
 			return fmt.Errorf("--%s is %d, want 1 at least", w.flag, *w.number)
 		}
+	}
+	if o.ShutdownDelay < 0 || o.ShutdownDelay > time.Minute {
+		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)
 	}
 	if o.NodeImageCreationDelay < 0 {
 		return fmt.Errorf("--nodeimage-creation-delay is %s, want 0 or more", o.NodeImageCreationDelay)

@@ -2,20 +2,23 @@ package manager
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
+	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
@@ -32,6 +35,9 @@ type settings struct {
 	scales *observe.Scales
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
+	webhooks  *server.Server
+	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
+	lacking map[string][]string
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
 	// served are the paths at which the webhook server has handlers.
@@ -61,22 +67,42 @@ func (s settings) disabledKinds() map[string]string {
 			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
 		}
 	}
-	if gates := s.budgetsOff(); gates != "" {
-		off["PodUnavailableBudget"] = fmt.Sprintf("feature-gates %s are not enabled", gates)
+	if why := s.budgetsOff(); why != "" {
+		off["PodUnavailableBudget"] = why
 	}
 	return off
 }
 
-func webhookServer(o WebhookOptions, serving *certs.Serving) webhook.Server {
-	port, err := strconv.Atoi(o.Port)
+func webhookServer(o Options, serving *certs.Serving) (*server.Server, error) {
+	port, err := net.LookupPort("tcp", o.Webhook.Port)
 	if err != nil {
-		port = webhook.DefaultPort // Options.validate has looked at it
+		return nil, fmt.Errorf("reading WEBHOOK_PORT: %w", err)
 	}
-	// Outside the cluster it listens on the one name by which the API server reaches it.
-	return webhook.NewServer(webhook.Options{Host: o.Host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS12
-		c.GetCertificate = serving.GetCertificate
-	}}})
+	return server.New(server.Options{
+		Host: o.Webhook.Host, // outside the cluster it listens on the one name by which the API server reaches it
+		Port: port, GetCertificate: serving.GetCertificate,
+		Clients:  server.Clients{CAFile: o.WebhookClientCAFile, Names: list(o.WebhookClientNames)},
+		Registry: metrics.Registry, Now: time.Now,
+	})
+}
+
+// list returns what is joined by commas.
+func list(joined string) []string {
+	return slices.DeleteFunc(strings.Split(joined, ","), func(name string) bool { return name == "" })
+}
+
+// draining returns a context that ends after another one, when the API server has had time to learn that this manager is no longer ready.
+// Until then everything goes on: there is no moment without a manager, nor one whose caches stand still.
+func (o *Options) draining(ctx context.Context, s *server.Server) context.Context {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		defer stop()
+		s.Drain()
+		if o.Webhook.Host == "" { // no other manager takes the requests of one that is reached by its name
+			time.Sleep(o.ShutdownDelay)
+		}
+	})
+	return running
 }
 
 // addWebhooks serves admission and conversion on every replica, and keeps the webhook configurations.
@@ -122,9 +148,12 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 
 // addConfigurations keeps the webhook configurations, without which the manager is not ready.
 func addConfigurations(mgr ctrlmanager.Manager, s settings) error {
-	if err := mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error {
-		return errors.Join(mgr.GetWebhookServer().StartedChecker()(r), s.configurations.Serving.Check(r))
-	}); err != nil {
+	ready := func(r *http.Request) error {
+		return errors.Join(s.webhooks.StartedChecker()(r), s.configurations.Serving.Check(r))
+	}
+	if err := errors.Join(
+		mgr.AddReadyzCheck("webhook-ready", ready), mgr.AddHealthzCheck("webhooks-answer", s.webhooks.HungChecker()),
+	); err != nil {
 		return err
 	}
 	return s.configurations.Add(mgr)

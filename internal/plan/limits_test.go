@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ func TestUntilDeadline(t *testing.T) {
 		"no deadline":     {&metav1.Time{Time: now}, nil, 0, false},
 		"not yet started": {nil, new(int64(60)), time.Minute, true},
 		"under way":       {&metav1.Time{Time: now.Add(-20 * time.Second)}, new(int64(60)), 40 * time.Second, true},
+		"never":           {nil, new(int64(math.MaxInt64)), math.MaxInt32 * time.Second, true},
 		"over":            {&metav1.Time{Time: now.Add(-61 * time.Second)}, new(int64(60)), -time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -225,12 +226,13 @@ func (b *Builder) Plan() Plan {
 }
 
 // UntilDeadline returns how long what began at start may still take; a start of nil is now. It is not limited without a deadline. With a
-// deadline of 60 seconds, 20 seconds after the start, 40 seconds are left.
+// deadline of 60 seconds, 20 seconds after the start, 40 seconds are left. A deadline above 2147483647 counts as that number, which is 68
+// years: a larger one would overflow, and be over at once.
 func UntilDeadline(start *metav1.Time, deadlineSeconds *int64, now time.Time) (left time.Duration, limited bool) {
 	if deadlineSeconds == nil {
 		return 0, false
 	}
-	left = time.Duration(*deadlineSeconds) * time.Second
+	left = time.Duration(min(*deadlineSeconds, math.MaxInt32)) * time.Second
 	if start != nil {
 		left -= now.Sub(start.Time)
 	}

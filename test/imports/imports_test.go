@@ -36,7 +36,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
-		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/scope"}, ours: []string{"api/...", "internal/rules/sidecar"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
 		{packages: []string{"internal/rules/cron"}, others: kubernetes("github.com/robfig/cron/v3"), pure: true},
@@ -50,7 +50,7 @@ func rooms() []room {
 		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/apply"}, ours: []string{"api/...", "internal/plan"}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
 			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
-		{packages: []string{"internal/loop"}, ours: []string{"internal/plan", "internal/apply", "internal/observe"},
+		{packages: []string{"internal/loop"}, ours: []string{"api/policy/v1beta1", "internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},

@@ -90,7 +90,7 @@ func cronRules(found *findings, job *v1beta1.AdvancedCronJob) {
 
 func (f *findings) schedule(path *field.Path, spec *v1beta1.AdvancedCronJobSpec) {
 	at := path.Child("schedule")
-	if _, err := cron.Parse(spec.Schedule, ""); err != nil {
+	if err := cron.Check(spec.Schedule); err != nil {
 		f.invalid(at, spec.Schedule, "%v", err)
 	}
 	if spec.TimeZone == nil {

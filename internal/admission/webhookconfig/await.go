@@ -16,8 +16,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
-// A Pod waits for a SidecarSet to appear in the cache for at most awaitTimeout, with a look each awaitInterval.
-const awaitInterval, awaitTimeout = 5 * time.Millisecond, 3 * time.Second
+// A Pod waits for a SidecarSet to appear in the cache for at most awaitTimeout, with a look each awaitInterval. The API server waits for a
+// second longer, so that whoever creates the Pod is told why.
+const awaitInterval, awaitTimeout = 5 * time.Millisecond, 2 * time.Second
 
 // AwaitOptions is what Await needs.
 type AwaitOptions struct {

@@ -212,25 +212,15 @@ func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Inpu
 	}
 }
 
-// read returns the objects of a part. Configurations that are missing are returned without webhooks, and without a version.
+// read returns the objects of a part.
 func (r *Reconciler) read(ctx context.Context, part string) ([]client.Object, error) {
 	switch part {
 	case mutatingPart:
 		live := &admissionv1.MutatingWebhookConfiguration{}
-		err := r.readOne(ctx, r.Mutating.Name, live)
-		if apierrors.IsNotFound(err) {
-			live, err = r.Mutating.DeepCopy(), nil
-			live.Webhooks = nil
-		}
-		return []client.Object{live}, err
+		return []client.Object{live}, r.readOne(ctx, r.Mutating.Name, live)
 	case validatingPart:
 		live := &admissionv1.ValidatingWebhookConfiguration{}
-		err := r.readOne(ctx, r.Validating.Name, live)
-		if apierrors.IsNotFound(err) {
-			live, err = r.Validating.DeepCopy(), nil
-			live.Webhooks = nil
-		}
-		return []client.Object{live}, err
+		return []client.Object{live}, r.readOne(ctx, r.Validating.Name, live)
 	default:
 		var all []client.Object
 		for _, name := range r.CRDs {
@@ -245,7 +235,12 @@ func (r *Reconciler) read(ctx context.Context, part string) ([]client.Object, er
 }
 
 func (r *Reconciler) readOne(ctx context.Context, name string, into client.Object) error {
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, into); err != nil {
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		// A manager can't make it: a right to create webhook configurations could not be limited to these names.
+		return fmt.Errorf("%T %s is missing, install it with: kubectl apply --server-side -k config/default: %w", into, name, err)
+	}
+	if err != nil {
 		return fmt.Errorf("reading %T %s: %w", into, name, err)
 	}
 	return nil
@@ -254,17 +249,6 @@ func (r *Reconciler) readOne(ctx context.Context, name string, into client.Objec
 // write writes the difference of two versions of an object, if there is one, on top of the version that was read. It returns a conflict as
 // it is.
 func (r *Reconciler) write(ctx context.Context, live, next client.Object) (bool, error) {
-	if live.GetResourceVersion() == "" {
-		err := r.Client.Create(ctx, next)
-		if apierrors.IsForbidden(err) {
-			const advice = "install it with: kubectl apply --server-side -k config/default"
-			return false, fmt.Errorf("%T %s is missing and this manager may not create it, %s: %w", next, next.GetName(), advice, err)
-		}
-		if apierrors.IsAlreadyExists(err) {
-			return false, certs.ErrConflict
-		}
-		return true, err
-	}
 	if equality.Semantic.DeepEqual(live, next) {
 		return false, nil
 	}

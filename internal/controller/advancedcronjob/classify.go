@@ -8,10 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/cron"
 )
 
@@ -117,6 +119,6 @@ func (v *State) due() cron.Due {
 
 // isTooLate reports whether a slot is longer ago than the user would still have it made up for.
 func (v *State) isTooLate(slot time.Time) bool {
-	deadline := v.Cron.Spec.StartingDeadlineSeconds
-	return deadline != nil && !slot.After(v.Now.Add(-time.Duration(*deadline)*time.Second))
+	left, limited := plan.UntilDeadline(&metav1.Time{Time: slot}, v.Cron.Spec.StartingDeadlineSeconds, v.Now)
+	return limited && left <= 0
 }

@@ -87,6 +87,15 @@ func TestPlan(t *testing.T) {
 			spec: "{schedule: '*/10 * * * *', startingDeadlineSeconds: 300}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z",
 			events: []string{"MissSchedule"}, recheck: 3 * time.Minute,
 		},
+		"no deadline at all": {
+			spec: "{schedule: '*/10 * * * *', startingDeadlineSeconds: 9223372036854775807}",
+			last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z",
+			want: []string{"status", "create 2026-01-01T10:30:00Z"}, recheck: 3 * time.Minute,
+		},
+		"every second, of old": {
+			spec: "{schedule: '@every 1s'}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:00:25Z",
+			want: []string{"status", "create 2026-01-01T10:00:20Z"}, recheck: 5 * time.Second,
+		},
 		"just in time": {
 			spec: "{schedule: '*/10 * * * *', startingDeadlineSeconds: 421}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z",
 			want: []string{"status", "create 2026-01-01T10:30:00Z"}, recheck: 3 * time.Minute,

@@ -20,6 +20,9 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
+// TestNamesAreNew checks that a Pod that takes the place of another has another name.
+func TestNamesAreNew(t *testing.T) { suite(Plan).RenewNames(t) }
+
 // suite is the controller, with a planner that may be mistaken, in clusters with one BroadcastJob and nodes that come and go.
 func suite(planned func(State) plan.Plan) promises.Suite {
 	watched := []client.Object{&v1beta1.BroadcastJob{}, &corev1.Pod{}, &corev1.Node{}}

@@ -2,6 +2,7 @@ package broadcastjob
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Nodes are all nodes of the cluster; none once the job has finished.
 	Nodes []*corev1.Node
-	// Taken are names that new Pods can't have, because objects that are not seen here have them.
+	// Taken are names that new Pods don't get: objects that are not seen here have them, or Pods before had them.
 	Taken   []string
 	Now     time.Time
 	Options Options
@@ -25,7 +26,7 @@ type Snapshot struct {
 
 // read makes every read of a pass.
 func (o Options) read(ctx context.Context, r loop.Reads, job *v1beta1.BroadcastJob) (_ State, err error) {
-	s := Snapshot{Job: job, Taken: r.Taken, Now: r.Now, Options: o}
+	s := Snapshot{Job: job, Taken: slices.Concat(r.Taken, r.Former), Now: r.Now, Options: o}
 	if job.DeletionTimestamp == nil {
 		if s.Pods, err = r.Pods(ctx, job.Namespace, job.UID); err != nil {
 			return State{}, err

@@ -2,14 +2,13 @@ package cloneset
 
 import (
 	"fmt"
-	"hash/fnv"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -258,8 +257,11 @@ func (v *State) claimsOf(p *corev1.Pod) []*corev1.PersistentVolumeClaim {
 
 // instanceIDs hands out the ids of new Pods: first those whose claims wait for a Pod, then new ones.
 type instanceIDs struct {
-	reusable  []string
-	generator *claim.Generator
+	reusable []string
+	// used are the ids that no new Pod gets, and tried is how many ids were looked at.
+	used    sets.Set[string]
+	tried   uint64
+	purpose []string
 }
 
 func (i *instanceIDs) next() string {
@@ -268,33 +270,37 @@ func (i *instanceIDs) next() string {
 		i.reusable = i.reusable[1:]
 		return id
 	}
-	return i.generator.Next()
+	for {
+		id := pod.Suffix(i.tried, i.purpose...)
+		i.tried++
+		if !i.used.Has(id) {
+			return id
+		}
+	}
 }
 
-// newIDs depends on nothing but what was seen, so that a pass that is repeated because the answer to a create was lost asks for the same
-// Pod again instead of one more.
+// newIDs depends on nothing but what was seen: the ids of a CloneSet at a revision have an order, of which each new Pod gets the first that
+// is free. So a pass that is repeated because the answer to a create was lost asks for the same Pod again instead of one more.
 func (v *State) newIDs() *instanceIDs {
 	used := v.usedIDs.Clone()
+	use := func(names ...string) {
+		for _, name := range names {
+			// Ids have no dash, and end the names of both Pods and claims.
+			used.Insert(name[strings.LastIndexByte(name, '-')+1:])
+		}
+	}
 	for _, p := range v.release {
 		used.Insert(claim.InstanceID(p, v.Set.Name))
 	}
-	for _, name := range v.Taken {
-		// Ids have no dash, and end the names of both Pods and claims.
-		used.Insert(name[strings.LastIndexByte(name, '-')+1:])
-	}
-	ids := &instanceIDs{}
+	use(v.Taken...)
+	ids := &instanceIDs{used: used, purpose: []string{string(v.Set.UID), v.workload.History.Update.Name}}
 	if v.Set.Spec.ScaleStrategy.EnablePVCReuse {
 		ids.reusable = claim.Reusable(v.Claims, used)
 	}
 	for _, c := range v.Claims {
 		used.Insert(c.Labels[keys.InstanceID])
 	}
-	seed := fnv.New64a()
-	_, _ = seed.Write([]byte(v.Set.UID)) // a hash does not fail
-	for _, id := range slices.Sorted(maps.Keys(used)) {
-		_, _ = seed.Write([]byte(id))
-	}
-	ids.generator = claim.NewIDs(int64(seed.Sum64()), used)
+	use(v.Former...)
 	return ids
 }
 

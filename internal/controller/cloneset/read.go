@@ -27,14 +27,16 @@ type Snapshot struct {
 	// PullJobs are the ImagePullJobs that the CloneSet controls.
 	PullJobs []*v1beta1.ImagePullJob
 	// Taken are names that new Pods and claims can't have, because objects that are not seen here have them.
-	Taken   []string
+	Taken []string
+	// Former are the names of Pods that are on their way out or gone. A new Pod gets one of them only along with the claims that go with it.
+	Former  []string
 	Now     time.Time
 	Options Options
 }
 
 // read makes every read of a pass. Names and labels of everything found are those of the moment now.
 func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.CloneSet) (State, error) {
-	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: r.Taken}
+	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: r.Taken, Former: r.Former}
 	selector, err := pod.Selector(set.Spec.Selector)
 	if err != nil {
 		// Nothing can be found with it; the plan says so.

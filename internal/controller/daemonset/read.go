@@ -3,6 +3,7 @@ package daemonset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,7 +34,7 @@ type Snapshot struct {
 	Failures map[string]Failure
 	// PullJobs are the ImagePullJobs that the DaemonSet controls.
 	PullJobs []*v1beta1.ImagePullJob
-	// Taken are names that new Pods can't have, because objects that are not seen here have them.
+	// Taken are names that new Pods don't get: objects that are not seen here have them, or Pods before had them.
 	Taken   []string
 	Now     time.Time
 	Options Options
@@ -45,7 +46,7 @@ type Snapshot struct {
 // of DaemonSets and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans
 // are read live, and the cache is not read again before it has come as far.
 func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet) (Snapshot, error) {
-	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: r.Taken}
+	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: slices.Concat(r.Taken, r.Former)}
 	var err error
 	if s.Predecessor, err = hasPredecessor(ctx, r.Live, set); err != nil {
 		return Snapshot{}, err

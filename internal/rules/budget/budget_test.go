@@ -27,18 +27,21 @@ func TestPartition(t *testing.T) {
 		partition any
 		want      int
 	}{
-		"unset keeps none":                               {10, nil, 0},
-		"5% of 10 rounds up":                             {10, "5%", 1},
-		"12.5% of 10 rounds up":                          {10, "12.5%", 2},
-		"95% of 10 leaves one to update":                 {10, "95%", 9},
-		"99% of 10 leaves one to update":                 {10, "99%", 9},
-		"100% of 10 keeps all":                           {10, "100%", 10},
-		"a number beyond replicas keeps all":             {10, 12, 10},
-		"50% of one keeps it":                            {1, "50%", 1},
-		"67% of 3 leaves one to update":                  {3, "67%", 2},
-		"50% of 5 rounds up":                             {5, "50%", 3},
-		"a huge percentage leaves one of many to update": {10, "1000%", 9},
-		"a percentage of none is none":                   {0, "50%", 0},
+		"unset keeps none":                   {10, nil, 0},
+		"5% of 10 rounds up":                 {10, "5%", 1},
+		"12.5% of 10 rounds up":              {10, "12.5%", 2},
+		"95% of 10 leaves one to update":     {10, "95%", 9},
+		"99% of 10 leaves one to update":     {10, "99%", 9},
+		"100% of 10 keeps all":               {10, "100%", 10},
+		"a number beyond replicas keeps all": {10, 12, 10},
+		"50% of one keeps it":                {1, "50%", 1},
+		"67% of 3 leaves one to update":      {3, "67%", 2},
+		"50% of 5 rounds up":                 {5, "50%", 3},
+		"100.0% keeps all as 100% does":      {10, "100.0%", 10},
+		"0100% keeps all as 100% does":       {10, "0100%", 10},
+		"a huge percentage keeps all":        {10, "1000%", 10},
+		"99.9% of 10 leaves one to update":   {10, "99.9%", 9},
+		"a percentage of none is none":       {0, "50%", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -93,15 +93,18 @@ func Resolve(s Strategy, replicas int32) (Limits, error) {
 	return l, err
 }
 
-// Partition returns how many Pods stay at older revisions: never more than replicas. A percentage rounds up, but, unless it is 100%, leaves
-// at least one of several Pods to update: 95% of 10 is 9 where rounding alone gives 10.
+// Partition returns how many Pods stay at older revisions: never more than replicas. A percentage rounds up, but, if it is below 100%,
+// leaves at least one of several Pods to update: 95% of 10 is 9 where rounding alone gives 10. What counts is the number, not how it is
+// spelled: 100.0% and 0100%, which older installations stored, keep all Pods.
 func Partition(value *intstr.IntOrString, replicas int) (int, error) {
 	n, err := scaled("partition", value, replicas, Up)
 	if err != nil {
 		return 0, err
 	}
-	if value != nil && value.Type == intstr.String && value.StrVal != "100%" && replicas > 1 && n >= replicas {
-		return replicas - 1, nil
+	if value != nil && value.Type == intstr.String && replicas > 1 && n >= replicas {
+		if percent, err := Scaled(value, 100, Down); err != nil || percent < 100 {
+			return replicas - 1, err
+		}
 	}
 	return min(n, replicas), nil
 }

@@ -4,7 +4,6 @@ package claim
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // InstanceID returns the instance id of a workload's Pod: its label, or, where a user removed that, the end of its name. It is empty for a
@@ -159,32 +157,4 @@ func Orphans(claims []*corev1.PersistentVolumeClaim, active, leaving []*corev1.P
 func belongsTo(c *corev1.PersistentVolumeClaim, p *corev1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(c) == nil &&
 		slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == p.UID })
-}
-
-// idLength is the number of characters of an instance id.
-const idLength = 5
-
-// Generator makes instance ids. With the same seed and the same used ids it makes the same ones.
-type Generator struct {
-	random *rand.Rand
-	used   sets.Set[string]
-}
-
-// NewIDs returns a generator that makes none of the used ids, and none twice.
-func NewIDs(seed int64, used sets.Set[string]) *Generator {
-	return &Generator{random: rand.New(rand.NewPCG(uint64(seed), 0)), used: used.Clone()}
-}
-
-// Next returns the next id.
-func (g *Generator) Next() string {
-	for {
-		id := make([]byte, idLength)
-		for i := range id {
-			id[i] = pod.Alphabet[g.random.IntN(len(pod.Alphabet))]
-		}
-		if !g.used.Has(string(id)) {
-			g.used.Insert(string(id))
-			return string(id)
-		}
-	}
 }

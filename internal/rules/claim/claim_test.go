@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/kit/build"
@@ -224,42 +223,6 @@ func TestAPodWithoutIDKeepsNobodysClaims(t *testing.T) {
 	moves := Orphans(claims(build.Claim("data", "ddddd")), []*corev1.Pod{adopted}, []*corev1.Pod{build.Pod("other").Deleting().Obj()}, "web")
 	if diff := cmp.Diff([]string{"data-web-ddddd"}, names(moves.Delete)); diff != "" {
 		t.Errorf("claims to delete (-want +got):\n%s", diff)
-	}
-}
-
-func TestIDs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		seed := rapid.Int64().Draw(t, "seed")
-		first := NewIDs(seed, nil).Next()
-		used := sets.New(first)
-		g, again := NewIDs(seed, used), NewIDs(seed, used)
-		seen := used.Clone()
-		for range rapid.IntRange(1, 200).Draw(t, "ids") {
-			id := g.Next()
-			if len(id) != 5 || strings.Trim(id, "bcdfghjklmnpqrstvwxz2456789") != "" {
-				t.Fatalf("%q is not 5 characters of the alphabet", id)
-			}
-			if seen.Has(id) {
-				t.Fatalf("%q is used", id)
-			}
-			seen.Insert(id)
-			if same := again.Next(); same != id {
-				t.Fatalf("the same seed gives %q and %q", id, same)
-			}
-		}
-		if used.Len() != 1 {
-			t.Fatalf("the used ids have changed: %v", sets.List(used))
-		}
-	})
-}
-
-func TestIDsOfAnotherSeedAreOthers(t *testing.T) {
-	seen := sets.New[string]()
-	for seed := range int64(100) {
-		seen.Insert(NewIDs(seed, nil).Next())
-	}
-	if seen.Len() < 90 {
-		t.Errorf("100 seeds give %d ids", seen.Len())
 	}
 }
 

@@ -19,6 +19,10 @@ var ErrTimeZone = errors.New("unknown time zone")
 // Many is the number of missed slots beyond which somebody should be told: something was wrong for long.
 const Many = 100
 
+// MinEvery is the least distance of slots. The five fields of cron know none below a minute; @every does, and something due every second
+// is work without end for everybody.
+const MinEvery = 10 * time.Second
+
 // Schedule is when something is due.
 type Schedule struct {
 	slots cron.Schedule
@@ -31,7 +35,7 @@ type Schedule struct {
 
 // Parse reads the five fields of cron, @daily and its like, or @every and a duration, with a time zone in front of them (TZ= or CRON_TZ=)
 // or beside them; an empty zone is that of the process. Whatever it is given, it does not panic. The error is ErrTimeZone when it is only
-// about the zone.
+// about the zone. Slots nearer to each other than MinEvery, which Check refuses and older versions did not, come every MinEvery.
 func Parse(schedule, zone string) (s Schedule, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // the parser does with input such as "TZ=0"
@@ -51,12 +55,24 @@ func Parse(schedule, zone string) (s Schedule, err error) {
 	s = Schedule{slots: slots, zone: time.UTC}
 	switch slots := slots.(type) {
 	case cron.ConstantDelaySchedule:
-		s.every = slots.Delay
+		s.every = max(slots.Delay, MinEvery)
 	case *cron.SpecSchedule:
 		const star = 1 << 63 // how the library marks a field that is *
 		s.zone, s.hourly = slots.Location, slots.Hour&star != 0
 	}
 	return s, nil
+}
+
+// Check reports what is wrong with a schedule: that it can't be read, or that its slots are nearer to each other than MinEvery.
+func Check(schedule string) error {
+	s, err := Parse(schedule, "")
+	if err != nil {
+		return err
+	}
+	if slots, ok := s.slots.(cron.ConstantDelaySchedule); ok && slots.Delay < MinEvery {
+		return fmt.Errorf("is due every %s: use %s or more", slots.Delay, MinEvery)
+	}
+	return nil
 }
 
 // NamesZone reports whether a schedule has a time zone of its own.

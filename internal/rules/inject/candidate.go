@@ -12,7 +12,6 @@ package inject
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
@@ -262,8 +262,8 @@ func percentOf(partition *intstr.IntOrString) (int, bool) {
 	if partition == nil || partition.Type != intstr.String {
 		return 0, false
 	}
-	percent, err := strconv.Atoi(strings.TrimSuffix(partition.StrVal, "%"))
-	return percent, err == nil
+	percent, err := budget.Scaled(partition, 100, budget.Up)
+	return min(percent, 100), err == nil
 }
 
 // GetsRequested reports whether, of Pods that are counted from 0, the n-th gets the requested revision, such that at any time their share

@@ -1,11 +1,13 @@
 package pod_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
@@ -29,6 +31,36 @@ func TestNamesRepeatAndDiffer(t *testing.T) {
 	}
 	if len(used) != 1000 {
 		t.Errorf("1000 Pods have %d names", len(used))
+	}
+}
+
+func TestSuffixesOfManyTriesDiffer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		uid := rapid.String().Draw(t, "uid")
+		seen := sets.New[string]()
+		for try := range uint64(200) {
+			suffix := pod.Suffix(try, uid)
+			if len(suffix) != 5 || strings.Trim(suffix, "bcdfghjklmnpqrstvwxz2456789") != "" {
+				t.Fatalf("%q is not 5 characters of the alphabet", suffix)
+			}
+			if again := pod.Suffix(try, uid); again != suffix {
+				t.Fatalf("the same try gives %q and %q", suffix, again)
+			}
+			seen.Insert(suffix)
+		}
+		if len(seen) < 199 { // of 14 million, two may be the same by chance
+			t.Fatalf("200 tries give %d suffixes", len(seen))
+		}
+	})
+}
+
+func TestSuffixesOfOtherOwnersAreOthers(t *testing.T) {
+	seen := sets.New[string]()
+	for uid := range 100 {
+		seen.Insert(pod.Suffix(0, fmt.Sprint(uid)))
+	}
+	if len(seen) != 100 {
+		t.Errorf("100 owners begin with %d suffixes", len(seen))
 	}
 }
 

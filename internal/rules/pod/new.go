@@ -43,30 +43,35 @@ const (
 	suffixSize = 5
 )
 
-// NewName returns a name for a Pod of an owner, and adds it to those in use. It is a hash of what the Pod is for, such as the owner's
-// UID and the node, so that a creation whose answer was lost is repeated under the same name. An owner "agent" gets Pods such as
-// agent-7c4xk.
+// NewName returns a name for a Pod of an owner, and adds it to those in use. It depends on nothing but what the Pod is for, such as the
+// owner's UID and the node, and on the names in use, so that a creation whose answer was lost is repeated under the same name. An owner
+// "agent" gets Pods such as agent-7c4xk.
 func NewName(owner string, used sets.Set[string], purpose ...string) string {
 	prefix := owner
 	if len(prefix) > maxPrefix {
 		prefix = strings.TrimRight(prefix[:maxPrefix], "-.")
 	}
 	for try := uint64(0); ; try++ {
-		hash := fnv.New64a()
-		for _, part := range purpose {
-			_, _ = hash.Write(append([]byte(part), 0)) // a hash does not fail
-		}
-		_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, try))
-		sum := hash.Sum64()
-		suffix := make([]byte, suffixSize)
-		for i := range suffix {
-			suffix[i] = Alphabet[sum%uint64(len(Alphabet))]
-			sum /= uint64(len(Alphabet))
-		}
-		name := prefix + "-" + string(suffix)
+		name := prefix + "-" + Suffix(try, purpose...)
 		if !used.Has(name) {
 			used.Insert(name)
 			return name
 		}
 	}
+}
+
+// Suffix returns the end of a name that is tried for a Pod, a hash of what the Pod is for. Each try has another one.
+func Suffix(try uint64, purpose ...string) string {
+	hash := fnv.New64a()
+	for _, part := range purpose {
+		_, _ = hash.Write(append([]byte(part), 0)) // a hash does not fail
+	}
+	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, try))
+	sum := hash.Sum64()
+	suffix := make([]byte, suffixSize)
+	for i := range suffix {
+		suffix[i] = Alphabet[sum%uint64(len(Alphabet))]
+		sum /= uint64(len(Alphabet))
+	}
+	return string(suffix)
 }

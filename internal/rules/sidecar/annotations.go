@@ -176,11 +176,16 @@ func (a Allowed) expressions(set map[string]string) ([]*regexp.Regexp, error) {
 	return out, nil
 }
 
-// isReserved reports whether the annotation may hold state of injections and updates.
+// isReserved reports whether the annotation of a Pod is written by this software alone: it holds state, and another value would stop or
+// repeat an update, or say that a Pod has what it has not. Others below our prefixes are users' own.
 func isReserved(key string) bool {
-	if key == keys.ContainerLaunchPriority {
-		return false
+	switch key {
+	case keys.SidecarSetHash, keys.SidecarSetHashWithoutImage, keys.SidecarSetInjectedList, keys.SidecarSetInPlaceUpdateState,
+		keys.SidecarSetWorkingHotUpgradeContainer, keys.SidecarsTerminated,
+		keys.InPlaceUpdateState, keys.InPlaceUpdateGrace, keys.LifecycleTimestamp, keys.RuntimeContainersMeta,
+		keys.ContainerLaunchPriorityCompleted, keys.ContainerLaunchPriorityCurrent,
+		keys.RelatedBudget, keys.RelatedBudgetOld, keys.PodProbes, keys.PodProbeMarkers:
+		return true
 	}
-	prefix, _, _ := strings.Cut(key, "/")
-	return prefix == "kruise.io" || strings.HasSuffix(prefix, ".kruise.io")
+	return strings.HasPrefix(key, keys.SidecarSetVersionPrefix) || strings.HasPrefix(key, keys.SidecarSetVersionAltPrefix)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the
-// cluster: it makes the webhook configurations, and fills in its address and its certificate.
+// cluster. The webhook configurations come with the first manager: without one they would only refuse.
 func (c *Cluster) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
@@ -49,6 +49,20 @@ func (c *Cluster) Install(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// installWebhooks makes the webhook configurations that are missing. Managers fill in their address and their certificate.
+func (c *Cluster) installWebhooks(ctx context.Context) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	return eachObject(filepath.Join(root, "config/webhook/manifests.yaml"), func(o *unstructured.Unstructured) error {
+		if err := c.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("making %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		return nil
+	})
 }
 
 // InstallPods installs all that a user's cluster gets, and the manager as Pods of the image that the sources give: for clusters with real
@@ -90,8 +104,9 @@ func (c *Cluster) loadImages(ctx context.Context, root string) error {
 	return err
 }
 
-// managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.
-func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, error) {
+// ManagerKubeconfig writes a kubeconfig into a folder with which the manager acts under its own account, and so under the privileges that
+// are shipped.
+func (c *Cluster) ManagerKubeconfig(ctx context.Context, dir string) (string, error) {
 	return c.accountKubeconfig(ctx, "kruise-manager", nil, filepath.Join(dir, "kubeconfig"))
 }
 
@@ -131,6 +146,23 @@ func (c *Cluster) ApplyFile(ctx context.Context, file string) error {
 
 // ApplyFileIn does the same, for objects of a namespace that the file does not name; empty for objects of the whole cluster.
 func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error {
+	return eachObject(file, func(o *unstructured.Unstructured) error {
+		if namespace != "" {
+			o.SetNamespace(namespace)
+		}
+		if err := c.keepConversion(ctx, o); err != nil {
+			return err
+		}
+		apply := client.ApplyConfigurationFromUnstructured(o)
+		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		return nil
+	})
+}
+
+// eachObject calls a function for every object of a YAML file.
+func eachObject(file string, f func(*unstructured.Unstructured) error) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -146,15 +178,8 @@ func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error
 		if len(o.Object) == 0 {
 			continue
 		}
-		if namespace != "" {
-			o.SetNamespace(namespace)
-		}
-		if err := c.keepConversion(ctx, o); err != nil {
+		if err := f(o); err != nil {
 			return err
-		}
-		apply := client.ApplyConfigurationFromUnstructured(o)
-		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 }

@@ -38,7 +38,7 @@ type Manager struct {
 	exited  chan error
 }
 
-// StartManager installs the CRDs and the webhook configurations, and starts a manager; it returns when the manager is ready.
+// StartManager installs the CRDs and the rights, and starts a manager; it returns when the manager is ready.
 func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager, error) {
 	if err := c.Install(ctx); err != nil {
 		return nil, err
@@ -51,7 +51,8 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	return m, err
 }
 
-// LaunchManager starts a manager in a cluster that everything is installed in, and does not wait until it is ready.
+// LaunchManager installs the webhook configurations that are missing, starts a manager in a cluster that everything else is installed in,
+// and does not wait until it is ready.
 func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
@@ -64,7 +65,10 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := c.managerKubeconfig(ctx, o.Dir)
+	if err := c.installWebhooks(ctx); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := c.ManagerKubeconfig(ctx, o.Dir)
 	if err != nil {
 		return nil, err
 	}
