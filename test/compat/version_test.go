@@ -21,7 +21,7 @@ func TestManifestsNameTheVersionThatMakeImageBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 		tag := regexp.MustCompile(`newTag: (\S+?)}`).FindSubmatch(content)
-		if tag == nil || string(tag[1]) != string(found[1]) {
+		if len(tag) != 2 || string(tag[1]) != string(found[1]) {
 			t.Errorf("%s names the tag %q, want %s", path, tag, found[1])
 		}
 	}
