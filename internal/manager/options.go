@@ -47,7 +47,7 @@ type Options struct {
 	NodeImageCreationDelay      time.Duration
 	// NodeImageExtraTTL is how many seconds longer than a job that completes needs it a tag is kept in NodeImages.
 	NodeImageExtraTTL int
-	// DaemonConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
+	// DaemonConfigNamespace is the namespace of the Secrets that users may name in NodeImages.
 	DaemonConfigNamespace string
 	// ProtectionLogPath is the folder of the protection log; empty for none.
 	ProtectionLogPath string

@@ -60,8 +60,8 @@ func (p puller) run(ctx context.Context, r round) (id string, err error) {
 		}
 		pause := awayInterval
 		switch {
-		case cri.IsAway(err):
-			// A runtime that restarts, or has not started yet, says nothing about the image.
+		case cri.IsAway(err), errors.Is(err, errSealed):
+			// A runtime that restarts, or has not started yet, says nothing about the image, nor does a manager that is away.
 		case errors.Is(err, errDependency) && !excused:
 			excused = true // the runtime may have been away for no more than a moment
 		default:
@@ -147,6 +147,9 @@ func (p puller) pull(ctx context.Context, runtime images, task Task) error {
 	}
 	request.Annotations[pullingBy] = pullingByUs
 	credentials, unread := p.credentials(ctx, task)
+	if errors.Is(unread, errSealed) {
+		return unread
+	}
 	if len(credentials) == 0 {
 		if err := runtime.PullImage(ctx, request); err != nil {
 			return errors.Join(err, unread)

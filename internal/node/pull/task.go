@@ -27,7 +27,6 @@ func (r Round) Image() string { return rules.Reference{Repository: r.Repository,
 type Task struct {
 	Round
 	Spec    v1beta1.ImageTagSpec
-	Secrets []v1beta1.ReferenceObject
 	Sandbox *v1beta1.SandboxConfig
 	// Began is when an earlier daemon started the round; zero if none did.
 	Began time.Time
@@ -68,7 +67,7 @@ func Due(image *v1beta1.NodeImage) []Task {
 				continue
 			}
 			task := Task{
-				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Secrets: spec.PullSecrets, Sandbox: spec.SandboxConfig,
+				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Sandbox: spec.SandboxConfig,
 			}
 			if status != nil && status.StartTime != nil {
 				task.Began = status.StartTime.Time
@@ -139,7 +138,7 @@ func patchOf(resourceVersion string, before, after v1beta1.NodeImageStatus) ([]b
 		"metadata": map[string]string{"resourceVersion": resourceVersion},
 		"status": map[string]any{
 			"desired": after.Desired, "succeeded": after.Succeeded, "failed": after.Failed, "pulling": after.Pulling, "waiting": after.Waiting,
-			"imageStatuses": repositories,
+			"imageStatuses": repositories, "credentialsKey": after.CredentialsKey,
 		},
 	})
 }

@@ -1,6 +1,8 @@
 package pull
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -131,6 +133,12 @@ func NewChild(list *v1beta1.ImageListPullJob, image string) *v1beta1.ImagePullJo
 		},
 		Spec: v1beta1.ImagePullJobSpec{Image: image, ImagePullJobTemplate: withoutTTL(&list.Spec.ImagePullJobTemplate)},
 	}
+}
+
+// nameOf returns a stem, cut to fit the 253 characters of a name, with so many bytes of the hash of a text.
+func nameOf(stem, text string, bytes int) string {
+	sum := sha256.Sum256([]byte(text))
+	return stem[:min(len(stem), 253-1-2*bytes)] + "-" + hex.EncodeToString(sum[:bytes])
 }
 
 func withoutTTL(template *v1beta1.ImagePullJobTemplate) v1beta1.ImagePullJobTemplate {

@@ -29,8 +29,11 @@ type Want struct {
 	Image Reference
 	// Job is the job. Its reference is written into every NodeImage.
 	Job *v1beta1.ImagePullJob
-	// Secrets hold the credentials that the daemon of the node pulls with.
-	Secrets []v1beta1.ReferenceObject
+	// Credentials are those that the daemon of the node pulls with; Seal encrypts them.
+	Credentials Credentials
+	Seal        Sealer
+	// Unsettled says that a Secret of the job can't be read now: rounds that go on keep the credentials that they have.
+	Unsettled bool
 	// Extra is added to the TTL of a tag.
 	Extra time.Duration
 	Now   time.Time
@@ -55,8 +58,10 @@ type NodeState struct {
 	State State
 	// Full says that the NodeImage lists too many images to take another one.
 	Full bool
-	// LacksSecrets says that the round goes on and the NodeImage does not list all Secrets of the job yet.
-	LacksSecrets bool
+	// LacksCredentials says that the round goes on without the credentials of the job as they are now.
+	LacksCredentials bool
+	// LacksKey says that there are credentials, and that the daemon has published no key to seal them with.
+	LacksKey bool
 	// Stale says that the job still owns tags that it does not want any more.
 	Stale bool
 	// Status is the status of this round; nil when there is none.
@@ -83,6 +88,7 @@ func (w Want) StateOn(n *v1beta1.NodeImage) NodeState {
 	}
 	_, listed := n.Spec.Images[w.Image.Repository]
 	s.Full = s.State == NotRequested && !listed && len(n.Spec.Images) >= v1beta1.MaxNodeImages
+	s.LacksKey = len(w.Credentials.text) > 0 && len(n.Status.CredentialsKey) == 0
 	return s
 }
 
@@ -101,8 +107,7 @@ func (w Want) read(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec, s *NodeState
 			s.State, s.RepeatAt = NotRequested, time.Time{}
 		}
 	}
-	listed := n.Spec.Images[w.Image.Repository].PullSecrets
-	s.LacksSecrets = s.State == Pulling && len(union(listed[:len(listed):len(listed)], w.Secrets)) > len(listed)
+	s.LacksCredentials = s.State == Pulling && !w.Unsettled && !w.Credentials.areOn(n, tag)
 }
 
 // StatusOf returns the status of the round of a tag; nil when there is none.
@@ -147,7 +152,6 @@ func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	}
 	image := after.Spec.Images[w.Image.Repository]
 	image.SandboxConfig = w.Job.Spec.SandboxConfig.DeepCopy()
-	image.PullSecrets = union(image.PullSecrets, w.Secrets)
 	tag := v1beta1.ImageTagSpec{Tag: w.Image.Tag}
 	i, found := slices.BinarySearchFunc(image.Tags, w.Image.Tag, func(t v1beta1.ImageTagSpec, name string) int { return cmp.Compare(t.Tag, name) })
 	if found {
@@ -163,10 +167,14 @@ func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 
 func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
 	fresh := tag.CreatedAt == nil
-	version := int64(-1)
-	if last := lastStatus(n, w.Image.Repository, w.Image.Tag); last != nil {
+	version, last := int64(-1), lastStatus(n, w.Image.Repository, w.Image.Tag)
+	if last != nil {
 		version = last.Version
 	}
+	if fresh || version == tag.Version && last.CompletionTime != nil {
+		tag.Credentials = nil // whose they are has got what they were for
+	}
+	w.Credentials.put(n, w.Image.Repository, tag, w.Seal)
 	if !fresh {
 		version = max(version, tag.Version)
 	}
@@ -187,12 +195,15 @@ func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
 	}
 }
 
-// AddSecrets returns the NodeImage with all Secrets of the job, for a round that goes on.
-func (w Want) AddSecrets(n *v1beta1.NodeImage) *v1beta1.NodeImage {
+// Reseal returns the NodeImage with the credentials of the job as they are now, for a round that goes on.
+func (w Want) Reseal(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	after := n.DeepCopy()
-	image := after.Spec.Images[w.Image.Repository]
-	image.PullSecrets = union(image.PullSecrets, w.Secrets)
-	after.Spec.Images[w.Image.Repository] = image
+	tags := after.Spec.Images[w.Image.Repository].Tags
+	for i := range tags {
+		if tags[i].Tag == w.Image.Tag {
+			w.Credentials.put(n, w.Image.Repository, &tags[i], w.Seal)
+		}
+	}
 	return after
 }
 
@@ -217,6 +228,9 @@ func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.Image
 		for i := range image.Tags {
 			tag, owners := &image.Tags[i], len(image.Tags[i].OwnerReferences)
 			keeps := keep(repository, tag)
+			if len(tag.OwnerReferences) < owners {
+				dropOrphans(tag)
+			}
 			changed = changed || !keeps || len(tag.OwnerReferences) < owners
 			if keeps {
 				kept = append(kept, *tag)
@@ -232,14 +246,11 @@ func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.Image
 	return changed
 }
 
-// union returns all references, each namespace and name once.
-func union(have, more []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
-	for _, r := range more {
-		if !slices.ContainsFunc(have, func(h v1beta1.ReferenceObject) bool { return h.Namespace == r.Namespace && h.Name == r.Name }) {
-			have = append(have, r)
-		}
-	}
-	return have
+// dropOrphans removes the credentials of those who do not want the tag any more.
+func dropOrphans(tag *v1beta1.ImageTagSpec) {
+	tag.Credentials = slices.DeleteFunc(tag.Credentials, func(c v1beta1.SealedCredentials) bool {
+		return c.Owner != "" && !slices.ContainsFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return string(r.UID) == c.Owner })
+	})
 }
 
 // ReadySince returns since when a node has been Ready; false for a node that is not.
