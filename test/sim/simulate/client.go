@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +124,7 @@ func (c *Client) read(name client.ObjectKey, out client.Object) error {
 	return nil
 }
 
-// List reads objects live. Like the API server, it knows no indexes.
+// List reads objects live. Like the API server, it knows no indexes, but selects Pods by their node.
 func (c *Client) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	kind, err := itemKind(list, c.cluster.scheme)
 	if err != nil {
@@ -131,7 +132,15 @@ func (c *Client) List(_ context.Context, list client.ObjectList, options ...clie
 	}
 	c.see(kind)
 	list.SetResourceVersion(strconv.FormatInt(c.cluster.revision, 10))
-	return collect(c.cluster.Of(kind), nil, list, options)
+	return collect(c.cluster.Of(kind), serverFields(kind), list, options)
+}
+
+// serverFields returns the fields of a kind by which the API server selects.
+func serverFields(kind schema.GroupVersionKind) map[string]client.IndexerFunc {
+	if kind != corev1.SchemeGroupVersion.WithKind("Pod") {
+		return nil
+	}
+	return map[string]client.IndexerFunc{"spec.nodeName": func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }}
 }
 
 // see notes that a live read showed the present state of a kind.
