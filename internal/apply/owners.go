@@ -188,36 +188,46 @@ func isClientError(err error) bool {
 // refusedFor is how long an object is skipped after a write to it was refused, as by a budget or a policy: others get their turn meanwhile.
 const refusedFor = 10 * time.Second
 
-// Refused remembers objects for which a write of one verb and concern was refused, and until when they are skipped.
+// Refused remembers objects for which a write of one verb and concern was refused, and until when they are skipped by the owner that the
+// write was for. Other owners may want another write.
 type Refused struct {
 	Verb    plan.Verb
 	Concern plan.Concern
 
 	mu    sync.Mutex
-	until map[types.UID]time.Time
+	until map[refusal]time.Time
 }
 
-// Note remembers what was refused in a pass.
-func (r *Refused) Note(done Outcome, now time.Time) {
+// refusal tells which write was refused.
+type refusal struct{ owner, object types.UID }
+
+// Note remembers what was refused in a pass over an owner.
+func (r *Refused) Note(owner types.UID, done Outcome, now time.Time) {
 	for _, result := range done.Results {
 		if !IsRefused(result.Err) || result.Action.Concern != r.Concern || result.Action.Verb != r.Verb {
 			continue
 		}
 		r.mu.Lock()
 		if r.until == nil {
-			r.until = map[types.UID]time.Time{}
+			r.until = map[refusal]time.Time{}
 		}
-		r.until[result.Action.Before.GetUID()] = now.Add(refusedFor)
+		r.until[refusal{owner, result.Action.Before.GetUID()}] = now.Add(refusedFor)
 		r.mu.Unlock()
 	}
 }
 
-// Present returns those that are still skipped.
-func (r *Refused) Present(now time.Time) map[types.UID]time.Time {
+// Present returns the objects that an owner still skips.
+func (r *Refused) Present(owner types.UID, now time.Time) map[types.UID]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.until, func(_ types.UID, until time.Time) bool { return !until.After(now) })
-	return maps.Clone(r.until)
+	maps.DeleteFunc(r.until, func(_ refusal, until time.Time) bool { return !until.After(now) })
+	out := map[types.UID]time.Time{}
+	for of, until := range r.until {
+		if of.owner == owner {
+			out[of.object] = until
+		}
+	}
+	return out
 }
 
 // IsRefused reports whether the API server understood a write and refused it: the same write right after would be refused, too.

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -22,16 +23,21 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
-// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the three that
+// ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the three
+// that
 // the API server waits.
 const ledgerPause = 50 * time.Millisecond
 
-// budgetsOff returns the gates of PodUnavailableBudgets if all of them are off; empty else.
+// budgetsOff returns why PodUnavailableBudgets are not evaluated; empty if they are.
 func (s settings) budgetsOff() string {
+	if missing := s.lacking["podunavailablebudget-controller"]; len(missing) > 0 {
+		return fmt.Sprintf("the manager may not %s", strings.Join(missing, ", "))
+	}
 	if s.gates.Enabled(features.PodUnavailableBudgetDeleteGate) || s.gates.Enabled(features.PodUnavailableBudgetUpdateGate) {
 		return ""
 	}
-	return fmt.Sprintf("%s and %s", features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
+	return fmt.Sprintf("feature-gates %s and %s are not enabled",
+		features.PodUnavailableBudgetDeleteGate, features.PodUnavailableBudgetUpdateGate)
 }
 
 // addBudgets fills in what evaluates PodUnavailableBudgets; nothing if the gates leave them out.

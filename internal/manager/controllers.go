@@ -1,10 +1,14 @@
 package manager
 
 import (
+	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/advancedcronjob"
@@ -46,8 +50,14 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	if err := apply.RegisterMetrics(); err != nil {
 		return err
 	}
+	if err := s.tellLacking(); err != nil {
+		return err
+	}
 	executor := executors(mgr, live)
 	for _, c := range s.controllers(live) {
+		if len(s.lacking[c.kind.EventSource()]) > 0 {
+			continue
+		}
 		e := executor(c.kind.EventSource())
 		if c.guarded {
 			e.Budgets = s.askBudgets()
@@ -59,29 +69,46 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	return nil
 }
 
+// tellLacking says which controllers are off because the manager's account lacks their rights: an operator has narrowed its role.
+func (s settings) tellLacking() error {
+	off := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kruise_controller_off", Help: "Controllers that are off because the manager's account lacks rights that they need.",
+	}, []string{"controller"})
+	for name, rights := range s.lacking {
+		off.WithLabelValues(name).Set(1)
+		log.Log.Info("Controller is off: the manager's account lacks rights", "controller", name, "rights", strings.Join(rights, ", "))
+	}
+	return metrics.Registry.Register(off)
+}
+
 // controller is a kind that the manager reconciles.
 type controller struct {
 	kind    loop.Controllers
 	workers int
 	// guarded ones ask the PodUnavailableBudgets before they take a Pod out of service.
 	guarded bool
+	// needs are the rights without which it is off.
+	needs []need
 }
 
 // controllers is the one list of controllers, with the options that flags and gates give them.
 func (s settings) controllers(live client.Reader) []controller {
+	sidecarSets := sidecarset.Options{Namespace: s.Webhook.PodNamespace}
+	broadcastJobs := broadcastjob.Options{BindPods: !s.AssignBroadcastJobPodsByScheduler}
 	all := []controller{
-		{kind: cloneset.Kind(s.cloneSet()), workers: s.CloneSetWorkers, guarded: true},
-		{kind: statefulset.Kind(s.statefulSet()), workers: s.StatefulSetWorkers, guarded: true},
-		{kind: daemonset.Kind(s.daemonSet()), workers: s.DaemonSetWorkers, guarded: true},
-		{kind: sidecarset.Kind(sidecarset.Options{Namespace: s.Webhook.PodNamespace}), workers: s.SidecarSetWorkers, guarded: true},
-		{kind: broadcastjob.Kind(broadcastjob.Options{BindPods: !s.AssignBroadcastJobPodsByScheduler}), workers: s.BroadcastJobWorkers},
-		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers},
-		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers},
-		{kind: launchpriority.Kind(), workers: launchPriorityWorkers},
+		{kind: cloneset.Kind(s.cloneSet()), workers: s.CloneSetWorkers, needs: s.cloneSetNeeds(), guarded: true},
+		{kind: statefulset.Kind(s.statefulSet()), workers: s.StatefulSetWorkers, needs: s.statefulSetNeeds(), guarded: true},
+		{kind: daemonset.Kind(s.daemonSet()), workers: s.DaemonSetWorkers, needs: s.daemonSetNeeds(), guarded: true},
+		{kind: sidecarset.Kind(sidecarSets), workers: s.SidecarSetWorkers, needs: sidecarSetNeeds(), guarded: true},
+		{kind: broadcastjob.Kind(broadcastJobs), workers: s.BroadcastJobWorkers, needs: broadcastJobNeeds()},
+		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers, needs: advancedCronJobNeeds()},
+		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers, needs: ephemeralJobNeeds()},
+		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
 	all = append(all, s.daemonControllers(live)...)
 	if s.budgetsOff() == "" {
-		all = append(all, controller{kind: podunavailablebudget.Kind(s.budgets()), workers: s.PodUnavailableBudgetWorkers})
+		budgets := podunavailablebudget.Kind(s.budgets())
+		all = append(all, controller{kind: budgets, workers: s.PodUnavailableBudgetWorkers, needs: budgetNeeds()})
 	}
 	return all
 }
@@ -94,22 +121,24 @@ func (s settings) daemonControllers(live client.Reader) []controller {
 	sources := observe.NewSources(live, time.Now)
 	images := s.nodeImages(sources)
 	all := []controller{
-		{kind: containerrecreate.Kind(), workers: s.ContainerRecreateWorkers},
-		{kind: nodeimage.CreationKind(images), workers: s.NodeImageWorkers},
-		{kind: nodeimage.Kind(images), workers: s.NodeImageWorkers},
+		{kind: containerrecreate.Kind(), workers: s.ContainerRecreateWorkers, needs: recreateNeeds()},
+		{kind: nodeimage.CreationKind(images), workers: s.NodeImageWorkers, needs: s.nodeImageNeeds()},
+		{kind: nodeimage.Kind(images), workers: s.NodeImageWorkers, needs: s.nodeImageNeeds()},
 	}
 	if s.gates.Enabled(features.SidecarTerminator) {
-		all = append(all, controller{kind: sidecarterminator.Kind(), workers: s.SidecarTerminatorWorkers})
+		all = append(all, controller{kind: sidecarterminator.Kind(), workers: s.SidecarTerminatorWorkers, needs: recreateNeeds()})
 	}
 	if s.gates.Enabled(features.PodProbeMarkerGate) {
 		virtual := nodepodprobe.Options{Virtual: s.gates.Enabled(features.EnablePodProbeMarkerOnServerless)}
-		all = append(all, controller{kind: podprobemarker.Kind(), workers: s.PodProbeMarkerWorkers},
-			controller{kind: nodepodprobe.Kind(virtual), workers: s.NodePodProbeWorkers})
+		all = append(all, controller{kind: podprobemarker.Kind(), workers: s.PodProbeMarkerWorkers, needs: probeNeeds()},
+			controller{kind: nodepodprobe.Kind(virtual), workers: s.NodePodProbeWorkers, needs: probeNeeds()})
 	}
 	if images.Jobs {
-		all = append(all, controller{kind: imagepulljob.Kind(s.imagePullJobs(sources)), workers: s.ImagePullJobWorkers},
-			controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers},
-			controller{kind: pullsecret.Kind(), workers: 1})
+		needs := s.pullJobNeeds()
+		all = append(all,
+			controller{kind: imagepulljob.Kind(s.imagePullJobs(sources)), workers: s.ImagePullJobWorkers, needs: needs},
+			controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers, needs: needs},
+			controller{kind: pullsecret.Kind(), workers: 1, needs: s.pullSecretNeeds()})
 	}
 	return all
 }

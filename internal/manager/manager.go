@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -74,20 +73,16 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	needs := Needs()
-	if gates.Enabled(features.ImagePullJobGate) {
-		needs = append(needs, pullSecretNeeds(o.DaemonConfigNamespace)...)
-	}
-	if err := examine(ctx, restConfig, s, needs); err != nil {
+	configured := settings{Options: o, gates: gates, served: map[string]bool{}}
+	if configured.lacking, err = configured.examine(ctx, restConfig, s); err != nil {
 		return err
 	}
 	serving := newServing(o.Webhook)
 	options := managerOptions(o, s)
-	webhooks, err := webhookServer(o, serving)
-	if err != nil {
+	if configured.webhooks, err = webhookServer(o, serving); err != nil {
 		return err
 	}
-	options.WebhookServer = webhooks
+	options.WebhookServer = configured.webhooks
 	mgr, err := ctrlmanager.New(restConfig, options)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -102,7 +97,6 @@ func Run(ctx context.Context, o Options) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	configured := settings{Options: o, gates: gates, webhooks: webhooks, served: map[string]bool{}}
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
@@ -115,20 +109,20 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	return mgr.Start(o.draining(ctx, webhooks))
+	return mgr.Start(o.draining(ctx, configured.webhooks))
 }
 
 // examine checks the cluster before anything is made that needs our CRDs, and would fail with less to say.
-func examine(ctx context.Context, restConfig *rest.Config, s *runtime.Scheme, needs []need) error {
-	c, err := client.New(restConfig, client.Options{Scheme: s})
+func (s settings) examine(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme) (map[string][]string, error) {
+	c, err := client.New(restConfig, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	versions, err := discovery.NewDiscoveryClientForConfig(restConfig)
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	return check(ctx, c, versions, needs)
+	return s.check(ctx, c, versions)
 }
 
 // restConfig returns how the API server is reached, without a limit of our own: the server's priority and fairness sets the pace.
@@ -164,7 +158,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 		LeaseDuration:                 &o.LeaseDuration,
 		RenewDeadline:                 &o.RenewDeadline,
 		RetryPeriod:                   &o.RetryPeriod,
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddr},
+		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.HealthAddr,
 		PprofBindAddress:              pprof,
 		GracefulShutdownTimeout:       &shutdown,

@@ -13,6 +13,7 @@ type Options struct {
 	Kubeconfig    string
 	Namespace     string
 	MetricsAddr   string
+	MetricsAuth   bool
 	HealthAddr    string
 	PprofAddr     string
 	EnablePprof   bool
@@ -83,7 +84,9 @@ type WebhookOptions struct {
 func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
 	fs.StringVar(&o.Namespace, "namespace", "", "the only namespace to look after; empty for all")
-	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 for none")
+	fs.StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "address of the metrics; 0 for none")
+	fs.BoolVar(&o.MetricsAuth, "metrics-auth", true,
+		"serve metrics beyond this machine by HTTPS, and to those who may get the path /metrics")
 	fs.StringVar(&o.HealthAddr, "health-probe-addr", ":8000", "address of /healthz and /readyz")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "address of pprof")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", true, "serve pprof")

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"net/http"
@@ -13,13 +14,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/convert"
+	"github.com/seed-69ecc383/kruise/internal/features"
 )
 
 // TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
@@ -32,25 +38,92 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
 		t.Fatal(err)
 	}
-	var granted, needed []string
+	granted, needed := map[string]bool{}, map[string]bool{}
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
-				granted = append(granted, fmt.Sprintf("%s %s.%s", verb, resource, rule.APIGroups[0]))
+				granted[fmt.Sprintf("%s %s.%s", verb, resource, rule.APIGroups[0])] = true
 			}
 		}
 	}
-	for _, n := range Needs() {
-		for _, verb := range n.verbs {
-			a := n.attributes(verb)
-			resource := strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/")
-			needed = append(needed, fmt.Sprintf("%s %s.%s", verb, resource, a.Group))
+	everything := settingsWith(t, "AllAlpha=true,AllBeta=true")
+	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}) {
+		for _, n := range c.needs {
+			for _, verb := range n.verbs {
+				if a := n.attributes(verb); n.namespace == "" {
+					needed[fmt.Sprintf("%s %s.%s", verb, strings.TrimSuffix(a.Resource+"/"+a.Subresource, "/"), a.Group)] = true
+				}
+			}
 		}
 	}
-	slices.Sort(granted)
-	slices.Sort(needed)
 	if diff := cmp.Diff(needed, granted); diff != "" {
 		t.Errorf("rights (-needed +granted):\n%s", diff)
+	}
+}
+
+func settingsWith(t *testing.T, gates string) settings {
+	t.Helper()
+	parsed, err := features.Parse(features.Sources{Flag: gates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settings{Options: Options{DaemonConfigNamespace: "kruise-daemon-config"}, gates: parsed}
+}
+
+// TestRightsOfGatesThatAreOffAreNotAskedFor, so that an operator may take them away.
+func TestRightsOfGatesThatAreOffAreNotAskedFor(t *testing.T) {
+	for gates, unwanted := range map[string][]string{
+		"KruiseDaemon=false": {"nodeimages.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "nodepodprobes.apps.kruise.io",
+			"imagepulljobs.apps.kruise.io", "podprobemarkers.apps.kruise.io"},
+		"PodUnavailableBudgetDeleteGate=false": {"*.*/scale", "podunavailablebudgets.policy.kruise.io", "poddisruptionbudgets.policy"},
+		"": {"secrets", "imagepulljobs.apps.kruise.io",
+			"storageclasses.storage.k8s.io"}, // the defaults
+	} {
+		s := settingsWith(t, gates)
+		for _, c := range append(s.controllers(nil), controller{needs: s.needs()}) {
+			for _, n := range c.needs {
+				if slices.Contains(unwanted, n.resource) {
+					t.Errorf("with gates %q the right on %s is asked for", gates, n.resource)
+				}
+			}
+		}
+	}
+}
+
+// TestAControllerThatLacksRightsIsOff, and only that one; without what all need nothing starts.
+func TestAControllerThatLacksRightsIsOff(t *testing.T) {
+	refused := map[string]bool{}
+	asked := 0
+	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			asked++
+			review := o.(*authorizationv1.SelfSubjectAccessReview)
+			a := review.Spec.ResourceAttributes
+			review.Status.Allowed = !refused[strings.TrimSuffix(a.Verb+" "+a.Resource+"/"+a.Subresource, "/")]
+			return nil
+		},
+	})
+	for right, want := range map[string]map[string][]string{
+		"create nothing":                  {},
+		"patch pods/ephemeralcontainers":  {"ephemeraljob-controller": {"patch pods/ephemeralcontainers"}},
+		"list containerrecreaterequests":  {"containerrecreaterequest-controller": {"list containerrecreaterequests.apps.kruise.io"}},
+		"get */scale":                     {"podunavailablebudget-controller": {"get *.*/scale"}},
+		"create jobs":                     {"advancedcronjob-controller": {"create jobs.batch"}},
+		"watch nodes":                     nil,
+		"create podtemplates":             nil,
+		"list controllerrevisions":        nil,
+		"delete podunavailablebudgets":    {}, // which nobody needs
+		"update imagelistpulljobs/status": {},
+	} {
+		clear(refused)
+		refused[right], asked = true, 0
+		got, err := settingsWith(t, "").checkRights(t.Context(), &account{client: api, known: map[string]bool{}})
+		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
+			t.Errorf("without %q: %v; controllers that are off (-want +got):\n%s", right, err, diff)
+		}
+		if asked > 150 {
+			t.Errorf("the API server is asked %d times", asked)
+		}
 	}
 }
 
@@ -77,7 +150,7 @@ func TestCertificatesRoleNamesEveryCRD(t *testing.T) {
 
 // TestShippedConfigurationsNameWhatIsServed: a webhook that the configurations do not name is never asked.
 func TestShippedConfigurationsNameWhatIsServed(t *testing.T) {
-	mutating, validating, err := configurations("kruise-system")
+	mutating, validating, err := configurations()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,19 +198,22 @@ func TestFlagsAreBound(t *testing.T) {
 
 // TestManagersDoNotStandInTheirOwnWay: wherever they are installed, their own Pods can be created while none of them runs.
 func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
-	mutating, validating, err := configurations("elsewhere")
+	mutating, validating, err := configurations()
 	if err != nil {
 		t.Fatal(err)
 	}
+	in := webhookconfig.Input{Manifests: webhookconfig.Manifests{
+		Mutating: mutating, Validating: validating, Namespace: "elsewhere", Serves: func(string) bool { return true },
+	}}
+	once := webhookconfig.Desired(validating, in)
 	selectors := map[string]*metav1.LabelSelector{}
-	for _, hook := range mutating.Webhooks {
+	for _, hook := range webhookconfig.Desired(mutating, in).(*admissionv1.MutatingWebhookConfiguration).Webhooks {
 		selectors[hook.Name] = hook.NamespaceSelector
 	}
-	for _, hook := range validating.Webhooks {
+	for _, hook := range webhookconfig.Desired(once, in).(*admissionv1.ValidatingWebhookConfiguration).Webhooks {
 		selectors[hook.Name] = hook.NamespaceSelector
 	}
 	for _, name := range []string{webhookconfig.LaunchOrderWebhook, webhookconfig.BudgetWebhook} {
-		leaveOut(selectors[name], "elsewhere") // once more
 		if diff := cmp.Diff([]string{"kube-system", "kruise-system", "elsewhere"}, selectors[name].MatchExpressions[1].Values); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +53,7 @@ func newServing(o WebhookOptions) *certs.Serving {
 func newWebhookReconciler(
 	mgr ctrlmanager.Manager, live client.WithWatch, serving *certs.Serving, s settings,
 ) (*webhookconfig.Reconciler, error) {
-	mutating, validating, err := configurations(s.Webhook.PodNamespace)
+	mutating, validating, err := configurations()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +64,7 @@ func newWebhookReconciler(
 	endpoint := s.Webhook.endpoint()
 	return webhookconfig.New(webhookconfig.Options{
 		Manifests: webhookconfig.Manifests{
-			Mutating: mutating, Validating: validating, Endpoint: endpoint,
+			Mutating: mutating, Validating: validating, Endpoint: endpoint, Namespace: s.Webhook.PodNamespace,
 			Serves: func(path string) bool { return s.served[path] },
 		},
 		Client: live,
@@ -80,16 +77,15 @@ func newWebhookReconciler(
 		Elected:     mgr.Elected(),
 		Pods:        s.gates.Enabled(features.PodWebhook),
 		Markers:     s.asksProviders(),
-		Evictions:   s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
+		Evictions:   s.budgetsOff() == "" && s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
 		Propagation: propagation,
 		RetryDelay:  10 * time.Millisecond,
 		Now:         time.Now,
 	}), nil
 }
 
-// configurations returns the webhook configurations of the manifests, except that those for Pods leave out the namespace of the managers
-// too: it could not be set up without a manager that runs.
-func configurations(own string) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
+// configurations returns the webhook configurations of the manifests.
+func configurations() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
 	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(webhookmanifests.Manifests), 4096)
 	if err := errors.Join(documents.Decode(mutating), documents.Decode(validating)); err != nil {
@@ -98,24 +94,5 @@ func configurations(own string) (*admissionv1.MutatingWebhookConfiguration, *adm
 	if mutating.Name != mutatingConfiguration || validating.Name != validatingConfiguration {
 		return nil, nil, fmt.Errorf("the webhook configurations are named %s and %s", mutating.Name, validating.Name)
 	}
-	for i := range mutating.Webhooks {
-		leaveOut(mutating.Webhooks[i].NamespaceSelector, own)
-	}
-	for i := range validating.Webhooks {
-		leaveOut(validating.Webhooks[i].NamespaceSelector, own)
-	}
 	return mutating, validating, nil
-}
-
-// leaveOut adds a namespace to those that a selector leaves out, if it leaves any out.
-func leaveOut(selector *metav1.LabelSelector, namespace string) {
-	if selector == nil {
-		return
-	}
-	for j := range selector.MatchExpressions {
-		e := &selector.MatchExpressions[j]
-		if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn && !slices.Contains(e.Values, namespace) {
-			e.Values = append(e.Values, namespace)
-		}
-	}
 }

@@ -36,6 +36,8 @@ type settings struct {
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
 	webhooks  *server.Server
+	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
+	lacking map[string][]string
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
 	// served are the paths at which the webhook server has handlers.
@@ -65,8 +67,8 @@ func (s settings) disabledKinds() map[string]string {
 			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
 		}
 	}
-	if gates := s.budgetsOff(); gates != "" {
-		off["PodUnavailableBudget"] = fmt.Sprintf("feature-gates %s are not enabled", gates)
+	if why := s.budgetsOff(); why != "" {
+		off["PodUnavailableBudget"] = why
 	}
 	return off
 }

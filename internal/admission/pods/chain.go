@@ -11,21 +11,23 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/json"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/patch"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
-	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // Path is where new Pods are sent.
@@ -105,11 +107,12 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the Pod: %w", err))
 	}
-	if !pod.IsActive(p) || isMirror(p) {
+	if isMirror(p, from.UserInfo) {
 		return admission.Allowed("")
 	}
+	// What a new Pod says of its status and its deletion does not count: the API server resets both after admission.
 	subject := &Subject{
-		requested: p, Namespace: cmp.Or(p.Namespace, from.Namespace, metav1.NamespaceDefault),
+		requested: p, Namespace: cmp.Or(from.Namespace, p.Namespace, metav1.NamespaceDefault),
 		DryRun: from.DryRun != nil && *from.DryRun, unknownFields: len(unknown) > 0,
 	}
 	if c.Within != "" && c.Within != subject.Namespace {
@@ -126,10 +129,11 @@ func (c Chain) Handle(ctx context.Context, from admission.Request) admission.Res
 	return respond(from.Object, subject)
 }
 
-// isMirror reports whether the Pod shows one that a kubelet runs from a file, which can't be changed here.
-func isMirror(p *corev1.Pod) bool {
+// isMirror reports whether the Pod shows one that a kubelet runs from a file, which can't be changed here. Only a node may say so: else the
+// annotation would let everybody create Pods without sidecars.
+func isMirror(p *corev1.Pod, by authenticationv1.UserInfo) bool {
 	_, ok := p.Annotations[corev1.MirrorPodAnnotationKey]
-	return ok
+	return ok && slices.Contains(by.Groups, user.NodesGroup)
 }
 
 func failed(ctx context.Context, step Step, s *Subject, err error) admission.Response {

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
@@ -159,6 +160,7 @@ func TestAnswers(t *testing.T) {
 		inject.NewCandidate(setOf(t, "pinned", `{selector: {matchLabels: {app: pinned}}, containers: [{name: a}], injectionStrategy: {revision: {customVersion: v9}}}`)),
 	}
 	const plain = `{metadata: {labels: {app: %s}}, spec: {containers: [{name: app}]}}`
+	const mirror = `{metadata: {labels: {app: web}, annotations: {kubernetes.io/config.mirror: x}}, spec: {containers: [{name: app}]}}`
 	for name, tc := range map[string]struct {
 		pod     string
 		change  func(*admission.Request)
@@ -170,8 +172,11 @@ func TestAnswers(t *testing.T) {
 		"a Pod that nothing selects":                  {pod: fmt.Sprintf(plain, "other")},
 		"an update":                                   {pod: fmt.Sprintf(plain, "web"), change: func(r *admission.Request) { r.Operation = admissionv1.Update }},
 		"a subresource":                               {pod: fmt.Sprintf(plain, "web"), change: func(r *admission.Request) { r.SubResource = "binding" }},
-		"the mirror of a static Pod":                  {pod: `{metadata: {labels: {app: web}, annotations: {kubernetes.io/config.mirror: x}}, spec: {containers: [{name: app}]}}`},
-		"a Pod that has ended":                        {pod: `{metadata: {labels: {app: web}}, spec: {containers: [{name: app}]}, status: {phase: Succeeded}}`},
+		"the mirror of a static Pod, by its node":     {pod: mirror, change: func(r *admission.Request) { r.UserInfo.Groups = []string{user.NodesGroup} }},
+		"what somebody else calls a mirror":           {pod: mirror, patched: true},
+		"a Pod of a node's that is no mirror":         {pod: fmt.Sprintf(plain, "web"), change: func(r *admission.Request) { r.UserInfo.Groups = []string{user.NodesGroup} }, patched: true},
+		"a Pod whose author says that it has ended":   {pod: `{metadata: {labels: {app: web}}, spec: {containers: [{name: app}]}, status: {phase: Succeeded}}`, patched: true},
+		"a Pod whose author says that it is deleted":  {pod: `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z", labels: {app: web}}, spec: {containers: [{name: app}]}}`, patched: true},
 		"a SidecarSet that can't be read":             {pod: fmt.Sprintf(plain, "broken"), code: http.StatusUnprocessableEntity, message: `SidecarSet broken: container a: limits: reading "cpu*cpu": two quantities can't be multiplied`},
 		"a revision that is missing":                  {pod: fmt.Sprintf(plain, "pinned"), code: http.StatusUnprocessableEntity, message: "there is no revision of it with the version v9, which injectionStrategy.revision.customVersion asks for"},
 		"a priority that is no number":                {pod: `{spec: {containers: [{name: a, env: [{name: KRUISE_CONTAINER_PRIORITY, value: x}]}, {name: b}]}}`, code: http.StatusUnprocessableEntity, message: `container a has KRUISE_CONTAINER_PRIORITY="x": write a whole number from -2147483647 to 2147483647`},

@@ -1,7 +1,10 @@
 package webhookconfig
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +21,9 @@ type Manifests struct {
 	Mutating   *admissionv1.MutatingWebhookConfiguration
 	Validating *admissionv1.ValidatingWebhookConfiguration
 	Endpoint   Endpoint
+	// Namespace is that of the managers. Webhooks that leave namespaces out by name leave it out, too: it could not be set up without a
+	// manager that runs.
+	Namespace string
 	// Serves reports whether the managers answer on a path, which depends on the feature gates.
 	Serves func(path string) bool
 }
@@ -115,42 +121,63 @@ func (in Input) bundle(live []byte) []byte {
 	}
 }
 
-// A webhook of either kind has a name, and says where its server is.
-func mutatingWebhook(w *admissionv1.MutatingWebhook) (name string, server *admissionv1.WebhookClientConfig) {
-	return w.Name, &w.ClientConfig
+// parts are what webhooks of both kinds have.
+type parts struct {
+	name       string
+	server     *admissionv1.WebhookClientConfig
+	namespaces *metav1.LabelSelector
 }
 
-func validatingWebhook(w *admissionv1.ValidatingWebhook) (name string, server *admissionv1.WebhookClientConfig) {
-	return w.Name, &w.ClientConfig
+func mutatingWebhook(w *admissionv1.MutatingWebhook) parts {
+	return parts{w.Name, &w.ClientConfig, w.NamespaceSelector}
+}
+
+func validatingWebhook(w *admissionv1.ValidatingWebhook) parts {
+	return parts{w.Name, &w.ClientConfig, w.NamespaceSelector}
+}
+
+// leaveOut adds a namespace to those that a selector leaves out, if it leaves any out.
+func leaveOut(selector *metav1.LabelSelector, namespace string) {
+	if selector == nil {
+		return
+	}
+	for i := range selector.MatchExpressions {
+		e := &selector.MatchExpressions[i]
+		leavesOut := e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn
+		if leavesOut && namespace != "" && !slices.Contains(e.Values, namespace) {
+			e.Values = append(e.Values, namespace)
+		}
+	}
 }
 
 // withManifest returns the live webhooks and those of the manifest that are served and missing, with address and CA filled into those that
 // lead to the managers.
-func withManifest[T any](live, manifest []T, of func(*T) (string, *admissionv1.WebhookClientConfig), in Input) []T {
+func withManifest[T any](live, manifest []T, of func(*T) parts, in Input) []T {
 	var out []T
 	served, found := map[string]bool{}, map[string]bool{}
 	add := func(webhook T) {
-		name, server := of(&webhook)
-		found[name] = true
-		where := in.Endpoint.at(pathOf(server))
-		server.URL, server.Service, server.CABundle = where.URL, where.Service, in.bundle(server.CABundle)
+		w := of(&webhook)
+		found[w.name] = true
+		where := in.Endpoint.at(pathOf(w.server))
+		w.server.URL, w.server.Service, w.server.CABundle = where.URL, where.Service, in.bundle(w.server.CABundle)
+		leaveOut(w.namespaces, in.Namespace)
 		out = append(out, webhook)
 	}
 	for i := range manifest {
-		name, server := of(&manifest[i])
-		served[name] = in.Serves(pathOf(server))
+		w := of(&manifest[i])
+		served[w.name] = in.Serves(pathOf(w.server))
 	}
 	for _, webhook := range live {
-		name, server := of(&webhook)
-		switch ours := served[name] || in.Endpoint.owns(server); {
-		case ours && in.Serves(pathOf(server)):
+		w := of(&webhook)
+		switch ours := served[w.name] || in.Endpoint.owns(w.server); {
+		case ours && in.Serves(pathOf(w.server)):
 			add(webhook)
-		case !ours, !in.Prune && !served[name]:
+		case !ours, !in.Prune && !served[w.name]:
 			out = append(out, webhook)
 		}
 	}
 	for _, webhook := range manifest {
-		if name, _ := of(&webhook); served[name] && !found[name] {
+		if name := of(&webhook).name; served[name] && !found[name] {
 			add(webhook)
 		}
 	}

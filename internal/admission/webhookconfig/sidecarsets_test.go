@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -196,8 +197,8 @@ func TestPodsThatAskForALaunchOrderAreSent(t *testing.T) {
 		"a priority that is no number": {nil,
 			[]corev1.Container{container(), container(corev1.EnvVar{Name: priority.Name, Value: "x"})}, true},
 		"a barrier of a Pod before": {nil, []corev1.Container{container(corev1.EnvVar{Name: keys.ContainerBarrierEnv})}, true},
-		"a mirror Pod": {map[string]string{corev1.MirrorPodAnnotationKey: "x", keys.ContainerLaunchPriority: "Ordered"},
-			[]corev1.Container{container(), container()}, false},
+		"what somebody who is no node calls a mirror": {map[string]string{corev1.MirrorPodAnnotationKey: "x", keys.ContainerLaunchPriority: "Ordered"},
+			[]corev1.Container{container(), container()}, true},
 		"without containers, in a hurry": {nil, nil, false},
 	}
 	w := newWorld(t)
@@ -208,10 +209,16 @@ func TestPodsThatAskForALaunchOrderAreSent(t *testing.T) {
 			if sent := w.sent(p, "default", nil); (len(sent) > 0) != tc.want {
 				t.Errorf("sent to %v, want it sent: %t", sent, tc.want)
 			}
-			_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
-			if priorities, err := launch.Priorities(p); (priorities != nil || err != nil) && !tc.want && !mirror {
+			if priorities, err := launch.Priorities(p); (priorities != nil || err != nil) && !tc.want {
 				t.Errorf("the Pod asks for %v, %v", priorities, err)
 			}
 		})
+	}
+	w.by = &user.DefaultInfo{Name: "system:node:a", Groups: []string{user.NodesGroup}}
+	for annotation, want := range map[string]bool{corev1.MirrorPodAnnotationKey: false, "other": true} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotation: "x", keys.ContainerLaunchPriority: "Ordered"}}}
+		if sent := w.sent(p, "default", nil); (len(sent) > 0) != want {
+			t.Errorf("a node's Pod with the annotation %s is sent to %v, want it sent: %t", annotation, sent, want)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -44,6 +45,8 @@ type world struct {
 	caReads int
 	// read are the webhooks that have been read before, which takes a while, by their conditions.
 	read map[string]dispatch.Webhook
+	// by is who creates Pods.
+	by user.Info
 	// between runs before every call of a manager's.
 	between func()
 	// unconverted is the error of every list of a kind that managers convert; nil while one of them does.
@@ -201,7 +204,9 @@ func (w *world) sent(p *corev1.Pod, namespace string, ofNamespace map[string]str
 		if _, known := w.read[key]; !known {
 			w.read[key] = dispatch.Read(&hooks[i])
 		}
-		called, err := w.read[key].Calls(p, namespace, labels)
+		hook := w.read[key]
+		hook.By = w.by
+		called, err := hook.Calls(p, namespace, labels)
 		w.must(err)
 		if called {
 			out = append(out, hooks[i].Name)

@@ -30,13 +30,13 @@ func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus
 		},
 		Read: func(ctx context.Context, r loop.Reads, job *v1alpha1.EphemeralJob) (State, error) {
 			s, err := read(ctx, r, job)
-			s.Refused = refused.Present(r.Now)
+			s.Refused = refused.Present(job.UID, r.Now)
 			return Classify(s), err
 		},
 		Plan:     Plan,
 		Status:   Status,
 		StatusOf: func(o *v1alpha1.EphemeralJob) *v1alpha1.EphemeralJobStatus { return &o.Status },
-		Remember: func(v State, done apply.Outcome) { refused.Note(done, v.Now) },
+		Remember: func(v State, done apply.Outcome) { refused.Note(v.Job.UID, done, v.Now) },
 		Exact:    true, // a finished job must not run again
 	}
 }

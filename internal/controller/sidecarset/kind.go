@@ -39,13 +39,13 @@ func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetSta
 			if err != nil {
 				return State{}, err
 			}
-			s.Refused = refused.Present(r.Now)
+			s.Refused = refused.Present(set.UID, r.Now)
 			return Classify(s), nil
 		},
 		Plan:              Plan,
 		Status:            Status,
 		StatusOf:          func(o *v1beta1.SidecarSet) *v1beta1.SidecarSetStatus { return &o.Status },
-		Remember:          func(v State, done apply.Outcome) { refused.Note(done, v.Now) },
+		Remember:          func(v State, done apply.Outcome) { refused.Note(v.Set.UID, done, v.Now) },
 		Final:             isOver,
 		StatusesPerSecond: statusesPerSecond,
 		MinInterval:       minInterval,

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/expression"
-	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
 // environment returns a sidecar's variables: its own, the mark of an injected container, and those taken from the Pod whose names are free.
@@ -227,19 +226,10 @@ func compileExpressions(cpu, memory string) (map[expression.Variable]*expression
 
 // targets returns the containers of the Pod that a policy computes from: its native sidecars and its containers of the names that the
 // policy asks for, without those of any SidecarSet.
-func (i *injection) targets(p policy, all []*Sidecars) []*corev1.Container {
-	sidecars := sets.New[string]()
-	for _, s := range all {
-		for c := range sidecar.All(&s.set.Spec) {
-			sidecars.Insert(c.Name)
-			if first, second := sidecar.HotContainers(c.Name); sidecar.IsHot(c) {
-				sidecars.Insert(first, second)
-			}
-		}
-	}
+func (i *injection) targets(p policy) []*corev1.Container {
 	var targets []*corev1.Container
 	add := func(c *corev1.Container) {
-		if !sidecars.Has(c.Name) && p.targets.MatchString(c.Name) {
+		if !i.isSidecar(c.Name) && p.targets.MatchString(c.Name) {
 			targets = append(targets, c)
 		}
 	}

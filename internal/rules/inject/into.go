@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -34,14 +35,14 @@ type Notice struct {
 // Into puts sidecars into a new Pod; all are in the order of their SidecarSets' names. An error is one of the Pod and a SidecarSet that
 // don't go together. There must be one at least.
 func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
-	i := &injection{pod: p, options: o, own: ownContainers(p), containers: make([]built, 0, len(all))}
+	i := &injection{pod: p, all: all, options: o, own: ownContainers(p), containers: make([]built, 0, len(all))}
 	for _, s := range all {
 		for _, problem := range sidecar.PatchMetadata(p, s.set.Spec.PatchPodMetadata) {
 			i.notice(s, "%v", problem)
 		}
 	}
 	for _, s := range all {
-		if err := i.build(s, all); err != nil {
+		if err := i.build(s); err != nil {
 			return nil, fmt.Errorf("SidecarSet %s: %w", s.set.Name, err)
 		}
 	}
@@ -52,18 +53,21 @@ func Into(p *corev1.Pod, all []*Sidecars, o Options) ([]Notice, error) {
 	}
 	p.Spec.InitContainers = i.place(p.Spec.InitContainers, i.init)
 	p.Spec.Containers = i.place(p.Spec.Containers, i.containers)
-	i.addVolumes(all)
+	i.addVolumes()
 	for _, s := range all {
 		i.addPullSecrets(s)
 	}
-	i.record(all)
+	i.record()
 	return i.notices, nil
 }
 
 // injection is what becomes of one Pod.
 type injection struct {
 	pod     *corev1.Pod
+	all     []*Sidecars
 	options Options
+	// names are those of all sidecars; nil until they are needed.
+	names sets.Set[string]
 	// own are the Pod's containers that are no sidecars.
 	own              []*corev1.Container
 	init, containers []built
@@ -79,6 +83,22 @@ type built struct {
 
 func (i *injection) notice(s *Sidecars, format string, args ...any) {
 	i.notices = append(i.notices, Notice{SidecarSet: s.set.Name, Text: "SidecarSet " + s.set.Name + ": " + fmt.Sprintf(format, args...)})
+}
+
+// isSidecar reports whether a container of this name is one that is put into the Pod.
+func (i *injection) isSidecar(name string) bool {
+	if i.names == nil {
+		i.names = sets.New[string]()
+		for _, s := range i.all {
+			for c := range sidecar.All(&s.set.Spec) {
+				i.names.Insert(c.Name)
+				if first, second := sidecar.HotContainers(c.Name); sidecar.IsHot(c) {
+					i.names.Insert(first, second)
+				}
+			}
+		}
+	}
+	return i.names.Has(name)
 }
 
 // ownContainers returns the containers that no SidecarSet has put into the Pod.
@@ -97,10 +117,10 @@ func isInjected(c *corev1.Container) bool {
 }
 
 // build makes the sidecars of a set for this Pod.
-func (i *injection) build(s *Sidecars, all []*Sidecars) error {
+func (i *injection) build(s *Sidecars) error {
 	for j := range s.set.Spec.InitContainers {
 		from := &s.set.Spec.InitContainers[j]
-		c, err := i.container(s, from, all)
+		c, err := i.container(s, from)
 		if err != nil {
 			return err
 		}
@@ -108,7 +128,7 @@ func (i *injection) build(s *Sidecars, all []*Sidecars) error {
 	}
 	for j := range s.set.Spec.Containers {
 		from := &s.set.Spec.Containers[j]
-		c, err := i.container(s, from, all)
+		c, err := i.container(s, from)
 		if err != nil {
 			return err
 		}
@@ -125,7 +145,7 @@ func (i *injection) build(s *Sidecars, all []*Sidecars) error {
 }
 
 // container returns a sidecar with all that it takes from the Pod.
-func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer, all []*Sidecars) (corev1.Container, error) {
+func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer) (corev1.Container, error) {
 	c := *from.Container.DeepCopy()
 	shared := i.share(from, &c)
 	transferred, err := i.transferred(from)
@@ -134,7 +154,7 @@ func (i *injection) container(s *Sidecars, from *v1beta1.SidecarContainer, all [
 	}
 	c.Env = environment(c.Env, append(transferred, shared...))
 	if p, ok := s.policies[from.Name]; ok {
-		notices, err := p.apply(&c, i.targets(p, all))
+		notices, err := p.apply(&c, i.targets(p))
 		if err != nil {
 			return c, fmt.Errorf("container %s: %w", from.Name, err)
 		}
@@ -182,14 +202,14 @@ func (i *injection) place(list []corev1.Container, sidecars []built) []corev1.Co
 }
 
 // addVolumes adds those volumes of each set that its sidecars mount or map and that the Pod does not define.
-func (i *injection) addVolumes(all []*Sidecars) {
+func (i *injection) addVolumes() {
 	volumes := i.pod.Spec.Volumes
-	defined := make(map[string]bool, len(volumes)+len(all))
+	defined := make(map[string]bool, len(volumes)+len(i.all))
 	for j := range volumes {
 		defined[volumes[j].Name] = true
 	}
-	missing := make([]corev1.Volume, 0, len(all))
-	for _, s := range all {
+	missing := make([]corev1.Volume, 0, len(i.all))
+	for _, s := range i.all {
 		for _, volume := range s.volumes {
 			if !defined[volume.Name] {
 				defined[volume.Name] = true
@@ -209,7 +229,7 @@ func (i *injection) addPullSecrets(s *Sidecars) {
 }
 
 // record notes on the Pod what was put into it. A note that says so already keeps its time.
-func (i *injection) record(all []*Sidecars) {
+func (i *injection) record() {
 	now := metav1.NewTime(i.options.Now.UTC().Truncate(time.Second))
 	for _, note := range []struct {
 		key string
@@ -220,10 +240,10 @@ func (i *injection) record(all []*Sidecars) {
 	} {
 		before, err := sidecar.RecordsIn(i.pod, note.key)
 		if err != nil {
-			i.notice(all[0], "what the Pod brought along can't be read, and is dropped: %v", err)
+			i.notice(i.all[0], "what the Pod brought along can't be read, and is dropped: %v", err)
 		}
 		var changed []sidecar.Record
-		for _, s := range all {
+		for _, s := range i.all {
 			hash, revision := note.of(s)
 			was, there := before[s.set.Name]
 			if there && err == nil && was.Hash == hash && was.ControllerRevision == revision && slices.Equal(was.SidecarList, s.names) {
@@ -238,7 +258,7 @@ func (i *injection) record(all []*Sidecars) {
 		}
 	}
 	var names []string
-	for _, s := range all {
+	for _, s := range i.all {
 		names = append(names, s.set.Name)
 	}
 	sidecar.AddInjected(i.pod, names...)

@@ -104,8 +104,9 @@ func (c *Cluster) loadImages(ctx context.Context, root string) error {
 	return err
 }
 
-// managerKubeconfig writes a kubeconfig with which the manager acts under its own account, and so under the privileges that are shipped.
-func (c *Cluster) managerKubeconfig(ctx context.Context, dir string) (string, error) {
+// ManagerKubeconfig writes a kubeconfig into a folder with which the manager acts under its own account, and so under the privileges that
+// are shipped.
+func (c *Cluster) ManagerKubeconfig(ctx context.Context, dir string) (string, error) {
 	return c.accountKubeconfig(ctx, "kruise-manager", nil, filepath.Join(dir, "kubeconfig"))
 }
 

@@ -68,7 +68,7 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	if err := c.installWebhooks(ctx); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := c.managerKubeconfig(ctx, o.Dir)
+	kubeconfig, err := c.ManagerKubeconfig(ctx, o.Dir)
 	if err != nil {
 		return nil, err
 	}

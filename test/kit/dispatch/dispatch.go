@@ -13,12 +13,15 @@ import (
 	celplugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // Webhook is a webhook that an API server has read.
 type Webhook struct {
 	webhook.WebhookAccessor
+	// By is who creates the Pods; nil for somebody in no group.
+	By         user.Info
 	conditions matchconditions.Matcher
 }
 
@@ -47,7 +50,7 @@ func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]s
 	if w.GetNamespaceSelector() != nil && !selector.Matches(labels.Set(ofNamespace)) {
 		return false, nil
 	}
-	return w.match(admission.NewAttributesRecord(p, nil, podKind(), namespace, p.Name, podResource(), "", admission.Create, nil, false, nil))
+	return w.match(admission.NewAttributesRecord(p, nil, podKind(), namespace, p.Name, podResource(), "", admission.Create, nil, false, w.By))
 }
 
 // CallsForUpdate reports whether the match conditions have the webhook called when a Pod is updated.
