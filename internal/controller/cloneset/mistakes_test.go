@@ -2,10 +2,12 @@ package cloneset
 
 import (
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -133,4 +135,31 @@ func TestMistakesAreCaught(t *testing.T) {
 			mistaken.Break(t, tc.want)
 		})
 	}
+}
+
+// TestACrashShowsWhatIsOnlyInMemory has each run of the controller finish only the updates that it began itself.
+func TestACrashShowsWhatIsOnlyInMemory(t *testing.T) {
+	forgetful := suite(Plan)
+	populate := forgetful.Populate
+	forgetful.Populate = func(w *promises.World) promises.Scenario {
+		scenario := populate(w)
+		scenario.Start = func(c promises.Connection) simulate.Process {
+			begun := map[types.UID]bool{}
+			return start(c, Options{}, func(v State) plan.Plan {
+				p := Plan(v)
+				for i, stage := range p.Stages {
+					p.Stages[i] = slices.DeleteFunc(stage, func(chain plan.Chain) bool {
+						object := chain[0].Object()
+						begun[object.GetUID()] = begun[object.GetUID()] || chain[0].Concern == plan.Rollout
+						endsUpdate := object.GetLabels()[keys.LifecycleState] == string(pub.LifecycleStateNormal) &&
+							object.GetAnnotations()[keys.InPlaceUpdateState] != ""
+						return chain[0].Concern == plan.Settle && endsUpdate && !begun[object.GetUID()]
+					})
+				}
+				return p
+			})
+		}
+		return scenario
+	}
+	forgetful.BreakByCrash(t, "at rest")
 }

@@ -20,6 +20,9 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
+// TestACrashAtAnyWriteOfARolloutCostsNothing has the controller crash before and after each of them.
+func TestACrashAtAnyWriteOfARolloutCostsNothing(t *testing.T) { suite(Plan).CrashAnywhere(t) }
+
 // TestNamesAreNew checks that a Pod that takes the place of another has another name.
 func TestNamesAreNew(t *testing.T) { suite(Plan).RenewNames(t) }
 
@@ -29,7 +32,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		s := newScenario(w)
 		return promises.Scenario{
 			Start: starter(w, s.options(), planned),
-			Act:   s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
+			Act:   s.act, Rollout: s.rollOut, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.DaemonsConverged(w.Cluster, s.set()) },
 		}
 	}}

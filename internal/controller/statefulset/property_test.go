@@ -21,6 +21,9 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
+// TestACrashAtAnyWriteOfARolloutCostsNothing has the controller crash before and after each of them.
+func TestACrashAtAnyWriteOfARolloutCostsNothing(t *testing.T) { suite(Plan).CrashAnywhere(t) }
+
 // suite is the controller, with a planner that may be mistaken, in clusters with one StatefulSet.
 func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
@@ -34,7 +37,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 				k.Plan, runtime.Live = planner.In(w), c.Glance
 				return promises.Start(k, runtime, c)
 			},
-			Act: s.act, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
+			Act: s.act, Rollout: s.rollOut, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.StatefulSetConverged(w.Cluster, heeded(s.set(), options)) },
 		}
 	}}

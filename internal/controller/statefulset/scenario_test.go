@@ -269,6 +269,13 @@ func (s *scenario) actOnPod() {
 	}
 }
 
+// rollOut gives the Pods another image.
+func (s *scenario) rollOut() {
+	simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.StatefulSet) {
+		set.Spec.Template.Spec.Containers[0].Image = "app:v8"
+	})
+}
+
 // relent lifts what a user may set to keep a rollout from ending.
 func (s *scenario) relent() {
 	s.AwaitDeletion(s.key)

@@ -8,6 +8,8 @@
 //	func TestPromises(t *testing.T)   { suite(Plan).Hold(t) }
 //	func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 //
+// CrashAnywhere takes the chance out of crashes: it has the controller crash at every single write of a rollout, before it and after it.
+//
 // KRUISE_SEEDS is the number of clusters, KRUISE_FIRST_SEED the seed of the first of them, KRUISE_SEED that of a single one to run again
 // and tell the story of.
 package promises

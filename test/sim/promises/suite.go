@@ -48,6 +48,8 @@ type Scenario struct {
 	Start func(Connection) simulate.Process
 	// Act does something that a user might do at any moment.
 	Act func()
+	// Rollout gives the workload another template. Only CrashAnywhere needs it.
+	Rollout func()
 	// Relent lifts what a user may set to keep the controller from coming to an end.
 	Relent func()
 	// Others do what other controllers do sooner or later, and report whether there was anything to do.

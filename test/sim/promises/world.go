@@ -57,6 +57,11 @@ func (w *World) Live(ctx context.Context) []string {
 	w.Rig.Turmoil(ctx, turmoil)
 	w.Rig.LandAll()
 	w.scenario.Relent()
+	return w.end(ctx)
+}
+
+// end lets the cluster come to rest and returns what went wrong.
+func (w *World) end(ctx context.Context) []string {
 	w.settle(ctx, "")
 	for _, violation := range w.scenario.Check(w.Cluster.History()) {
 		w.problems = append(w.problems, violation.String())

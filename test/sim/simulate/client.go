@@ -27,6 +27,8 @@ type Client struct {
 	faults  Faults
 	pass    *Pass
 	dead    bool
+	// beforeWrite is told what is to become of a write, and says what does.
+	beforeWrite func(fate) fate
 	// late are the writes that are under way although nobody waits for them.
 	late []func()
 	// glance is what the controller wants to do between creations, and meantime what goes on until it does.

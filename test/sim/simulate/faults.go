@@ -25,6 +25,14 @@ type Faults struct {
 	Refused float64
 }
 
+// CrashPoint is a write at which a controller crashes.
+type CrashPoint struct {
+	// Write is its number, from 1 on; 0 for none.
+	Write int
+	// After means that the write happens, and its answer does not arrive.
+	After bool
+}
+
 // attempt is what a controller tries to write.
 type attempt int
 
@@ -81,7 +89,11 @@ func (c *Client) through(key Key, tries attempt, write func(by) error) error {
 	if c.dead {
 		return errNoAnswer("writing " + key.Name)
 	}
-	switch c.faults.draw(c.rand, tries) {
+	becomes := c.faults.draw(c.rand, tries)
+	if c.beforeWrite != nil {
+		becomes = c.beforeWrite(becomes)
+	}
+	switch becomes {
 	case crashesBefore:
 		c.dead = true
 		return errNoAnswer("writing " + key.Name)

@@ -47,6 +47,9 @@ type Rig struct {
 	last error
 	// Crashes is the number of times that the controller was started again.
 	Crashes int
+	// Writes is the number of writes that the controller has tried, and CrashAt the one at which it crashes.
+	Writes  int
+	CrashAt CrashPoint
 }
 
 func (r *Rig) start() {
@@ -55,7 +58,7 @@ func (r *Rig) start() {
 		late = r.client.late
 	}
 	r.client = r.Cluster.Connect("controller", r.Rand)
-	r.client.late, r.client.meantime = late, r.meantime
+	r.client.late, r.client.meantime, r.client.beforeWrite = late, r.meantime, r.countWrite
 	r.view, r.queue = r.Cluster.NewView(), r.Cluster.NewQueue()
 	r.process = r.Start(r.client, r.view)
 	for _, kind := range r.Watched {
@@ -63,6 +66,18 @@ func (r *Rig) start() {
 			r.process.Hear(event, r.queue)
 		}
 	}
+}
+
+// countWrite counts a write, and has the controller crash if it is the one at which it should.
+func (r *Rig) countWrite(becomes fate) fate {
+	r.Writes++
+	switch {
+	case r.Writes != r.CrashAt.Write:
+		return becomes
+	case r.CrashAt.After:
+		return crashesAfter
+	}
+	return crashesBefore
 }
 
 // LandAll makes all writes happen that their controller gave up on.
