@@ -42,10 +42,11 @@ type PodProbeMarkerSpec struct {
 	// selector selects the Pods, of the same namespace, by label. It must not be empty, and can't be changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="name the labels of the Pods: an empty selector would probe every Pod of the namespace",reason="FieldValueRequired"
 	Selector *metav1.LabelSelector `json:"selector"`
-	// probes are the questions. There is at least one; their names are unique.
+	// probes are the questions. There are 1 to 64; their names are unique. A node runs as many
+	// as fit into its NodePodProbe, more than 500 as a rule; if there are more, each namespace gets its share.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.name == p.name))",message="Duplicate value: give each probe a name of its own"
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.podConditionType) || p.podConditionType == '' || self.exists_one(q, has(q.podConditionType) && q.podConditionType == p.podConditionType))",message="Duplicate value: give each probe a podConditionType of its own"
 	Probes []PodContainerProbe `json:"probes"`
