@@ -3,6 +3,7 @@ package pull
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -53,7 +54,7 @@ func (t Task) Deadline(began time.Time) time.Time {
 	if t.Spec.PullPolicy == nil || t.Spec.PullPolicy.ActiveDeadlineSeconds == nil {
 		return time.Time{}
 	}
-	return began.Add(time.Duration(*t.Spec.PullPolicy.ActiveDeadlineSeconds) * time.Second)
+	return began.Add(time.Duration(min(*t.Spec.PullPolicy.ActiveDeadlineSeconds, math.MaxInt32)) * time.Second)
 }
 
 // Due returns the rounds of the spec that have not ended by the status, in the order in which they were requested, so that the last ones

@@ -101,7 +101,7 @@ func TestStale(t *testing.T) {
 			change: func(p *corev1.Pod) { startedWith(p, "1"); pod.Container(p, "reader").Image = "reader:v2" },
 		},
 		"its Pod has no readiness gate, by which the daemon knows when to restart it": {
-			change: func(p *corev1.Pod) { startedWith(p, "1"); p.Spec.ReadinessGates, p.Status.Conditions = nil, nil },
+			change: func(p *corev1.Pod) { startedWith(p, "1"); p.Spec.ReadinessGates = nil },
 		},
 		"an update is under way": {change: func(p *corev1.Pod) {
 			startedWith(p, "1")
@@ -216,5 +216,19 @@ func (w *world) checkEnvironments() {
 		if want := EnvironmentHash(Environment(w.pod, pod.Container(w.pod, c.Name))); same && any && got != want {
 			w.Fatalf("%s runs with another environment than the template gives it", c.Name)
 		}
+	}
+}
+
+// TestStaleByWhatTheOriginalTold: a Pod that is taken over has the annotation of the original's daemon, which says the same.
+func TestStaleByWhatTheOriginalTold(t *testing.T) {
+	p := recorded(t, "with a sidecar")
+	template := &corev1.PodTemplateSpec{Spec: *p.Spec.DeepCopy()}
+	template.Annotations = map[string]string{"conf": p.Annotations["conf"]}
+	if got := Stale(p, template, everything()); got.TouchesContainers() {
+		t.Errorf("a Pod that runs with its template's values is to be updated: %s", got)
+	}
+	p.Annotations["conf"], template.Annotations["conf"] = "other", "other"
+	if got := slices.Sorted(maps.Keys(Stale(p, template, everything()).RefMetadata)); !slices.Equal(got, []string{"nginx"}) {
+		t.Errorf("containers %v run with an old value, want nginx", got)
 	}
 }

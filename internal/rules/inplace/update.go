@@ -329,10 +329,10 @@ func Finish(p *corev1.Pod, now time.Time) {
 	}
 }
 
-// isInService reports whether the gate of in-place updates lets the Pod be in service.
+// isInService reports whether the Pod has the gate of in-place updates, and that lets it be in service.
 func isInService(p *corev1.Pod) bool {
 	c := pod.Condition(p, pub.InPlaceUpdateReady)
-	return c != nil && c.Status == corev1.ConditionTrue
+	return pod.HasReadinessGate(p, pub.InPlaceUpdateReady) && c != nil && c.Status == corev1.ConditionTrue
 }
 
 // isHeldOut reports whether the gate of in-place updates keeps the Pod out of service.

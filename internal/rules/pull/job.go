@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,7 +72,8 @@ func Policy(job *v1beta1.ImagePullJob, extra time.Duration, seed string) *v1beta
 	} else {
 		ttl = Timeout(spec) * time.Duration(retries)
 		if deadline := completion.ActiveDeadlineSeconds; deadline != nil {
-			out.ActiveDeadlineSeconds, ttl = new(*deadline), time.Duration(*deadline)*time.Second
+			seconds := min(*deadline, math.MaxInt32) // 68 years: more overflow a duration
+			out.ActiveDeadlineSeconds, ttl = &seconds, time.Duration(seconds)*time.Second
 		}
 		if own := completion.TTLSecondsAfterFinished; own != nil {
 			ttl = time.Duration(*own) * time.Second
