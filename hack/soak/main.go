@@ -1,9 +1,10 @@
-// Command soak runs the promises of all controllers over many seeds: each seed is a simulated cluster full of faults, whose history is checked.
+// Command soak runs the promises of all controllers over many seeds: each seed is a simulated cluster full of faults, whose history is
+// checked.
 //
 //	go run ./hack/soak -seeds 100000
 //
-// It goes on where it was when it ended, as long as the tests and what they test are the same. A line for each seed in which a promise was broken, with the
-// command that repeats it, goes to broken.txt in the folder of -out.
+// It goes on where it was when it ended, as long as the tests and what they test are the same. A line for each seed in which a promise was
+// broken, with the command that repeats it, goes to broken.txt in the folder of -out.
 package main
 
 import (

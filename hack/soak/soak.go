@@ -132,7 +132,8 @@ func (s *soak) runChunk(ctx context.Context, member *suite) error {
 	return member.reached(next)
 }
 
-// tellBroken records the broken seeds that a process named, and returns the first seed that it did not run: it gives up after a few broken ones.
+// tellBroken records the broken seeds that a process named, and returns the first seed that it did not run: it gives up after a few broken
+// ones.
 func (s *soak) tellBroken(member *suite, output []byte, end int64) (next int64, err error) {
 	found := brokenSeed.FindAllSubmatch(output, -1)
 	if len(found) == 0 {
