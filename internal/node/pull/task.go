@@ -33,6 +33,14 @@ type Task struct {
 	Began time.Time
 }
 
+// namespace returns that of the first job that wants the tag, by which pulls take turns; empty for a tag of a user.
+func (t Task) namespace() string {
+	if len(t.Spec.OwnerReferences) == 0 {
+		return ""
+	}
+	return t.Spec.OwnerReferences[0].Namespace
+}
+
 // Timeout returns how long one attempt may take.
 func (t Task) Timeout() time.Duration {
 	if p := t.Spec.PullPolicy; p != nil && ptr.Deref(p.TimeoutSeconds, 0) > 0 {

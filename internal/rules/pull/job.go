@@ -32,12 +32,19 @@ const (
 	ttlSpread      = 300 * time.Second
 )
 
+// The most that a job can ask of a node, whatever its spec says: nodes are shared. Wire: users' manifests may hold more, so more is not
+// refused.
+const (
+	MaxTimeout      = 2 * time.Hour
+	MaxBackoffLimit = 10
+)
+
 // Timeout returns how long one attempt of a job's pull may take.
 func Timeout(p *v1beta1.PullPolicy) time.Duration {
 	if p == nil || p.TimeoutSeconds == nil {
 		return DefaultTimeout
 	}
-	return time.Duration(*p.TimeoutSeconds) * time.Second
+	return min(time.Duration(*p.TimeoutSeconds)*time.Second, MaxTimeout)
 }
 
 // backoffLimit returns how often a node tries again.
@@ -45,7 +52,7 @@ func backoffLimit(p *v1beta1.PullPolicy) int32 {
 	if p == nil || p.BackoffLimit == nil || *p.BackoffLimit < 0 {
 		return DefaultBackoffLimit
 	}
-	return *p.BackoffLimit
+	return min(*p.BackoffLimit, MaxBackoffLimit)
 }
 
 // Repeats reports whether a job never completes.
