@@ -60,7 +60,7 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="must not contain a #: it parts the names of marker and probe"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady'])",message="is the name of a condition that is written otherwise"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'DisruptionTarget', 'PodReadyToStartContainers', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting', 'KruisePodReady', 'InPlaceUpdateReady', 'SidecarSetUpgradable', 'SidecarTerminated'])",message="is the name of a condition that is written otherwise"
 	Name string `json:"name"`
 	// containerName is the container that is asked. Pods without it are not.
 	// +kubebuilder:validation:MinLength=1
@@ -87,7 +87,7 @@ type PodContainerProbe struct {
 	// message. Required when there is no markerPolicy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady'])",message="is a condition that is written otherwise"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'DisruptionTarget', 'PodReadyToStartContainers', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting', 'KruisePodReady', 'InPlaceUpdateReady', 'SidecarSetUpgradable', 'SidecarTerminated'])",message="is a condition that is written otherwise"
 	// +kubebuilder:validation:XValidation:rule="self == '' || !format.qualifiedName().validate(self).hasValue()",message="must be a name such as example.com/warm or Warm: letters, digits, '-', '_' and '.'"
 	PodConditionType string `json:"podConditionType,omitempty"`
 }
