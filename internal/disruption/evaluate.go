@@ -59,9 +59,9 @@ type memory struct {
 	sync.Mutex
 	// written is the budget as it was last written here; nil once the cache has seen it.
 	written *v1beta1.PodUnavailableBudget
-	// refused is when a count last found that nothing can be deleted.
-	refused time.Time
-	count   count
+	// refused is when a count last found that nothing can be deleted, needless when the API server last said that no Pods are needed.
+	refused, needless time.Time
+	count             count
 }
 
 // count is what the Pods came to at a version of a budget.
@@ -142,7 +142,7 @@ func (e *Evaluator) asked(ctx context.Context, r Request) types.NamespacedName {
 	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: rules.Related(r.Pod.Annotations)}
 	cached := &v1beta1.PodUnavailableBudget{}
 	if e.Cached.Get(ctx, key, cached) == nil {
-		if answer, err := (rules.Request{Pod: r.Pod, Operation: r.Operation, Resizing: e.Resizing}).Answer(cached); err == nil && answer == rules.Free {
+		if answer, err := (rules.Request{Pod: r.Pod, Operation: r.Operation, Resizing: e.Resizing}).Answer(cached); err == nil && (answer == rules.Free || answer == rules.Needless) {
 			return types.NamespacedName{}
 		}
 	}
@@ -171,7 +171,7 @@ func (e *evaluation) run(ctx context.Context) (Decision, error) {
 		switch {
 		case err != nil:
 			return Decision{}, err
-		case answer == rules.Free:
+		case answer == rules.Free, answer == rules.Needless: // by numbers that were just counted
 			return Decision{Budget: e.budget}, nil
 		case answer == rules.Refused:
 			return Decision{Refused: Budget, Budget: e.budget}, nil
@@ -198,28 +198,46 @@ func (e *evaluation) run(ctx context.Context) (Decision, error) {
 	return Decision{Refused: Contended, Budget: e.budget}, nil
 }
 
-// answer returns the answer by the newest version that is known. Before it refuses, it reads the budget live and, where that may help,
-// counts again; counts is not nil then.
+// answer returns the answer by the newest version that is known. Before it refuses, or believes that no Pods are needed, it reads the budget
+// live, and counts again where that may help; counts is not nil then. What it grants need not be read: it is written over that version.
 func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
 	answer, err = e.rule().Answer(e.budget)
+	if err == nil && answer == rules.Needless {
+		answer, err = e.confirmNeedless(ctx)
+	}
 	if err == nil && answer != rules.Free && e.Unverified {
 		answer, err = e.verify(ctx)
 	}
 	if err != nil || answer == rules.Free || answer == rules.Granted {
 		return nil, answer, err
 	}
-	if !e.live {
-		if err := e.read(ctx); err != nil {
-			return nil, "", err
-		}
-		if answer, err = e.rule().Answer(e.budget); err != nil {
-			return nil, "", err
-		}
-	}
-	if !e.needsCount(answer) {
-		return nil, answer, nil
+	if answer, err = e.readAndAnswer(ctx); err != nil || !e.needsCount(answer) {
+		return nil, answer, err
 	}
 	return e.recount(ctx)
+}
+
+// readAndAnswer answers by the budget as the API server has it.
+func (e *evaluation) readAndAnswer(ctx context.Context) (rules.Answer, error) {
+	if !e.live {
+		if err := e.read(ctx); err != nil {
+			return "", err
+		}
+	}
+	return e.rule().Answer(e.budget)
+}
+
+// confirmNeedless asks the API server, once in a while, whether a budget really needs no Pods; the request is free then.
+func (e *evaluation) confirmNeedless(ctx context.Context) (rules.Answer, error) {
+	if e.Now().Sub(e.needless) < recountAfter {
+		return rules.Free, nil
+	}
+	answer, err := e.readAndAnswer(ctx)
+	if err != nil || answer != rules.Needless {
+		return answer, err
+	}
+	e.needless = e.Now()
+	return rules.Free, nil
 }
 
 // verify reads the Pod that a request tells of, and answers for that one. It is free if it is gone, another one or unavailable by now: the
@@ -254,7 +272,7 @@ func (e *evaluation) recount(ctx context.Context) (counts *rules.Counts, answer 
 		if err == nil {
 			answer, err = e.answerBy(numbers)
 		}
-		if err == nil && answer != rules.Granted && answer != rules.Free {
+		if err == nil && answer != rules.Granted && answer != rules.Needless {
 			return &numbers.Counts, answer, nil
 		}
 		if err == nil {

@@ -69,7 +69,16 @@ func TestPermit(t *testing.T) {
 			},
 			request: Request{Operation: v1beta1.PubDeleteOperation},
 		},
-		"the budget wants no Pods": {budget: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable = 0 }, request: Request{Operation: v1beta1.PubDeleteOperation}},
+		"the budget wants no Pods": {budget: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable = 0 }, request: Request{Operation: v1beta1.PubDeleteOperation}, want: outcome{reads: 1}},
+		"the cache says that the budget wants no Pods, and is behind": {
+			request: Request{Operation: v1beta1.PubEvictOperation},
+			setup: func(c *setup) {
+				c.put(budget(0))
+				c.versions[0].Status.DesiredAvailable = 0
+				c.cache.behind = func() int { return 1 }
+			},
+			want: outcome{decision: refuses, reads: 1},
+		},
 		"the budget guards only against evictions": {budget: func(b *v1beta1.PodUnavailableBudget) {
 			b.Spec.ProtectOperations = []v1beta1.PubOperation{v1beta1.PubEvictOperation}
 		}, request: Request{Operation: v1beta1.PubDeleteOperation}},
@@ -79,6 +88,12 @@ func TestPermit(t *testing.T) {
 		"a former Pod of the name is in the ledger": {
 			budget: func(b *v1beta1.PodUnavailableBudget) {
 				b.Status.DisruptedPods = ledger(began.Add(-2*time.Hour), "web-1")
+			},
+			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{decision: refuses, reads: 1},
+		},
+		"the cache has the Pod in a ledger whose time is over": {
+			budget: func(b *v1beta1.PodUnavailableBudget) {
+				b.Status.UnavailablePods = ledger(began.Add(-12*time.Second), "web-1")
 			},
 			request: Request{Operation: v1beta1.PubEvictOperation}, want: outcome{decision: refuses, reads: 1},
 		},
@@ -318,6 +333,18 @@ func TestARequestThatIsMadeUpUsesNoBudget(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAMadeUpRequestIsVerifiedAfterAllReads: a cache that is behind must not take it past the look at the Pod.
+func TestAMadeUpRequestIsVerifiedAfterAllReads(t *testing.T) {
+	c := newSetup(budget(1))
+	c.put(budget(1))
+	c.versions[0].Status.DesiredAvailable = 0
+	c.cache.behind = func() int { return 1 }
+	decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(1), Unverified: true, Operation: v1beta1.PubEvictOperation})
+	if err != nil || !decision.Allowed() || c.writes > 0 || c.looks != 1 {
+		t.Errorf("decision %+v, error %v, %d writes, %d looks at the Pod", decision, err, c.writes, c.looks)
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/seal"
 )
 
 // parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which
@@ -117,7 +118,8 @@ func (s settings) daemonControllers(live client.Reader) []controller {
 	if !s.gates.Enabled(features.KruiseDaemon) {
 		return nil
 	}
-	images := s.nodeImages()
+	sources := observe.NewSources(live, time.Now)
+	images := s.nodeImages(sources)
 	all := []controller{
 		{kind: containerrecreate.Kind(), workers: s.ContainerRecreateWorkers, needs: recreateNeeds()},
 		{kind: nodeimage.CreationKind(images), workers: s.NodeImageWorkers, needs: s.nodeImageNeeds()},
@@ -132,13 +134,11 @@ func (s settings) daemonControllers(live client.Reader) []controller {
 			controller{kind: nodepodprobe.Kind(virtual), workers: s.NodePodProbeWorkers, needs: probeNeeds()})
 	}
 	if images.Jobs {
-		sources := observe.NewSources(live, time.Now)
-		secrets := pullsecret.Options{Sources: sources, Namespace: s.DaemonConfigNamespace}
 		needs := s.pullJobNeeds()
 		all = append(all,
 			controller{kind: imagepulljob.Kind(s.imagePullJobs(sources)), workers: s.ImagePullJobWorkers, needs: needs},
 			controller{kind: imagelistpulljob.Kind(), workers: s.ImagePullJobWorkers, needs: needs},
-			controller{kind: pullsecret.Kind(secrets), workers: 1, needs: needs})
+			controller{kind: pullsecret.Kind(), workers: 1, needs: s.pullSecretNeeds()})
 	}
 	return all
 }
@@ -174,19 +174,21 @@ func (s settings) daemonSet() daemonset.Options {
 	}
 }
 
-func (s settings) nodeImages() nodeimage.Options {
+func (s settings) nodeImages(sources *observe.Sources) nodeimage.Options {
 	return nodeimage.Options{
 		CreationDelay:   s.NodeImageCreationDelay,
 		Jobs:            s.gates.Enabled(features.ImagePullJobGate),
 		Namespace:       s.Namespace,
 		ConfigNamespace: s.DaemonConfigNamespace,
+		Sources:         sources,
+		Seal:            seal.Seal,
 	}
 }
 
 func (s settings) imagePullJobs(sources *observe.Sources) imagepulljob.Options {
 	return imagepulljob.Options{
 		Sources:         sources,
-		ConfigNamespace: s.DaemonConfigNamespace,
+		Seal:            seal.Seal,
 		SystemNamespace: s.Webhook.PodNamespace,
 		Extra:           time.Duration(s.NodeImageExtraTTL) * time.Second,
 	}

@@ -123,8 +123,13 @@ func (s settings) nodeImageNeeds() []need {
 
 func (s settings) pullJobNeeds() []need {
 	return slices.Concat(s.nodeImageNeeds(), ownsObjects("imagelistpulljobs"),
-		to(manages, "imagepulljobs.apps.kruise.io", "imagelistpulljobs.apps.kruise.io"), to("patch", "imagepulljobs.apps.kruise.io/status"),
-		[]need{{resource: "secrets", verbs: strings.Fields(manages), namespace: s.DaemonConfigNamespace}})
+		to(manages, "imagepulljobs.apps.kruise.io", "imagelistpulljobs.apps.kruise.io"), to("patch", "imagepulljobs.apps.kruise.io/status"))
+}
+
+// pullSecretNeeds are the rights in the namespace where an earlier version has left copies of Secrets.
+func (s settings) pullSecretNeeds() []need {
+	return append(to(reads, "nodeimages.apps.kruise.io"),
+		need{resource: "secrets", verbs: strings.Fields(reads + " delete"), namespace: s.DaemonConfigNamespace})
 }
 
 func budgetNeeds() []need {

@@ -64,9 +64,7 @@ func Scheme() (*runtime.Scheme, error) {
 // waits for them as for anything that it watches.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Pod", "Secret"} {
-		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
-	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind("NodeImage"), meta.RESTScopeRoot)
 	m.Add(v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), meta.RESTScopeNamespace)
 	m.Add(v1alpha1.GroupVersion.WithKind("NodePodProbe"), meta.RESTScopeRoot)

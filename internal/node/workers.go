@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/node/pull"
 	"github.com/seed-69ecc383/kruise/internal/node/restart"
 	"github.com/seed-69ecc383/kruise/internal/node/worker"
+	"github.com/seed-69ecc383/kruise/internal/seal"
 )
 
 // entry is one worker of the daemon.
@@ -46,8 +47,11 @@ func addPull(o Options) func(context.Context, ctrlmanager.Manager, worker.Config
 		if err != nil {
 			return err
 		}
-		finder := credentials.Finder{Secrets: mgr.GetAPIReader(), Plugins: plugins}
-		return pull.Add(ctx, mgr, pull.Config{Config: c, MaxPulls: o.MaxPulls, Credentials: finder.Find})
+		key, err := seal.NewKey()
+		if err != nil {
+			return err
+		}
+		return pull.Add(ctx, mgr, pull.Config{Config: c, MaxPulls: o.MaxPulls, Key: key, Plugins: plugins})
 	}
 }
 

@@ -2,6 +2,8 @@ package simnode
 
 import (
 	"context"
+	"crypto/ecdh"
+	"crypto/hpke"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,6 +36,7 @@ type Pulls struct {
 	client  dynamic.Interface
 	rules   Rules
 	answers func(node string) bool // whether a node is simulated and not stopped
+	key     []byte                 // public, of all simulated daemons
 	images  cache.SharedIndexInformer
 	queue   workqueue.TypedRateLimitingInterface[string]
 
@@ -42,10 +45,17 @@ type Pulls struct {
 	written map[string]*unstructured.Unstructured // by node: what our last write left
 }
 
+// KeySeed is what the HPKE key of simulated daemons is derived from (X25519): tests may read the credentials that these are given.
+const KeySeed = "the key of the daemons of simulated nodes"
+
 // NewPulls makes the simulator; Run starts it. Answers says for which nodes it answers.
 func NewPulls(client dynamic.Interface, rules Rules, answers func(node string) bool) (*Pulls, error) {
+	key, err := hpke.DHKEM(ecdh.X25519()).DeriveKeyPair([]byte(KeySeed))
+	if err != nil {
+		return nil, fmt.Errorf("making the key of simulated daemons: %w", err)
+	}
 	p := &Pulls{
-		client: client, rules: rules, answers: answers, queue: newQueue(),
+		client: client, rules: rules, answers: answers, queue: newQueue(), key: key.PublicKey().Bytes(),
 		has: map[string]*storage{}, written: map[string]*unstructured.Unstructured{},
 	}
 	p.images = dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(nodeImages()).Informer()
@@ -109,6 +119,7 @@ func (p *Pulls) sync(ctx context.Context, name string) error {
 	}
 	now := time.Now()
 	status, next := p.storage(name).answer(image, p.rules, now)
+	status.CredentialsKey = p.key
 	if !next.IsZero() {
 		p.queue.AddAfter(name, max(time.Until(next), time.Millisecond))
 	}

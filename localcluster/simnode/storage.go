@@ -37,6 +37,8 @@ type nodeImageStatus struct {
 	Pulling       int32                  `json:"pulling"`
 	Waiting       int32                  `json:"waiting,omitempty"`
 	ImageStatuses map[string]pulledImage `json:"imageStatuses,omitempty"`
+	// CredentialsKey is what credentials are encrypted with for the daemon.
+	CredentialsKey []byte `json:"credentialsKey,omitempty"`
 }
 
 type pulledImage struct {

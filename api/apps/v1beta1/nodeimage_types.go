@@ -54,7 +54,8 @@ type NodeImageSpec struct {
 
 // ImageSpec is what to pull of one repository.
 type ImageSpec struct {
-	// pullSecrets are the Secrets with credentials for the repository. The daemon of the node can read those of one namespace only.
+	// pullSecrets are Secrets with credentials for the tags that users list here, in the namespace kruise-daemon-config. The manager seals
+	// what they hold for the daemon of the node, see credentials of the tags. Jobs name none here.
 	// +optional
 	PullSecrets []ReferenceObject `json:"pullSecrets,omitempty"`
 	// tags are the tags to pull, sorted, each once.
@@ -76,8 +77,8 @@ type ReferenceObject struct {
 	// name is the name of the object.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// mode is batch for a Secret that the manager has copied for ImagePullJobs: it is taken off together with the repository. Otherwise it
-	// is taken off as soon as the Secret is gone.
+	// mode is batch for a Secret that a manager of an earlier version has copied for ImagePullJobs: it is taken off together with the
+	// repository. Otherwise it is taken off as soon as the Secret is gone.
 	// +optional
 	Mode ReferenceMode `json:"mode,omitempty"`
 }
@@ -85,7 +86,7 @@ type ReferenceObject struct {
 // ReferenceMode says how long a reference stays.
 type ReferenceMode string
 
-// ReferenceBatch marks a Secret that the manager has copied for ImagePullJobs.
+// ReferenceBatch marks a Secret that a manager of an earlier version has copied for ImagePullJobs.
 const ReferenceBatch ReferenceMode = "batch"
 
 // ImageTagSpec is a tag, or a digest, to pull.
@@ -116,6 +117,26 @@ type ImageTagSpec struct {
 	// it be. Defaults to IfNotPresent.
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
+	// credentials are those for the registry, encrypted for the daemon of the node, of each owner apart. The manager writes them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1024
+	Credentials []SealedCredentials `json:"credentials,omitempty"`
+}
+
+// SealedCredentials are credentials that only the daemon of the node can read.
+type SealedCredentials struct {
+	// owner is the UID of the job whose credentials they are. Empty for those of the pullSecrets of the repository.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Owner string `json:"owner,omitempty"`
+	// version changes with the credentials and with status.credentialsKey.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
+	// sealed are the credentials, encrypted for status.credentialsKey by HPKE (RFC 9180). Empty while the daemon has published no key: its
+	// pull waits.
+	// +optional
+	Sealed []byte `json:"sealed,omitempty"`
 }
 
 // ImageTagPullPolicy sets the limits of a pull.
@@ -157,6 +178,9 @@ type NodeImageStatus struct {
 	// firstSyncStatus tells of the tags that were there when the node came.
 	// +optional
 	FirstSyncStatus *SyncStatus `json:"firstSyncStatus,omitempty"`
+	// credentialsKey is the public key of the daemon of the node, for credentials. The daemon makes a new one at each start.
+	// +optional
+	CredentialsKey []byte `json:"credentialsKey,omitempty"`
 }
 
 // ImageStatus is what the node has done of one repository.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +214,24 @@ func TestRefusalsAreTold(t *testing.T) {
 	const line = `{"Event":"PUB","Kind":"PodUnavailableBudget","Namespace":"shop","Name":"web","UserAgent":"me"}` + "\n"
 	if diff := cmp.Diff(strings.Repeat(line, 4), string(text)); diff != "" {
 		t.Errorf("the log (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheMetricDoesNotGrowWithUsers: reviews may be made up, with a new user in each.
+func TestTheMetricDoesNotGrowWithUsers(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	reports, err := NewReports(ReportOptions{Registry: registry, Events: record.NewFakeRecorder(1), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision := disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}
+	for i := range 3 * maxUsers {
+		asked := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: strconv.Itoa(i % (2 * maxUsers))}
+		reports.denied(asked, decision, "no")
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families[0].Metric) != maxUsers+1 {
+		t.Errorf("%d series, want %d (%v)", len(families[0].Metric), maxUsers+1, err)
 	}
 }
 

@@ -37,7 +37,12 @@ type Reports struct {
 
 	mu        sync.Mutex
 	lastEvent map[types.UID]time.Time
+	// users are those that have a label value of their own in the metric.
+	users map[string]bool
 }
+
+// maxUsers is how many users the metric tells apart. Reviews say who asks, and may be made up by whoever reaches the webhook server.
+const maxUsers = 1000
 
 // ReportOptions is where denied requests are written down.
 type ReportOptions struct {
@@ -55,7 +60,7 @@ func NewReports(o ReportOptions) (*Reports, error) {
 			Name: "pod_unavailable_budget",
 			Help: "Requests on Pods that a PodUnavailableBudget refused, by budget and by who asked.",
 		}, []string{"kind_namespace_name", "username"}),
-		events: o.Events, log: o.Log, now: o.Now, lastEvent: map[types.UID]time.Time{},
+		events: o.Events, log: o.Log, now: o.Now, lastEvent: map[types.UID]time.Time{}, users: map[string]bool{},
 	}
 	return r, o.Registry.Register(r.denials)
 }
@@ -66,12 +71,23 @@ func (r *Reports) denied(asked *disruption.Request, v disruption.Decision, messa
 		return // the API server reports its own budgets
 	}
 	const kind = "PodUnavailableBudget"
-	r.denials.WithLabelValues(fmt.Sprintf("%s_%s_%s", kind, v.Budget.Namespace, v.Budget.Name), asked.User).Inc()
+	r.denials.WithLabelValues(fmt.Sprintf("%s_%s_%s", kind, v.Budget.Namespace, v.Budget.Name), r.userLabel(asked.User)).Inc()
 	r.log.Write(Line{Event: "PUB", Kind: kind, Namespace: v.Budget.Namespace, Name: v.Budget.Name, UserAgent: asked.User})
 	deletes := asked.Operation == v1beta1.PubDeleteOperation || asked.Operation == v1beta1.PubEvictOperation
 	if deletes && !asked.DryRun && r.isDue(asked.Pod.UID) {
 		r.events.Event(asked.Pod, corev1.EventTypeWarning, EventPrevented, "openkruise pub prevents pod deletion: "+message)
 	}
+}
+
+// userLabel returns the name of a user in the metric, which is "others" for those beyond maxUsers.
+func (r *Reports) userLabel(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.users[name] && len(r.users) >= maxUsers {
+		return "others"
+	}
+	r.users[name] = true
+	return name
 }
 
 // isDue reports whether a Pod has had no event for eventInterval.

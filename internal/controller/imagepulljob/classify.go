@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -33,16 +32,11 @@ type State struct {
 	// awaited are nodes that the job selects and that will have a NodeImage soon; absent those that it names and that do not exist.
 	awaited, absent []string
 	parallelism     int
-	// copies are the Secrets that have to be made or changed before nodes are asked: from what they are, nil for none, to what they should
-	// be.
-	copies []change
 	// unread are the Secrets that the job names and that can't be had, and why.
 	unread []string
 	// problem is what can't be read in the spec; nothing is planned then.
 	problem error
 }
-
-type change struct{ before, after *corev1.Secret }
 
 // node is one node of a job.
 type node struct {
@@ -55,6 +49,13 @@ type node struct {
 // pulls reports whether the node takes one of the places of the job: one that is not Ready, or whose daemon is not, may never answer and
 // delays no other.
 func (n *node) pulls() bool { return n.State == pull.Pulling && n.ready }
+
+// awaitsKey reports whether the node is asked later, because its daemon has published no key that credentials can be sealed with: it has just
+// started, or is of an earlier version. One that does not get any key is asked at last, and fails with what its daemon can say.
+func (v *State) awaitsKey(n *node) bool {
+	begun := v.Job.Status.StartTime
+	return n.LacksKey && n.ready && (begun == nil || v.Now.Sub(begun.Time) < pull.ResponseTimeout)
+}
 
 // failed reports whether nothing more is to be expected of the node.
 func (n *node) failed() bool { return n.State == pull.Failed || n.Full }
@@ -72,8 +73,8 @@ func Classify(s Snapshot) State {
 	if v.parallelism, v.problem = parallelism(s.Job.Spec.Parallelism); v.problem != nil {
 		return v
 	}
-	v.want = pull.Want{Image: image, Job: s.Job, Extra: s.Options.Extra, Now: s.Now}
-	v.readSecrets()
+	v.want = pull.Want{Image: image, Job: s.Job, Seal: s.Options.Seal, Extra: s.Options.Extra, Now: s.Now}
+	v.readCredentials()
 	v.problem = v.sortNodes()
 	return v
 }
@@ -92,36 +93,26 @@ func parallelism(value *intstr.IntOrString) (int, error) {
 	return 0, fmt.Errorf("parallelism is %s, want a number of 0 or more", value)
 }
 
-// readSecrets finds out which copies there are for the job, and which are missing.
-func (v *State) readSecrets() {
-	me := types.NamespacedName{Namespace: v.Job.Namespace, Name: v.Job.Name}
+// readCredentials collects the credentials in the job's Secrets, and says which of these can't be had.
+func (v *State) readCredentials() {
+	var secrets []*corev1.Secret
 	for _, source := range v.Sources {
 		switch {
 		case source.Missing:
 			v.unread = append(v.unread, fmt.Sprintf("there is no Secret %s", source.Name))
-			continue
 		case source.Secret == nil:
 			v.unread = append(v.unread, source.Problem)
-			continue
+			v.want.Unsettled = true
 		case !pull.HoldsCredentials(source.Secret):
 			v.unread = append(v.unread,
 				fmt.Sprintf("Secret %s is of type %s, which holds no credentials of registries", source.Name, source.Secret.Type))
-			continue
-		case v.Job.Namespace == v.Options.ConfigNamespace:
-			v.want.Secrets = append(v.want.Secrets, v1beta1.ReferenceObject{Namespace: v.Job.Namespace, Name: source.Name})
-			continue
+		default:
+			secrets = append(secrets, source.Secret)
 		}
-		before := pull.CopyOf(types.NamespacedName{Namespace: source.Secret.Namespace, Name: source.Secret.Name}, v.Copies)
-		if before == nil {
-			after := pull.WithReferences(pull.NewCopy(source.Secret, v.Options.ConfigNamespace, v.Copies), []types.NamespacedName{me})
-			v.copies = append(v.copies, change{after: after})
-			v.want.Secrets = append(v.want.Secrets, pull.ReferenceTo(after))
-			continue
-		}
-		v.want.Secrets = append(v.want.Secrets, pull.ReferenceTo(before))
-		if jobs := pull.ReferencesOf(before); !slices.Contains(jobs, me) {
-			v.copies = append(v.copies, change{before: before, after: pull.WithReferences(before, append(jobs, me))})
-		}
+	}
+	var err error
+	if v.want.Credentials, err = pull.NewCredentials(string(v.Job.UID), v.want.Image, secrets); err != nil {
+		v.unread = append(v.unread, err.Error())
 	}
 }
 

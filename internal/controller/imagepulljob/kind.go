@@ -25,8 +25,8 @@ import (
 type Options struct {
 	// Sources reads the Secrets that jobs name.
 	Sources *observe.Sources
-	// ConfigNamespace is where the daemons of nodes may read Secrets.
-	ConfigNamespace string
+	// Seal encrypts credentials for the daemon of a node.
+	Seal pull.Sealer `json:"-"`
 	// SystemNamespace is where the Pods of the daemons are, if they run as Pods.
 	SystemNamespace string
 	// Extra is how much longer than a job needs it a tag is kept in NodeImages.
@@ -46,7 +46,6 @@ func Kind(o Options) loop.Kind[*v1beta1.ImagePullJob, State, v1beta1.ImagePullJo
 				loop.Affected(&v1beta1.NodeImage{}, j.ofNodeImage),
 				loop.Affected(&corev1.Node{}, j.ofNode),
 				loop.Affected(&corev1.Pod{}, j.ofPod),
-				loop.Affected(&corev1.Secret{}, ofCopy),
 			}
 		},
 		Read:     o.read,
@@ -77,14 +76,19 @@ func (j jobs) ofNodeImage(ctx context.Context, before, after *v1beta1.NodeImage)
 	}
 	was, is := claimsOf(before), claimsOf(after)
 	concerned := map[types.NamespacedName]bool{}
-	for c := range was {
-		concerned[c.job] = concerned[c.job] || !is[c]
+	for _, sides := range [][2]map[claim]bool{{was, is}, {is, was}} {
+		for c := range sides[0] {
+			if !sides[1][c] {
+				concerned[c.job] = true
+			}
+		}
 	}
-	for c := range is {
-		concerned[c.job] = concerned[c.job] || !was[c]
+	asked := slices.Collect(maps.Keys(concerned))
+	if len(before.Status.CredentialsKey) > 0 || len(after.Status.CredentialsKey) == 0 {
+		return asked, nil
 	}
-	maps.DeleteFunc(concerned, func(_ types.NamespacedName, changed bool) bool { return !changed })
-	return slices.Collect(maps.Keys(concerned)), nil
+	waiting, err := j.running(ctx, "", func(job *v1beta1.ImagePullJob) bool { return len(job.Spec.PullSecrets) > 0 })
+	return append(asked, waiting...), err
 }
 
 // claim is what a NodeImage says about one tag to a job that wants it.
@@ -95,6 +99,8 @@ type claim struct {
 	phase           v1beta1.ImagePullPhase
 	// ttl is how long the tag is kept: a job that never completes pulls again then.
 	ttl int32
+	// key is that of the daemon, for a tag with credentials.
+	key string
 }
 
 func claimsOf(n *v1beta1.NodeImage) map[claim]bool {
@@ -108,6 +114,9 @@ func claimsOf(n *v1beta1.NodeImage) map[claim]bool {
 			}
 			if tag.PullPolicy != nil {
 				c.ttl = ptr.Deref(tag.PullPolicy.TTLSecondsAfterFinished, 0)
+			}
+			if len(tag.Credentials) > 0 {
+				c.key = string(n.Status.CredentialsKey)
 			}
 			for _, owner := range tag.OwnerReferences {
 				if owner.Kind == "ImagePullJob" {
@@ -150,14 +159,6 @@ func (j jobs) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.Nam
 		selector, err := metav1.LabelSelectorAsSelector(&job.Spec.PodSelector.LabelSelector)
 		return err == nil && (selector.Matches(labels.Set(is.Labels)) || selector.Matches(labels.Set(was.Labels)))
 	})
-}
-
-// ofCopy returns the jobs that a copied Secret is for, when it goes: they make it again if they still need it.
-func ofCopy(_ context.Context, before, after *corev1.Secret) ([]types.NamespacedName, error) {
-	if after != nil && after.DeletionTimestamp == nil {
-		return nil, nil
-	}
-	return pull.ReferencesOf(cmp.Or(after, before)), nil
 }
 
 // running returns the unfinished jobs that a change concerns; all of them without concerned.

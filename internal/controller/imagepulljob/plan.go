@@ -17,9 +17,8 @@ const eventPullImageFailed = "PullImageFailed"
 
 // Plan decides the next step from the state alone.
 //
-// Secrets are copied first, as the daemons of nodes look for them as soon as they are asked. Then nodes are asked, as many as may pull at
-// the same time, and those that are not Ready besides: they can't pull, and if they do not come back in time they have failed, but they
-// delay no other.
+// Nodes are asked, as many as may pull at the same time, and those that are not Ready besides: they can't pull, and if they do not come
+// back in time they have failed, but they delay no other. What a node is asked for comes with the credentials, sealed for its daemon.
 func Plan(v State) plan.Plan {
 	b := plan.For(summary(&v))
 	switch {
@@ -43,7 +42,6 @@ func Plan(v State) plan.Plan {
 		// The status says so; the pass after it tidies up.
 		return b.Plan()
 	}
-	v.copySecrets(b)
 	v.askNodes(b)
 	v.recheck(b)
 	return b.Plan()
@@ -77,22 +75,6 @@ func (v *State) release(b *plan.Builder) bool {
 	return true
 }
 
-func (v *State) copySecrets(b *plan.Builder) {
-	for _, c := range v.copies {
-		if c.before == nil {
-			b.First(plan.Action{
-				Verb: plan.Create, Concern: plan.Settle, After: c.after,
-				What: "copy Secret", Why: "the daemons of nodes can read Secrets of this namespace only",
-			})
-			continue
-		}
-		b.First(plan.Action{
-			Verb: plan.Update, Concern: plan.Settle, Before: c.before, After: c.after,
-			What: "note the job at the copy of a Secret", Why: "the job needs it too",
-		})
-	}
-}
-
 // askNodes asks as many nodes as there are places, and takes the job off what it does not want any more.
 func (v *State) askNodes(b *plan.Builder) {
 	free, waiting := v.parallelism, 0
@@ -102,7 +84,7 @@ func (v *State) askNodes(b *plan.Builder) {
 		}
 	}
 	for _, n := range v.nodes {
-		asks := n.State == pull.NotRequested && !n.Full && v.parallelism > 0
+		asks := n.State == pull.NotRequested && !n.Full && v.parallelism > 0 && !v.awaitsKey(n)
 		switch {
 		case asks && !n.ready:
 			v.ask(n, b)
@@ -114,10 +96,10 @@ func (v *State) askNodes(b *plan.Builder) {
 			if n.Stale {
 				v.drop(n, b)
 			}
-		case n.LacksSecrets:
+		case n.LacksCredentials:
 			b.Do(plan.Action{
-				Verb: plan.Update, Concern: plan.Rollout, Before: n.image, After: v.want.AddSecrets(n.image),
-				What: "name Secrets", Why: "they were missing when the node was asked",
+				Verb: plan.Update, Concern: plan.Rollout, Before: n.image, After: v.want.Reseal(n.image),
+				What: "seal credentials", Why: "the Secrets of the job or the key of the daemon have changed",
 			})
 		case n.Stale:
 			v.drop(n, b)
@@ -172,12 +154,15 @@ func (v *State) recheck(b *plan.Builder) {
 	}
 	unfinished := false
 	for _, n := range v.nodes {
+		if begun := v.Job.Status.StartTime; begun != nil && n.State == pull.NotRequested && v.awaitsKey(n) {
+			b.Recheck(begun.Add(pull.ResponseTimeout).Sub(v.Now), "a node is asked without a key of its daemon")
+		}
 		unfinished = unfinished || n.State == pull.Pulling || n.State == pull.NotRequested
 		if !n.RepeatAt.IsZero() {
 			b.Recheck(n.RepeatAt.Sub(v.Now), "a node pulls again, as the job never completes")
 		}
 	}
-	if unfinished && len(v.unread) > 0 {
-		b.Recheck(observe.SourceTTL, "a Secret may be there")
+	if unfinished && len(v.Sources) > 0 {
+		b.Recheck(observe.SourceTTL, "a Secret may have changed")
 	}
 }

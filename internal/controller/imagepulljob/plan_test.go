@@ -2,6 +2,7 @@ package imagepulljob
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func cluster(change func(*v1beta1.ImagePullJob), nodes ...string) Snapshot {
 	if change != nil {
 		change(job)
 	}
-	s := Snapshot{Job: job, Now: now, Options: Options{ConfigNamespace: "config", Extra: 300 * time.Second}}
+	s := Snapshot{Job: job, Now: now, Options: Options{Seal: plainly, Extra: 300 * time.Second}}
 	for _, text := range nodes {
 		words := strings.Fields(text)
 		n := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: words[0]}}
@@ -189,49 +190,103 @@ func TestEndOfAJob(t *testing.T) {
 	}
 }
 
-func TestSecretsComeFirst(t *testing.T) {
-	s := cluster(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"reg", "gone"} }, "a")
-	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reg"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"a": []byte("b")}}
-	s.Sources = []Source{{Name: "reg", Secret: source}, {Name: "gone", Missing: true}}
-	v := Classify(s)
-	p := Plan(v)
-	if len(p.Stages) != 2 || p.Stages[0][0][0].What != "copy Secret" || p.Stages[1][0][0].What != "pull nginx:1" {
-		t.Fatalf("plan:\n%s", p)
-	}
-	made := p.Stages[0][0][0].After.(*corev1.Secret)
-	asked := p.Stages[1][0][0].After.(*v1beta1.NodeImage)
-	if diff := cmp.Diff([]v1beta1.ReferenceObject{pull.ReferenceTo(made)}, asked.Spec.Images["nginx"].PullSecrets); diff != "" {
-		t.Errorf("Secrets of the node (-want +got):\n%s", diff)
-	}
-	if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; message != "job is running, progress 0.0%; there is no Secret gone" {
-		t.Errorf("message is %q", message)
-	}
-	s.Copies = []*corev1.Secret{made}
-	if p := Plan(Classify(s)); len(p.Actions()) != 1 || p.Actions()[0].What != "pull nginx:1" {
-		t.Errorf("once it is there:\n%s", p)
-	}
-	s.Job = s.Job.DeepCopy()
-	s.Job.Name = "other"
-	if text := Plan(Classify(s)).String(); !strings.Contains(text, "note the job at the copy of a Secret") {
-		t.Errorf("of another job:\n%s", text)
+// plainly seals nothing, so that what it was given can be read.
+func plainly(public, text []byte, context string) ([]byte, error) {
+	return []byte(string(public) + ": " + string(text) + " for " + strings.ReplaceAll(context, "\n", " ")), nil
+}
+
+func registrySecret(version string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "reg", UID: "reg", ResourceVersion: version}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"docker.io":{"username":"u"},"other.io":{"username":"o"}}}`)},
 	}
 }
 
-// TestOtherSecretsAreNotCopied: who may create a job need not be allowed to read the Secrets of its namespace, let alone to show them to nodes.
-func TestOtherSecretsAreNotCopied(t *testing.T) {
-	for _, namespace := range []string{"ns", "config"} {
-		s := cluster(func(j *v1beta1.ImagePullJob) { j.Namespace, j.Spec.PullSecrets = namespace, []string{"db"} }, "a")
-		source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("b")}}
-		s.Sources = []Source{{Name: "db", Secret: source}}
-		v := Classify(s)
-		p := Plan(v)
-		if len(p.Stages) != 1 || p.Stages[0][0][0].What != "pull nginx:1" || len(v.want.Secrets) > 0 {
-			t.Errorf("plan:\n%s", p)
+// TestCredentialsComeWithTheRequest: those that fit the image alone, sealed for the daemon of the node.
+func TestCredentialsComeWithTheRequest(t *testing.T) {
+	s := cluster(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"reg", "gone"} }, "a")
+	s.NodeImages[0].Status.CredentialsKey = []byte("key")
+	s.Sources = []Source{{Name: "reg", Secret: registrySecret("1")}, {Name: "gone", Missing: true}}
+	v := Classify(s)
+	p := Plan(v)
+	if len(p.Stages) != 1 || p.Stages[0][0][0].What != "pull nginx:1" || p.Recheck != 5*time.Second {
+		t.Fatalf("want one write, and another look at the Secrets:\n%s", p)
+	}
+	asked := p.Stages[0][0][0].After.(*v1beta1.NodeImage)
+	sealed := asked.Spec.Images["nginx"].Tags[0].Credentials
+	const want = `key: [{"username":"u"}] for kruise pull credentials a nginx 1 job`
+	if len(sealed) != 1 || sealed[0].Owner != "job" || string(sealed[0].Sealed) != want || len(asked.Spec.Images["nginx"].PullSecrets) > 0 {
+		t.Errorf("the node is given %s, want %s", sealed, want)
+	}
+	if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; message != "job is running, progress 0.0%; there is no Secret gone" {
+		t.Errorf("message %q", message)
+	}
+	for name, tc := range map[string]struct {
+		source Source
+		key    string
+		want   string
+	}{
+		"nothing has changed":       {Source{Secret: registrySecret("1")}, "key", ""},
+		"the Secret has changed":    {Source{Secret: registrySecret("2")}, "key", "seal credentials"},
+		"the daemon has restarted":  {Source{Secret: registrySecret("1")}, "another key", "seal credentials"},
+		"the Secret is gone":        {Source{Missing: true}, "key", "seal credentials"},
+		"it can't be read just now": {Source{Problem: "reading Secret reg: timeout"}, "key", ""},
+	} {
+		image := asked.DeepCopy()
+		image.Status.CredentialsKey = []byte(tc.key)
+		s.NodeImages, s.Sources = []*v1beta1.NodeImage{image}, []Source{tc.source}
+		does := ""
+		if actions := Plan(Classify(s)).Actions(); len(actions) > 0 {
+			does = actions[0].What
 		}
-		const want = "; Secret db is of type Opaque, which holds no credentials of registries"
-		if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; !strings.HasSuffix(message, want) {
-			t.Errorf("message is %q, want %q", message, want)
+		if does != tc.want {
+			t.Errorf("%s: does %q, want %q", name, does, tc.want)
 		}
+	}
+}
+
+// TestANodeWithoutAKeyIsAskedLater: its daemon has just started, or is of an earlier version, and would pull without credentials.
+func TestANodeWithoutAKeyIsAskedLater(t *testing.T) {
+	s := cluster(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"reg"} }, "a", "b", "c dark")
+	s.NodeImages[1].Status.CredentialsKey = []byte("key")
+	s.Sources = []Source{{Name: "reg", Secret: registrySecret("1")}}
+	v := Classify(s)
+	if got := askedNodes(Plan(v)); got != "b c" {
+		t.Errorf("asked are %s, want b and, as it is not ready, c", got)
+	}
+	const want = "job is running, progress 0.0%; not ready: c; waiting for a daemon that can be given credentials on: a"
+	if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; message != want {
+		t.Errorf("message %q", message)
+	}
+	s.Now = s.Job.Status.StartTime.Add(pull.ResponseTimeout)
+	if got := askedNodes(Plan(Classify(s))); got != "a c" {
+		t.Errorf("after ten minutes %s are asked, want a, too, as parallelism is 1", got)
+	}
+}
+
+func askedNodes(p plan.Plan) string {
+	var names []string
+	for _, a := range p.Actions() {
+		names = append(names, a.After.GetName())
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// TestOtherSecretsAreNotUsed: who may create a job need not be allowed to read the Secrets of its namespace, let alone to show them to nodes.
+func TestOtherSecretsAreNotUsed(t *testing.T) {
+	s := cluster(func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = []string{"db"} }, "a")
+	source := registrySecret("1")
+	source.Type = corev1.SecretTypeOpaque
+	s.Sources = []Source{{Name: "db", Secret: source}}
+	v := Classify(s)
+	asked := Plan(v).Actions()[0].After.(*v1beta1.NodeImage)
+	if sealed := asked.Spec.Images["nginx"].Tags[0].Credentials; len(sealed) > 0 {
+		t.Errorf("the node is given %s", sealed)
+	}
+	const want = "; Secret db is of type Opaque, which holds no credentials of registries"
+	if message := Status(v, plan.Plan{}, apply.Outcome{}).Message; !strings.HasSuffix(message, want) {
+		t.Errorf("message %q", message)
 	}
 }
 

@@ -1,6 +1,7 @@
 package imagepulljob
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 			planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
-					k := Kind(Options{Sources: observe.NewSources(c.Live.Reader, c.Now), ConfigNamespace: "config", Extra: 300 * time.Second})
+					k := Kind(Options{Sources: observe.NewSources(c.Live.Reader, c.Now), Seal: plainly, Extra: 300 * time.Second})
 					k.Plan = planner.In(w)
 					return promises.Start(k, c.Runtime(), c)
 				},
@@ -98,7 +99,10 @@ func newScenario(w *promises.World) *scenario {
 	job.Spec.Parallelism = &parallelism
 	if s.Chance(30) {
 		job.Spec.PullSecrets = []string{"reg"}
-		s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "reg"}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"a": []byte("b")}})
+		s.create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "reg"}, Type: corev1.SecretTypeDockerConfigJson,
+			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"docker.io":{"username":"u"}}}`)},
+		})
 	}
 	s.create(job)
 	return s
@@ -129,6 +133,10 @@ func (s *scenario) act() {
 		s.Cluster.Delete(promises.UserActor, chosen)
 		return
 	}
+	if s.Chance(10) {
+		s.publishKey(chosen) // its daemon restarts
+		return
+	}
 	tag := v1beta1.ImageTagSpec{Tag: fmt.Sprint("v", s.Rand.Intn(3)), Version: int64(s.Rand.Intn(5))}
 	simulate.Update(s.Cluster, "another job", chosen, func(n *v1beta1.NodeImage) {
 		if n.Spec.Images == nil {
@@ -154,8 +162,12 @@ func (s *scenario) act() {
 // answer is a daemon that begins or ends a pull of the job's image, and reports whether there was one.
 func (s *scenario) answer() bool {
 	for _, n := range s.nodeImages() {
+		if len(n.Status.CredentialsKey) == 0 {
+			s.publishKey(n)
+			return true
+		}
 		for _, tag := range n.Spec.Images["nginx"].Tags {
-			if tag.Tag != "1" {
+			if tag.Tag != "1" || !opens(n, &tag) {
 				continue
 			}
 			status := pull.StatusOf(n, "nginx", &tag)
@@ -177,6 +189,23 @@ func (s *scenario) answer() bool {
 		}
 	}
 	return false
+}
+
+// publishKey is a daemon that starts.
+func (s *scenario) publishKey(n *v1beta1.NodeImage) {
+	simulate.Update(s.Cluster, "daemon", n, func(n *v1beta1.NodeImage) {
+		n.Status.CredentialsKey = fmt.Appendf(nil, "key %d of %s", s.Rand.Intn(1000), n.Name)
+	})
+}
+
+// opens reports whether the daemon can open the credentials of a tag; until then its pull waits.
+func opens(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) bool {
+	for _, c := range tag.Credentials {
+		if !bytes.HasPrefix(c.Sealed, append(n.Status.CredentialsKey, ": "...)) {
+			return false
+		}
+	}
+	return true
 }
 
 // converged returns what is wrong with the job, now that the cluster is at rest.

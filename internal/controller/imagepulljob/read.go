@@ -30,9 +30,8 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Workload is the workload that controls the job, if it is one of ours: its Pods are updated in a certain order.
 	Workload Workload
-	// Sources are the Secrets that the job names, Copies those in the namespace that daemons read.
+	// Sources are the Secrets that the job names.
 	Sources []Source
-	Copies  []*corev1.Secret
 	Now     time.Time
 	Options Options
 }
@@ -74,9 +73,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, job *v1beta1.ImagePullJ
 	if err := s.readPods(ctx, r); err != nil {
 		return State{}, err
 	}
-	if err := s.readSecrets(ctx, r); err != nil {
-		return State{}, err
-	}
+	s.readSecrets(ctx)
 	return Classify(s), nil
 }
 
@@ -107,24 +104,18 @@ func (s *Snapshot) readPods(ctx context.Context, r loop.Reads) error {
 	return err
 }
 
-func (s *Snapshot) readSecrets(ctx context.Context, r loop.Reads) (err error) {
+func (s *Snapshot) readSecrets(ctx context.Context) {
 	namespace := s.Job.Namespace
-	if len(s.Job.Spec.PullSecrets) == 0 {
-		return nil
-	}
-	if s.Copies, err = r.Secrets(ctx, s.Options.ConfigNamespace); err != nil {
-		return err
-	}
 	for _, name := range s.Job.Spec.PullSecrets {
 		secret, err := s.Options.Sources.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 		source := Source{Name: name, Secret: secret, Missing: apierrors.IsNotFound(err)}
 		switch {
 		case apierrors.IsForbidden(err):
-			source.Problem = fmt.Sprintf("the manager may not read Secret %s of namespace %s: bind the ClusterRole kruise-pull-secrets-reader to its account there", name, namespace)
+			source.Problem = fmt.Sprintf("the manager may not read Secret %s of namespace %s: "+
+				"bind the ClusterRole kruise-pull-secrets-reader to its account there", name, namespace)
 		case err != nil && !source.Missing:
 			source.Problem = fmt.Sprintf("reading Secret %s: %v", name, err)
 		}
 		s.Sources = append(s.Sources, source)
 	}
-	return nil
 }

@@ -57,13 +57,15 @@ func progress(c counts, desired int) string {
 
 // remarks say what a user could do something about.
 func (v *State) remarks() string {
-	var full, dark []string
+	var full, dark, keyless []string
 	for _, n := range v.nodes {
 		switch {
 		case n.Full:
 			full = append(full, n.name)
 		case !n.ready && n.State != pull.Succeeded && n.State != pull.Failed:
 			dark = append(dark, n.name)
+		case n.State == pull.NotRequested && v.awaitsKey(n):
+			keyless = append(keyless, n.name)
 		}
 	}
 	var out strings.Builder
@@ -79,8 +81,9 @@ func (v *State) remarks() string {
 	}
 	say("not ready", dark)
 	say("waiting for the NodeImage of", v.awaited)
+	say("waiting for a daemon that can be given credentials on", keyless)
 	say("no such node", v.absent)
-	say("NodeImages that list 256 images already, which is the most they can", full)
+	say("NodeImages that can list no more images, or no more of this namespace", full)
 	for _, reason := range v.unread {
 		out.WriteString("; " + reason)
 	}

@@ -24,8 +24,11 @@ type Options struct {
 	Jobs bool
 	// Namespace is the only one whose jobs are reconciled; empty for all.
 	Namespace string
-	// ConfigNamespace is the namespace whose Secrets the daemons of nodes may read.
+	// ConfigNamespace is the namespace of the Secrets that users may name in NodeImages, Sources reads them.
 	ConfigNamespace string
+	Sources         *observe.Sources
+	// Seal encrypts credentials for the daemon of a node.
+	Seal pull.Sealer
 }
 
 // CreationKind is the controller that creates the NodeImages of nodes.

@@ -1,16 +1,17 @@
 package nodeimage
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
@@ -33,11 +34,16 @@ func Plan(s Snapshot) plan.Plan {
 		return b.Plan()
 	}
 	after, next := pull.CleanUp(s.Image, pull.References{
-		Owner: func(r corev1.ObjectReference) pull.OwnerState { return s.Owners[r.UID] },
-		SecretGone: func(r v1beta1.ReferenceObject) bool {
-			return s.Lost[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
-		},
+		Owner:      func(r corev1.ObjectReference) pull.OwnerState { return s.Owners[r.UID] },
+		SecretGone: func(r v1beta1.ReferenceObject) bool { return s.Lost[keyOf(r)] },
 	}, s.Now)
+	secretOf := func(r v1beta1.ReferenceObject) *corev1.Secret { return s.Secrets[keyOf(r)] }
+	if sealed := pull.SealForUsers(cmp.Or(after, s.Image), secretOf, s.Seal); sealed != nil {
+		after = sealed
+	}
+	if len(s.Secrets) > 0 {
+		b.Recheck(observe.SourceTTL, "a Secret may have changed")
+	}
 	if s.Node != nil && !maps.Equal(s.Node.Labels, s.Image.Labels) {
 		if after == nil {
 			after = s.Image.DeepCopy()
@@ -47,7 +53,7 @@ func Plan(s Snapshot) plan.Plan {
 	if after != nil {
 		b.Do(plan.Action{
 			Verb: plan.Update, Concern: plan.Tidy, Before: s.Image, After: after,
-			What: "clean up", Why: "a tag is not wanted any more, or the node has other labels",
+			What: "clean up", Why: "a tag is not wanted any more, or credentials, or the labels of the node have changed",
 		})
 	}
 	s.failUnanswered(b)

@@ -2,9 +2,11 @@ package nodeimage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,9 +40,12 @@ type Snapshot struct {
 	Node *corev1.Node
 	// Owners says of each owner of a tag what has become of it.
 	Owners map[types.UID]pull.OwnerState
-	// Lost are the Secrets of images that are gone.
-	Lost map[types.NamespacedName]bool
-	Now  time.Time
+	// Secrets are those that users name beside images that are being pulled, as far as they can be read; Lost are those that are gone.
+	Secrets map[types.NamespacedName]*corev1.Secret
+	Lost    map[types.NamespacedName]bool
+	Now     time.Time
+	// Seal encrypts credentials for the daemon of the node.
+	Seal pull.Sealer `json:"-"`
 }
 
 // reader makes the reads of passes over NodeImages.
@@ -56,15 +61,16 @@ const goneFor = 10 * time.Minute
 // image makes every read of a pass over a NodeImage. What a cache lacks is read live before it counts as gone: caches of several kinds are
 // not of the same moment, least of all those of a manager that has just taken over, and what is removed from a NodeImage ends pulls.
 func (o reader) image(ctx context.Context, r loop.Reads, image *v1beta1.NodeImage) (Snapshot, error) {
-	s := Snapshot{Image: image, Owners: map[types.UID]pull.OwnerState{}, Lost: map[types.NamespacedName]bool{}, Now: r.Now}
+	s := Snapshot{
+		Image: image, Owners: map[types.UID]pull.OwnerState{}, Now: r.Now, Seal: o.Seal,
+		Secrets: map[types.NamespacedName]*corev1.Secret{}, Lost: map[types.NamespacedName]bool{},
+	}
 	var err error
 	if s.Node, err = node(ctx, r, image); err != nil {
 		return Snapshot{}, err
 	}
-	for _, of := range image.Spec.Images {
-		if err := o.secrets(ctx, r, of.PullSecrets, s.Lost); err != nil {
-			return Snapshot{}, err
-		}
+	for repository, of := range image.Spec.Images {
+		o.readSecrets(ctx, repository, &s)
 		for i := range of.Tags {
 			for _, owner := range of.Tags[i].OwnerReferences {
 				if _, known := s.Owners[owner.UID]; known {
@@ -92,23 +98,26 @@ func node(ctx context.Context, r loop.Reads, image *v1beta1.NodeImage) (*corev1.
 	return node, err
 }
 
-// secrets finds out which Secrets are gone, as far as the manager may know.
-func (o reader) secrets(ctx context.Context, r loop.Reads, secrets []v1beta1.ReferenceObject, lost map[types.NamespacedName]bool) error {
-	for _, secret := range secrets {
-		if !o.Jobs || secret.Mode == v1beta1.ReferenceBatch || secret.Namespace != o.ConfigNamespace {
+// readSecrets reads the Secrets that users name for a repository, as far as the manager may: those of one namespace, so that whoever may
+// write NodeImages can't have others read.
+func (o reader) readSecrets(ctx context.Context, repository string, s *Snapshot) {
+	image := s.Image.Spec.Images[repository]
+	pulls := slices.ContainsFunc(image.Tags, func(t v1beta1.ImageTagSpec) bool { return pull.IsUsers(s.Image, repository, &t) })
+	for _, of := range image.PullSecrets {
+		if of.Mode == v1beta1.ReferenceBatch || of.Namespace != o.ConfigNamespace {
 			continue
 		}
-		key := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}
-		found, err := observe.Find(ctx, r, key, &corev1.Secret{})
-		if err == nil && found == nil {
-			found, err = observe.Find(ctx, r.Live, key, &corev1.Secret{})
+		key := keyOf(of)
+		secret, err := o.Sources.Get(ctx, key)
+		if err == nil && pulls && pull.HoldsCredentials(secret) {
+			s.Secrets[key] = secret
 		}
-		if err != nil {
-			return err
-		}
-		lost[key] = found == nil
+		s.Lost[key] = apierrors.IsNotFound(err)
 	}
-	return nil
+}
+
+func keyOf(r v1beta1.ReferenceObject) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
 // ownerState finds out what has become of an owner. Owners that this manager does not reconcile count as done.

@@ -1,55 +1,62 @@
+// Package pullsecret deletes the Secrets that an earlier version of Kruise has copied for ImagePullJobs into the namespace whose Secrets its
+// daemons could read. This version makes none: credentials are in NodeImages, sealed for the daemon of the node.
+//
+// Its promise: a copy is gone as soon as no daemon of that version pulls with it.
 package pullsecret
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/loop"
-	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
 )
 
-// Options are the choices made for the whole controller at start-up.
-type Options struct {
-	// Sources reads the Secrets that copies are of.
-	Sources *observe.Sources
-	// Namespace is where the copies are. The cache of Secrets holds those of it alone.
-	Namespace string
+// lookAgain is how often a copy is looked at that is still needed: while daemons are upgraded.
+const lookAgain = 10 * time.Second
+
+// Snapshot is all that one pass may look at.
+type Snapshot struct {
+	Copy *corev1.Secret
+	// Needed means that a node may still pull with it.
+	Needed bool
 }
 
 // Kind is the controller of copied Secrets.
-func Kind(o Options) loop.Kind[*corev1.Secret, Snapshot, any] {
-	return loop.Kind[*corev1.Secret, Snapshot, any]{
-		Name: "pullsecret",
-		Watches: func(cached observe.Reader) []loop.Watch {
-			return []loop.Watch{loop.Affected(&v1beta1.ImagePullJob{}, copies{cached, o.Namespace}.ofJob)}
-		},
-		Read: o.read,
-		Plan: Plan,
-	}
+func Kind() loop.Kind[*corev1.Secret, Snapshot, any] {
+	return loop.Kind[*corev1.Secret, Snapshot, any]{Name: "pullsecret", Read: read, Plan: Plan}
 }
 
-// copies finds the copies that a change concerns.
-type copies struct {
-	observe.Reader
-	namespace string
+func read(ctx context.Context, r loop.Reads, secret *corev1.Secret) (Snapshot, error) {
+	s := Snapshot{Copy: secret}
+	if !isCopy(secret) {
+		return s, nil
+	}
+	images, err := r.NodeImages(ctx)
+	for _, n := range images {
+		s.Needed = s.Needed || pull.NeedsCopy(n, secret)
+	}
+	return s, err
 }
 
-// ofJob returns the copies that were made for a job, when the job has completed or is gone.
-func (c copies) ofJob(ctx context.Context, before, after *v1beta1.ImagePullJob) ([]types.NamespacedName, error) {
-	job := cmp.Or(after, before)
-	running := after != nil && after.DeletionTimestamp == nil && after.Status.CompletionTime == nil
-	if running || len(job.Spec.PullSecrets) == 0 {
-		return nil, nil
+func isCopy(s *corev1.Secret) bool {
+	return s.DeletionTimestamp == nil && s.Annotations[keys.PullSecretSource] != ""
+}
+
+// Plan decides the next step. It reads only the snapshot and changes nothing.
+func Plan(s Snapshot) plan.Plan {
+	b := plan.For(fmt.Sprintf("Secret %s/%s", s.Copy.Namespace, s.Copy.Name))
+	switch {
+	case !isCopy(s.Copy):
+	case s.Needed:
+		b.Recheck(lookAgain, "daemons of an earlier version still pull with it")
+	default:
+		b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: s.Copy, What: "delete the copy", Why: "no daemon reads it any more"})
 	}
-	secrets, err := c.Secrets(ctx, c.namespace)
-	return observe.Keys(secrets, func(s *corev1.Secret) bool {
-		return slices.Contains(pull.ReferencesOf(s), client.ObjectKeyFromObject(job))
-	}), err
+	return b.Plan()
 }

@@ -1,3 +1,9 @@
+// Package credentials asks credential provider plugins for the credentials of a registry, by the protocol of kubelets: a request in JSON on
+// the standard input, the answer in JSON on the standard output. So one configuration of plugins serves the kubelet and Kruise.
+//
+// Its promise: a plugin runs only when no cached answer is valid, and once at a time; and one that hangs, fails or answers nonsense takes
+// no more than half of the time that is left, and keeps no other credentials from being tried. Plugins that need a token of the Pod's
+// account can't be used, because there is no Pod yet.
 package credentials
 
 import (

@@ -75,6 +75,7 @@ func TestRun(t *testing.T) {
 		answers     []error
 		credentials []registry.Credentials
 		unread      error
+		sealed      int // how often the credentials can't be opened
 
 		id    string
 		want  string // part of the error
@@ -95,8 +96,12 @@ func TestRun(t *testing.T) {
 		"the deadline comes in a pause":                                        {deadline: 2 * time.Second, answers: []error{unknown}, want: rules.MessageDeadline + ": manifest unknown", began: []int{0, 1}, used: []string{"", ""}, told: 2},
 		"credentials are tried one after the other":                            {credentials: []registry.Credentials{one, two}, answers: []error{refused, nil}, id: "sha256:1", began: []int{0, 0}, used: []string{"one", "two"}},
 		"with credentials, none is asked anonymously":                          {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, credentials: []registry.Credentials{one}, answers: []error{refused}, want: "401 Unauthorized", began: []int{0}, used: []string{"one"}},
-		"Secrets that can't be read are told in the end":                       {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, unread: errors.New("reading Secret a/b: forbidden"), answers: []error{refused}, want: "401 Unauthorized\nreading Secret a/b: forbidden", began: []int{0}, used: []string{""}},
-		"and do not matter for one that opens without it":                      {unread: errors.New("reading Secret a/b: forbidden"), answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
+		"credentials that are not sealed for it yet cost no attempt": {
+			task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, sealed: 3, credentials: []registry.Credentials{one}, answers: []error{nil},
+			id: "sha256:1", began: []int{6}, used: []string{"one"}, told: 3,
+		},
+		"Secrets that can't be read are told in the end":  {task: v1beta1.ImageTagSpec{PullPolicy: limits(0, 60)}, unread: errors.New("reading Secret a/b: forbidden"), answers: []error{refused}, want: "401 Unauthorized\nreading Secret a/b: forbidden", began: []int{0}, used: []string{""}},
+		"and do not matter for one that opens without it": {unread: errors.New("reading Secret a/b: forbidden"), answers: []error{nil}, id: "sha256:1", began: []int{0}, used: []string{""}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,14 +111,20 @@ func TestRun(t *testing.T) {
 			}
 			told := 0
 			p := puller{
-				runtime:     func() (images, error) { return r, nil },
-				credentials: func(context.Context, Task) ([]registry.Credentials, error) { return tc.credentials, tc.unread },
-				now:         func() time.Time { return r.now },
-				sleep:       func(_ context.Context, d time.Duration) { r.now = r.now.Add(d) },
+				runtime: func() (images, error) { return r, nil },
+				credentials: func(context.Context, Task) ([]registry.Credentials, error) {
+					if tc.sealed--; tc.sealed >= 0 {
+						return nil, errSealed
+					}
+					return tc.credentials, tc.unread
+				},
+				now:   func() time.Time { return r.now },
+				sleep: func(_ context.Context, d time.Duration) { r.now = r.now.Add(d) },
 			}
 			one := round{
 				task:   func() Task { return Task{Round: Round{Repository: "nginx", Tag: "1"}, Spec: tc.task} },
 				failed: func(string) { told++ },
+				yield:  func() <-chan struct{} { return nil }, pause: p.sleep,
 			}
 			if tc.deadline > 0 {
 				one.deadline = r.now.Add(tc.deadline)
@@ -152,7 +163,10 @@ func TestPullRequest(t *testing.T) {
 		now:         time.Now,
 	}
 	task := Task{Round: Round{Repository: "nginx", Tag: "1"}, Sandbox: sandbox}
-	if _, err := p.run(t.Context(), round{task: func() Task { return task }, failed: func(string) {}}); err != nil {
+	one := round{
+		task: func() Task { return task }, failed: func(string) {}, yield: func() <-chan struct{} { return nil }, pause: p.sleep,
+	}
+	if _, err := p.run(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
 	want := []cri.Pull{{

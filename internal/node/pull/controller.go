@@ -24,8 +24,9 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/node/credentials"
 	"github.com/seed-69ecc383/kruise/internal/node/worker"
-	"github.com/seed-69ecc383/kruise/internal/rules/registry"
+	"github.com/seed-69ecc383/kruise/internal/seal"
 )
 
 // The reasons of events.
@@ -47,8 +48,10 @@ type Config struct {
 	worker.Config
 	// MaxPulls is the number of images that are pulled at the same time; less than 1 is no limit.
 	MaxPulls int
-	// Credentials returns those for a repository, out of the Secrets that are named.
-	Credentials func(ctx context.Context, repository string, secrets []v1beta1.ReferenceObject) ([]registry.Credentials, error)
+	// Key opens the credentials in the NodeImage.
+	Key *seal.Key
+	// Plugins give the credentials that the NodeImage lacks.
+	Plugins *credentials.Plugins
 }
 
 // Scope returns what the worker watches: the NodeImage of its node.
@@ -59,12 +62,10 @@ func Add(ctx context.Context, mgr ctrlmanager.Manager, c Config) error {
 	trigger := &worker.Trigger{}
 	r := &reconciler{Config: c, client: mgr.GetClient(), limiter: rate.NewLimiter(rate.Every(reportInterval), reportBurst)}
 	r.rounds = newRounds(ctx, puller{
-		runtime: func() (images, error) { return c.Runtimes.Primary() },
-		credentials: func(ctx context.Context, t Task) ([]registry.Credentials, error) {
-			return c.Credentials(ctx, t.Repository, t.Secrets)
-		},
-		now:   c.Now,
-		sleep: func(ctx context.Context, d time.Duration) { worker.Sleep(ctx, d) },
+		runtime:     func() (images, error) { return c.Runtimes.Primary() },
+		credentials: c.credentials,
+		now:         c.Now,
+		sleep:       func(ctx context.Context, d time.Duration) { worker.Sleep(ctx, d) },
 	}, c.MaxPulls, func() { trigger.After(0, client.ObjectKey{Name: c.Node}) })
 	return ctrl.NewControllerManagedBy(mgr).Named("pull").For(&v1beta1.NodeImage{}).WatchesRawSource(trigger).
 		WithOptions(worker.Options(1)).Complete(r)
@@ -108,6 +109,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *reconciler) report(ctx context.Context, image *v1beta1.NodeImage, seen map[Round]v1beta1.ImageTagStatus) (ctrl.Result, error) {
 	after := image.DeepCopy()
 	after.Status = Report(image, seen)
+	after.Status.CredentialsKey = r.Key.Public()
 	if equality.Semantic.DeepEqual(image.Status, after.Status) {
 		return ctrl.Result{}, nil
 	}

@@ -3,6 +3,7 @@ package pull
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -27,10 +28,17 @@ func (r Round) Image() string { return rules.Reference{Repository: r.Repository,
 type Task struct {
 	Round
 	Spec    v1beta1.ImageTagSpec
-	Secrets []v1beta1.ReferenceObject
 	Sandbox *v1beta1.SandboxConfig
 	// Began is when an earlier daemon started the round; zero if none did.
 	Began time.Time
+}
+
+// namespace returns that of the first job that wants the tag, by which pulls take turns; empty for a tag of a user.
+func (t Task) namespace() string {
+	if len(t.Spec.OwnerReferences) == 0 {
+		return ""
+	}
+	return t.Spec.OwnerReferences[0].Namespace
 }
 
 // Timeout returns how long one attempt may take.
@@ -54,7 +62,7 @@ func (t Task) Deadline(began time.Time) time.Time {
 	if t.Spec.PullPolicy == nil || t.Spec.PullPolicy.ActiveDeadlineSeconds == nil {
 		return time.Time{}
 	}
-	return began.Add(time.Duration(*t.Spec.PullPolicy.ActiveDeadlineSeconds) * time.Second)
+	return began.Add(time.Duration(min(*t.Spec.PullPolicy.ActiveDeadlineSeconds, math.MaxInt32)) * time.Second)
 }
 
 // Due returns the rounds of the spec that have not ended by the status, in the order in which they were requested, so that the last ones
@@ -68,7 +76,7 @@ func Due(image *v1beta1.NodeImage) []Task {
 				continue
 			}
 			task := Task{
-				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Secrets: spec.PullSecrets, Sandbox: spec.SandboxConfig,
+				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Sandbox: spec.SandboxConfig,
 			}
 			if status != nil && status.StartTime != nil {
 				task.Began = status.StartTime.Time
@@ -139,7 +147,7 @@ func patchOf(resourceVersion string, before, after v1beta1.NodeImageStatus) ([]b
 		"metadata": map[string]string{"resourceVersion": resourceVersion},
 		"status": map[string]any{
 			"desired": after.Desired, "succeeded": after.Succeeded, "failed": after.Failed, "pulling": after.Pulling, "waiting": after.Waiting,
-			"imageStatuses": repositories,
+			"imageStatuses": repositories, "credentialsKey": after.CredentialsKey,
 		},
 	})
 }

@@ -54,6 +54,17 @@ func (l Ledger) Holds(p *corev1.Pod) bool {
 	return false
 }
 
+// permits reports whether a permission for the Pod certainly still stands, by whatever clock: a version of the ledger that is behind may hold
+// one that has ended.
+func (l Ledger) permits(p *corev1.Pod, now time.Time) bool {
+	for lasts, entries := range map[time.Duration]map[string]metav1.Time{DisruptedFor: l.Disrupted, UnavailableFor: l.Unavailable} {
+		if at, ok := entries[p.Name]; ok && isOf(p, at) && now.Before(at.Add(lasts-skew)) {
+			return true
+		}
+	}
+	return false
+}
+
 // isOf reports whether a permission of that time can be for the Pod: it is not older than the Pod.
 func isOf(p *corev1.Pod, at metav1.Time) bool { return !p.CreationTimestamp.After(at.Add(skew)) }
 
@@ -144,6 +155,8 @@ type Answer string
 const (
 	// Free means that the budget does not guard against the request, or has counted it already.
 	Free Answer = "free"
+	// Needless means that the budget needs no Pods at this moment, and so does not guard against anything.
+	Needless Answer = "needless"
 	// Granted means that the request may go on once it is in the ledger.
 	Granted Answer = "granted"
 	// Refused means that too few Pods would be left.
@@ -164,12 +177,12 @@ func (r Request) Answer(b *v1beta1.PodUnavailableBudget) (Answer, error) {
 	}
 	ledger := LedgerOf(&b.Status)
 	switch {
-	case !Protects(b, r.Operation, r.Resizing), ledger.Holds(r.Pod):
+	case !Protects(b, r.Operation, r.Resizing), ledger.permits(r.Pod, r.Now):
 		return Free, nil
 	case b.Status.ObservedGeneration != b.Generation:
 		return Unknown, nil
 	case b.Status.DesiredAvailable == 0:
-		return Free, nil
+		return Needless, nil
 	case ledger.IsFull():
 		return LedgerFull, nil
 	case b.Status.UnavailableAllowed <= 0:

@@ -2,6 +2,7 @@ package pull
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,9 @@ func TestPolicy(t *testing.T) {
 			j.Spec.CompletionPolicy.Type = v1beta1.NeverComplete
 			j.Spec.PullPolicy = &v1beta1.PullPolicy{TimeoutSeconds: ptr(int32(7200))}
 		}, 7200, 3, 86400 - 600, 86400 + 600, ptr(int64(7200))},
+		"a deadline too long for a duration is the longest": {func(j *v1beta1.ImagePullJob) {
+			j.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr(int64(math.MaxInt64))
+		}, 600, 3, 1<<31 - 1, -1, ptr(int64(1<<31 - 1))},
 		"a time too long for the field is the longest": {func(j *v1beta1.ImagePullJob) {
 			j.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr(int32(1<<31 - 1))
 		}, 600, 3, 1<<31 - 1, -1, nil},
@@ -145,8 +149,8 @@ func TestRequest(t *testing.T) {
 			if diff := cmp.Diff(tc.want, says(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if sight := tc.by.StateOn(got); sight.State != Pulling || sight.Stale || sight.LacksSecrets {
-				t.Errorf("the node is seen as %+v, want it to pull", sight)
+			if state := tc.by.StateOn(got); state.State != Pulling || state.Stale || state.LacksCredentials {
+				t.Errorf("the node is seen as %+v, want it to pull", state)
 			}
 		})
 	}
@@ -184,7 +188,7 @@ func TestSight(t *testing.T) {
 	repeated := answered(mustAsk(t, wants(never, "nginx", "1"), &v1beta1.NodeImage{}), "nginx", "1", v1beta1.ImagePhaseSucceeded)
 	again := now.Add(time.Duration(*repeated.Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished) * time.Second)
 	secret := w
-	secret.Secrets = []v1beta1.ReferenceObject{{Namespace: "config", Name: "s", Mode: v1beta1.ReferenceBatch}}
+	secret.Credentials, secret.Seal = Credentials{Owner: "job", version: "1", text: []byte("secret")}, plainly
 	late := wants(never, "nginx", "1")
 	late.Now = again
 	for name, tc := range map[string]struct {
@@ -199,8 +203,8 @@ func TestSight(t *testing.T) {
 		"one that has it":                       {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), NodeState{State: Succeeded}},
 		"one that gave up":                      {w, answered(asked, "nginx", "1", v1beta1.ImagePhaseFailed), NodeState{State: Failed}},
 		"an answer of an older round is none":   {w, older, NodeState{State: Pulling}},
-		"a Secret that came later":              {secret, asked, NodeState{State: Pulling, LacksSecrets: true}},
-		"which the node does not need any more": {secret, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), NodeState{State: Succeeded}},
+		"a Secret that came later":              {secret, asked, NodeState{State: Pulling, LacksCredentials: true, LacksKey: true}},
+		"which the node does not need any more": {secret, answered(asked, "nginx", "1", v1beta1.ImagePhaseSucceeded), NodeState{State: Succeeded, LacksKey: true}},
 		"an image that is not wanted any more":  {wants(job, "redis", "7"), asked, NodeState{State: NotRequested, Stale: true}},
 		"a job that repeats":                    {wants(never, "nginx", "1"), repeated, NodeState{State: Succeeded, RepeatAt: again}},
 		"a job that repeats, a day later":       {late, repeated, NodeState{State: NotRequested}},
@@ -214,8 +218,8 @@ func TestSight(t *testing.T) {
 	if _, err := w.Request(full); err == nil {
 		t.Error("a node without room was asked")
 	}
-	if got := secret.AddSecrets(asked).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0] != secret.Secrets[0] {
-		t.Errorf("after adding, the Secrets are %v", got)
+	if state := secret.StateOn(secret.Reseal(asked)); state.LacksCredentials {
+		t.Errorf("after sealing, the node is seen as %+v", state)
 	}
 }
 

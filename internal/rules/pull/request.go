@@ -22,15 +22,25 @@ import (
 )
 
 // ErrFull is the reason why a NodeImage can't take another image.
-var ErrFull = errors.New("the NodeImage lists 256 images already, which is the most it can")
+var ErrFull = errors.New("the NodeImage lists as many images as it can, or as the jobs of one namespace may have it list")
+
+// The most that a NodeImage can list of everything is in its schema. Of that the jobs of one namespace get three quarters, so that they can't
+// keep those of others from being pulled.
+const (
+	maxTags, maxOwners = 256, 1024
+	shareOf, shares    = 3, 4
+)
 
 // Want is what a job wants of every node.
 type Want struct {
 	Image Reference
 	// Job is the job. Its reference is written into every NodeImage.
 	Job *v1beta1.ImagePullJob
-	// Secrets hold the credentials that the daemon of the node pulls with.
-	Secrets []v1beta1.ReferenceObject
+	// Credentials are those that the daemon of the node pulls with; Seal encrypts them.
+	Credentials Credentials
+	Seal        Sealer
+	// Unsettled says that a Secret of the job can't be read now: rounds that go on keep the credentials that they have.
+	Unsettled bool
 	// Extra is added to the TTL of a tag.
 	Extra time.Duration
 	Now   time.Time
@@ -55,8 +65,10 @@ type NodeState struct {
 	State State
 	// Full says that the NodeImage lists too many images to take another one.
 	Full bool
-	// LacksSecrets says that the round goes on and the NodeImage does not list all Secrets of the job yet.
-	LacksSecrets bool
+	// LacksCredentials says that the round goes on without the credentials of the job as they are now.
+	LacksCredentials bool
+	// LacksKey says that there are credentials, and that the daemon has published no key to seal them with.
+	LacksKey bool
 	// Stale says that the job still owns tags that it does not want any more.
 	Stale bool
 	// Status is the status of this round; nil when there is none.
@@ -81,9 +93,50 @@ func (w Want) StateOn(n *v1beta1.NodeImage) NodeState {
 			w.read(n, tag, &s)
 		}
 	}
-	_, listed := n.Spec.Images[w.Image.Repository]
-	s.Full = s.State == NotRequested && !listed && len(n.Spec.Images) >= v1beta1.MaxNodeImages
+	s.Full = s.State == NotRequested && w.isFull(n)
+	s.LacksKey = len(w.Credentials.text) > 0 && len(n.Status.CredentialsKey) == 0
 	return s
+}
+
+// isFull reports whether the NodeImage has no place for the tag: for its repository, for another tag of it, or for another job that wants it.
+func (w Want) isFull(n *v1beta1.NodeImage) bool {
+	image, listed := n.Spec.Images[w.Image.Repository]
+	i := slices.IndexFunc(image.Tags, func(t v1beta1.ImageTagSpec) bool { return t.Tag == w.Image.Tag })
+	namespace, own := w.Job.Namespace, 0
+	switch {
+	case !listed:
+		for _, other := range n.Spec.Images {
+			if !slices.ContainsFunc(other.Tags, func(t v1beta1.ImageTagSpec) bool { return !isOnlyOf(&t, namespace) }) {
+				own++
+			}
+		}
+		return isOver(len(n.Spec.Images), own, v1beta1.MaxNodeImages)
+	case i < 0:
+		for j := range image.Tags {
+			if isOnlyOf(&image.Tags[j], namespace) {
+				own++
+			}
+		}
+		return isOver(len(image.Tags), own, maxTags)
+	case w.owns(&image.Tags[i]):
+		return false
+	default:
+		for _, owner := range image.Tags[i].OwnerReferences {
+			if owner.Namespace == namespace {
+				own++
+			}
+		}
+		return isOver(len(image.Tags[i].OwnerReferences), own, maxOwners)
+	}
+}
+
+// isOver reports whether a list can take no more of a namespace: 192 of 256 if all are its own.
+func isOver(all, own, most int) bool { return all >= most || own >= most*shareOf/shares }
+
+// isOnlyOf reports whether only jobs of a namespace want a tag.
+func isOnlyOf(tag *v1beta1.ImageTagSpec, namespace string) bool {
+	others := func(r corev1.ObjectReference) bool { return r.Namespace != namespace }
+	return len(tag.OwnerReferences) > 0 && !slices.ContainsFunc(tag.OwnerReferences, others)
 }
 
 // read fills in what the tag that the job wants says.
@@ -101,8 +154,7 @@ func (w Want) read(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec, s *NodeState
 			s.State, s.RepeatAt = NotRequested, time.Time{}
 		}
 	}
-	listed := n.Spec.Images[w.Image.Repository].PullSecrets
-	s.LacksSecrets = s.State == Pulling && len(union(listed[:len(listed):len(listed)], w.Secrets)) > len(listed)
+	s.LacksCredentials = s.State == Pulling && !w.Unsettled && !w.Credentials.areOn(n, tag)
 }
 
 // StatusOf returns the status of the round of a tag; nil when there is none.
@@ -147,7 +199,6 @@ func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	}
 	image := after.Spec.Images[w.Image.Repository]
 	image.SandboxConfig = w.Job.Spec.SandboxConfig.DeepCopy()
-	image.PullSecrets = union(image.PullSecrets, w.Secrets)
 	tag := v1beta1.ImageTagSpec{Tag: w.Image.Tag}
 	i, found := slices.BinarySearchFunc(image.Tags, w.Image.Tag, func(t v1beta1.ImageTagSpec, name string) int { return cmp.Compare(t.Tag, name) })
 	if found {
@@ -163,10 +214,14 @@ func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 
 func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
 	fresh := tag.CreatedAt == nil
-	version := int64(-1)
-	if last := lastStatus(n, w.Image.Repository, w.Image.Tag); last != nil {
+	version, last := int64(-1), lastStatus(n, w.Image.Repository, w.Image.Tag)
+	if last != nil {
 		version = last.Version
 	}
+	if fresh || version == tag.Version && last.CompletionTime != nil {
+		tag.Credentials = nil // whose they are has got what they were for
+	}
+	w.Credentials.put(n, w.Image.Repository, tag, w.Seal)
 	if !fresh {
 		version = max(version, tag.Version)
 	}
@@ -187,12 +242,15 @@ func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
 	}
 }
 
-// AddSecrets returns the NodeImage with all Secrets of the job, for a round that goes on.
-func (w Want) AddSecrets(n *v1beta1.NodeImage) *v1beta1.NodeImage {
+// Reseal returns the NodeImage with the credentials of the job as they are now, for a round that goes on.
+func (w Want) Reseal(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	after := n.DeepCopy()
-	image := after.Spec.Images[w.Image.Repository]
-	image.PullSecrets = union(image.PullSecrets, w.Secrets)
-	after.Spec.Images[w.Image.Repository] = image
+	tags := after.Spec.Images[w.Image.Repository].Tags
+	for i := range tags {
+		if tags[i].Tag == w.Image.Tag {
+			w.Credentials.put(n, w.Image.Repository, &tags[i], w.Seal)
+		}
+	}
 	return after
 }
 
@@ -217,6 +275,9 @@ func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.Image
 		for i := range image.Tags {
 			tag, owners := &image.Tags[i], len(image.Tags[i].OwnerReferences)
 			keeps := keep(repository, tag)
+			if len(tag.OwnerReferences) < owners {
+				dropOrphans(tag)
+			}
 			changed = changed || !keeps || len(tag.OwnerReferences) < owners
 			if keeps {
 				kept = append(kept, *tag)
@@ -232,14 +293,11 @@ func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.Image
 	return changed
 }
 
-// union returns all references, each namespace and name once.
-func union(have, more []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
-	for _, r := range more {
-		if !slices.ContainsFunc(have, func(h v1beta1.ReferenceObject) bool { return h.Namespace == r.Namespace && h.Name == r.Name }) {
-			have = append(have, r)
-		}
-	}
-	return have
+// dropOrphans removes the credentials of those who do not want the tag any more.
+func dropOrphans(tag *v1beta1.ImageTagSpec) {
+	tag.Credentials = slices.DeleteFunc(tag.Credentials, func(c v1beta1.SealedCredentials) bool {
+		return c.Owner != "" && !slices.ContainsFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return string(r.UID) == c.Owner })
+	})
 }
 
 // ReadySince returns since when a node has been Ready; false for a node that is not.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -99,14 +96,7 @@ func TestCredentialsThatComeLate(t *testing.T) {
 		}
 		return nil
 	})
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-daemon-config", Name: "late-3fa9c1"}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"late.io":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("u:p")) + `"}}}`)},
-	}
-	must(t, shared.Client.Create(t.Context(), secret))
-	s.want(map[string]v1beta1.ImageSpec{"late.io/app": {
-		Tags: []v1beta1.ImageTagSpec{patient}, PullSecrets: []v1beta1.ReferenceObject{{Namespace: secret.Namespace, Name: secret.Name, Mode: v1beta1.ReferenceBatch}},
-	}})
+	s.want(map[string]v1beta1.ImageSpec{"late.io/app": {Tags: []v1beta1.ImageTagSpec{s.sealed("late.io/app", patient, "u")}}})
 	image := s.phases(map[string]v1beta1.ImagePullPhase{"late.io/app:1": v1beta1.ImagePhaseSucceeded})
 	if got := image.Status.ImageStatuses["late.io/app"].Tags[0]; got.Version != 0 || got.Message != "" {
 		t.Errorf("it ended as %+v, want the round that it began", got)

@@ -19,15 +19,15 @@ import (
 )
 
 // as returns a client with the rights of a node's daemon.
-func as(t *testing.T, node string) client.Client {
+func as(t *testing.T, in *cluster.Cluster, node string) client.WithWatch {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, shared.DaemonKubeconfig(t.Context(), node, path))
+	must(t, in.DaemonKubeconfig(t.Context(), node, path))
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	must(t, err)
 	s, err := cluster.Scheme()
 	must(t, err)
-	c, err := client.New(config, client.Options{Scheme: s})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: s})
 	must(t, err)
 	return c
 }
@@ -58,7 +58,7 @@ func TestWhatADaemonMayDo(t *testing.T) {
 		must(t, shared.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull"}}))
 	}
 	myPod, otherPod := podOn(t, mine.Name), podOn(t, other.Name)
-	daemon, unbound := as(t, mine.Name), unboundDaemon(t)
+	daemon, unbound := as(t, shared.Cluster, mine.Name), unboundDaemon(t)
 	// A policy takes the API server a moment to heed.
 	eventually(t, "the policies are heeded", func() error {
 		if err := status(otherPod, `{"metadata":{"annotations":{"apps.kruise.io/runtime-containers-meta":"{}"}}}`)(t.Context(), daemon); !apierrors.IsForbidden(err) {
@@ -90,8 +90,9 @@ func TestWhatADaemonMayDo(t *testing.T) {
 		"the status of its NodeImage":          {status(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, reported), daemon, ""},
 		"the status of another node's":         {status(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, reported), daemon, `the daemon of node "mine" may only write what belongs to that node`},
 		"the spec of its NodeImage":            {patch(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, `{"spec":{"images":{}}}`), daemon, "cannot patch resource"},
-		"a Secret of its namespace":            {get(&corev1.Secret{}, "kruise-daemon-config", "pull"), daemon, ""},
-		"all Secrets of its namespace":         {list(&corev1.SecretList{}, client.InNamespace("kruise-daemon-config")), daemon, "cannot list resource"},
+		"a Secret that NodeImages name":        {get(&corev1.Secret{}, "kruise-daemon-config", "pull"), daemon, "cannot get resource"},
+		"all Secrets that NodeImages name":     {list(&corev1.SecretList{}, client.InNamespace("kruise-daemon-config")), daemon, "cannot list resource"},
+		"the key of another node's daemon":     {status(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, `{"status":{"credentialsKey":"a2V5"}}`), daemon, `the daemon of node "mine" may only write what belongs to that node`},
 		"a Secret of another namespace":        {get(&corev1.Secret{}, "default", "pull"), daemon, "cannot get resource"},
 		"writing a Secret":                     {patch(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-daemon-config", Name: "pull"}}, `{"data":{"a":"Yg=="}}`), daemon, "cannot patch resource"},
 		"ConfigMaps":                           {list(&corev1.ConfigMapList{}), daemon, "cannot list resource"},

@@ -1,6 +1,11 @@
 package images
 
 import (
+	"crypto/ecdh"
+	"crypto/hpke"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,10 +15,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/pull"
+	"github.com/seed-69ecc383/kruise/internal/rules/registry"
 )
 
 const configNamespace = "kruise-daemon-config"
@@ -36,77 +43,76 @@ func credentials(namespace, name, text string) *corev1.Secret {
 	}
 }
 
-// copies returns the copies of the Secrets of the test's namespace.
-func (e *env) copies() []corev1.Secret {
+// usersOf returns whose credentials a node is given for a tag, by the UID of the job: the daemons of simulated nodes have a key that is known.
+func (e *env) usersOf(node, repository, name string) map[string]string {
 	e.Helper()
-	var all corev1.SecretList
-	e.Must(e.Client.List(e.Ctx, &all, client.InNamespace(configNamespace)))
-	var out []corev1.Secret
-	for _, s := range all.Items {
-		if strings.HasPrefix(s.Annotations[keys.PullSecretSource], e.Namespace+"/") {
-			out = append(out, s)
+	key, err := hpke.DHKEM(ecdh.X25519()).DeriveKeyPair([]byte("the key of the daemons of simulated nodes"))
+	e.Must(err)
+	out := map[string]string{}
+	for _, sealed := range e.tags(node, repository)[name].Credentials {
+		context := pull.SealContext(node, pull.Reference{Repository: repository, Tag: name}, sealed.Owner)
+		text, err := hpke.Open(key, hpke.HKDFSHA256(), hpke.AES256GCM(), []byte(context), sealed.Sealed)
+		e.Must(err)
+		var found []registry.Credentials
+		e.Must(json.Unmarshal(text, &found))
+		for _, c := range found {
+			out[sealed.Owner] += c.Username
 		}
 	}
 	return out
 }
 
-func (e *env) noCopies() error {
-	if copies := e.copies(); len(copies) > 0 {
-		return fmt.Errorf("there is still %s for %s", copies[0].Name, copies[0].Annotations[keys.PullSecretReferences])
-	}
-	return nil
+func (e *env) eventuallyUses(repository, tag string, want map[string]string) {
+	e.Helper()
+	e.Eventually("the node is given the credentials for "+repository, func() error {
+		if diff := cmp.Diff(want, e.usersOf(e.Nodes[0], repository, tag)); diff != "" {
+			return fmt.Errorf("(-want +got):\n%s", diff)
+		}
+		return nil
+	})
 }
 
-func TestSecretsAreCopiedForAsLongAsTheyAreNeeded(t *testing.T) {
+// loginTo is a Docker configuration.
+func loginTo(host, user string) string {
+	return fmt.Sprintf(`{"auths":{"%s":{"username":"%s","password":"p"},"other.example":{"username":"foreign"}}}`, host, user)
+}
+
+// TestCredentialsAreSealedForTheNodesThatNeedThem: those that fit the image, for each job apart, and nothing of it can be read by others.
+func TestCredentialsAreSealedForTheNodesThatNeedThem(t *testing.T) {
 	e := newEnv(t, 1)
 	e.letSecretsBeRead()
-	source := credentials(e.Namespace, "reg", `{"auths":{}}`)
+	source := credentials(e.Namespace, "reg", loginTo("docker.io", "one"))
 	e.Must(e.Client.Create(e.Ctx, source))
 	e.pull("one", "nginx:hang-pull", "pullSecrets: [reg]")
 	e.pull("two", "redis:hang-pull", "pullSecrets: [reg]")
-	both := fmt.Sprintf("%s/one,%s/two", e.Namespace, e.Namespace)
-	var c corev1.Secret
-	e.Eventually("there is one copy for both jobs", func() error {
-		copies := e.copies()
-		if len(copies) != 1 || copies[0].Annotations[keys.PullSecretReferences] != both {
-			return fmt.Errorf("there are %v", copies)
+	e.pull("none", "nginx:hang-pull-too")
+	one, two := string(e.job("one").UID), string(e.job("two").UID)
+	e.eventuallyUses("nginx", "hang-pull", map[string]string{one: "one"})
+	e.eventuallyUses("redis", "hang-pull", map[string]string{two: "one"})
+	e.Eventually("the third job pulls", func() error {
+		if len(e.tags(e.Nodes[0], "nginx")) != 2 {
+			return errors.New("it does not")
 		}
-		c = copies[0]
 		return nil
 	})
-	if c.Annotations[keys.PullSecretSource] != e.Namespace+"/reg" || len(c.Labels) > 0 || c.Type != source.Type || len(c.Name) != len("reg-123456") {
-		t.Errorf("the copy is %+v", c)
+	e.eventuallyUses("nginx", "hang-pull-too", map[string]string{})
+	text, err := json.Marshal(e.nodeImage(e.Nodes[0]))
+	e.Must(err)
+	var secrets corev1.SecretList
+	e.Must(e.Client.List(e.Ctx, &secrets, client.InNamespace(configNamespace)))
+	if strings.Contains(string(text), base64.StdEncoding.EncodeToString([]byte("one"))) || len(secrets.Items) > 0 && secrets.Items[0].Name == "reg" {
+		t.Errorf("others can read %s, %v", text, secrets.Items)
 	}
-	want := []v1beta1.ReferenceObject{{Namespace: configNamespace, Name: c.Name, Mode: v1beta1.ReferenceBatch}}
-	for _, repository := range []string{"nginx", "redis"} {
-		e.Eventually("the node knows it", func() error {
-			if diff := cmp.Diff(want, e.nodeImage(e.Nodes[0]).Spec.Images[repository].PullSecrets); diff != "" {
-				return fmt.Errorf("for %s (-want +got):\n%s", repository, diff)
-			}
-			return nil
-		})
-	}
-	source.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"a":{}}}`)
+	source.Data[corev1.DockerConfigJsonKey] = []byte(loginTo("docker.io", "changed"))
 	e.Must(e.Client.Update(e.Ctx, source))
-	e.Eventually("the copy follows", func() error {
-		if copies := e.copies(); len(copies) != 1 || string(copies[0].Data[corev1.DockerConfigJsonKey]) != `{"auths":{"a":{}}}` {
-			return fmt.Errorf("there are %v", copies)
-		}
-		return nil
-	})
+	e.eventuallyUses("nginx", "hang-pull", map[string]string{one: "changed"})
 	e.Must(e.editJob("one", "{image: busybox:1}"))
-	e.completed("one")
-	e.Eventually("the copy is for the other job alone", func() error {
-		if copies := e.copies(); len(copies) != 1 || copies[0].Annotations[keys.PullSecretReferences] != e.Namespace+"/two" {
-			return fmt.Errorf("there are %v", copies)
-		}
-		return nil
-	})
-	if job := e.job("one"); len(job.Finalizers) > 0 {
+	if job := e.completed("one"); len(job.Finalizers) > 0 {
 		t.Errorf("the job has finalizers %v", job.Finalizers)
 	}
+	e.eventuallyUses("nginx", "hang-pull", map[string]string{})
 	e.deleteJob("two")
-	e.Eventually("the copy is gone", e.noCopies)
+	e.eventuallyUses("redis", "hang-pull", map[string]string{})
 }
 
 func TestSecretThatComesLate(t *testing.T) {
@@ -125,11 +131,11 @@ func TestSecretThatComesLate(t *testing.T) {
 		}
 		return nil
 	})
-	e.Must(e.Client.Create(e.Ctx, credentials(e.Namespace, "reg", `{}`)))
+	e.Must(e.Client.Create(e.Ctx, credentials(e.Namespace, "reg", loginTo("docker.io", "late"))))
 	for _, node := range e.Nodes {
-		e.Eventually("node "+node+" knows the copy", func() error {
-			if got := e.nodeImage(node).Spec.Images["nginx"].PullSecrets; len(got) != 1 {
-				return fmt.Errorf("it knows %v", got)
+		e.Eventually("node "+node+" is given the credentials", func() error {
+			if got := e.usersOf(node, "nginx", "hang-pull"); len(got) != 1 {
+				return fmt.Errorf("it has %v", got)
 			}
 			return nil
 		})
@@ -140,30 +146,35 @@ func TestSecretThatComesLate(t *testing.T) {
 	if status := e.job("job").Status; status.Active != 2 {
 		t.Errorf("status is %+v", status)
 	}
-	e.deleteJob("job")
-	e.Eventually("the copy is gone", e.noCopies)
 }
 
-func TestSecretsOfTheNamespaceThatDaemonsReadAreNotCopied(t *testing.T) {
+// TestSecretsThatUsersNameInNodeImages: those of one namespace are used, and of no other.
+func TestSecretsThatUsersNameInNodeImages(t *testing.T) {
 	e := newEnv(t, 1)
-	name := "direct-" + e.Namespace
-	secret := credentials(configNamespace, name, `{}`)
+	e.letSecretsBeRead()
+	secret := credentials(configNamespace, "direct-"+e.Namespace, loginTo("docker.io", "direct"))
 	e.Must(e.Client.Create(e.Ctx, secret))
-	test := e.Namespace
-	e.Namespace, e.Env = configNamespace, e.In(configNamespace)
-	e.Must(e.create("ImagePullJob", name, fmt.Sprintf("image: nginx:direct\npullSecrets: [%s]\nselector: {matchLabels: {%s: %s}}", name, pool, test)))
-	if status := e.completed(name).Status; status.Succeeded != 1 {
-		t.Errorf("status is %+v", status)
-	}
-	want := []v1beta1.ReferenceObject{{Namespace: configNamespace, Name: name}}
-	if diff := cmp.Diff(want, e.nodeImage(e.Nodes[0]).Spec.Images["nginx"].PullSecrets); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if copies := e.copies(); len(copies) > 0 {
-		t.Errorf("it was copied: %v", copies)
-	}
-	e.deleteJob(name)
-	if err := e.Client.Delete(e.Ctx, secret); err != nil && !apierrors.IsNotFound(err) {
-		t.Fatal(err)
-	}
+	e.Must(e.Client.Create(e.Ctx, credentials(e.Namespace, "mine", loginTo("docker.io", "mine"))))
+	e.Must(e.Client.Patch(e.Ctx, e.nodeImage(e.Nodes[0]), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"images":{"nginx":{
+		"pullSecrets":[{"namespace":%q,"name":%q},{"namespace":%q,"name":"mine"}],
+		"tags":[{"tag":"hang-pull","pullPolicy":{"ttlSecondsAfterFinished":600}}]}}}}`, configNamespace, secret.Name, e.Namespace))))
+	e.eventuallyUses("nginx", "hang-pull", map[string]string{"": "direct"})
+	e.Must(e.Client.Delete(e.Ctx, secret))
+	e.eventuallyUses("nginx", "hang-pull", map[string]string{})
+}
+
+// TestCopiesOfAnEarlierVersionAreDeleted: its daemons could read them.
+func TestCopiesOfAnEarlierVersionAreDeleted(t *testing.T) {
+	e := newEnv(t, 0)
+	leftover, own := credentials(configNamespace, "reg-3fa9c1", "{}"), credentials(configNamespace, "own-"+e.Namespace, "{}")
+	leftover.Annotations = map[string]string{keys.PullSecretSource: e.Namespace + "/reg", keys.PullSecretReferences: e.Namespace + "/job"}
+	e.Must(e.Client.Create(e.Ctx, own))
+	e.Must(e.Client.Create(e.Ctx, leftover))
+	e.Eventually("the copy is gone", func() error {
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(leftover), leftover); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading it: %v", err)
+		}
+		return nil
+	})
+	e.Must(e.Client.Delete(e.Ctx, own))
 }

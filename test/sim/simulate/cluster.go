@@ -57,6 +57,12 @@ type Pass struct {
 
 // Cluster is the API server and its storage.
 type Cluster struct {
+	// Default, if there is one, changes new Pods as a mutating webhook does.
+	Default func(*corev1.Pod)
+	// Admit, if there is one, may refuse to delete a Pod, after is nil then, or to change more of it than its status, as a validating webhook
+	// does.
+	Admit func(before, after *corev1.Pod) error
+
 	scheme   *runtime.Scheme
 	now      time.Time
 	revision int64
@@ -150,6 +156,9 @@ func (c *Cluster) create(who by, object client.Object) (client.Object, error) {
 	switch typed := stored.(type) {
 	case *corev1.Pod:
 		typed.Status.Phase = corev1.PodPending
+		if c.Default != nil {
+			c.Default(typed)
+		}
 	case *corev1.PersistentVolumeClaim:
 		typed.Finalizers = append(typed.Finalizers, claimInUse)
 	}

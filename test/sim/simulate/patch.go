@@ -67,6 +67,11 @@ func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, e
 	default:
 		return nil, apierrors.NewNotFound(resourceOf(key), key.Name+"/"+p.subresource)
 	}
+	if before, is := current.(*corev1.Pod); is && c.Admit != nil && p.subresource != statusPart {
+		if err := c.Admit(before, after.(*corev1.Pod)); err != nil {
+			return nil, err
+		}
+	}
 	return c.store(who, key, after), nil
 }
 
@@ -207,6 +212,11 @@ func (c *Cluster) delete(who by, object client.Object, conditions metav1.Precond
 	if current.GetDeletionTimestamp() != nil {
 		return c.revision, nil
 	}
+	if p, is := current.(*corev1.Pod); is && c.Admit != nil {
+		if err := c.Admit(p, nil); err != nil {
+			return 0, err
+		}
+	}
 	var grace int64
 	if p, isPod := current.(*corev1.Pod); isPod && p.Spec.NodeName != "" && !isFinished(p) {
 		grace = 30
@@ -218,10 +228,10 @@ func (c *Cluster) delete(who by, object client.Object, conditions metav1.Precond
 	return c.revision, nil
 }
 
-// Delete deletes an object on behalf of an actor. Deleting what is not there is no mistake.
+// Delete deletes an object on behalf of an actor. Deleting what is not there is no mistake, nor what admission refuses.
 func (c *Cluster) Delete(actor string, object client.Object) {
 	_, err := c.delete(by{actor: actor}, object, metav1.Preconditions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) && c.Admit == nil {
 		panic("simulate: deleting without conditions: " + err.Error())
 	}
 }
