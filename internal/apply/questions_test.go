@@ -259,3 +259,35 @@ func TestAWriteThatBacksOffAsksNoBudget(t *testing.T) {
 		t.Errorf("asked %d times for a write that is tried once", budget.asked)
 	}
 }
+
+// timed notes how long each write may take.
+type timed struct {
+	blank
+	may []time.Duration
+}
+
+func (w *timed) Patch(ctx context.Context, _ plan.Object, _ string, _ types.PatchType, _ []byte) error {
+	deadline, _ := ctx.Deadline()
+	w.may = append(w.may, time.Until(deadline).Round(time.Second))
+	return nil
+}
+
+// TestAPermissionIsUsedSoonOrNotAtAll: a write that takes longer could disrupt a Pod that counts as available again.
+func TestAPermissionIsUsedSoonOrNotAtAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		budget *limited
+		first  time.Duration
+	}{
+		"it was asked for":     {&limited{allows: 1}, permittedFor},
+		"none has to be asked": {&limited{allows: 1, exempt: "a"}, writeTimeout},
+	} {
+		b, w := newBench(t), &timed{}
+		b.Budgets, b.Writer = tc.budget, w
+		p := b.stored(t, "a")
+		updating := withPhase(p, corev1.PodRunning, "updating")
+		b.run(t, plan.Stage{{{Verb: plan.UpdateStatus, Before: p, After: updating}, {Verb: plan.Update, Before: updating, After: withImage(updating, "app:v2")}}})
+		if len(w.may) < 2 || w.may[0] != tc.first || w.may[len(w.may)-1] != writeTimeout {
+			t.Errorf("%s: writes may take %v", name, w.may)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -213,6 +214,36 @@ func TestRefusalsAreTold(t *testing.T) {
 	const line = `{"Event":"PUB","Kind":"PodUnavailableBudget","Namespace":"shop","Name":"web","UserAgent":"me"}` + "\n"
 	if diff := cmp.Diff(strings.Repeat(line, 4), string(text)); diff != "" {
 		t.Errorf("the log (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheMetricStaysSmall, whatever users are told of, and forgets those of whom nothing was heard for a day.
+func TestTheMetricStaysSmall(t *testing.T) {
+	now, registry := time.Unix(1_800_000_000, 0), prometheus.NewRegistry()
+	reports, err := NewReports(ReportOptions{Registry: registry, Events: record.NewFakeRecorder(1), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := func(user string) (series int, sum float64) {
+		request := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: user}
+		reports.denied(request, disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}, "no")
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range families[0].Metric {
+			sum += m.Counter.GetValue()
+		}
+		return len(families[0].Metric), sum
+	}
+	for i := range 1500 {
+		if series, sum := deny(fmt.Sprintf("user-%d", i)); series > maxSeries+1 || sum != float64(i+1) {
+			t.Fatalf("after %d users there are %d series with %v denials", i+1, series, sum)
+		}
+	}
+	now = now.Add(seriesTTL)
+	if series, _ := deny("me"); series != 1 {
+		t.Errorf("a day later there are %d series", series)
 	}
 }
 
