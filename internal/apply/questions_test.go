@@ -173,7 +173,8 @@ func TestABudgetThatAllowsMoreIsAskedAtOnce(t *testing.T) {
 			t.Errorf("%s: it wakes %v, %v", change.what, owners, err)
 		}
 	}
-	if w.pass(t); len(w.stage) != 17 {
+	w.pass(t)
+	if len(w.stage) != 17 {
 		t.Errorf("%d Pods wait, want 17", len(w.stage))
 	}
 	if wait := w.pass(t); wait != firstPause {
@@ -240,7 +241,8 @@ func TestABudgetThatChangesWhileItIsAsked(t *testing.T) {
 // TestWhatNoBudgetHoldsGoesOn: a Pod that is not available needs none, whoever else waits.
 func TestWhatNoBudgetHoldsGoesOn(t *testing.T) {
 	w := newWaiting(t, 5, &limited{exempt: "pod-0"})
-	if w.pass(t); len(w.writes) != 1 {
+	w.pass(t)
+	if len(w.writes) != 1 {
 		t.Errorf("writes %v", w.writes)
 	}
 }
