@@ -94,7 +94,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
 	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also whole plans and what is held back")
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "run controllers on one of several managers only")
-	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "kruise-system", "namespace of the Lease")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; empty for that of the manager")
 	fs.StringVar(&o.LeaderElectionID, "leader-election-id", "kruise-manager", "name of the Lease")
 	fs.DurationVar(&o.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "how long the Lease of a silent leader holds")
 	fs.DurationVar(&o.RenewDeadline, "leader-election-renew-deadline", 10*time.Second,

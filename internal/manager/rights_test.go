@@ -11,11 +11,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -258,5 +262,65 @@ func TestOptionsAreValidated(t *testing.T) {
 				t.Errorf("validate() = %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTheManifestFitsTheManager: times and memory that depend on each other.
+func TestTheManifestFitsTheManager(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "manager", "manager.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&deployment); err != nil {
+		t.Fatal(err)
+	}
+	var o Options
+	o.Bind(flag.NewFlagSet("test", flag.ContinueOnError))
+	spec := deployment.Spec.Template.Spec
+	if grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; grace < o.ShutdownDelay+shutdownTimeout {
+		t.Errorf("a manager has %s to end, and takes up to %s", grace, o.ShutdownDelay+shutdownTimeout)
+	}
+	if spec.PriorityClassName == "" {
+		t.Error("managers have no priority")
+	}
+	if c := spec.TopologySpreadConstraints[0]; c.TopologyKey != corev1.LabelHostname || c.WhenUnsatisfiable != corev1.DoNotSchedule {
+		t.Errorf("managers may share a node: %v", c)
+	}
+	container := spec.Containers[0]
+	for _, variable := range container.Env {
+		if variable.Name != "GOMEMLIMIT" {
+			continue
+		}
+		limit := resource.MustParse(strings.TrimSuffix(variable.Value, "B"))
+		if got := container.Resources.Limits.Memory(); got.Cmp(limit) <= 0 || got.Value() > 2*limit.Value() {
+			t.Errorf("GOMEMLIMIT is %s with %s of memory", limit.String(), got.String())
+		}
+		return
+	}
+	t.Error("the manifest sets no GOMEMLIMIT")
+}
+
+// TestAPIServersDoNotWaitLongForAManager: what waits for one that is not there is refused within seconds.
+func TestAPIServersDoNotWaitLongForAManager(t *testing.T) {
+	mutating, validating, err := configurations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeouts := map[string]int32{}
+	for _, hook := range mutating.Webhooks {
+		timeouts[hook.Name] = *hook.TimeoutSeconds
+	}
+	for _, hook := range validating.Webhooks {
+		timeouts[hook.Name] = *hook.TimeoutSeconds
+	}
+	for name, timeout := range timeouts {
+		want := int32(3)
+		if name == "vsidecarset.kb.io" { // a second passes until every API server sends the Pods
+			want = 5
+		}
+		if timeout > want {
+			t.Errorf("%s is waited for for %d s, want %d at most", name, timeout, want)
+		}
 	}
 }

@@ -37,7 +37,8 @@ type Options struct {
 // Bind declares the flags.
 func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig; empty inside a cluster")
-	fs.StringVar(&o.Addr, "addr", ":10221", "address of /metrics, /healthz and /readyz; without a host, that of HOST_IP in the environment")
+	fs.StringVar(&o.Addr, "addr", "127.0.0.1:10221",
+		"address of /metrics, /healthz and /readyz, of which everybody is answered who reaches it; without a host, that of HOST_IP")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", false, "serve pprof")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:10222", "address of pprof")
 	fs.StringVar(&o.SocketFile, "socket-file", "",

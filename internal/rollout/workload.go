@@ -46,6 +46,8 @@ type Workload struct {
 	OnDelete, Paused bool
 
 	InPlace inplace.Options
+	// Template is that of the update revision, if the controller updates Pods in place to it; else nil.
+	Template *corev1.PodTemplateSpec
 	// TemplateHash also labels Pods with pod-template-hash, the short hash of their revision.
 	TemplateHash bool
 	// ShortHash labels Pods with the hash of their revision alone, instead of its full name.
@@ -73,7 +75,7 @@ type Member struct {
 	State pub.LifecycleStateType
 	// Leaving means that the Pod is being deleted, and Ended that it has run to its end, well or badly.
 	Leaving, Ended bool
-	// Updated means that the Pod is at the update revision.
+	// Updated means that the Pod is at the update revision, and its containers run with what that gives to their environment.
 	Updated, Ready, Available bool
 	// Specified means that the user named the Pod for deletion.
 	Specified bool
@@ -85,7 +87,7 @@ type Member struct {
 func (w *Workload) Classify(p *corev1.Pod) Member {
 	m := Member{
 		Pod: p, State: pod.State(p), Leaving: p.DeletionTimestamp != nil, Ended: pod.IsFinished(p),
-		Updated: w.History.IsUpdate(p), Ready: pod.IsReady(p), Specified: pod.IsSpecifiedDelete(p),
+		Updated: w.History.IsUpdate(p) && !w.IsStale(p), Ready: pod.IsReady(p), Specified: pod.IsSpecifiedDelete(p),
 	}
 	var wait time.Duration
 	m.Available, wait = pod.Available(p, w.MinReadySeconds, w.Now)
@@ -93,6 +95,16 @@ func (w *Workload) Classify(p *corev1.Pod) Member {
 		w.next.pod, w.next.wait = p.Name, wait
 	}
 	return m
+}
+
+// IsStale reports whether a container of a Pod at the update revision runs with older labels or annotations in its environment.
+func (w *Workload) IsStale(p *corev1.Pod) bool { return w.stale(p).TouchesContainers() }
+
+func (w *Workload) stale(p *corev1.Pod) inplace.Change {
+	if w.Template == nil {
+		return inplace.Change{}
+	}
+	return inplace.Stale(p, w.Template, w.InPlace)
 }
 
 // IsHeld reports whether the Pod waits for its preDelete hook, or did until now.

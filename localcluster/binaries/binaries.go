@@ -116,7 +116,7 @@ func (f Finder) Installed(ctx context.Context) (map[string]string, error) {
 	return paths, nil
 }
 
-var versionPattern = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
+var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
 // fits asks a program for its version.
 func (f Finder) fits(ctx context.Context, path string) error {

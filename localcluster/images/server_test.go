@@ -81,6 +81,7 @@ func TestRegistryPullsStandIns(t *testing.T) {
 }
 
 func TestRegistryDoesNotKnow(t *testing.T) {
+	needs.RealNodes(t)
 	address := startRegistry(t, images.Store(t.TempDir()))
 	tests := map[string]struct{ registry, image string }{
 		"names of others":                        {"docker.io", "library/redis:7"},
@@ -158,6 +159,7 @@ func digestOf(t *testing.T, address, image string) v1.Hash {
 }
 
 func TestRegistryRefusesPushes(t *testing.T) {
+	needs.RealNodes(t)
 	address := startRegistry(t, images.Store(t.TempDir()))
 	image, err := pull(address, "docker.io", "library/nginx:1")
 	if err != nil {
@@ -174,6 +176,7 @@ func TestRegistryRefusesPushes(t *testing.T) {
 }
 
 func TestStandInsNeedAStaticBusybox(t *testing.T) {
+	needs.RealNodes(t)
 	for name, tc := range map[string]struct{ path, want string }{
 		"none at all": {filepath.Join(t.TempDir(), "busybox"), "apt-get install -y busybox-static"},
 		"no program":  {"/etc/passwd", "bad magic number"},

@@ -38,13 +38,15 @@ type Lifecycle struct {
 
 // LifecycleHook says how a Pod shows that it is held: by a label, by a finalizer, or by either.
 type LifecycleHook struct {
-	// labelsHandler hooks a Pod by labels: a Pod with one of these key and value pairs is held.
+	// labelsHandler hooks a Pod by labels: a Pod with one of these key and value pairs is held. At most 64.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	LabelsHandler map[string]string `json:"labelsHandler,omitempty"`
 
-	// finalizersHandler hooks a Pod by finalizers: a Pod with one of these finalizers is held.
+	// finalizersHandler hooks a Pod by finalizers: a Pod with one of these finalizers is held. At most 64.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
 
 	// markPodNotReady makes the Pod NotReady while it waits in PreparingDelete or PreparingUpdate, so that it gets no new traffic.

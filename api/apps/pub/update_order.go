@@ -7,9 +7,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.orderPriority) || size(self.orderPriority) == 0 || !has(self.weightPriority) || size(self.weightPriority) == 0",message="orderPriority and weightPriority can't both be set: keep one",reason="FieldValueForbidden"
 type UpdatePriorityStrategy struct {
 	// orderPriority takes the first of these label keys that a Pod carries and orders by the integer at the end of the label's value,
-	// larger first ("sts-10" counts as 10). Pods that carry none of the keys go first.
+	// larger first ("sts-10" counts as 10). Pods that carry none of the keys go first. At most 100.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
 	OrderPriority []UpdatePriorityOrderTerm `json:"orderPriority,omitempty"`
 
 	// weightPriority adds up the weights of all terms whose selector matches the Pod; Pods with a larger sum go first.
@@ -39,7 +40,8 @@ type UpdatePriorityWeightTerm struct {
 }
 
 // UpdateScatterStrategy spreads the Pods that carry one of these labels over the whole update, so that they are not updated in one run. It
-// names each label once.
+// names each label once, and has at most 1000 items.
+// +kubebuilder:validation:MaxItems=1000
 // +listType=map
 // +listMapKey=key
 // +listMapKey=value

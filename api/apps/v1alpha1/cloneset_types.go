@@ -63,15 +63,16 @@ type CloneSetSpec struct {
 // CloneSetScaleStrategy says how Pods are added and which ones go first.
 type CloneSetScaleStrategy struct {
 	// podsToDelete names Pods that are deleted first when replicas shrinks. With unchanged replicas they are deleted and replaced. Names
-	// of Pods that are gone are taken off the list.
+	// of Pods that are gone are taken off the list. At most 5000; a longer list that was stored before can stay, and become shorter.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 5000 || oldSelf.hasValue() && size(self) <= size(oldSelf.value())",message="must have at most 5000 items",optionalOldSelf=true
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 
 	// maxUnavailable limits, while Pods are being added, how many Pods may be unavailable at a time: a number, or a percentage of replicas,
 	// rounded up. Unset means no limit.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// disablePVCReuse keeps a new Pod from taking over the claims, and so the name, of a Pod that was deleted from outside: claims go with
@@ -106,19 +107,19 @@ type CloneSetUpdateStrategy struct {
 
 	// partition is the number of Pods kept at older revisions: a number, or a percentage of replicas, rounded up. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of replicas, rounded up
 	// without maxSurge and down with it. It can't be 0 when maxSurge is 0. Defaults to 20%.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is the most Pods there may be above replicas during an update: a number, or a percentage of replicas, rounded up. It can't
 	// be used with InPlaceOnly. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// paused stops updates; the number of Pods is still kept. Defaults to false.

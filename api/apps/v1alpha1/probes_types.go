@@ -42,10 +42,11 @@ type PodProbeMarkerSpec struct {
 	// selector selects the Pods, of the same namespace, by label. It must not be empty, and can't be changed.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="name the labels of the Pods: an empty selector would probe every Pod of the namespace",reason="FieldValueRequired"
 	Selector *metav1.LabelSelector `json:"selector"`
-	// probes are the questions. There is at least one; their names are unique.
+	// probes are the questions. There are 1 to 64; their names are unique. A node runs as many
+	// as fit into its NodePodProbe, more than 500 as a rule; if there are more, each namespace gets its share.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.name == p.name))",message="Duplicate value: give each probe a name of its own"
 	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.podConditionType) || p.podConditionType == '' || self.exists_one(q, has(q.podConditionType) && q.podConditionType == p.podConditionType))",message="Duplicate value: give each probe a podConditionType of its own"
 	Probes []PodContainerProbe `json:"probes"`
@@ -59,7 +60,7 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="must not contain a #: it parts the names of marker and probe"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady'])",message="is the name of a condition that is written otherwise"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'DisruptionTarget', 'PodReadyToStartContainers', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting', 'KruisePodReady', 'InPlaceUpdateReady', 'SidecarSetUpgradable', 'SidecarTerminated'])",message="is the name of a condition that is written otherwise"
 	Name string `json:"name"`
 	// containerName is the container that is asked. Pods without it are not.
 	// +kubebuilder:validation:MinLength=1
@@ -86,7 +87,7 @@ type PodContainerProbe struct {
 	// message. Required when there is no markerPolicy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'KruisePodReady', 'InPlaceUpdateReady'])",message="is a condition that is written otherwise"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['PodScheduled', 'Initialized', 'Ready', 'ContainersReady', 'DisruptionTarget', 'PodReadyToStartContainers', 'PodResizePending', 'PodResizeInProgress', 'AllContainersRestarting', 'KruisePodReady', 'InPlaceUpdateReady', 'SidecarSetUpgradable', 'SidecarTerminated'])",message="is a condition that is written otherwise"
 	// +kubebuilder:validation:XValidation:rule="self == '' || !format.qualifiedName().validate(self).hasValue()",message="must be a name such as example.com/warm or Warm: letters, digits, '-', '_' and '.'"
 	PodConditionType string `json:"podConditionType,omitempty"`
 }

@@ -73,6 +73,6 @@ type SidecarSetDeprecatedRollingUpdate struct {
 	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of the Pods that hold the
 	// sidecars, rounded up. Deprecated: use updateStrategy.maxUnavailable. Defaults to none.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }

@@ -49,7 +49,7 @@ type CloneSetList struct {
 // CloneSetBaseSpec is what both versions say in spec.
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the CloneSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0)",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > self.?minReadySeconds.orValue(0) || self.progressDeadlineSeconds == 2147483647",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
 type CloneSetBaseSpec struct {
 	// replicas is the number of Pods wanted. Defaults to 1.
 	// +optional
@@ -87,8 +87,8 @@ type CloneSetBaseSpec struct {
 
 	// progressDeadlineSeconds is how long a rollout may make no progress, in seconds, before the condition Progressing turns False with the
 	// reason ProgressDeadlineExceeded. The rollout goes on all the same. The condition stays False until the rollout is complete, or as
-	// complete as the partition allows, is paused, or has another template. Unset, or 2147483647, means that no progress is reported. It must
-	// be greater than minReadySeconds.
+	// complete as the partition allows, is paused, or has another template. Unset, or 2147483647, means that no progress is reported. Any
+	// other value must be greater than minReadySeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
@@ -112,15 +112,16 @@ type CloneSetSpec struct {
 // CloneSetScaleStrategy says how Pods are added and which ones go first.
 type CloneSetScaleStrategy struct {
 	// podsToDelete names Pods that are deleted first when replicas shrinks. With unchanged replicas they are deleted and replaced. Names
-	// of Pods that are gone are taken off the list.
+	// of Pods that are gone are taken off the list. At most 5000; a longer list that was stored before can stay, and become shorter.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 5000 || oldSelf.hasValue() && size(self) <= size(oldSelf.value())",message="must have at most 5000 items",optionalOldSelf=true
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 
 	// maxUnavailable limits, while Pods are being added, how many Pods may be unavailable at a time: a number, or a percentage of replicas,
 	// rounded up. Unset means no limit.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// enablePVCReuse lets a new Pod take over the claims, and so the name, of a Pod that was deleted from outside. Defaults to false:
@@ -180,19 +181,19 @@ type RollingUpdateCloneSetStrategy struct {
 
 	// partition is the number of Pods kept at older revisions: a number, or a percentage of replicas, rounded up. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of replicas, rounded up
 	// without maxSurge and down with it. It can't be 0 when maxSurge is 0. Defaults to 20%.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is the most Pods there may be above replicas during an update: a number, or a percentage of replicas, rounded up. It can't
 	// be used with InPlaceOnly. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^[0-9]{1,18}([.][0-9]{1,18})?%$')",message="must be 0 or more, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(0|[1-9][0-9]{0,17})([.][0-9]{0,17}[1-9])?%$')",message="must be 0 or more, or a percentage such as \"20%\""
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// paused stops updates; the number of Pods is still kept. Defaults to false.

@@ -43,7 +43,7 @@ type ContainerRecreateRequestSpec struct {
 	// podName is the name of the Pod, in the namespace of the request.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="podName can not be empty",reason="FieldValueRequired"
 	PodName string `json:"podName"`
-	// containers are the containers to recreate, in this order. Each can be named once.
+	// containers are the containers to recreate, in this order. Each can be named once. At most 256.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="containers can not be empty",reason="FieldValueRequired"

@@ -64,7 +64,7 @@ type DaemonSetBaseSpec struct {
 	// burstReplicas is the most Pods that are created at once, and the most that are deleted or updated in place at once: a number, or a
 	// percentage of the nodes that should run a Pod, rounded down and at least 1. Defaults to 250.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('^0*[1-9][0-9]{0,8}%$')",message="must be greater than 0, or a percentage such as \"20%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : self.matches('^[1-9][0-9]{0,8}%$')",message="must be greater than 0, or a percentage such as \"20%\""
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
 	// revisionHistoryLimit is the number of revisions kept that no Pod uses any more, for rollback. Defaults to 10.
 	// +optional
@@ -136,12 +136,12 @@ type RollingUpdateDaemonSetBase struct {
 	// maxUnavailable is the most nodes without an available Pod because of an update: a number, or a percentage of the nodes that should
 	// run a Pod, rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Defaults to 1 where maxSurge is not given either.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// maxSurge is the most nodes on which a new Pod may run beside the old one during an update: a number, or a percentage of the nodes
 	// that should run a Pod, rounded up. It must be 0 with InPlaceIfPossible. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 	// selector selects, by label, the nodes that are updated; it must not be empty. Unset, all are. A node that it stops selecting keeps
 	// what it has.
@@ -151,7 +151,7 @@ type RollingUpdateDaemonSetBase struct {
 	// partition is the number of nodes kept at older revisions: a number, or a percentage of the nodes that should run a Pod, rounded down.
 	// Nodes are updated in descending order of their names. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// paused stops updates; nodes still get and keep their Pod. Defaults to false.
 	// +optional

@@ -58,26 +58,31 @@ type SidecarSetBaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must not be empty: leave it out to select all namespaces"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// initContainers are added to the Pods' init containers, when a Pod is created. Those with restartPolicy Always run beside the Pods'
-	// containers for the whole of a Pod's life.
+	// containers for the whole of a Pod's life. At most 100.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 100 || oldSelf.hasValue() && size(self) <= size(oldSelf.value())",message="must have at most 100 items",optionalOldSelf=true
 	InitContainers []SidecarContainer `json:"initContainers,omitempty"`
-	// containers are the sidecars. None can be added once the SidecarSet exists.
+	// containers are the sidecars. None can be added once the SidecarSet exists. At most 100.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 100 || oldSelf.hasValue() && size(self) <= size(oldSelf.value())",message="must have at most 100 items",optionalOldSelf=true
 	Containers []SidecarContainer `json:"containers,omitempty"`
 	// volumes are those that the sidecars mount. Where a Pod has a volume of the same name, the Pod's own is mounted.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
-	// imagePullSecrets are added to those of the Pods. The Secrets must exist in the namespaces of the Pods.
+	// imagePullSecrets are added to those of the Pods. The Secrets must exist in the namespaces of the Pods. At most 64.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	// patchPodMetadata are annotations to write into the Pods. The administrator of the cluster says which ones are allowed.
+	// patchPodMetadata are annotations to write into the Pods. The administrator of the cluster says which ones are allowed. At most
+	// 64 groups.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 64 || oldSelf.hasValue() && size(self) <= size(oldSelf.value())",message="must have at most 64 items",optionalOldSelf=true
 	PatchPodMetadata []SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
 	// injectionStrategy says what new Pods get.
 	// +optional
@@ -194,12 +199,12 @@ type SidecarSetUpdateStrategy struct {
 	// partition is the number of Pods whose sidecars stay as they are: a number, or a percentage of the Pods that hold the sidecars,
 	// rounded up; a percentage below 100% updates one Pod at least. Defaults to 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// maxUnavailable is the most Pods that may be unavailable because of an update: a number, or a percentage of the Pods that hold the
 	// sidecars, rounded up. With 0 only Pods that are not ready are updated. Defaults to 1.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// priorityStrategy orders the Pods of an update by their labels.
 	// +optional

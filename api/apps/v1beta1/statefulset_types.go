@@ -52,7 +52,7 @@ type StatefulSetList struct {
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew to select other Pods",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceName) ? self.serviceName : \"\") == (has(oldSelf.serviceName) ? oldSelf.serviceName : \"\")",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew under another Service",fieldPath=".serviceName",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="(has(self.podManagementPolicy) ? self.podManagementPolicy : 'OrderedReady') == (has(oldSelf.podManagementPolicy) ? oldSelf.podManagementPolicy : 'OrderedReady')",message="is immutable: delete the StatefulSet with --cascade=orphan and create it anew with another policy",fieldPath=".podManagementPolicy",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds && oldSelf.?updateStrategy.?rollingUpdate.?minReadySeconds == self.?updateStrategy.?rollingUpdate.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) > 0 ? self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) : self.?minReadySeconds.orValue(0))",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="oldSelf.?progressDeadlineSeconds == self.?progressDeadlineSeconds && oldSelf.?minReadySeconds == self.?minReadySeconds && oldSelf.?updateStrategy.?rollingUpdate.?minReadySeconds == self.?updateStrategy.?rollingUpdate.?minReadySeconds || !has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) > 0 ? self.?updateStrategy.?rollingUpdate.?minReadySeconds.orValue(0) : self.?minReadySeconds.orValue(0)) || self.progressDeadlineSeconds == 2147483647",message="must be greater than minReadySeconds",fieldPath=".progressDeadlineSeconds",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="oldSelf.?scaleStrategy.?maxUnavailable.orValue(1) != 1 || has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",message="can only work with Parallel PodManagementPolicyType",fieldPath=".scaleStrategy.maxUnavailable",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="oldSelf.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue() || has(self.podManagementPolicy) && self.podManagementPolicy == 'Parallel' || !self.?updateStrategy.?rollingUpdate.?unorderedUpdate.hasValue()",message="unorderedUpdate can only work with Parallel PodManagementPolicyType",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",reason="FieldValueRequired",optionalOldSelf=true
 type StatefulSetSpec struct {
@@ -116,9 +116,10 @@ type StatefulSetSpec struct {
 
 	// reserveOrdinals are ordinals that no Pod gets: numbers, and ranges such as "3-5", whose ends belong to them. The Pods are numbered on
 	// beyond them, so that reserving the ordinal of a Pod that is there moves it to the next free one; together with one replica less it
-	// removes just that Pod.
+	// removes just that Pod. At most 20000 items; a longer list that was stored before can stay, and become shorter.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 20000 || oldSelf.hasValue() && size(self) <= size(oldSelf.value())",message="must have at most 20000 items: reserve ranges such as \"3-5\"",optionalOldSelf=true
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 
 	// lifecycle lists the hooks at which Pods wait for a controller of the user's.
@@ -159,7 +160,7 @@ type StatefulSetScaleStrategy struct {
 	// maxUnavailable limits, while Pods are being added, how many Pods may be unavailable at a time: a number, or a percentage of replicas,
 	// rounded down but at least 1. Unset means no limit. OrderedReady takes only the number 1, which it keeps in any case.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100([.]0{1,18})?|[0-9]{1,2}([.][0-9]{1,18})?)%$') && !self.matches('^0+([.]0+)?%$')",message="must be 1 or more, or a percentage above 0% and up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9]?[0-9]([.][0-9]{0,17}[1-9])?)%$') && !self.matches('^0+([.]0+)?%$')",message="must be 1 or more, or a percentage above 0% and up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
@@ -246,7 +247,7 @@ type RollingUpdateStatefulSetStrategy struct {
 	// at least 1. Every unit that becomes free is used at once, so that so many Pods may be unavailable throughout the update. With
 	// OrderedReady that many Pods are deleted at once and come back one after the other. Defaults to 1.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100([.]0{1,18})?|[0-9]{1,2}([.][0-9]{1,18})?)%$') && !self.matches('^0+([.]0+)?%$')",message="must be 1 or more, or a percentage above 0% and up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9]?[0-9]([.][0-9]{0,17}[1-9])?)%$') && !self.matches('^0+([.]0+)?%$')",message="must be 1 or more, or a percentage above 0% and up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// podUpdatePolicy says how one Pod is updated: ReCreate, InPlaceIfPossible or InPlaceOnly. Defaults to ReCreate. The in-place policies

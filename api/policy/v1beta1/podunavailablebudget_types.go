@@ -56,11 +56,11 @@ type PodUnavailableBudgetBaseSpec struct {
 	// maxUnavailable is the most Pods that may be unavailable: a number, or a percentage of status.totalReplicas, rounded up. Exactly one
 	// of maxUnavailable and minAvailable is needed.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// minAvailable is the fewest Pods that are to stay available: a number, or a percentage of status.totalReplicas, rounded up.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^0*(100|[0-9]{1,2})%$')",message="must be 0 or more, or a percentage of up to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage of up to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 	// capToMaxUnavailable keeps status.unavailableAllowed at or below maxUnavailable also while there are more Pods than
 	// status.totalReplicas, as during a surge. It says nothing beside minAvailable. Defaults to false: Pods over the number may all go.
@@ -74,6 +74,7 @@ type PodUnavailableBudgetSpec struct {
 
 	// protectOperations are what the budget guards against. Defaults to DELETE, UPDATE and EVICT.
 	// +optional
+	// +kubebuilder:validation:MaxItems=16
 	ProtectOperations []PubOperation `json:"protectOperations,omitempty"`
 	// protectTotalReplicas stands in for the number of Pods that there should be, instead of the replicas of the workloads: for workloads
 	// without a scale subresource, and for Pods without a workload. At least 1. Defaults to what the workloads say.

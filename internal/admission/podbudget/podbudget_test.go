@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -244,6 +245,24 @@ func TestTheMetricStaysSmall(t *testing.T) {
 	now = now.Add(seriesTTL)
 	if series, _ := deny("me"); series != 1 {
 		t.Errorf("a day later there are %d series", series)
+	}
+}
+
+// TestTheMetricDoesNotGrowWithUsers: reviews may be made up, with a new user in each.
+func TestTheMetricDoesNotGrowWithUsers(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	reports, err := NewReports(ReportOptions{Registry: registry, Events: record.NewFakeRecorder(1), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision := disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}
+	for i := range 3 * maxSeries {
+		asked := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: strconv.Itoa(i % (2 * maxSeries))}
+		reports.denied(asked, decision, "no")
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families[0].Metric) != maxSeries+1 {
+		t.Errorf("%d series, want %d (%v)", len(families[0].Metric), maxSeries+1, err)
 	}
 }
 

@@ -33,13 +33,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	address := hostOf(r.RemoteAddr)
 	waiting, cancel := context.WithTimeout(r.Context(), s.limits.wait)
 	defer cancel()
-	if err := s.bodies.take(waiting, address, size); err != nil {
+	cost := max(size, minimalCost)
+	if err := s.bodies.take(waiting, address, cost); err != nil {
 		s.refuse("busy")()
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many requests are being handled, try again", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.bodies.give(address, size)
+	defer s.bodies.give(address, cost)
 	body, err := readBody(w, r, size)
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -11,16 +11,19 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -37,6 +40,7 @@ type Options struct {
 	Clients Clients
 	// Registry is where the metrics are registered.
 	Registry prometheus.Registerer
+	Log      logr.Logger
 	Now      func() time.Time
 }
 
@@ -68,6 +72,8 @@ const (
 	// closeTimeout is how long requests that are being handled may take when the server is closed.
 	closeTimeout   = 10 * time.Second
 	maxHeaderBytes = 32 << 10
+	// minimalCost is what a request takes of the bodies at least: also a small one needs memory.
+	minimalCost = 8 << 10
 )
 
 // Server implements webhook.Server. Make it with New.
@@ -97,7 +103,7 @@ func New(o Options) (*Server, error) {
 		handled: newInFlight(o.Now),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kruise_webhook_refused_total",
-			Help: "Connections and requests that the webhook server refused before a handler, by reason: certificate, size, busy, connections.",
+			Help: "What the webhook server refused before a handler saw it, by reason: certificate, size, busy, connections.",
 		}, []string{"reason"}),
 	}
 	return s, o.Registry.Register(s.refused)
@@ -116,7 +122,9 @@ func (s *Server) Start(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 
 		ReadHeaderTimeout: s.limits.header, ReadTimeout: s.limits.read, WriteTimeout: s.limits.read + maxTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		// API servers ask webhooks by HTTP/1.1. By HTTP/2 a connection could carry hundreds of requests at the same time.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: stdlog.New(errorLog{s.Log}, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() {
@@ -137,8 +145,21 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
+// errorLog writes what the HTTP server says to the log. Whoever connects can fail a handshake, and must not fill the log.
+type errorLog struct{ logr.Logger }
+
+// Write implements io.Writer.
+func (l errorLog) Write(line []byte) (int, error) {
+	level := 0
+	if bytes.Contains(line, []byte("TLS handshake error")) {
+		level = 1
+	}
+	l.V(level).Info("The webhook server complains", "text", string(bytes.TrimSpace(line)))
+	return len(line), nil
+}
+
 func (s *Server) tls() *tls.Config {
-	base := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
+	base := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate, NextProtos: []string{"http/1.1"}}
 	if s.Clients.CAFile == "" {
 		return base
 	}

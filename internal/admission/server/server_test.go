@@ -39,10 +39,10 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestOneAddressLeavesRoomForOthers: whatever a Pod sends, an API server is answered.
 func TestOneAddressLeavesRoomForOthers(t *testing.T) {
-	r := start(t, func(s *Server) { s.limits.bodies, s.limits.body, s.limits.wait = 4000, 1000, 50*time.Millisecond })
+	r := start(t, func(s *Server) { s.limits.bodies, s.limits.body, s.limits.wait = 4<<20, 1<<20, 50*time.Millisecond })
 	for range 2 { // which is half of it
 		holds, writes := io.Pipe()
-		defer func() { _ = writes.Close() }()
+		t.Cleanup(func() { _ = writes.Close() })
 		go func() {
 			answer, err := client("127.0.0.2").Post(r.url("/convert"), "application/json", holds)
 			if err == nil {
@@ -54,7 +54,7 @@ func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 		}
 	}
 	for range 500 {
-		if r.server.bodies.usedBy("127.0.0.2") == 2000 {
+		if r.server.bodies.usedBy("127.0.0.2") == 2<<20 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -74,6 +74,16 @@ func (s *shares) usedBy(address string) int64 {
 	return s.by[address]
 }
 
+// TestAConnectionCarriesOneRequestAtATime: there are limits on connections and on bodies, and with HTTP/2 neither would limit requests.
+func TestAConnectionCarriesOneRequestAtATime(t *testing.T) {
+	r := start(t, func(*Server) {})
+	c := client("127.0.0.1")
+	c.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	if answer, _ := r.post(c, "/answer", strings.NewReader("x")); answer.ProtoMajor != 1 || answer.StatusCode != http.StatusOK {
+		t.Errorf("answered by %s, %d", answer.Proto, answer.StatusCode)
+	}
+}
+
 func TestConnectionsAreLimited(t *testing.T) {
 	r := start(t, func(s *Server) { s.limits.connections = 8 })
 	address := strings.TrimPrefix(r.url(""), "https://")
@@ -84,7 +94,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = c.Close() }()
+		t.Cleanup(func() { _ = c.Close() })
 		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // the server says nothing before the client does
 		if _, err := c.Read(make([]byte, 1)); os.IsTimeout(err) {
 			open++
@@ -112,7 +122,7 @@ func TestSlowClientsAreLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = plain.Close() }()
-			c := net.Conn(plain)
+			c := plain
 			if sent != "" {
 				c = tls.Client(plain, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // not what is tested
 				if _, err := c.Write([]byte(sent)); err != nil {
@@ -227,7 +237,7 @@ func TestAHungHandlerIsSeen(t *testing.T) {
 func TestDraining(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	r := start(t, func(s *Server) {
-		s.Register("/slow", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Register("/slow", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked <- struct{}{}
 			<-release
 			if err := r.Context().Err(); err != nil {

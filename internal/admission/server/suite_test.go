@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -33,7 +34,8 @@ type rig struct {
 // start starts a server that a test has changed, and that answers on path /answer with the length of what it was sent.
 func start(t *testing.T, change func(*Server)) *rig {
 	t.Helper()
-	server, err := New(Options{Host: "127.0.0.1", Port: freePort(t), Registry: prometheus.NewRegistry(), Now: time.Now})
+	server, err := New(Options{Host: "127.0.0.1", Port: freePort(t), Registry: prometheus.NewRegistry(), Log: logr.Discard(),
+		Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

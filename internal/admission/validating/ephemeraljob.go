@@ -43,9 +43,16 @@ func EphemeralJob(o Options) admission.Handler {
 	}.handler()
 }
 
+// maxEphemeralContainers is more than anybody needs in one Pod. None can be taken out of a Pod again.
+const maxEphemeralContainers = 64
+
 func (f *findings) ephemeralContainers(at *field.Path, containers []corev1.EphemeralContainer) {
 	if len(containers) == 0 {
 		f.required(at, "there is nothing to add without a container")
+	}
+	if len(containers) > maxEphemeralContainers {
+		f.add(field.ErrorList{field.TooMany(at, len(containers), maxEphemeralContainers)})
+		return
 	}
 	names := map[string]bool{}
 	for i := range containers {

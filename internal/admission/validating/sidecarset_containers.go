@@ -1,6 +1,7 @@
 package validating
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -134,14 +135,16 @@ func resourcesPolicy(found *findings, path *field.Path, c *v1beta1.SidecarContai
 	}
 }
 
-// containersKept checks that containers are neither added nor upgraded in another way: Pods could not follow.
+// containersKept checks that containers are neither added nor upgraded in another way: Pods could not follow. A SidecarSet that was stored
+// without its defaults, such as one of a backup, upgrades them as the default says.
 func (c sidecarSetChange) containersKept(found *findings, path *field.Path) {
 	if c.old == nil {
 		return
 	}
 	before := map[string]v1beta1.SidecarContainerUpgradeType{}
 	for i := range c.old.Spec.Containers {
-		before[c.old.Spec.Containers[i].Name] = c.old.Spec.Containers[i].UpgradeStrategy.UpgradeType
+		item := &c.old.Spec.Containers[i]
+		before[item.Name] = cmp.Or(item.UpgradeStrategy.UpgradeType, v1beta1.SidecarContainerColdUpgrade)
 	}
 	for i := range c.new.Spec.Containers {
 		item := &c.new.Spec.Containers[i]

@@ -81,20 +81,23 @@ func canaryOf(set *v1beta1.SidecarSet) string {
 	return set.Annotations[keys.SidecarSetBase]
 }
 
-// beside checks the SidecarSet against all others: what both put into one Pod must not clash.
+// beside checks the SidecarSet against all others: what both put into one Pod must not clash, unless it did before.
 func (c sidecarSetChange) beside(ctx context.Context, found *findings, spec *field.Path) error {
 	var list v1beta1.SidecarSetList
 	if err := c.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("looking at the other SidecarSets: %w", err)
 	}
 	c.canary(found, list.Items)
-	for i := range list.Items {
-		other := &list.Items[i]
-		replaces := canaryOf(c.new) == other.Name || canaryOf(other) == c.new.Name // one Pod never gets both
-		if other.Name != c.new.Name && !replaces && sidecar.MayShare(&c.new.Spec, &other.Spec) {
-			c.against(found, spec, other)
+	clashes := rules[v1beta1.SidecarSet](func(found *findings, set *v1beta1.SidecarSet) {
+		for i := range list.Items {
+			other := &list.Items[i]
+			replaces := canaryOf(set) == other.Name || canaryOf(other) == set.Name // one Pod never gets both
+			if other.Name != set.Name && !replaces && sidecar.MayShare(&set.Spec, &other.Spec) {
+				found.clashes(spec, set, other)
+			}
 		}
-	}
+	})
+	found.join(clashes.ratcheted(c.write))
 	return nil
 }
 
@@ -121,35 +124,35 @@ func (c sidecarSetChange) canary(found *findings, all []v1beta1.SidecarSet) {
 	}
 }
 
-// against compares the SidecarSet with one that may select the same Pods.
-func (c sidecarSetChange) against(found *findings, spec *field.Path, other *v1beta1.SidecarSet) {
+// clashes compares a SidecarSet with one that may select the same Pods.
+func (f *findings) clashes(spec *field.Path, set, other *v1beta1.SidecarSet) {
 	taken := map[string]bool{}
 	eachSidecar(&other.Spec, func(_ string, _ int, item *v1beta1.SidecarContainer) {
 		for _, name := range finalNames(item) {
 			taken[name] = true
 		}
 	})
-	eachSidecar(&c.new.Spec, func(list string, i int, item *v1beta1.SidecarContainer) {
+	eachSidecar(&set.Spec, func(list string, i int, item *v1beta1.SidecarContainer) {
 		for _, name := range finalNames(item) {
 			if taken[name] {
-				found.invalid(spec.Child(list).Index(i).Child("name"), item.Name, "container %v already exist in %v", name, other.Name)
+				f.invalid(spec.Child(list).Index(i).Child("name"), item.Name, "container %v already exist in %v", name, other.Name)
 			}
 		}
 	})
-	for i := range c.new.Spec.Volumes {
-		volume := &c.new.Spec.Volumes[i]
+	for i := range set.Spec.Volumes {
+		volume := &set.Spec.Volumes[i]
 		for j := range other.Spec.Volumes {
 			if theirs := &other.Spec.Volumes[j]; volume.Name == theirs.Name && !equality.Semantic.DeepEqual(volume, theirs) {
 				at := spec.Child("volumes").Index(i).Child("name")
-				found.invalid(at, volume.Name, "volume %s is in conflict with sidecarset %s", volume.Name, other.Name)
+				f.invalid(at, volume.Name, "volume %s is in conflict with sidecarset %s", volume.Name, other.Name)
 			}
 		}
 	}
-	c.metadataAgainst(found, spec.Child("patchPodMetadata"), other)
+	f.metadataClashes(spec.Child("patchPodMetadata"), set, other)
 }
 
-// metadataAgainst refuses one annotation in two SidecarSets, unless the result does not depend on which of them comes first.
-func (c sidecarSetChange) metadataAgainst(found *findings, path *field.Path, other *v1beta1.SidecarSet) {
+// metadataClashes refuses one annotation in two SidecarSets, unless the result does not depend on which of them comes first.
+func (f *findings) metadataClashes(path *field.Path, set, other *v1beta1.SidecarSet) {
 	const retain, merge = v1beta1.SidecarSetRetainPatchPolicy, v1beta1.SidecarSetMergePatchJSONPatchPolicy
 	theirs := map[string]v1beta1.SidecarSetPatchPolicy{}
 	for _, patch := range other.Spec.PatchPodMetadata {
@@ -157,14 +160,14 @@ func (c sidecarSetChange) metadataAgainst(found *findings, path *field.Path, oth
 			theirs[key] = patch.PatchPolicy
 		}
 	}
-	for i, patch := range c.new.Spec.PatchPodMetadata {
+	for i, patch := range set.Spec.PatchPodMetadata {
 		for _, key := range sortedKeys(patch.Annotations) {
 			policy, both := theirs[key]
 			retained := policy == retain || patch.PatchPolicy == retain
 			merged := policy == merge && patch.PatchPolicy == merge
 			if both && !retained && !merged {
 				at := path.Index(i).Child("annotations").Key(key)
-				found.invalid(at, key, "annotation %s is in conflict with sidecarset %s", key, other.Name)
+				f.invalid(at, key, "annotation %s is in conflict with sidecarset %s", key, other.Name)
 			}
 		}
 	}

@@ -150,8 +150,15 @@ func TestSidecarSetRules(t *testing.T) {
 				"spec.containers": strings.Replace(item(cold), "log:1", "log:2", 1),
 			},
 		},
-		"another image":          {old: edits{}, new: edits{"spec.containers": strings.Replace(item(cold), "log:1", "log:2", 1)}},
-		"another container":      {old: edits{}, new: edits{"spec.containers": strings.Replace(item(cold), "name: log", "name: agent", 1)}, want: "container agent is not found"},
+		"another image, beside a clash of old": {
+			old: edits{"spec.containers": strings.Replace(item(cold), "name: log", "name: envoy-1", 1)},
+			new: edits{"spec.containers": strings.NewReplacer("name: log", "name: envoy-1", "log:1", "log:2").Replace(item(cold))},
+		},
+		"another image":     {old: edits{}, new: edits{"spec.containers": strings.Replace(item(cold), "log:1", "log:2", 1)}},
+		"another container": {old: edits{}, new: edits{"spec.containers": strings.Replace(item(cold), "name: log", "name: agent", 1)}, want: "container agent is not found"},
+		"stored without defaults": {
+			old: edits{"spec.containers": `[{name: log, image: "log:1"}]`}, new: edits{"spec.containers": item(cold)},
+		},
 		"another way to upgrade": {old: edits{}, new: edits{"spec.containers": item(hot + `"empty:1"}`)}, want: "upgradeType is immutable"},
 		"a hot init container":   {new: edits{"spec.containers": "~", "spec.initContainers": strings.Replace(item(hot+`"empty:1"}, restartPolicy: Always`), "log", "init", 1)}, want: "init containers can't be upgraded hot"},
 		"a canary of nothing":    {new: edits{"metadata.annotations": `{apps.kruise.io/sidecarset-canary: "true", apps.kruise.io/sidecarset-base: gone}`, "spec.updateStrategy.type": "NotUpdate"}, want: "must be the name of a SidecarSet"},

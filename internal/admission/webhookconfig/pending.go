@@ -2,6 +2,7 @@ package webhookconfig
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 	requestTimeout = 2 * time.Minute
 	// pendingMinimum is how long a pending SidecarSet stays at least, for the managers whose caches don't show it yet when it is stored.
 	pendingMinimum = 5 * time.Second
+	// maxPending is how many SidecarSets may be admitted and not be stored yet, and maxPendingSize how many bytes the annotation may have
+	// with one more. Whoever reaches a manager can tell it of SidecarSets that nobody stores: these must not grow without bound.
+	maxPending, maxPendingSize = 64, 64 << 10
 )
 
 // pending is a SidecarSet that has been admitted and may not be stored yet.
@@ -52,12 +56,23 @@ func (p pending) isOlderThan(set *v1beta1.SidecarSet) bool {
 	return set.UID == p.UID && set.Generation > p.Generation
 }
 
+// isStored reports whether what the request has led to is among the stored SidecarSets.
+func (p pending) isStored(stored []v1beta1.SidecarSet) bool {
+	return slices.ContainsFunc(stored, func(set v1beta1.SidecarSet) bool { return p.isOlderThan(&set) })
+}
+
+// canBeStored reports whether the API server would store the request: a change only of what it was made from. If that has changed since, the
+// API server asks again.
+func (p pending) canBeStored(stored []v1beta1.SidecarSet) bool {
+	return p.Generation == 0 || slices.ContainsFunc(stored, func(set v1beta1.SidecarSet) bool {
+		return set.Name == p.Name && set.UID == p.UID && set.Generation == p.Generation
+	})
+}
+
 // expiry returns when it is pending no more: once every manager knows the SidecarSet, or the request must have failed.
 func (p pending) expiry(stored []v1beta1.SidecarSet) time.Time {
-	for i := range stored {
-		if p.isOlderThan(&stored[i]) {
-			return p.At.Add(pendingMinimum)
-		}
+	if p.isStored(stored) {
+		return p.At.Add(pendingMinimum)
 	}
 	return p.At.Add(requestTimeout)
 }
@@ -81,11 +96,26 @@ func formatPending(all []pending) (string, error) {
 	return string(text), err
 }
 
-// withPending returns all and one more, which replaces an earlier one that differs in its time only.
-func withPending(all []pending, more pending) []pending {
+// withPending returns all and one more, which replaces an earlier one that differs in its time only. It fails if that would be too many.
+func withPending(all []pending, more pending, stored []v1beta1.SidecarSet) ([]pending, error) {
 	same := func(p pending) bool {
 		p.At = more.At
 		return equality.Semantic.DeepEqual(p, more)
 	}
-	return append(slices.DeleteFunc(slices.Clone(all), same), more)
+	out := append(slices.DeleteFunc(slices.Clone(all), same), more)
+	missing := 0
+	for _, p := range out {
+		if !p.isStored(stored) {
+			missing++
+		}
+	}
+	text, err := formatPending(out)
+	if err != nil {
+		return nil, err
+	}
+	if missing > maxPending || len(text) > maxPendingSize {
+		return nil, fmt.Errorf("%d SidecarSets, with selectors of %d bytes in all, have been admitted and are not stored yet: "+
+			"try again when they are, or in %s if they never are", missing, len(text), requestTimeout)
+	}
+	return out, nil
 }

@@ -41,9 +41,12 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 	}
 	waiting := r.stillPending(ctx, live, sets.Items)
 	var out selection
-	if more != nil {
+	if more != nil && more.canBeStored(sets.Items) {
 		out.recent = slices.ContainsFunc(waiting, func(p pending) bool { return r.Now().Sub(p.At.Time) <= r.Propagation+time.Second })
-		waiting = withPending(waiting, *more)
+		var err error
+		if waiting, err = withPending(waiting, *more, sets.Items); err != nil {
+			return selection{}, err
+		}
 	}
 	for _, p := range waiting {
 		if end := p.expiry(sets.Items); out.expiry.IsZero() || end.Before(out.expiry) {
@@ -68,7 +71,13 @@ func (r *Reconciler) stillPending(ctx context.Context, live *admissionv1.Mutatin
 		log.FromContext(ctx).Error(err, "An annotation can't be read and is removed", "annotation", keys.PodScopePending)
 		return nil
 	}
-	return slices.DeleteFunc(all, func(p pending) bool { return !p.expiry(sets).After(r.Now()) })
+	return slices.DeleteFunc(all, func(p pending) bool {
+		expired := !p.expiry(sets).After(r.Now())
+		if expired && !p.isStored(sets) {
+			log.FromContext(ctx).Info("A SidecarSet was admitted and never stored", "name", p.Name, "admittedAt", p.At)
+		}
+		return expired
+	})
 }
 
 func newPodScope(sets []v1beta1.SidecarSet, markers []v1alpha1.PodProbeMarker, waiting []pending) *PodScope {

@@ -3,8 +3,10 @@ package webhookconfig
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +85,70 @@ func TestARequestThatCameToNothingIsForgotten(t *testing.T) {
 	w.isAsInstalled()
 	if left := w.configuration().Annotations; len(left) != 0 {
 		t.Errorf("annotations %v are left", left)
+	}
+}
+
+// TestAnUpdateThatCantBeStoredChangesNothing has somebody else than an API server tell of updates: the server itself would store none of
+// them.
+func TestAnUpdateThatCantBeStoredChangesNothing(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	stored := setOf("agent", "web")
+	stored.Generation = 2
+	w.must(w.client.Create(ctx, stored.DeepCopy()))
+	w.lead()
+	writes := w.writes
+	for name, change := range map[string]func(*v1beta1.SidecarSet){
+		"of a SidecarSet that is not there":   func(s *v1beta1.SidecarSet) { s.Name = "other" },
+		"of another object of its name":       func(s *v1beta1.SidecarSet) { s.UID = "guessed" },
+		"of a spec that is no longer stored":  func(s *v1beta1.SidecarSet) { s.Generation-- },
+		"of a spec that has not been written": func(s *v1beta1.SidecarSet) { s.Generation++ },
+	} {
+		before := stored.DeepCopy()
+		change(before)
+		after := before.DeepCopy()
+		after.Spec.Selector = setOf("", "everything").Spec.Selector
+		w.must(w.leader.Admit(ctx, before, after))
+		if sent := w.sent(podOf("everything"), "default", nil); sent != nil || w.writes != writes {
+			t.Fatalf("after an update %s Pods are sent to %v", name, sent)
+		}
+	}
+	w.must(w.leader.Admit(ctx, stored, setOf("agent", "everything")))
+	if sent := w.sent(podOf("everything"), "default", nil); len(sent) != 1 {
+		t.Errorf("after a true update its Pods are sent to %v", sent)
+	}
+}
+
+// TestSidecarSetsThatAreNeverStoredAreBounded: requests for more of them than users write at a time are refused, until the others are
+// stored or have come to nothing, and the annotation stays far below what the API server takes.
+func TestSidecarSetsThatAreNeverStoredAreBounded(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	admit := func(n int, change ...func(*v1beta1.SidecarSet)) error {
+		set := setOf(fmt.Sprint("agent-", n), fmt.Sprint("app-", n))
+		for _, f := range change {
+			f(set)
+		}
+		return w.leader.Admit(ctx, nil, set)
+	}
+	for n := range maxPending {
+		w.must(admit(n))
+	}
+	if err := admit(maxPending); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("one more is answered with %v", err)
+	}
+	w.must(w.client.Create(ctx, setOf("agent-0", "app-0")))
+	w.must(admit(maxPending)) // one that is stored does not count
+	w.now = w.now.Add(requestTimeout)
+	w.must(admit(maxPending + 1))
+	immense := func(set *v1beta1.SidecarSet) {
+		for n := range 1000 {
+			set.Spec.Selector.MatchLabels[fmt.Sprint("key-", n)] = strings.Repeat("x", 60)
+		}
+	}
+	if err := admit(maxPending+2, immense); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("one with immense selectors is answered with %v", err)
+	}
+	if text := w.configuration().Annotations[keys.PodScopePending]; len(text) > maxPendingSize {
+		t.Errorf("the annotation has %d bytes", len(text))
 	}
 }
 

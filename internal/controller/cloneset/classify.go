@@ -52,6 +52,9 @@ func Classify(s Snapshot) State {
 	if v.problem = v.readSpec(); v.problem != nil {
 		return v
 	}
+	if v.inPlace() {
+		v.workload.Template = &spec.Template
+	}
 	pods := pod.OwnershipOf(s.Set.UID, v.selector, s.Pods)
 	v.release = pods.Release
 	if v.workload.History, v.problem = readHistory(s, v.workload.Owner()); v.problem != nil {

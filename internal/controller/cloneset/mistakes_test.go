@@ -46,6 +46,14 @@ func TestMistakesAreCaught(t *testing.T) {
 		"one more Pod updated than the partition leaves": {
 			planned: misread(func(v *State) { v.limits.Partition = max(v.limits.Partition-1, 0) }), want: invariant.RulePartition,
 		},
+		"a recheck all the time": {
+			planned: func(v State) plan.Plan {
+				p := Plan(v)
+				p.Recheck, p.RecheckWhy = 100*time.Millisecond, "who knows"
+				return p
+			},
+			want: "although nothing changed",
+		},
 		"a pause overlooked": {
 			planned: misread(func(v *State) { v.workload.Paused = false }), want: invariant.RulePaused,
 		},

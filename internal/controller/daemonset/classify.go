@@ -62,6 +62,9 @@ func Classify(s Snapshot) State {
 	if v.problem = v.readSpec(); v.problem != nil || s.Set.DeletionTimestamp != nil {
 		return v
 	}
+	if v.inPlace() {
+		v.workload.Template = &spec.Template
+	}
 	if v.workload.History, v.problem = readHistory(s, v.workload.Owner()); v.problem != nil {
 		return v
 	}
@@ -162,7 +165,7 @@ func (v *State) classifyPods(pods []*corev1.Pod) {
 			continue
 		}
 		m := v.workload.Classify(p)
-		m.Updated = updated.has(p)
+		m.Updated = updated.has(p) && !v.workload.IsStale(p)
 		at := v.byName[name]
 		if at == nil {
 			at = &nodeState{name: name}

@@ -13,6 +13,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
 )
 
+// eventLeftOut tells of a marker's probes that a node does not run because there are too many.
+const eventLeftOut = "ProbesLeftOut"
+
 // Plan decides the next step. It reads only the snapshot and changes nothing.
 func Plan(v Snapshot) plan.Plan {
 	b := plan.For(fmt.Sprintf("Node %s   pods %d, markers %d", v.Node.Name, len(v.Pods), len(v.Markers)))
@@ -69,7 +72,18 @@ func (v Snapshot) mark(p *corev1.Pod, markers probe.Markers) (*corev1.Pod, error
 
 // ask has the node's daemon ask what the markers want.
 func (v Snapshot) ask(b *plan.Builder, markers probe.Markers) {
-	wanted := v1alpha1.NodePodProbeSpec{PodProbes: markers.PodProbes(v.Pods)}
+	probes, leftOut := markers.PodProbes(v.Pods)
+	wanted := v1alpha1.NodePodProbeSpec{PodProbes: probes}
+	for _, m := range v.Markers {
+		if leftOut[m] == 0 {
+			continue
+		}
+		on := plan.Reference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "PodProbeMarker", Namespace: m.Namespace, Name: m.Name, UID: m.UID,
+		}
+		b.Hold(plan.Hold{Event: eventLeftOut, On: on, Why: fmt.Sprintf(
+			"some probes are not run on node %s: its Pods have more probes than a node runs, and each namespace gets its share", v.Node.Name)})
+	}
 	switch {
 	case v.Probes == nil:
 		created := &v1alpha1.NodePodProbe{Spec: wanted}

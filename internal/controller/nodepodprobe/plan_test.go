@@ -33,7 +33,7 @@ func asked() Snapshot {
 		Probes: &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
 		Pods:   []*corev1.Pod{p}, Markers: []*v1alpha1.PodProbeMarker{m},
 	}
-	v.Probes.Spec.PodProbes = probe.NewMarkers(v.Markers).PodProbes(v.Pods)
+	v.Probes.Spec.PodProbes, _ = probe.NewMarkers(v.Markers).PodProbes(v.Pods)
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	v.Probes.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{Name: "p", Namespace: "ns", UID: "p", ProbeStates: []v1alpha1.ContainerProbeState{
 		{Name: "m#a", State: v1alpha1.ProbeSucceeded, Message: "yes", LastProbeTime: at, LastTransitionTime: at},

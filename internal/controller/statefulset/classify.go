@@ -91,6 +91,9 @@ func Classify(s Snapshot) State {
 	if reserved, v.problem = v.readSpec(); v.problem != nil {
 		return v
 	}
+	if v.inPlace() {
+		v.workload.Template = &spec.Template
+	}
 	if v.workload.History, v.problem = readHistory(s, v.workload.Owner()); v.problem != nil {
 		return v
 	}

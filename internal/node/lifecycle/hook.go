@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,9 +135,13 @@ func (h Hook) get(ctx context.Context, handler *corev1.HTTPGetAction) error {
 	if handler.Scheme == corev1.URISchemeHTTPS && err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		h.Events.Eventf(ContainerRef(h.Pod, h.Container), corev1.EventTypeWarning, "LifecycleHTTPFallback",
 			"The preStop hook of container %s asked over HTTPS and was answered over HTTP: asking over HTTP", h.Container)
-		plain := *handler
+		plain := handler.DeepCopy()
 		plain.Scheme = corev1.URISchemeHTTP
-		response, err = e.Get(ctx, &plain)
+		// What was meant to be encrypted must not be sent in the clear.
+		plain.HTTPHeaders = slices.DeleteFunc(plain.HTTPHeaders, func(header corev1.HTTPHeader) bool {
+			return http.CanonicalHeaderKey(header.Name) == "Authorization"
+		})
+		response, err = e.Get(ctx, plain)
 	}
 	if response.Status != 0 {
 		return nil

@@ -172,6 +172,43 @@ func TestHooksOverHTTP(t *testing.T) {
 	}
 }
 
+// TestNoCredentialsInTheClear: a hook that is answered over HTTP when it asks over HTTPS asks again without the credentials that were meant to be
+// encrypted. One that asks over HTTP from the start sends them.
+func TestNoCredentialsInTheClear(t *testing.T) {
+	var heard http.Header
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard = r.Header }))
+	t.Cleanup(web.Close)
+	for scheme, want := range map[corev1.URIScheme]string{corev1.URISchemeHTTPS: "", corev1.URISchemeHTTP: "Bearer hunter2"} {
+		get := &corev1.HTTPGetAction{
+			Port: intstr.FromInt(web.Listener.Addr().(*net.TCPAddr).Port), Path: "/drain", Scheme: scheme,
+			HTTPHeaders: []corev1.HTTPHeader{{Name: "authorization", Value: "Bearer hunter2"}, {Name: "X-Reason", Value: "restart"}},
+		}
+		err := Hook{
+			Container: "a", Pod: &corev1.Pod{Status: corev1.PodStatus{PodIP: "127.0.0.1"}}, Grace: 5 * time.Second,
+			Handler: &corev1.LifecycleHandler{HTTPGet: get}, Events: record.NewFakeRecorder(9),
+		}.Run(t.Context())
+		if err != nil || heard.Get("Authorization") != want || heard.Get("X-Reason") != "restart" || len(get.HTTPHeaders) != 2 {
+			t.Errorf("over %s: %v, heard %v, want Authorization %q", scheme, err, heard, want)
+		}
+	}
+}
+
+// TestRedirectsToPlainHTTP: neither do redirects lead credentials there.
+func TestRedirectsToPlainHTTP(t *testing.T) {
+	var heard http.Header
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard = r.Header }))
+	t.Cleanup(web.Close)
+	secure := httptest.NewTLSServer(http.RedirectHandler(web.URL, http.StatusFound))
+	t.Cleanup(secure.Close)
+	address := secure.Listener.Addr().(*net.TCPAddr)
+	_, err := Endpoint{Host: address.IP.String(), Port: address.Port}.Get(t.Context(), &corev1.HTTPGetAction{
+		Scheme: corev1.URISchemeHTTPS, HTTPHeaders: []corev1.HTTPHeader{{Name: "Authorization", Value: "Bearer hunter2"}},
+	})
+	if err != nil || heard == nil || heard.Get("Authorization") != "" {
+		t.Errorf("%v, heard %v", err, heard)
+	}
+}
+
 // TestHooksAreNotSentElsewhere: a Pod must not have the node, on whose network the daemon is, ask whom it names.
 func TestHooksAreNotSentElsewhere(t *testing.T) {
 	var heard []string

@@ -76,6 +76,9 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("there were %d redirects", maxRedirects)
 	}
+	if via[0].URL.Scheme == "https" && next.URL.Scheme != "https" {
+		next.Header.Del("Authorization") // what was meant to be encrypted must not be sent in the clear
+	}
 	return nil
 }
 

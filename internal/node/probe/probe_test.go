@@ -59,7 +59,7 @@ func command(period int32) v1alpha1.ContainerProbe {
 // withRuntime returns a probe of a runtime that does not run by itself: a test runs it.
 func withRuntime(t *testing.T, c *container) (*probes, podProbe) {
 	t.Helper()
-	p := podProbe{key{"uid", "m#a"}, "10.0.0.1", command(1)}
+	p := podProbe{key: key{"uid", "m#a"}, namespace: "ns", ip: "10.0.0.1", spec: command(1)}
 	s := newProbes(t.Context(), func() (runtime, error) { return c, nil }, func() {}, time.Now)
 	s.byKey[p.key] = &run{podProbe: p, cancel: func() {}}
 	return s, p

@@ -21,8 +21,8 @@ const refresh = 10 * time.Minute
 // podProbe is one probe of one Pod.
 type podProbe struct {
 	key
-	ip   string
-	spec v1alpha1.ContainerProbe
+	namespace, ip string
+	spec          v1alpha1.ContainerProbe
 }
 
 // run is a probe that runs periodically.
@@ -41,13 +41,14 @@ type probes struct {
 	changed func()
 	now     func() time.Time
 	started time.Time
+	turns   *turns
 
 	mu    sync.Mutex
 	byKey map[key]*run
 }
 
 func newProbes(ctx context.Context, r func() (runtime, error), changed func(), now func() time.Time) *probes {
-	return &probes{ctx: ctx, runtime: r, changed: changed, now: now, started: now(), byKey: map[key]*run{}}
+	return &probes{ctx: ctx, runtime: r, changed: changed, now: now, started: now(), turns: newTurns(), byKey: map[key]*run{}}
 }
 
 // follow starts new probes, ends those that are removed, and restarts those that have changed. A result stays if only the timing of its
@@ -59,7 +60,7 @@ func (s *probes) follow(n *v1alpha1.NodePodProbe) {
 	wanted := map[key]bool{}
 	for _, pod := range n.Spec.PodProbes {
 		for _, spec := range pod.Probes {
-			p := podProbe{key{pod.UID, spec.Name}, pod.IP, spec}
+			p := podProbe{key: key{pod.UID, spec.Name}, namespace: pod.Namespace, ip: pod.IP, spec: spec}
 			wanted[p.key] = true
 			old := s.byKey[p.key]
 			if old != nil && old.ip == p.ip && equality.Semantic.DeepEqual(old.spec, p.spec) {
@@ -139,8 +140,12 @@ func (s *probes) run(ctx context.Context, p podProbe) {
 	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) { s.runOnce(ctx, p, &counter) }, timing.Period)
 }
 
-// runOnce runs a probe once. A probe that can't be run, because the runtime does not answer, has no outcome.
+// runOnce runs a probe once, when it is its turn. A probe that can't be run, because the runtime does not answer, has no outcome.
 func (s *probes) runOnce(ctx context.Context, p podProbe, counter *rules.Counter) {
+	if !s.turns.begin(ctx, p.namespace) {
+		return
+	}
+	defer s.turns.end(p.namespace)
 	timing := rules.TimingOf(&p.spec.Probe.Probe)
 	r, err := s.runtime()
 	if err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/dump"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
@@ -155,6 +157,59 @@ func vouches(metas map[string]pub.RuntimeContainerMeta, status *corev1.Container
 	meta, known := metas[spec.Name]
 	return known && status != nil && status.ContainerID == meta.ContainerID &&
 		StartedFrom(spec, meta.Hashes.PlainHash)
+}
+
+// Stale returns the way to restart those containers of a Pod that don't run with the labels and annotations that a template gives to their
+// environment, although the Pod has them: somebody changed these on the Pod, which restarts nothing, before the template got the same
+// values. Only the node daemon knows.
+//
+// Without it nothing is stale, nor is anything in a Pod that is being updated or has no readiness gate, by which the daemon knows when to
+// restart, nor a container that takes a label or annotation of which the Pod has another value than the template:
+// that was set by others, and a restart would not bring the template's.
+func Stale(p *corev1.Pod, template *corev1.PodTemplateSpec, o Options) Change {
+	if !o.EnvFromMetadata || Pending(p) || !isInService(p) {
+		return Change{}
+	}
+	c := Change{RefMetadata: map[string]metav1.ObjectMeta{}}
+	var metas map[string]pub.RuntimeContainerMeta
+	for i := range template.Spec.Containers {
+		name := template.Spec.Containers[i].Name
+		labels, annotations := environmentKeys(&template.Spec.Containers[i])
+		meta := metav1.ObjectMeta{Labels: only(template.Labels, labels), Annotations: only(template.Annotations, annotations)}
+		if len(meta.Labels)+len(meta.Annotations) == 0 ||
+			!maps.Equal(meta.Labels, only(p.Labels, labels)) || !maps.Equal(meta.Annotations, only(p.Annotations, annotations)) {
+			continue
+		}
+		if metas == nil {
+			metas = runtimeMeta(p)
+		}
+		if runsWithOthers(p, metas, name) {
+			c.RefMetadata[name] = meta
+		}
+	}
+	return c
+}
+
+// only returns those entries of a map that have one of the keys.
+func only(m map[string]string, keys []string) map[string]string {
+	var out map[string]string
+	for _, key := range keys {
+		if value, ok := m[key]; ok {
+			out = merge(out, map[string]string{key: value})
+		}
+	}
+	return out
+}
+
+// runsWithOthers reports whether the node daemon knows that a container, which was started from its present spec, runs with other labels or
+// annotations in its environment than the Pod has now.
+func runsWithOthers(p *corev1.Pod, metas map[string]pub.RuntimeContainerMeta, name string) bool {
+	container := pod.Container(p, name)
+	if container == nil || !vouches(metas, pod.ContainerStatus(p, name), container) {
+		return false
+	}
+	hash := metas[name].Hashes.ExtractedEnvFromMetadataHash
+	return hash != 0 && hash != EnvironmentHash(Environment(p, container))
 }
 
 // environmentProgress evaluates whether a container runs with the labels and annotations that its environment takes. Only the node

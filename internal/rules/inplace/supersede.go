@@ -132,6 +132,9 @@ func (u unfinished) with(p *corev1.Pod, c Change) todo {
 	annotations := keyChanges(p.Annotations, u.pending(former.Annotations, annotationsOf), c.Annotations)
 	d.deferReferenced(labels, annotations, u.metadata)
 	d.deferReferenced(labels, annotations, c.RefMetadata)
+	metas := runtimeMeta(p)
+	d.deferStale(p, metas, u.metadata)
+	d.deferStale(p, metas, c.RefMetadata)
 	d.patch.Metadata = patchedMetadata{
 		Labels:      notDeferred(labels, d.metadata, labelsOf),
 		Annotations: notDeferred(annotations, d.metadata, annotationsOf),
@@ -170,6 +173,26 @@ func (d *todo) deferReferenced(labels, annotations map[string]*string, reference
 		meta := d.metadata[name]
 		meta.Labels = join(meta.Labels, reference.Labels, labels)
 		meta.Annotations = join(meta.Annotations, reference.Annotations, annotations)
+		if len(meta.Labels)+len(meta.Annotations) > 0 {
+			d.metadata[name] = meta
+		}
+	}
+}
+
+// deferStale notes what a container has yet to be restarted with although the Pod has it already: somebody else has written it there.
+func (d *todo) deferStale(p *corev1.Pod, metas map[string]pub.RuntimeContainerMeta, references map[string]metav1.ObjectMeta) {
+	present := func(on, wanted map[string]string) map[string]string {
+		out := maps.Clone(wanted)
+		maps.DeleteFunc(out, func(key, value string) bool { return on[key] != value })
+		return out
+	}
+	for name, reference := range references {
+		if !pod.HasReadinessGate(p, pub.InPlaceUpdateReady) || !runsWithOthers(p, metas, name) {
+			continue
+		}
+		meta := d.metadata[name]
+		meta.Labels = merge(meta.Labels, present(p.Labels, reference.Labels))
+		meta.Annotations = merge(meta.Annotations, present(p.Annotations, reference.Annotations))
 		if len(meta.Labels)+len(meta.Annotations) > 0 {
 			d.metadata[name] = meta
 		}

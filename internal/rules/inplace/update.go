@@ -284,9 +284,11 @@ func batchProgress(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options) Verd
 		return Verdict{Why: "the kubelet has not seen the change yet"}
 	}
 	metas := runtimeMeta(p)
+	// Once the Pod is back in service, a label or annotation that is changed on it by hand is no update.
+	environment := state.UpdateEnvFromMetadata && !isInService(p)
 	for _, batch := range state.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
-			if state.UpdateEnvFromMetadata {
+			if environment {
 				if verdict := environmentProgress(p, metas, name); !verdict.Done {
 					return verdict
 				}
@@ -325,6 +327,12 @@ func Finish(p *corev1.Pod, now time.Time) {
 	if NeedsFinish(p) {
 		pod.SetGate(p, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue}, now)
 	}
+}
+
+// isInService reports whether the Pod has the gate of in-place updates, and that lets it be in service.
+func isInService(p *corev1.Pod) bool {
+	c := pod.Condition(p, pub.InPlaceUpdateReady)
+	return pod.HasReadinessGate(p, pub.InPlaceUpdateReady) && c != nil && c.Status == corev1.ConditionTrue
 }
 
 // isHeldOut reports whether the gate of in-place updates keeps the Pod out of service.

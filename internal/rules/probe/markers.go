@@ -112,28 +112,25 @@ func (m Markers) ProbesOf(p *corev1.Pod) (probes []Probe, conflicts []Conflict) 
 	return probes, conflicts
 }
 
-// PodProbes returns the probes of the Pods of a node, sorted by Pod.
-func (m Markers) PodProbes(pods []*corev1.Pod) []v1alpha1.PodProbe {
-	var out []v1alpha1.PodProbe
-	for _, p := range pods {
-		if !IsProbed(p) {
-			continue
-		}
-		of := v1alpha1.PodProbe{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), IP: p.Status.PodIP}
+// PodProbes returns the probes that a node runs in its Pods, sorted by Pod, and how many it does not run because there are too many.
+func (m Markers) PodProbes(pods []*corev1.Pod) ([]v1alpha1.PodProbe, LeftOut) {
+	probed := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !IsProbed(p) })
+	slices.SortFunc(probed, func(a, b *corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	var of []v1alpha1.PodProbe
+	var all []candidate
+	for i, p := range probed {
+		of = append(of, v1alpha1.PodProbe{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID), IP: p.Status.PodIP})
 		probes, _ := m.ProbesOf(p)
 		for _, q := range probes {
 			if spec, ok := resolve(q.Spec.Probe, pod.Lasting(p, q.Spec.ContainerName).Ports); ok {
-				of.Probes = append(of.Probes, v1alpha1.ContainerProbe{Name: q.Name(), ContainerName: q.Spec.ContainerName, Probe: spec})
+				one := v1alpha1.ContainerProbe{Name: q.Name(), ContainerName: q.Spec.ContainerName, Probe: spec}
+				all = append(all, candidate{pod: i, probe: one, of: q.Marker, size: sizeOf(of[i], one)})
 			}
 		}
-		if len(of.Probes) > 0 {
-			out = append(out, of)
-		}
 	}
-	slices.SortFunc(out, func(a, b v1alpha1.PodProbe) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	return out
+	return share(of, all)
 }
 
 // resolve replaces the names of ports by their numbers. It is not ok when the container has no port of the name.

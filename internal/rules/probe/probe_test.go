@@ -107,7 +107,8 @@ func TestPodProbes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range NewMarkers(tc.markers).PodProbes(tc.pods) {
+			podProbes, _ := NewMarkers(tc.markers).PodProbes(tc.pods)
+			for _, p := range podProbes {
 				for _, asked := range p.Probes {
 					line := p.Name + " " + asked.Name
 					if tcp := asked.Probe.TCPSocket; tcp != nil {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 )
 
-// maxMessage is the size of the longest message of a result, in bytes.
-const maxMessage = 1024
+// maxMessage is the size of the longest message of a result, in bytes, and maxEncoded that of its JSON, in which some characters take six.
+const maxMessage, maxEncoded = 1024, 1538
 
 // Timing is when a probe runs, and how many outcomes make a result.
 type Timing struct {
@@ -78,15 +79,26 @@ func (c *Counter) Count(o Outcome, t Timing) (result bool) {
 	return c.inARow >= t.Failures
 }
 
-// Message returns the output of a probe as the message of its result: valid text of at most 1024 bytes, without line ends around it.
+// Message returns the output of a probe as the message of its result: valid text of at most 1024 bytes, without line ends around it. Output
+// of many control characters, which take more in JSON, is cut earlier.
 func Message(printed string) string {
-	text := strings.ToValidUTF8(strings.TrimSpace(printed), "\uFFFD")
-	if len(text) <= maxMessage {
+	text := cut(strings.ToValidUTF8(strings.TrimSpace(printed), "\uFFFD"), maxMessage)
+	for {
+		encoded, err := json.Marshal(text)
+		if err != nil || len(encoded) <= maxEncoded {
+			return text
+		}
+		text = cut(text, len(text)*maxEncoded/len(encoded))
+	}
+}
+
+// cut returns the beginning of a text, of at most so many bytes and without half a character.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	cut := maxMessage
-	for !utf8.RuneStart(text[cut]) {
-		cut--
+	for !utf8.RuneStart(text[most]) {
+		most--
 	}
-	return text[:cut]
+	return text[:most]
 }

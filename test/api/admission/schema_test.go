@@ -43,6 +43,8 @@ type create struct {
 	want  string // a part of the refusal; "" if it is allowed
 	// unstorable says that no earlier CRD let the object be stored.
 	unstorable bool
+	// less makes a stored object less wrong, which is allowed.
+	less edits
 }
 
 // update is the update of an object that is stored with the edits old to one with the edits new.
@@ -222,6 +224,8 @@ func (s *schemaTest) run(t *testing.T) {
 		t.Run("stored before/"+name, func(t *testing.T) {
 			s.edit(o, s.harmless)
 			wantError(t, s.Client.Update(s.ctx, o), "")
+			s.edit(o, s.creates[name].less)
+			wantError(t, s.Client.Update(s.ctx, o, client.DryRunAll), "")
 		})
 	}
 }

@@ -1,5 +1,10 @@
 package admission
 
+import (
+	"fmt"
+	"strings"
+)
+
 const minimal = `
 metadata: {name: web}
 spec:
@@ -19,6 +24,17 @@ spec:
 
 func newImage() edits {
 	return edits{"spec.template.spec.containers": `[{name: app, image: "nginx:2"}]`}
+}
+
+// many is a list of n texts, as YAML.
+func many(n int) string { return manyOf(n, "a%d") }
+
+func manyOf(n int, item string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(item, i)
+	}
+	return "[" + strings.Join(items, ", ") + "]"
 }
 
 func otherSelector(kind string) update {
@@ -43,6 +59,25 @@ func cloneSetSchema() schema {
 			"a deadline of 0":             {set: edits{"spec.progressDeadlineSeconds": "0"}, want: "spec.progressDeadlineSeconds: Invalid value: must be greater than minReadySeconds"},
 			"a negative deadline":         {set: edits{"spec.progressDeadlineSeconds": "-1", "spec.minReadySeconds": "-2"}, want: "spec.progressDeadlineSeconds: Invalid value: -1"},
 			"a deadline late enough":      {set: edits{"spec.progressDeadlineSeconds": "6", "spec.minReadySeconds": "5"}},
+			"a deadline that never comes": {set: edits{"spec.progressDeadlineSeconds": "2147483647", "spec.minReadySeconds": "2147483647"}},
+			"zeros behind the point":      {set: edits{rolling: `{partition: 100.0%}`}, want: rolling + `.partition: Invalid value: "100.0%"`},
+			"a zero in front":             {set: edits{rolling: `{partition: 0100%}`}, want: rolling + `.partition: Invalid value: "0100%"`},
+			"no percent at all":           {set: edits{rolling: `{maxUnavailable: 0%, maxSurge: 1}`}},
+			"too many Pods to delete": {
+				set: edits{"spec.scaleStrategy.podsToDelete": many(5002)}, want: "podsToDelete: Invalid value: must have at most 5000 items",
+				less: edits{"spec.scaleStrategy.podsToDelete": many(5001)},
+			},
+			"too many keys of an order": {
+				set:  edits{order: "{orderPriority: " + manyOf(101, "{orderedKey: a%d}") + "}"},
+				want: order + ".orderPriority: Too many: 101: must have at most 100 items",
+			},
+			"too many finalizers": {
+				set:  edits{"spec.lifecycle": "{preDelete: {finalizersHandler: " + many(65) + "}}"},
+				want: "spec.lifecycle.preDelete.finalizersHandler: Too many: 65: must have at most 64 items",
+			},
+			"older, zeros behind the point": {
+				older: true, set: edits{strategy: `{partition: 100.0%}`}, want: strategy + `.partition: Invalid value: "100.0%"`,
+			},
 			"a scale limit of text":       {set: edits{"spec.scaleStrategy": `{maxUnavailable: "5"}`}, want: `spec.scaleStrategy.maxUnavailable: Invalid value: "5": must be 0 or more, or a percentage such as "20%"`},
 			"a number without a percent":  {set: edits{rolling: `{partition: "5"}`}, want: rolling + `.partition: Invalid value: "5": must be 0 or more, or a percentage such as "20%"`},
 			"a percentage of text":        {set: edits{rolling: `{maxUnavailable: some}`}, want: rolling + `.maxUnavailable: Invalid value: "some"`},
@@ -135,6 +170,13 @@ func statefulSetSchema() schema {
 			"another order":                    {set: edits{parallel: "Parallel", rolling: "{unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: a}]}}}"}},
 			"two orders": {set: edits{parallel: "Parallel", rolling: "{unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: a}], weightPriority: [{weight: 1, matchSelector: {matchLabels: {a: b}}}]}}}"},
 				want: "orderPriority and weightPriority can't both be set: keep one"},
+			"a deadline that never comes": {set: edits{"spec.progressDeadlineSeconds": "2147483647", "spec.minReadySeconds": "2147483647"}},
+			"a zero in front":             {set: edits{rolling: "{maxUnavailable: 050%}"}, want: rolling + `.maxUnavailable: Invalid value: "050%"`},
+			"too many ordinals": {
+				set:  edits{"spec.reserveOrdinals": manyOf(20002, "%d")},
+				want: `spec.reserveOrdinals: Invalid value: must have at most 20000 items: reserve ranges such as "3-5"`,
+				less: edits{"spec.reserveOrdinals": manyOf(20001, "%d")},
+			},
 			"negative grace":                {set: edits{rolling: "{inPlaceUpdateStrategy: {gracePeriodSeconds: -1}}"}, want: "gracePeriodSeconds: Invalid value: -1"},
 			"older, a name of dots":         {older: true, set: edits{"metadata.name": "web.example"}, want: nameRule},
 			"older, a scale limit in order": {older: true, set: edits{"spec.scaleStrategy": "{maxUnavailable: 2}"}, want: "can only work with Parallel"},
@@ -160,6 +202,8 @@ func daemonSetSchema() schema {
 			"no spec":                 {set: edits{"spec": "~"}, want: "spec: Required value", unstorable: true},
 			"an empty selector":       {set: edits{"spec.selector": "{}"}, want: "spec.selector: Invalid value: empty selector is invalid for daemonset"},
 			"a burst of none":         {set: edits{"spec.burstReplicas": "0%"}, want: `spec.burstReplicas: Invalid value: "0%": must be greater than 0`},
+			"a zero in front":         {set: edits{rolling: "{partition: 050%}"}, want: rolling + `.partition: Invalid value: "050%"`},
+			"a burst with a zero":     {set: edits{"spec.burstReplicas": "050%"}, want: `spec.burstReplicas: Invalid value: "050%"`},
 			"a burst of text":         {set: edits{"spec.burstReplicas": "some"}, want: `spec.burstReplicas: Invalid value: "some": must be greater than 0, or a percentage such as "20%"`},
 			"a negative age":          {set: edits{"spec.minReadySeconds": "-1"}, want: "spec.minReadySeconds: Invalid value: -1"},
 			"a negative history":      {set: edits{"spec.revisionHistoryLimit": "-1"}, want: "spec.revisionHistoryLimit: Invalid value: -1"},

@@ -66,11 +66,7 @@ func TestAnUpgradeOfTheManagersRefusesNothing(t *testing.T) {
 // enter launches a manager behind the Service, and returns when it is one of its endpoints.
 func (s *site) enter(name string) *cluster.Manager {
 	s.Helper()
-	m := s.Launch(name, cluster.ManagerOptions{
-		Env: []string{"WEBHOOK_HOST="},
-		Args: []string{"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=4s",
-			"--leader-election-retry-period=500ms"},
-	})
+	m := s.Launch(name, cluster.ManagerOptions{Env: []string{"WEBHOOK_HOST="}})
 	s.Must(m.WaitReady(s.Ctx))
 	s.addEndpoint(name, m.WebhookPort())
 	return m

@@ -83,6 +83,42 @@ func TestAnnotationInTheEnvironmentRestartsItsContainer(t *testing.T) {
 	}
 }
 
+// A value that somebody has given to the Pod by hand restarts nothing, until the template gets the same one: then the container has to run
+// with it.
+func TestAValueSetByHandBeforeTheTemplateRestartsItsContainer(t *testing.T) {
+	e := newEnv(t)
+	e.Must(e.Client.Create(e.Ctx, e.configured("byhand")))
+	e.settled("byhand", 1, 1)
+	before := e.pods("byhand")[0]
+	e.reportAsDaemon("byhand", "1")
+	e.patchPod(before.Name, func(p *corev1.Pod) { p.Annotations["app-config"] = "2" })
+	e.Always(time.Second, "nothing restarts", func() error {
+		if p := e.pods("byhand")[0]; !scene.IsReady(&p) || p.Labels[keys.LifecycleState] != "Normal" {
+			return fmt.Errorf("ready %v, state %s", scene.IsReady(&p), p.Labels[keys.LifecycleState])
+		}
+		return nil
+	})
+	e.edit("byhand", annotate("app-config", "2"))
+	e.Eventually("the Pod is out of service until its container runs with the value", func() error {
+		if p := e.pods("byhand")[0]; scene.IsReady(&p) || p.Labels[keys.LifecycleState] != "Updating" {
+			return fmt.Errorf("ready %v, state %s", scene.IsReady(&p), p.Labels[keys.LifecycleState])
+		}
+		return nil
+	})
+	e.patchPod(before.Name, func(p *corev1.Pod) { p.Annotations["sim.kruise.io/kill"] = "reader/1" })
+	e.Eventually("the daemon has restarted the reader alone", func() error {
+		if got := e.restarts("byhand"); got != "reader 1, other 0" {
+			return fmt.Errorf("restarts are %s", got)
+		}
+		return nil
+	})
+	e.reportAsDaemon("byhand", "2")
+	e.settled("byhand", 1, 1)
+	if after := e.pods("byhand")[0]; after.UID != before.UID || after.Labels[keys.LifecycleState] != "Normal" {
+		t.Errorf("UID %s, was %s; state %s", after.UID, before.UID, after.Labels[keys.LifecycleState])
+	}
+}
+
 // reportAsDaemon writes on the CloneSet's only Pod what the daemon of a node would find out about its containers, of which the reader runs with
 // an environment that says config.
 func (e *env) reportAsDaemon(name, config string) {

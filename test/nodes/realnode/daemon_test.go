@@ -216,10 +216,12 @@ func (w *world) daemonPods() {
 	node := &corev1.Node{}
 	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "real-0"}, node))
 	site := strings.Split(node.Status.Addresses[0].Address, ".")[1] // nodes of one cluster are 10.SITE.I.1
+	// They share the loopback, so that each daemon has to serve at the address of its node.
 	// Nor is there a way from the network of this machine, which these nodes share with other clusters, to the Service of this one's API server.
 	host, err := url.Parse(w.Config.Host)
 	w.Must(err)
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"affinity":null,"containers":[{"name":"daemon",
+		"readinessProbe":{"httpGet":{"host":null}},"livenessProbe":{"httpGet":{"host":null}},
 		"args":["--addr=:10221","--socket-file=kruise-local/%s/$(NODE_NAME)/containerd.sock"],
 		"env":[{"name":"KUBERNETES_SERVICE_HOST","value":%q},{"name":"KUBERNETES_SERVICE_PORT","value":%q}]}]}}}}`, site, host.Hostname(), host.Port())
 	_, err = w.Kubectl(w.Ctx, "-n", system, "patch", "daemonset", "kruise-daemon", "--type=strategic", "-p", patch)

@@ -71,6 +71,7 @@ func (w *World) end(ctx context.Context) []string {
 	w.Cluster.Sleep(time.Minute)
 	w.Rig.Restart()
 	w.settle(ctx, "after a restart: ")
+	w.problems = append(w.problems, w.Rig.Restless...)
 	for _, change := range w.Cluster.History() {
 		if change.Revision > at && change.Pass != nil {
 			w.problems = append(w.problems, "a restart makes the controller write: "+describe(change))

@@ -219,14 +219,22 @@ func (k *Kubelet) end(p *corev1.Pod) bool {
 
 // Restart lets a container crash and start again, after which it has to get ready anew.
 func (k *Kubelet) Restart(p *corev1.Pod) {
-	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || len(p.Status.ContainerStatuses) == 0 {
+	if len(p.Spec.Containers) > 0 {
+		k.RestartContainer(p, p.Spec.Containers[0].Name)
+	}
+}
+
+// RestartContainer lets a container of that name end and start again.
+func (k *Kubelet) RestartContainer(p *corev1.Pod, name string) {
+	i := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
+	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || i < 0 {
 		return
 	}
 	after := p.DeepCopy()
-	status := &after.Status.ContainerStatuses[0]
+	status := &after.Status.ContainerStatuses[i]
 	status.RestartCount++
 	// The image is the one of the spec by now: a container that comes back is started from that.
-	k.run(status, after.Spec.Containers[0].Image)
+	k.run(status, after.Spec.Containers[i].Image)
 	k.judge(after)
 	k.write(p, after)
 }

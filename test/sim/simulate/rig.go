@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,42 @@ type Rig struct {
 	// Writes is the number of writes that the controller has tried, and CrashAt the one at which it crashes.
 	Writes  int
 	CrashAt CrashPoint
+	idle    map[reconcile.Request]*idlePasses
+	// Restless holds the owners that were looked at more than MaxIdlePasses times within a minute although nothing changed, in words.
+	Restless []string
+}
+
+// MaxIdlePasses is how often within a minute an owner may be looked at while no object changes and the cache shows no more than before.
+// Retries after errors that double from 5 ms are 14 in a minute, and a cache that lags behind our own writes is asked again every 200 ms.
+const MaxIdlePasses = 30
+
+// idlePasses are the times of the last passes over an owner at the same state of the cluster and of the cache.
+type idlePasses struct {
+	revision, seen int64
+	times          []time.Time
+}
+
+// noteIdle notes a pass, and an owner that is looked at too often for nothing.
+func (r *Rig) noteIdle(request reconcile.Request, pass *Pass) {
+	seen := int64(0)
+	for _, revision := range pass.Seen {
+		seen += revision // each of them only grows
+	}
+	known := r.idle[request]
+	if known == nil || known.revision != r.Cluster.revision || known.seen != seen {
+		if r.idle == nil {
+			r.idle = map[reconcile.Request]*idlePasses{}
+		}
+		r.idle[request] = &idlePasses{revision: r.Cluster.revision, seen: seen}
+		return
+	}
+	known.times = slices.DeleteFunc(append(known.times, pass.Time), func(at time.Time) bool { return pass.Time.Sub(at) >= time.Minute })
+	if len(known.times) == MaxIdlePasses+1 {
+		r.Restless = append(r.Restless, fmt.Sprintf(
+			"%s was looked at %d times within a minute although nothing changed, the last time at %s",
+			request, len(known.times), pass.Time.Format("15:04:05.000"),
+		))
+	}
 }
 
 func (r *Rig) start() {
@@ -145,7 +182,9 @@ func (r *Rig) look(ctx context.Context) bool {
 	}
 	r.queue.Take(request)
 	r.passes++
-	r.client.Begin(r.view.Look(r.passes, request.NamespacedName))
+	pass := r.view.Look(r.passes, request.NamespacedName)
+	r.noteIdle(request, pass)
+	r.client.Begin(pass)
 	result, err := r.process.Reconcile(ctx, request)
 	if err != nil {
 		r.last = err
