@@ -24,8 +24,7 @@ import (
 )
 
 // ledgerPause is the wait before the ledger of a budget is tried to be written again: four tries take well under a second, of the three
-// that
-// the API server waits.
+// that the API server waits.
 const ledgerPause = 50 * time.Millisecond
 
 // budgetsOff returns why PodUnavailableBudgets are not evaluated; empty if they are.

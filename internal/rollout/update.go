@@ -60,7 +60,7 @@ func (u *Updater) changeOf(p *corev1.Pod) change {
 	if from == nil {
 		return change{refusal: "its revision " + p.Labels[appsv1.ControllerRevisionHashLabelKey] + " is not stored any more"}
 	}
-	if from.Name == u.target.Name && from.Name == u.History.Update.Name {
+	if u.target.Name == u.History.Update.Name && u.History.IsUpdate(p) {
 		return change{Change: u.stale(p)}
 	}
 	c, known := u.changes[from.Name]

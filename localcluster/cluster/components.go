@@ -163,7 +163,6 @@ func (c *Cluster) apiServerFlags() []string {
 		"--kubelet-client-certificate=" + keys.Cert("kubelet-client"),
 		"--kubelet-client-key=" + keys.Key("kubelet-client"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--enable-aggregator-routing=true", // Services are dialled at their endpoints: there is no kube-proxy here
 		"--max-requests-inflight=3000",
@@ -171,6 +170,10 @@ func (c *Cluster) apiServerFlags() []string {
 		"--event-ttl=1h",
 		"--profiling=false",
 		"--enable-admission-plugins=NodeRestriction",
+	}
+	configured := func(flag string) bool { return strings.HasPrefix(flag, "--authorization-config=") }
+	if !slices.ContainsFunc(c.state.Config.Args["kube-apiserver"], configured) { // one excludes the other
+		flags = append(flags, "--authorization-mode=Node,RBAC")
 	}
 	if c.state.Config.Bare {
 		// Without the controller that makes service accounts, no Pod could be created.

@@ -125,11 +125,12 @@ type ImagePullJobPodSelector struct {
 
 // PullPolicy sets the limits of the pull on one node.
 type PullPolicy struct {
-	// timeoutSeconds is how long one attempt may take, in seconds. Defaults to 600.
+	// timeoutSeconds is how long one attempt may take, in seconds. Defaults to 600. Nodes use at most 7200.
 	// +optional
 	// +kubebuilder:default=600
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// backoffLimit is how often a node tries again after a failed attempt; a negative number counts as 3. Defaults to 3.
+	// backoffLimit is how often a node tries again after a failed attempt; a negative number counts as 3. Defaults to 3. Nodes
+	// use at most 10.
 	// +optional
 	// +kubebuilder:default=3
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`

@@ -4,8 +4,7 @@
 //	open connections                    ≤  1024, of which one address gets half at most
 //
 // Headers and bodies have to arrive within seconds. Where a CA for clients is given, only its clients are asked for admission. Conversion
-// is
-// open to everybody: API servers present no certificate for it, and it is a function of what it is given.
+// is open to everybody: API servers present no certificate for it, and it is a function of what it is given.
 //
 // It is closed such that no API server notices: see Drain.
 package server

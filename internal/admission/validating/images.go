@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -87,5 +88,14 @@ func (f *findings) pullTemplate(path *field.Path, t *v1beta1.ImagePullJobTemplat
 	}
 	if t.PodSelector != nil {
 		selector(path.Child("podSelector"), &t.PodSelector.LabelSelector)
+	}
+	if p := t.PullPolicy; p != nil {
+		const used = "%s is %d: nodes use %d, the most that a job can ask of them"
+		if most := int32(pull.MaxTimeout.Seconds()); ptr.Deref(p.TimeoutSeconds, 0) > most {
+			f.warn(used, path.Child("pullPolicy", "timeoutSeconds"), *p.TimeoutSeconds, most)
+		}
+		if ptr.Deref(p.BackoffLimit, 0) > pull.MaxBackoffLimit {
+			f.warn(used, path.Child("pullPolicy", "backoffLimit"), *p.BackoffLimit, pull.MaxBackoffLimit)
+		}
 	}
 }

@@ -61,8 +61,8 @@ func (p pending) isStored(stored []v1beta1.SidecarSet) bool {
 	return slices.ContainsFunc(stored, func(set v1beta1.SidecarSet) bool { return p.isOlderThan(&set) })
 }
 
-// canBeStored reports whether the API server would store the request: a change only of what it was made from. If that has changed since, the
-// API server asks again.
+// canBeStored reports whether the API server would store the request: a change only of what it was made from. If that has changed since,
+// the API server asks again.
 func (p pending) canBeStored(stored []v1beta1.SidecarSet) bool {
 	return p.Generation == 0 || slices.ContainsFunc(stored, func(set v1beta1.SidecarSet) bool {
 		return set.Name == p.Name && set.UID == p.UID && set.Generation == p.Generation

@@ -34,8 +34,7 @@ type history struct {
 }
 
 // TestWhatIsStoredIsSentWhateverHappensAtOnce: no order of events leaves a stored SidecarSet without the webhook that it needs, and in the
-// end
-// the configuration says no more than what the stored ones need, and is written no more.
+// end the configuration says no more than what the stored ones need, and is written no more.
 func TestWhatIsStoredIsSentWhateverHappensAtOnce(t *testing.T) {
 	read := map[string]dispatch.Webhook{}
 	rapid.Check(t, func(t *rapid.T) { checkHistory(t, read) })

@@ -263,7 +263,8 @@ func TestPodsThatAskForALaunchOrderAreSent(t *testing.T) {
 		"a priority that is no number": {nil,
 			[]corev1.Container{container(), container(corev1.EnvVar{Name: priority.Name, Value: "x"})}, true},
 		"a barrier of a Pod before": {nil, []corev1.Container{container(corev1.EnvVar{Name: keys.ContainerBarrierEnv})}, true},
-		"what somebody who is no node calls a mirror": {map[string]string{corev1.MirrorPodAnnotationKey: "x", keys.ContainerLaunchPriority: "Ordered"},
+		"what somebody who is no node calls a mirror": {map[string]string{corev1.MirrorPodAnnotationKey: "x",
+			keys.ContainerLaunchPriority: "Ordered"},
 			[]corev1.Container{container(), container()}, true},
 		"without containers, in a hurry": {nil, nil, false},
 	}
@@ -282,7 +283,8 @@ func TestPodsThatAskForALaunchOrderAreSent(t *testing.T) {
 	}
 	w.by = &user.DefaultInfo{Name: "system:node:a", Groups: []string{user.NodesGroup}}
 	for annotation, want := range map[string]bool{corev1.MirrorPodAnnotationKey: false, "other": true} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotation: "x", keys.ContainerLaunchPriority: "Ordered"}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotation: "x",
+			keys.ContainerLaunchPriority: "Ordered"}}}
 		if sent := w.sent(p, "default", nil); (len(sent) > 0) != want {
 			t.Errorf("a node's Pod with the annotation %s is sent to %v, want it sent: %t", annotation, sent, want)
 		}

@@ -83,7 +83,7 @@ func (v *State) remarks() string {
 	say("waiting for the NodeImage of", v.awaited)
 	say("waiting for a daemon that can be given credentials on", keyless)
 	say("no such node", v.absent)
-	say("NodeImages that list 256 images already, which is the most they can", full)
+	say("NodeImages that can list no more images, or no more of this namespace", full)
 	for _, reason := range v.unread {
 		out.WriteString("; " + reason)
 	}

@@ -1,11 +1,13 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +18,12 @@ import (
 // SocketFolder is the mounted folder of the node's sockets: a folder and no file, because a runtime that restarts creates a new socket.
 const SocketFolder = "/hostvarrun"
 
-// searchInterval is how often the daemon looks for a runtime.
-const searchInterval = 10 * time.Second
+const (
+	// searchInterval is how often the daemon looks for runtimes.
+	searchInterval = 10 * time.Second
+	// goneAfter is at how many looks in a row the socket of a runtime is missing when another takes its place: one that restarts makes it anew.
+	goneAfter = 3
+)
 
 // ErrNone says that no runtime has been found yet.
 var ErrNone = errors.New("no container runtime has been found yet")
@@ -45,73 +51,107 @@ func Sockets(folder, named string) []string {
 type Set struct {
 	sockets []string
 	found   chan struct{}
+	// Interval is how often it looks for runtimes.
+	Interval time.Duration
+	// passedOver are sockets of runtimes that are known by another one, missing how often in a row a socket was not there. Only search uses them.
+	passedOver map[string]bool
+	missing    map[string]int
 
 	mu       sync.Mutex
 	runtimes []*Runtime
 }
 
 // NewSet returns the set of the runtimes at some sockets. It is empty before Start finds them.
-func NewSet(sockets []string) *Set { return &Set{sockets: sockets, found: make(chan struct{})} }
+func NewSet(sockets []string) *Set {
+	return &Set{
+		sockets: sockets, found: make(chan struct{}), Interval: searchInterval, passedOver: map[string]bool{}, missing: map[string]int{},
+	}
+}
 
 // Found returns a channel that is closed when a runtime has been found.
 func (s *Set) Found() <-chan struct{} { return s.found }
 
-// Start looks for runtimes until it has found one, and closes the connections when the context ends.
+// Start looks for runtimes until the context ends, and then closes the connections. It goes on looking when it has found one: another may
+// come up later, or take its place.
 func (s *Set) Start(ctx context.Context) error {
 	defer s.close()
 	log := logr.FromContextOrDiscard(ctx)
-	for logged := false; ; logged = true {
-		err := s.search(ctx)
-		if err == nil {
-			break
+	for logged := false; ; {
+		found, err := s.search(ctx)
+		for _, r := range found {
+			log.Info("Found a container runtime", "runtime", r.Name, "socket", r.Socket)
 		}
-		if !logged {
+		if len(s.all()) == 0 && !logged {
+			logged = true
 			log.Info("No container runtime answers, looking again every 10 s",
 				"sockets", strings.Join(s.sockets, " "), "problem", err.Error())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(searchInterval):
+		case <-time.After(s.Interval):
 		}
 	}
-	for _, r := range s.all() {
-		log.Info("Found a container runtime", "runtime", r.Name, "socket", r.Socket)
-	}
-	<-ctx.Done()
-	return nil
 }
 
-// search opens every socket that exists, and keeps the first of each runtime.
-func (s *Set) search(ctx context.Context) error {
-	var found []*Runtime
+// search opens the sockets that exist and are not open, and returns the runtimes that are new, of each the first. The error says why others
+// are passed over.
+func (s *Set) search(ctx context.Context) (found []*Runtime, err error) {
+	s.dropMissing()
 	var failed []error
-	known := map[string]bool{}
 	for _, socket := range s.sockets {
-		if _, err := os.Stat(socket); err != nil {
-			failed = append(failed, err)
+		if !exists(socket) {
+			failed = append(failed, fmt.Errorf("there is no socket %s", socket))
+			continue
+		}
+		if s.passedOver[socket] || slices.ContainsFunc(s.all(), func(r *Runtime) bool { return r.Socket == socket }) {
 			continue
 		}
 		r, err := Open(ctx, socket)
-		if err != nil {
+		switch {
+		case err != nil:
 			failed = append(failed, err)
-			continue
-		}
-		if known[r.Name] {
+		case slices.ContainsFunc(s.all(), func(other *Runtime) bool { return other.Name == r.Name }):
+			s.passedOver[socket] = true
 			_ = r.Close() // no request was sent
-			continue
+		default:
+			s.set(append(slices.Clone(s.all()), r))
+			found = append(found, r)
 		}
-		known[r.Name] = true
-		found = append(found, r)
 	}
-	if len(found) == 0 {
-		return errors.Join(failed...)
+	return found, errors.Join(failed...)
+}
+
+// dropMissing removes the runtimes whose sockets have been missing for a while, but for the last one.
+func (s *Set) dropMissing() {
+	for _, r := range s.all() {
+		if s.missing[r.Socket]++; exists(r.Socket) {
+			delete(s.missing, r.Socket)
+		}
+		if all := s.all(); s.missing[r.Socket] >= goneAfter && len(all) > 1 {
+			s.set(slices.DeleteFunc(slices.Clone(all), func(other *Runtime) bool { return other == r }))
+			clear(s.passedOver)
+			_ = r.Close() // it serves nobody any more
+		}
 	}
+}
+
+// set sets the runtimes, in the order of their sockets.
+func (s *Set) set(all []*Runtime) {
+	slices.SortFunc(all, func(a, b *Runtime) int {
+		return cmp.Compare(slices.Index(s.sockets, a.Socket), slices.Index(s.sockets, b.Socket))
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runtimes = found
-	close(s.found)
-	return nil
+	if len(s.runtimes) == 0 {
+		close(s.found)
+	}
+	s.runtimes = all
+}
+
+func exists(socket string) bool {
+	_, err := os.Stat(socket)
+	return err == nil
 }
 
 func (s *Set) all() []*Runtime {

@@ -23,7 +23,8 @@ func TestWhereRuntimesAreLookedFor(t *testing.T) {
 		want  []string
 	}{
 		"where they usually are": {"", []string{
-			"/run/containerd.sock", "/run/containerd/containerd.sock", "/run/crio.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock", "/run/cri-dockerd/cri-dockerd.sock",
+			"/run/containerd.sock", "/run/containerd/containerd.sock", "/run/crio.sock", "/run/crio/crio.sock",
+			"/run/cri-dockerd.sock", "/run/cri-dockerd/cri-dockerd.sock",
 		}},
 		"below the folder": {"k3s/containerd.sock", []string{"/run/k3s/containerd.sock"}},
 		"at a full path":   {"/var/other.sock", []string{"/var/other.sock"}},
@@ -85,6 +86,64 @@ func TestTheFirstOfEachRuntimeIsKept(t *testing.T) {
 	}
 	if err := set.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestASecondRuntimeThatComesUpLater is found, and takes the place of the first when that one goes.
+func TestASecondRuntimeThatComesUpLater(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "kc-") // not the test's own: a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // of a test's own folder nothing is lost
+	sockets := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+	first, second := fakecri.New(), fakecri.New()
+	second.As = "cri-o"
+	set := cri.NewSet(sockets)
+	set.Interval = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	if err := first.Serve(sockets[0]); err != nil {
+		t.Fatal(err)
+	}
+	running.Go(func() { _ = set.Start(ctx) }) // it never fails
+	t.Cleanup(func() { cancel(); running.Wait(); second.Away() })
+	<-set.Found()
+	if err := second.Serve(sockets[1]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a container of the second is found", func() bool {
+		r, id, err := set.Of("cri-o://1")
+		return err == nil && r.Socket == sockets[1] && id == "1"
+	})
+	if r, err := set.Primary(); err != nil || r.Name != fakecri.Name {
+		t.Errorf("images are for %v, %v, want those of the first", r, err)
+	}
+	first.Away()
+	if err := os.Remove(sockets[0]); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	eventually(t, "images are for the second", func() bool {
+		r, err := set.Primary()
+		return err == nil && r.Name == "cri-o"
+	})
+	second.Away()
+	if err := os.Remove(sockets[1]); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * set.Interval)
+	if _, err := set.Primary(); err != nil {
+		t.Errorf("the last one restarts, and is forgotten: %v", err)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: it never is", what)
+		}
 	}
 }
 

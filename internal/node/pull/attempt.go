@@ -47,6 +47,9 @@ type round struct {
 	failed func(message string)
 	// deadline is when the round fails; zero for never.
 	deadline time.Time
+	// yield returns a channel that is closed when the round should let others pull, pause waits and returns when it may go on.
+	yield func() <-chan struct{}
+	pause func(context.Context, time.Duration)
 }
 
 // run pulls until the image is on the node, and returns its ID, or until the round fails. The error means nothing when the context has
@@ -60,7 +63,7 @@ func (p puller) run(ctx context.Context, r round) (id string, err error) {
 		}
 		pause := awayInterval
 		switch {
-		case cri.IsAway(err), errors.Is(err, errSealed):
+		case cri.IsAway(err), errors.Is(err, errSealed), errors.Is(err, errYield):
 			// A runtime that restarts, or has not started yet, says nothing about the image, nor does a manager that is away.
 		case errors.Is(err, errDependency) && !excused:
 			excused = true // the runtime may have been away for no more than a moment
@@ -75,7 +78,7 @@ func (p puller) run(ctx context.Context, r round) (id string, err error) {
 			return "", err
 		}
 		r.failed(err.Error())
-		p.sleep(ctx, p.until(r.deadline, pause))
+		r.pause(ctx, p.until(r.deadline, pause))
 		if over(r.deadline, p.now()) {
 			return "", fmt.Errorf("%s: %w", rules.MessageDeadline, err)
 		}
@@ -92,7 +95,20 @@ func (p puller) attempt(ctx context.Context, r round) (id string, err error) {
 	limit := p.until(r.deadline, task.Timeout())
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the attempt was ended after %s", limit.Round(time.Second)))
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	yield := r.yield()
+	go func() {
+		select {
+		case <-yield:
+			end(errYield)
+		case <-ctx.Done():
+		}
+	}()
 	id, err = p.once(ctx, task)
+	if err != nil && errors.Is(context.Cause(ctx), errYield) {
+		return "", errYield
+	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		// Not wrapped: whatever the end of the time did to the runtime's answer is not the runtime's.
 		return "", fmt.Errorf("%w: %s", context.Cause(ctx), err.Error())

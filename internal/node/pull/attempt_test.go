@@ -124,6 +124,7 @@ func TestRun(t *testing.T) {
 			one := round{
 				task:   func() Task { return Task{Round: Round{Repository: "nginx", Tag: "1"}, Spec: tc.task} },
 				failed: func(string) { told++ },
+				yield:  func() <-chan struct{} { return nil }, pause: p.sleep,
 			}
 			if tc.deadline > 0 {
 				one.deadline = r.now.Add(tc.deadline)
@@ -162,7 +163,10 @@ func TestPullRequest(t *testing.T) {
 		now:         time.Now,
 	}
 	task := Task{Round: Round{Repository: "nginx", Tag: "1"}, Sandbox: sandbox}
-	if _, err := p.run(t.Context(), round{task: func() Task { return task }, failed: func(string) {}}); err != nil {
+	one := round{
+		task: func() Task { return task }, failed: func(string) {}, yield: func() <-chan struct{} { return nil }, pause: p.sleep,
+	}
+	if _, err := p.run(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
 	want := []cri.Pull{{

@@ -2,11 +2,9 @@ package pull
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -17,8 +15,8 @@ type rounds struct {
 	puller
 	// ctx ends every round.
 	ctx context.Context
-	// slots limit how many pulls run at the same time, and are granted in the order of requests.
-	slots *semaphore.Weighted
+	// turns grant the slots of pulls.
+	turns *turns
 	// changed is called when a status has changed.
 	changed func()
 
@@ -34,11 +32,7 @@ type running struct {
 }
 
 func newRounds(ctx context.Context, p puller, maxPulls int, changed func()) *rounds {
-	slots := int64(math.MaxInt64)
-	if maxPulls > 0 {
-		slots = int64(maxPulls)
-	}
-	return &rounds{ctx: ctx, puller: p, slots: semaphore.NewWeighted(slots), changed: changed, running: map[Round]*running{}}
+	return &rounds{ctx: ctx, puller: p, turns: newTurns(maxPulls), changed: changed, running: map[Round]*running{}}
 }
 
 // follow starts the rounds that are due, in their order, and ends those that are not due any more. It reports whether it has started any.
@@ -74,21 +68,21 @@ func (r *rounds) start(task Task) {
 		one.status.StartTime = &metav1.Time{Time: task.Began}
 	}
 	r.running[task.Round] = one
-	// A free slot is acquired here, so that the order holds and a round that need not wait never has the phase Waiting.
-	free := r.slots.TryAcquire(1)
-	if free {
+	// The slot is requested here, so that the order holds and a round that need not wait never has the phase Waiting.
+	slot, granted := r.turns.request(task.namespace())
+	if granted {
 		r.setPulling(one)
 	}
 	go func() {
 		defer cancel()
-		if !free {
-			if r.slots.Acquire(ctx, 1) != nil {
+		if !granted {
+			if !r.turns.wait(ctx, slot) {
+				r.turns.release(slot)
 				return // ended while it waited
 			}
 			r.edit(func() { r.setPulling(one) })
 		}
-		defer r.slots.Release(1)
-		r.pullRound(ctx, one)
+		r.pullRound(ctx, one, slot)
 	}()
 }
 
@@ -100,7 +94,9 @@ func (r *rounds) setPulling(one *running) {
 	}
 }
 
-func (r *rounds) pullRound(ctx context.Context, one *running) {
+// pullRound pulls with a slot, which it releases.
+func (r *rounds) pullRound(ctx context.Context, one *running, slot *turn) {
+	defer func() { r.turns.release(slot) }()
 	var deadline time.Time
 	r.read(func() { deadline = one.task.Deadline(one.status.StartTime.Time) })
 	id, err := r.run(ctx, round{
@@ -110,6 +106,18 @@ func (r *rounds) pullRound(ctx context.Context, one *running) {
 		},
 		failed:   func(message string) { r.edit(func() { one.status.Message = message }) },
 		deadline: deadline,
+		yield:    func() <-chan struct{} { return slot.yield },
+		pause: func(ctx context.Context, d time.Duration) {
+			r.turns.release(slot) // others may pull meanwhile
+			r.sleep(ctx, d)
+			slot, _ = r.turns.request(slot.namespace)
+			if !deadline.IsZero() {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, deadline.Sub(r.now()))
+				defer cancel()
+			}
+			r.turns.wait(ctx, slot)
+		},
 	})
 	if ctx.Err() != nil {
 		return

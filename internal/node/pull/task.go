@@ -3,6 +3,7 @@ package pull
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -32,6 +33,14 @@ type Task struct {
 	Began time.Time
 }
 
+// namespace returns that of the first job that wants the tag, by which pulls take turns; empty for a tag of a user.
+func (t Task) namespace() string {
+	if len(t.Spec.OwnerReferences) == 0 {
+		return ""
+	}
+	return t.Spec.OwnerReferences[0].Namespace
+}
+
 // Timeout returns how long one attempt may take.
 func (t Task) Timeout() time.Duration {
 	if p := t.Spec.PullPolicy; p != nil && ptr.Deref(p.TimeoutSeconds, 0) > 0 {
@@ -53,7 +62,7 @@ func (t Task) Deadline(began time.Time) time.Time {
 	if t.Spec.PullPolicy == nil || t.Spec.PullPolicy.ActiveDeadlineSeconds == nil {
 		return time.Time{}
 	}
-	return began.Add(time.Duration(*t.Spec.PullPolicy.ActiveDeadlineSeconds) * time.Second)
+	return began.Add(time.Duration(min(*t.Spec.PullPolicy.ActiveDeadlineSeconds, math.MaxInt32)) * time.Second)
 }
 
 // Due returns the rounds of the spec that have not ended by the status, in the order in which they were requested, so that the last ones

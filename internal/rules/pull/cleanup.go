@@ -2,6 +2,7 @@ package pull
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -126,7 +127,8 @@ func timeoutOf(tag *v1beta1.ImageTagSpec, status *v1beta1.ImageTagStatus) (time.
 	case status == nil:
 		return tag.CreatedAt.Add(ResponseTimeout), MessageNoResponse
 	case status.CompletionTime == nil && tag.PullPolicy != nil && tag.PullPolicy.ActiveDeadlineSeconds != nil:
-		return tag.CreatedAt.Add(time.Duration(*tag.PullPolicy.ActiveDeadlineSeconds)*time.Second + ResponseTimeout), MessageDeadline
+		limit := time.Duration(min(*tag.PullPolicy.ActiveDeadlineSeconds, math.MaxInt32)) * time.Second
+		return tag.CreatedAt.Add(limit + ResponseTimeout), MessageDeadline
 	default:
 		return time.Time{}, ""
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,12 +32,19 @@ const (
 	ttlSpread      = 300 * time.Second
 )
 
+// The most that a job can ask of a node, whatever its spec says: nodes are shared. Wire: users' manifests may hold more, so more is not
+// refused.
+const (
+	MaxTimeout      = 2 * time.Hour
+	MaxBackoffLimit = 10
+)
+
 // Timeout returns how long one attempt of a job's pull may take.
 func Timeout(p *v1beta1.PullPolicy) time.Duration {
 	if p == nil || p.TimeoutSeconds == nil {
 		return DefaultTimeout
 	}
-	return time.Duration(*p.TimeoutSeconds) * time.Second
+	return min(time.Duration(*p.TimeoutSeconds)*time.Second, MaxTimeout)
 }
 
 // backoffLimit returns how often a node tries again.
@@ -44,7 +52,7 @@ func backoffLimit(p *v1beta1.PullPolicy) int32 {
 	if p == nil || p.BackoffLimit == nil || *p.BackoffLimit < 0 {
 		return DefaultBackoffLimit
 	}
-	return *p.BackoffLimit
+	return min(*p.BackoffLimit, MaxBackoffLimit)
 }
 
 // Repeats reports whether a job never completes.
@@ -71,7 +79,8 @@ func Policy(job *v1beta1.ImagePullJob, extra time.Duration, seed string) *v1beta
 	} else {
 		ttl = Timeout(spec) * time.Duration(retries)
 		if deadline := completion.ActiveDeadlineSeconds; deadline != nil {
-			out.ActiveDeadlineSeconds, ttl = new(*deadline), time.Duration(*deadline)*time.Second
+			seconds := min(*deadline, math.MaxInt32) // 68 years: more overflow a duration
+			out.ActiveDeadlineSeconds, ttl = &seconds, time.Duration(seconds)*time.Second
 		}
 		if own := completion.TTLSecondsAfterFinished; own != nil {
 			ttl = time.Duration(*own) * time.Second

@@ -2,6 +2,7 @@ package pull
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,9 @@ func TestPolicy(t *testing.T) {
 			j.Spec.CompletionPolicy.Type = v1beta1.NeverComplete
 			j.Spec.PullPolicy = &v1beta1.PullPolicy{TimeoutSeconds: ptr(int32(7200))}
 		}, 7200, 3, 86400 - 600, 86400 + 600, ptr(int64(7200))},
+		"a deadline too long for a duration is the longest": {func(j *v1beta1.ImagePullJob) {
+			j.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr(int64(math.MaxInt64))
+		}, 600, 3, 1<<31 - 1, -1, ptr(int64(1<<31 - 1))},
 		"a time too long for the field is the longest": {func(j *v1beta1.ImagePullJob) {
 			j.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr(int32(1<<31 - 1))
 		}, 600, 3, 1<<31 - 1, -1, nil},

@@ -22,7 +22,14 @@ import (
 )
 
 // ErrFull is the reason why a NodeImage can't take another image.
-var ErrFull = errors.New("the NodeImage lists 256 images already, which is the most it can")
+var ErrFull = errors.New("the NodeImage lists as many images as it can, or as the jobs of one namespace may have it list")
+
+// The most that a NodeImage can list of everything is in its schema. Of that the jobs of one namespace get three quarters, so that they can't
+// keep those of others from being pulled.
+const (
+	maxTags, maxOwners = 256, 1024
+	shareOf, shares    = 3, 4
+)
 
 // Want is what a job wants of every node.
 type Want struct {
@@ -86,10 +93,50 @@ func (w Want) StateOn(n *v1beta1.NodeImage) NodeState {
 			w.read(n, tag, &s)
 		}
 	}
-	_, listed := n.Spec.Images[w.Image.Repository]
-	s.Full = s.State == NotRequested && !listed && len(n.Spec.Images) >= v1beta1.MaxNodeImages
+	s.Full = s.State == NotRequested && w.isFull(n)
 	s.LacksKey = len(w.Credentials.text) > 0 && len(n.Status.CredentialsKey) == 0
 	return s
+}
+
+// isFull reports whether the NodeImage has no place for the tag: for its repository, for another tag of it, or for another job that wants it.
+func (w Want) isFull(n *v1beta1.NodeImage) bool {
+	image, listed := n.Spec.Images[w.Image.Repository]
+	i := slices.IndexFunc(image.Tags, func(t v1beta1.ImageTagSpec) bool { return t.Tag == w.Image.Tag })
+	namespace, own := w.Job.Namespace, 0
+	switch {
+	case !listed:
+		for _, other := range n.Spec.Images {
+			if !slices.ContainsFunc(other.Tags, func(t v1beta1.ImageTagSpec) bool { return !isOnlyOf(&t, namespace) }) {
+				own++
+			}
+		}
+		return isOver(len(n.Spec.Images), own, v1beta1.MaxNodeImages)
+	case i < 0:
+		for j := range image.Tags {
+			if isOnlyOf(&image.Tags[j], namespace) {
+				own++
+			}
+		}
+		return isOver(len(image.Tags), own, maxTags)
+	case w.owns(&image.Tags[i]):
+		return false
+	default:
+		for _, owner := range image.Tags[i].OwnerReferences {
+			if owner.Namespace == namespace {
+				own++
+			}
+		}
+		return isOver(len(image.Tags[i].OwnerReferences), own, maxOwners)
+	}
+}
+
+// isOver reports whether a list can take no more of a namespace: 192 of 256 if all are its own.
+func isOver(all, own, most int) bool { return all >= most || own >= most*shareOf/shares }
+
+// isOnlyOf reports whether only jobs of a namespace want a tag.
+func isOnlyOf(tag *v1beta1.ImageTagSpec, namespace string) bool {
+	others := func(r corev1.ObjectReference) bool { return r.Namespace != namespace }
+	return len(tag.OwnerReferences) > 0 && !slices.ContainsFunc(tag.OwnerReferences, others)
 }
 
 // read fills in what the tag that the job wants says.

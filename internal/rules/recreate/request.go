@@ -11,6 +11,7 @@ package recreate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -171,7 +172,7 @@ func Overdue(r *Request, p *corev1.Pod, now time.Time) (message string, wait tim
 	}
 	until := func(limit time.Duration) time.Duration { return r.CreationTimestamp.Add(limit).Sub(now) }
 	if seconds := r.Spec.ActiveDeadlineSeconds; seconds != nil {
-		if wait = until(time.Duration(*seconds) * time.Second); wait <= 0 {
+		if wait = until(time.Duration(min(*seconds, math.MaxInt32)) * time.Second); wait <= 0 { // 68 years: more overflow a duration
 			return deadlineExceeded, 0
 		}
 	}

@@ -1,6 +1,7 @@
 package recreate
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ func TestOverdue(t *testing.T) {
 		"the silence comes first":  {here, "", deadline(100), 20 * time.Second, "", 40 * time.Second},
 		"over its deadline": {
 			here, recreating, deadline(10), 10 * time.Second, "recreating has exceeded the activeDeadlineSeconds", 0,
+		},
+		"a deadline that never comes": {
+			here, recreating, deadline(math.MaxInt64), time.Second, "", math.MaxInt32*time.Second - time.Second,
 		},
 		"the Pod is gone":          {nil, recreating, nil, time.Second, "pod has gone", 0},
 		"the Pod is being deleted": {leaving, recreating, nil, time.Second, "pod has gone", 0},

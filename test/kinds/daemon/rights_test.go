@@ -19,15 +19,15 @@ import (
 )
 
 // as returns a client with the rights of a node's daemon.
-func as(t *testing.T, node string) client.Client {
+func as(t *testing.T, in *cluster.Cluster, node string) client.WithWatch {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, shared.DaemonKubeconfig(t.Context(), node, path))
+	must(t, in.DaemonKubeconfig(t.Context(), node, path))
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	must(t, err)
 	s, err := cluster.Scheme()
 	must(t, err)
-	c, err := client.New(config, client.Options{Scheme: s})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: s})
 	must(t, err)
 	return c
 }
@@ -58,7 +58,7 @@ func TestWhatADaemonMayDo(t *testing.T) {
 		must(t, shared.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull"}}))
 	}
 	myPod, otherPod := podOn(t, mine.Name), podOn(t, other.Name)
-	daemon, unbound := as(t, mine.Name), unboundDaemon(t)
+	daemon, unbound := as(t, shared.Cluster, mine.Name), unboundDaemon(t)
 	// A policy takes the API server a moment to heed.
 	eventually(t, "the policies are heeded", func() error {
 		if err := status(otherPod, `{"metadata":{"annotations":{"apps.kruise.io/runtime-containers-meta":"{}"}}}`)(t.Context(), daemon); !apierrors.IsForbidden(err) {

@@ -231,7 +231,7 @@ func TestNodeImageThatIsFull(t *testing.T) {
 	begin := time.Now()
 	e.pull("job", "nginx:full", "parallelism: 2")
 	status := e.completed("job").Status
-	want := "job has completed; NodeImages that list 256 images already, which is the most they can: " + e.Nodes[0]
+	want := "job has completed; NodeImages that can list no more images, or no more of this namespace: " + e.Nodes[0]
 	if status.Succeeded != 1 || status.Failed != 1 || status.FailedNodes[0] != e.Nodes[0] || status.Message != want {
 		t.Errorf("status is %+v", status)
 	}

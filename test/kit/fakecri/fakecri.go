@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Name is what the runtime calls itself.
+// Name is what a runtime calls itself unless it has another name.
 const Name = "containerd"
 
 // Container is one container that the runtime says it has.
@@ -30,6 +30,8 @@ type Container struct {
 
 // Runtime is the container runtime. Its functions may be changed while it is away, its records be read with Look.
 type Runtime struct {
+	// As is what the runtime calls itself.
+	As string
 	// OnPull decides what becomes of a pull; nil lets all succeed at once.
 	OnPull func(ctx context.Context, request *runtimeapi.PullImageRequest) error
 	// OnStop decides what becomes of a stop, before the container is said to have ended; nil lets all succeed at once.
@@ -47,7 +49,7 @@ type Runtime struct {
 
 // New returns a runtime without images and containers, which is away.
 func New() *Runtime {
-	return &Runtime{images: map[string]string{}, containers: map[string]*Container{}}
+	return &Runtime{As: Name, images: map[string]string{}, containers: map[string]*Container{}}
 }
 
 // Serve makes the runtime answer at a socket.
@@ -143,7 +145,7 @@ type containerService struct {
 }
 
 func (s containerService) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: Name, RuntimeVersion: "0.0.0", RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: s.r.As, RuntimeVersion: "0.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
 func (s containerService) ContainerStatus(_ context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {

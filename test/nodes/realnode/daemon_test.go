@@ -220,7 +220,9 @@ func (w *world) daemonPods() {
 	// Nor is there a way from the network of this machine, which these nodes share with other clusters, to the Service of this one's API server.
 	host, err := url.Parse(w.Config.Host)
 	w.Must(err)
-	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"affinity":null,"containers":[{"name":"daemon",
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"affinity":null,
+		"volumes":[{"name":"local","hostPath":{"path":"/run/kruise-local"}}],"containers":[{"name":"daemon",
+		"volumeMounts":[{"name":"local","mountPath":"/hostvarrun/kruise-local","readOnly":true}],
 		"readinessProbe":{"httpGet":{"host":null}},"livenessProbe":{"httpGet":{"host":null}},
 		"args":["--addr=:10221","--socket-file=kruise-local/%s/$(NODE_NAME)/containerd.sock"],
 		"env":[{"name":"KUBERNETES_SERVICE_HOST","value":%q},{"name":"KUBERNETES_SERVICE_PORT","value":%q}]}]}}}}`, site, host.Hostname(), host.Port())
