@@ -58,6 +58,11 @@ fuzz: ## Fuzz every target for FUZZTIME (10s).
 	    echo "$$package $$target"; go test ./$$package -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 10x || exit 1; \
 	  done; done
 
+SEEDS ?= 100000
+.PHONY: soak
+soak: ## Run the promises of all controllers over SEEDS (100000) simulated clusters each; goes on where it was. Broken seeds go to dist/soak/broken.txt.
+	go run ./hack/soak -seeds $(SEEDS)
+
 KIND ?= cloneset
 .PHONY: demo
 demo: build ## Show rollouts of a CloneSet, or with KIND=statefulset or daemonset of such a set, on a control plane of this machine.

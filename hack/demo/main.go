@@ -55,13 +55,15 @@ func run(ctx context.Context, kind string) error {
 		return fmt.Errorf("there is no demo of %q", kind)
 	}
 	fmt.Println("Bringing up a Kubernetes control plane with five simulated nodes ...")
-	c, err := cluster.Up(ctx, cluster.Options{Nodes: 5, Log: os.Stdout, Args: []string{"--sim-start", "1s", "--sim-restart", "1s", "--sim-stop", "500ms"}})
+	c, err := cluster.Up(ctx,
+		cluster.Options{Nodes: 5, Log: os.Stdout, Args: []string{"--sim-start", "1s", "--sim-restart", "1s", "--sim-stop", "500ms"}})
 	if err != nil {
 		return err
 	}
 	fmt.Println("Installing Kruise, and starting its manager beside the cluster ...")
 	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "beside", "kruise-manager")
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
+	manager, err := c.StartManager(ctx,
+		cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
 	if err != nil {
 		return err
 	}

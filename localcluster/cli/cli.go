@@ -31,7 +31,8 @@ func NewCommand() *cobra.Command {
 		// The flags before a verb are this program's even where those after it are another's, as for kubectl.
 		TraverseChildren: true,
 	}
-	cmd.PersistentFlags().StringVar(&r.dir, "dir", "", "folder of the cluster (default "+defaultDir()+"); each folder is a cluster of its own")
+	cmd.PersistentFlags().StringVar(&r.dir, "dir", "",
+		"folder of the cluster (default "+defaultDir()+"); each folder is a cluster of its own")
 	cmd.AddCommand(r.up(), r.down(), r.status(), r.kubeconfig(), r.logs(), r.node(), r.loadImage(), r.kubectl())
 	return cmd
 }

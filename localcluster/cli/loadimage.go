@@ -49,7 +49,8 @@ func printLoaded(cmd *cobra.Command, loaded []images.Loaded) {
 	for _, image := range loaded {
 		fmt.Fprintln(cmd.OutOrStdout(), reference.FamiliarString(image.Name))
 		if image.Replaced {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s was another image before. Nodes that have pulled that one use it until a Pod says imagePullPolicy: Always.\n",
+			fmt.Fprintf(cmd.ErrOrStderr(),
+				"%s was another image before. Nodes that have pulled that one use it until a Pod says imagePullPolicy: Always.\n",
 				reference.FamiliarString(image.Name))
 		}
 	}

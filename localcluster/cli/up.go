@@ -70,7 +70,8 @@ func (f *upFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config.Daemon, "daemon", besides,
 		"path of kruise-daemon, which runs for every real node; "+besides+": the one beside this program, if there is one; none")
 	flags.StringVar(&f.config.Binaries, "binaries", os.Getenv(binaries.FolderEnv),
-		"folder of installed programs of Kubernetes, such as kube-apiserver, to use in place of compiled ones (default $"+binaries.FolderEnv+")")
+		"folder of installed programs of Kubernetes, such as kube-apiserver, to use in place of compiled ones (default $"+
+			binaries.FolderEnv+")")
 	flags.BoolVar(&f.config.Bare, "bare", false, "only etcd and the API server: no controllers, no scheduler, no nodes")
 	flags.BoolVar(&f.audit, "audit", true, "log who did what, in logs/audit.log")
 	flags.IntVar(&f.config.Owner, "owner", 0, "process id whose end is also the cluster's, as for tests; the folder stays")
@@ -178,7 +179,8 @@ func parseArgs(args []string) (map[string][]string, error) {
 	for _, arg := range args {
 		name, flag, ok := strings.Cut(arg, ":")
 		if !ok || !strings.HasPrefix(flag, "--") || !slices.Contains(known, name) {
-			return nil, fmt.Errorf("reading --k8s-args %q: want COMPONENT:--FLAG=VALUE, where COMPONENT is one of %s", arg, strings.Join(known, ", "))
+			return nil, fmt.Errorf("reading --k8s-args %q: want COMPONENT:--FLAG=VALUE, where COMPONENT is one of %s", arg,
+				strings.Join(known, ", "))
 		}
 		byComponent[name] = append(byComponent[name], flag)
 	}

@@ -66,8 +66,8 @@ func (c *Cluster) Program(ctx context.Context, name string) (binaries.Program, e
 	return binaries.Finder{Kubernetes: binaries.Wanted(), Folder: c.state.Config.Binaries, Beside: beside}.Find(ctx, name)
 }
 
-// byProgram has a process run a program of Kubernetes: the compiled one acts by the process's name; an installed one is run by kruise-local,
-// which ends it with the cluster.
+// byProgram has a process run a program of Kubernetes: the compiled one acts by the process's name; an installed one is run by
+// kruise-local, which ends it with the cluster.
 func (c *Cluster) byProgram(ctx context.Context, spec process.Spec) (process.Spec, error) {
 	name, _, _ := strings.Cut(spec.Name, "@")
 	program, err := c.Program(ctx, name)

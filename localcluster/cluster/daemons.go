@@ -35,7 +35,8 @@ func daemonObjects() []object {
 // ensureDaemons makes Kruise's daemon run for every real node, under the account that it has in every cluster and with a token that says
 // which node it was given to, as a Pod's on that node does. A daemon without rights yet, or without the kinds that it watches, waits for
 // them.
-func (c *Cluster) ensureDaemons(ctx context.Context, client kubernetes.Interface, nodes []realnode.Node, watched *watch, progress Progress) error {
+func (c *Cluster) ensureDaemons(ctx context.Context, client kubernetes.Interface, nodes []realnode.Node, watched *watch,
+	progress Progress) error {
 	program := c.state.Config.Daemon
 	if program == "" {
 		return c.stopDaemons(nodes)

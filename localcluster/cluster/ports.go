@@ -24,7 +24,8 @@ const firstPort, lastPort = 20000, 32000
 func choosePorts() (Ports, error) {
 	var ports Ports
 	taken := map[int]bool{}
-	for _, port := range []*int{&ports.APIServer, &ports.Etcd, &ports.EtcdPeer, &ports.ControllerManager, &ports.Scheduler, &ports.Registry} {
+	for _, port := range []*int{&ports.APIServer, &ports.Etcd, &ports.EtcdPeer, &ports.ControllerManager, &ports.Scheduler,
+		&ports.Registry} {
 		chosen, err := freePort(taken)
 		if err != nil {
 			return Ports{}, err

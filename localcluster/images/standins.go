@@ -44,7 +44,8 @@ func (s *StandIns) Make(name reference.NamedTagged) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making image %s: %w", name, err)
 	}
-	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), base, own)
+	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
+		base, own)
 	if err != nil {
 		return nil, fmt.Errorf("making image %s: %w", name, err)
 	}

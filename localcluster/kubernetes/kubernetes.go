@@ -1,5 +1,5 @@
-// Package kubernetes is Kubernetes compiled into one binary: etcd, the control plane, the kubelet and kubectl. Started under the name of one
-// of them as its argument zero, the binary is that program.
+// Package kubernetes is Kubernetes compiled into one binary: etcd, the control plane, the kubelet and kubectl. Started under the name of
+// one of them as its argument zero, the binary is that program.
 package kubernetes
 
 import (

@@ -156,7 +156,8 @@ func (p *Provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 	if err := makeFolder(volume.Spec.HostPath.Path); err != nil {
 		return fmt.Errorf("making volume of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	if _, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := p.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating volume of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
@@ -184,7 +185,9 @@ func (p *Provisioner) volumeFor(claim *corev1.PersistentVolumeClaim, class *stor
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationProvisionedBy: Name}},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage],
+			},
 			AccessModes:                   claim.Spec.AccessModes,
 			VolumeMode:                    claim.Spec.VolumeMode,
 			StorageClassName:              class.Name,
@@ -211,7 +214,8 @@ func (p *Provisioner) release(ctx context.Context, volume *corev1.PersistentVolu
 	if err := os.RemoveAll(filepath.Join(p.folder, filepath.Base(volume.Name))); err != nil {
 		return fmt.Errorf("removing volume %s: %w", volume.Name, err)
 	}
-	if err := p.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := p.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting volume %s: %w", volume.Name, err)
 	}
 	return nil

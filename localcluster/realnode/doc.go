@@ -78,7 +78,8 @@ func choose(dir string) (Site, error) {
 			return site, nil
 		}
 	}
-	return Site{}, fmt.Errorf("founding the real nodes' site: every network from 10.%d to 10.%d is in use; %s has a folder for each, which may be left from clusters that were not taken down",
+	return Site{}, fmt.Errorf("founding the real nodes' site: every network from 10.%d to 10.%d is in use; "+
+		"%s has a folder for each, which may be left from clusters that were not taken down",
 		firstNumber, lastNumber, runFolder)
 }
 

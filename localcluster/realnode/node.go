@@ -273,7 +273,8 @@ volumePluginDir: %[8]q
 serializeImagePulls: false
 registryPullQPS: 0
 eventRecordQPS: 0
-`, address, credentials.Cert, credentials.Key, credentials.ClientCA, "unix://"+n.Socket(), "/"+n.cgroup(), n.path("pod-logs"), n.path("volume-plugins"),
+`, address, credentials.Cert, credentials.Key, credentials.ClientCA, "unix://"+n.Socket(), "/"+n.cgroup(), n.path("pod-logs"),
+		n.path("volume-plugins"),
 		kubeletPort)
 }
 

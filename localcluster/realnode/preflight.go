@@ -22,7 +22,8 @@ func Preflight() error {
 		return fmt.Errorf("real nodes need Linux, and this is %s: simulated nodes (up --nodes N) run everywhere", runtime.GOOS)
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("real nodes need root, as they make network devices and cgroups: call kruise-local up with sudo, or use simulated nodes (up --nodes N)")
+		return errors.New("real nodes need root, as they make network devices and cgroups: " +
+			"call kruise-local up with sudo, or use simulated nodes (up --nodes N)")
 	}
 	var missing []string
 	for _, program := range []string{containerdProgram, "runc", "iptables", "conntrack"} {

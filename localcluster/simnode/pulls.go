@@ -157,7 +157,8 @@ func (p *Pulls) latest(name string, cached *unstructured.Unstructured) *unstruct
 	if stored == nil || stored.GetUID() != cached.GetUID() {
 		return cached
 	}
-	if order, err := resourceversion.CompareResourceVersion(stored.GetResourceVersion(), cached.GetResourceVersion()); err == nil && order > 0 {
+	if order, err := resourceversion.CompareResourceVersion(stored.GetResourceVersion(), cached.GetResourceVersion()); err == nil &&
+		order > 0 {
 		return stored
 	}
 	return cached

@@ -134,7 +134,8 @@ func containerStatus(box *Sandbox, s Situation, spec *corev1.Container) corev1.C
 		}
 		if box.Stopped || terminal(box.Phase) {
 			entry.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated", ExitCode: killedCode,
+				Reason: "ContainerStatusUnknown", ExitCode: killedCode,
+				Message: "The container could not be located when the pod was terminated",
 			}}
 		}
 		return entry

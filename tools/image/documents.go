@@ -51,16 +51,19 @@ func (b built) commit() (revision string, modified bool) {
 	return b.setting("vcs.revision"), b.setting("vcs.modified") == "true"
 }
 
-// materials is the list of all modules in the binary, as an SPDX 2.3 document. It depends on the image alone, so that the same image has the same list.
+// materials is the list of all modules in the binary, as an SPDX 2.3 document. It depends on the image alone, so that the same image has
+// the same list.
 func (b built) materials() ([]byte, error) {
 	made := b.setting("vcs.time")
 	if made == "" {
 		made = dawn
 	}
 	image := &spdx.Package{
-		PackageName: b.image.RepositoryStr(), PackageSPDXIdentifier: "Image", PackageVersion: b.image.TagStr(), PrimaryPackagePurpose: "CONTAINER",
+		PackageName: b.image.RepositoryStr(), PackageSPDXIdentifier: "Image",
+		PackageVersion: b.image.TagStr(), PrimaryPackagePurpose: "CONTAINER",
 		PackageDownloadLocation: "NOASSERTION", PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: b.digest.Hex}},
-		PackageExternalReferences: []*spdx.PackageExternalReference{purl("pkg:oci/" + path.Base(b.image.RepositoryStr()) + "@" + b.digest.String())},
+		PackageExternalReferences: []*spdx.PackageExternalReference{purl("pkg:oci/" + path.Base(b.image.RepositoryStr()) + "@" +
+			b.digest.String())},
 	}
 	document := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: b.image.Name(),
@@ -90,7 +93,8 @@ func (b built) materials() ([]byte, error) {
 // packageOf describes a module. The checksum of go.sum is that of the module's files.
 func packageOf(module *debug.Module, id string) (*spdx.Package, error) {
 	p := &spdx.Package{
-		PackageName: module.Path, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: module.Version, PackageDownloadLocation: "NOASSERTION",
+		PackageName: module.Path, PackageSPDXIdentifier: common.ElementID(id),
+		PackageVersion: module.Version, PackageDownloadLocation: "NOASSERTION",
 		PackageExternalReferences: []*spdx.PackageExternalReference{purl("pkg:golang/" + module.Path + "@" + module.Version)},
 	}
 	if sum, ok := strings.CutPrefix(module.Sum, "h1:"); ok {
@@ -108,7 +112,8 @@ func purl(locator string) *spdx.PackageExternalReference {
 }
 
 func relation(from, to common.ElementID, kind string) *spdx.Relationship {
-	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: from}, RefB: common.DocElementID{ElementRefID: to}, Relationship: kind}
+	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: from}, RefB: common.DocElementID{ElementRefID: to},
+		Relationship: kind}
 }
 
 // provenance says how the image was built, as an in-toto statement with SLSA provenance of version 1.
@@ -132,7 +137,8 @@ func (b built) provenance() ([]byte, error) {
 	}
 	predicate := &provenancev1.Provenance{
 		BuildDefinition: definition,
-		RunDetails:      &provenancev1.RunDetails{Builder: &provenancev1.Builder{Id: builder, Version: map[string]string{"go": b.info.GoVersion}}},
+		RunDetails: &provenancev1.RunDetails{Builder: &provenancev1.Builder{Id: builder,
+			Version: map[string]string{"go": b.info.GoVersion}}},
 	}
 	if err := predicate.Validate(); err != nil {
 		return nil, err
@@ -146,8 +152,9 @@ func (b built) provenance() ([]byte, error) {
 		return nil, err
 	}
 	statement := &statementv1.Statement{
-		Type:          statementv1.StatementTypeUri,
-		Subject:       []*statementv1.ResourceDescriptor{{Name: b.image.String(), Digest: map[string]string{b.digest.Algorithm: b.digest.Hex}}},
+		Type: statementv1.StatementTypeUri,
+		Subject: []*statementv1.ResourceDescriptor{{Name: b.image.String(),
+			Digest: map[string]string{b.digest.Algorithm: b.digest.Hex}}},
 		PredicateType: "https://slsa.dev/provenance/v1",
 		Predicate:     &fields,
 	}

@@ -1,9 +1,9 @@
 // Command image puts an image together from a static binary, without a Docker engine, and writes it as a tarball that registries,
 // containerd and docker load can take. The same binary gives the same image.
 //
-// Beside OUT.tar it writes OUT.spdx.json, the modules that the binary is made of (SPDX 2.3), and OUT.provenance.json, from which commit and with which
-// compiler it was built (an in-toto statement with SLSA provenance). Both come from what the compiler records in the binary. The statement is not
-// signed: whoever publishes the image signs it, for example with cosign attest --type slsaprovenance1.
+// Beside OUT.tar it writes OUT.spdx.json, the modules that the binary is made of (SPDX 2.3), and OUT.provenance.json, from which commit and
+// with which compiler it was built (an in-toto statement with SLSA provenance). Both come from what the compiler records in the binary. The
+// statement is not signed: whoever publishes the image signs it, for example with cosign attest --type slsaprovenance1.
 package main
 
 import (

@@ -357,6 +357,9 @@ const (
 	// are StatefulSetUpdated while it does, StatefulSetAvailable, StatefulSetPaused and ProgressPartitionAvailable while there is nothing
 	// to do, and ProgressDeadlineExceeded.
 	StatefulSetConditionProgressing StatefulSetConditionType = "Progressing"
+	// StatefulSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets none go. The
+	// message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook, PodUnavailableBudget.
+	StatefulSetConditionWaiting StatefulSetConditionType = "Waiting"
 )
 
 // StatefulSetCondition is one aspect of a StatefulSet's state: a condition of apps/v1, and when it was last true anew.

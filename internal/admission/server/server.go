@@ -3,7 +3,7 @@
 //	memory of all bodies that are read  ≤  32 MiB, of which one address gets half at most
 //	open connections                    ≤  1024, of which one address gets half at most
 //
-// Headers and bodies have to arrive within seconds. Where a CA for clients is given, only its clients are asked for admission. Conversion
+// Headers and bodies have to arrive within seconds. Where a CA for clients is given, only its clients may ask for admission. Conversion
 // is open to everybody: API servers present no certificate for it, and it is a function of what it is given.
 //
 // It is closed such that no API server notices: see Drain.

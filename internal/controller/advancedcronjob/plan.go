@@ -178,8 +178,8 @@ func (v *State) run(slot time.Time) []plan.Action {
 	after := v.Cron.DeepCopy()
 	after.Status = v.status()
 	after.Status.LastScheduleTime = &metav1.Time{Time: slot}
-	noted := slices.DeleteFunc(after.Status.Active, func(r corev1.ObjectReference) bool { return r.UID == "" })
-	after.Status.Active = append(noted, v.reference(name))
+	isPending := func(r corev1.ObjectReference) bool { return r.UID == "" }
+	after.Status.Active = append(slices.DeleteFunc(after.Status.Active, isPending), v.reference(name))
 	out := []plan.Action{{
 		Verb: plan.UpdateStatus, Concern: plan.Tidy, Before: v.Cron, After: after,
 		What: "write down slot " + slot.UTC().Format(time.RFC3339), Why: "its job comes next",

@@ -43,7 +43,7 @@ func Plan(v State) plan.Plan {
 	v.tidy(b)
 	_, deadline := v.progressing()
 	v.workload.Recheck(deadline, b)
-	return b.Plan()
+	return v.workload.RecheckWaiting(v.members, b.Plan())
 }
 
 // WhileCreating decides what is due on single Pods, while Pods are being created. It reads only the state and changes nothing.

@@ -107,9 +107,9 @@ func (v *State) holdDeletion(m *rollout.Member, what string, b *plan.Builder) {
 func (v *State) removeSurplus(moves budget.Moves, ready int, b *plan.Builder) bool {
 	old, total := moves.DeleteOld, moves.Delete
 	if !v.excludePreparingDelete() {
-		// Pods that wait for their preDelete hook are counted as replicas, but they are on their way.
+		// Pods that wait for their preDelete hook are counted as replicas, but they are on their way: those that the user has named, too.
 		for _, m := range v.members {
-			if m.IsHeld() && !m.Specified {
+			if m.IsHeld() {
 				total--
 				if !m.Updated {
 					old--

@@ -24,6 +24,14 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 // TestACrashAtAnyWriteOfARolloutCostsNothing has the controller crash before and after each of them.
 func TestACrashAtAnyWriteOfARolloutCostsNothing(t *testing.T) { suite(Plan).CrashAnywhere(t) }
 
+// TestBlockersAreNamed checks what the status says of Pods that are out of service for good.
+func TestBlockersAreNamed(t *testing.T) {
+	suite(Plan).NameBlockers(t, func(set client.Object) (status, message string) {
+		c := conditionsOf(&set.(*v1beta1.CloneSet).Status).Get(string(v1beta1.CloneSetConditionWaiting))
+		return string(c.Status), c.Message
+	})
+}
+
 // TestNamesAreNew checks that a Pod that takes the place of another has another name.
 func TestNamesAreNew(t *testing.T) { suite(Plan).RenewNames(t) }
 
@@ -34,7 +42,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		options := s.options()
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process { return start(c, options, pure(planned).In(w)) },
-			Act:   s.act, Rollout: s.rollOut, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
+			Act:   s.act, Rollout: s.rollOut, Owner: s.owner, MinReadySeconds: s.minReadySeconds, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.Converged(w.Cluster, s.set()) },
 		}
 	}}

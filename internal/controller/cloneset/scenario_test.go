@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -209,6 +210,18 @@ func (s *scenario) actOnPod(set *v1beta1.CloneSet) {
 	default:
 		s.Meddle(p)
 	}
+}
+
+// owner returns the CloneSet, or nil.
+func (s *scenario) owner() client.Object {
+	if set := s.set(); set != nil {
+		return set
+	}
+	return nil
+}
+
+func (s *scenario) minReadySeconds() int32 {
+	return s.set().Spec.MinReadySeconds
 }
 
 // rollOut gives the Pods another image.

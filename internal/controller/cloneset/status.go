@@ -32,6 +32,7 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.CloneSetStatus {
 	fail(v1beta1.CloneSetConditionFailedUpdate, rollout.Failures(plan.Rollout, p, done))
 	progressing, _ := v.progressing()
 	conditionsOf(&s).Set(progressing)
+	conditionsOf(&s).Set(v.workload.Waiting(v.members, p, done))
 	return s
 }
 

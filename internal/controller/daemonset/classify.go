@@ -193,13 +193,20 @@ func (v *State) nodes() []nodeupdate.Node {
 	return out
 }
 
+// members returns the members of all nodes.
+func (v *State) members() []*rollout.Member {
+	var out []*rollout.Member
+	for _, p := range v.nodeStates {
+		out = append(out, p.members...)
+	}
+	return out
+}
+
 // memberPods returns all Pods that belong to a node.
 func (v *State) memberPods() []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, p := range v.nodeStates {
-		for _, m := range p.members {
-			out = append(out, m.Pod)
-		}
+	for _, m := range v.members() {
+		out = append(out, m.Pod)
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func Plan(v State) plan.Plan {
 	s.preDownload()
 	s.tidy()
 	v.workload.Recheck(0, b)
-	return b.Plan()
+	return v.workload.RecheckWaiting(v.members(), b.Plan())
 }
 
 // step is a plan in the making.

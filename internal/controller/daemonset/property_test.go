@@ -23,6 +23,14 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 // TestACrashAtAnyWriteOfARolloutCostsNothing has the controller crash before and after each of them.
 func TestACrashAtAnyWriteOfARolloutCostsNothing(t *testing.T) { suite(Plan).CrashAnywhere(t) }
 
+// TestBlockersAreNamed checks what the status says of Pods that are out of service for good.
+func TestBlockersAreNamed(t *testing.T) {
+	suite(Plan).NameBlockers(t, func(set client.Object) (status, message string) {
+		c := conditionsOf(&set.(*v1beta1.DaemonSet).Status).Get(string(v1beta1.DaemonSetConditionWaiting))
+		return string(c.Status), c.Message
+	})
+}
+
 // TestNamesAreNew checks that a Pod that takes the place of another has another name.
 func TestNamesAreNew(t *testing.T) { suite(Plan).RenewNames(t) }
 
@@ -32,7 +40,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		s := newScenario(w)
 		return promises.Scenario{
 			Start: starter(w, s.options(), planned),
-			Act:   s.act, Rollout: s.rollOut, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
+			Act:   s.act, Rollout: s.rollOut, Owner: s.owner, MinReadySeconds: s.minReadySeconds, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.DaemonsConverged(w.Cluster, s.set()) },
 		}
 	}}

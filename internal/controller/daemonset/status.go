@@ -34,6 +34,7 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.DaemonSetStatus {
 	}
 	fail(v1beta1.DaemonSetConditionFailedScale, rollout.Failures(plan.Scale, p, done))
 	fail(v1beta1.DaemonSetConditionFailedUpdate, rollout.Failures(plan.Rollout, p, done))
+	conditionsOf(&s).Set(v.workload.Waiting(v.members(), p, done))
 	return s
 }
 

@@ -50,8 +50,8 @@ type node struct {
 // delays no other.
 func (n *node) pulls() bool { return n.State == pull.Pulling && n.ready }
 
-// awaitsKey reports whether the node is asked later, because its daemon has published no key that credentials can be sealed with: it has just
-// started, or is of an earlier version. One that does not get any key is asked at last, and fails with what its daemon can say.
+// awaitsKey reports whether the node is asked later, because its daemon has published no key that credentials can be sealed with: it has
+// just started, or is of an earlier version. One that does not get any key is asked at last, and fails with what its daemon can say.
 func (v *State) awaitsKey(n *node) bool {
 	begun := v.Job.Status.StartTime
 	return n.LacksKey && n.ready && (begun == nil || v.Now.Sub(begun.Time) < pull.ResponseTimeout)

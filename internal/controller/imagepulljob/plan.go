@@ -57,7 +57,8 @@ func summary(v *State) string {
 		out.WriteString(", completed")
 	case v.problem == nil:
 		c := v.count()
-		fmt.Fprintf(&out, ", nodes %d, pulling %d of %d, succeeded %d, failed %d", len(v.nodes), c.active, v.parallelism, c.succeeded, c.failed)
+		fmt.Fprintf(&out, ", nodes %d, pulling %d of %d, succeeded %d, failed %d",
+			len(v.nodes), c.active, v.parallelism, c.succeeded, c.failed)
 	}
 	return out.String()
 }

@@ -1,5 +1,5 @@
-// Package pullsecret deletes the Secrets that an earlier version of Kruise has copied for ImagePullJobs into the namespace whose Secrets its
-// daemons could read. This version makes none: credentials are in NodeImages, sealed for the daemon of the node.
+// Package pullsecret deletes the Secrets that an earlier version of Kruise has copied for ImagePullJobs into the namespace whose Secrets
+// its daemons could read. This version makes none: credentials are in NodeImages, sealed for the daemon of the node.
 //
 // Its promise: a copy is gone as soon as no daemon of that version pulls with it.
 package pullsecret
@@ -56,7 +56,9 @@ func Plan(s Snapshot) plan.Plan {
 	case s.Needed:
 		b.Recheck(lookAgain, "daemons of an earlier version still pull with it")
 	default:
-		b.Do(plan.Action{Verb: plan.Delete, Concern: plan.Tidy, Before: s.Copy, What: "delete the copy", Why: "no daemon reads it any more"})
+		b.Do(plan.Action{
+			Verb: plan.Delete, Concern: plan.Tidy, Before: s.Copy, What: "delete the copy", Why: "no daemon reads it any more",
+		})
 	}
 	return b.Plan()
 }

@@ -267,6 +267,15 @@ func (v *State) pods() []*corev1.Pod {
 	return out
 }
 
+// workloadMembers returns the members as all workloads have them.
+func (v *State) workloadMembers() []*rollout.Member {
+	var out []*rollout.Member
+	for _, m := range v.members() {
+		out = append(out, &m.Member)
+	}
+	return out
+}
+
 func (v *State) members() []*member {
 	var out []*member
 	for _, s := range v.slots {

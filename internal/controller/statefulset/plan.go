@@ -43,7 +43,7 @@ func Plan(v State) plan.Plan {
 	v.tidy(b)
 	_, deadline := v.progressing()
 	v.workload.Recheck(deadline, b)
-	return b.Plan()
+	return v.workload.RecheckWaiting(v.workloadMembers(), b.Plan())
 }
 
 // preDownload has the images of an update pulled before the Pods are updated in place.

@@ -200,6 +200,11 @@ func TestStatusOfACanary(t *testing.T) {
 	want := v1beta1.StatefulSetStatus{
 		ObservedGeneration: 1, Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 2, CurrentReplicas: 1, UpdatedReplicas: 1,
 		CurrentRevision: snapshot.Revisions[0].Name, UpdateRevision: snapshot.Revisions[1].Name, CollisionCount: &zero, LabelSelector: "app=web",
+		Conditions: []v1beta1.StatefulSetCondition{{
+			Type: v1beta1.StatefulSetConditionWaiting, Status: corev1.ConditionTrue, Reason: "PodDeleting",
+			Message:            "web-1: it is being deleted; 1 more Pods are not in service",
+			LastTransitionTime: metav1.NewTime(snapshot.Now),
+		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

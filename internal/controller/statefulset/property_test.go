@@ -24,6 +24,14 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 // TestACrashAtAnyWriteOfARolloutCostsNothing has the controller crash before and after each of them.
 func TestACrashAtAnyWriteOfARolloutCostsNothing(t *testing.T) { suite(Plan).CrashAnywhere(t) }
 
+// TestBlockersAreNamed checks what the status says of Pods that are out of service for good.
+func TestBlockersAreNamed(t *testing.T) {
+	suite(Plan).NameBlockers(t, func(set client.Object) (status, message string) {
+		c := conditionsOf(&set.(*v1beta1.StatefulSet).Status).Get(string(v1beta1.StatefulSetConditionWaiting))
+		return string(c.Status), c.Message
+	})
+}
+
 // suite is the controller, with a planner that may be mistaken, in clusters with one StatefulSet.
 func suite(planned func(State) plan.Plan) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
@@ -37,7 +45,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 				k.Plan, runtime.Live = planner.In(w), c.Glance
 				return promises.Start(k, runtime, c)
 			},
-			Act: s.act, Rollout: s.rollOut, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
+			Act: s.act, Rollout: s.rollOut, Owner: s.owner, MinReadySeconds: s.minReadySeconds, Relent: s.relent, Others: []func() bool{s.AnswerHooks}, Check: check,
 			Converged: func() []string { return invariant.StatefulSetConverged(w.Cluster, heeded(s.set(), options)) },
 		}
 	}}

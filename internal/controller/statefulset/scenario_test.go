@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -267,6 +268,22 @@ func (s *scenario) actOnPod() {
 	default:
 		s.Meddle(p)
 	}
+}
+
+// owner returns the StatefulSet, or nil.
+func (s *scenario) owner() client.Object {
+	if set := s.set(); set != nil {
+		return set
+	}
+	return nil
+}
+
+func (s *scenario) minReadySeconds() int32 {
+	strategy := s.set().Spec.UpdateStrategy
+	if n := strategy.RollingUpdate.MinReadySeconds; n != nil && strategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		return *n
+	}
+	return 0
 }
 
 // rollOut gives the Pods another image.

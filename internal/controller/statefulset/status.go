@@ -36,6 +36,7 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.StatefulSetStatus 
 	conditions.Set(v.failedUpdate(rollout.Failures(plan.Rollout, p, done)))
 	progressing, _ := v.progressing()
 	conditions.Set(progressing)
+	conditions.Set(v.workload.Waiting(v.workloadMembers(), p, done))
 	return s
 }
 

@@ -21,7 +21,8 @@ const SocketFolder = "/hostvarrun"
 const (
 	// searchInterval is how often the daemon looks for runtimes.
 	searchInterval = 10 * time.Second
-	// goneAfter is at how many looks in a row the socket of a runtime is missing when another takes its place: one that restarts makes it anew.
+	// goneAfter is at how many looks in a row the socket of a runtime is missing when another takes its place: one that restarts makes it
+	// anew.
 	goneAfter = 3
 )
 
@@ -53,7 +54,8 @@ type Set struct {
 	found   chan struct{}
 	// Interval is how often it looks for runtimes.
 	Interval time.Duration
-	// passedOver are sockets of runtimes that are known by another one, missing how often in a row a socket was not there. Only search uses them.
+	// passedOver are sockets of runtimes that are known by another one, missing how often in a row a socket was not there. Only search uses
+	// them.
 	passedOver map[string]bool
 	missing    map[string]int
 

@@ -146,7 +146,8 @@ func patchOf(resourceVersion string, before, after v1beta1.NodeImageStatus) ([]b
 	return json.Marshal(map[string]any{
 		"metadata": map[string]string{"resourceVersion": resourceVersion},
 		"status": map[string]any{
-			"desired": after.Desired, "succeeded": after.Succeeded, "failed": after.Failed, "pulling": after.Pulling, "waiting": after.Waiting,
+			"desired": after.Desired, "succeeded": after.Succeeded, "failed": after.Failed,
+			"pulling": after.Pulling, "waiting": after.Waiting,
 			"imageStatuses": repositories, "credentialsKey": after.CredentialsKey,
 		},
 	})

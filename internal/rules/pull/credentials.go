@@ -137,7 +137,9 @@ func NeedsCopy(n *v1beta1.NodeImage, c *corev1.Secret) bool {
 		return false
 	}
 	for repository, image := range n.Spec.Images {
-		listed := slices.ContainsFunc(image.PullSecrets, func(r v1beta1.ReferenceObject) bool { return r.Namespace == c.Namespace && r.Name == c.Name })
+		listed := slices.ContainsFunc(image.PullSecrets, func(r v1beta1.ReferenceObject) bool {
+			return r.Namespace == c.Namespace && r.Name == c.Name
+		})
 		goesOn := slices.ContainsFunc(image.Tags, func(t v1beta1.ImageTagSpec) bool {
 			status := StatusOf(n, repository, &t)
 			return status == nil || status.CompletionTime == nil

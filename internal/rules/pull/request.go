@@ -24,8 +24,8 @@ import (
 // ErrFull is the reason why a NodeImage can't take another image.
 var ErrFull = errors.New("the NodeImage lists as many images as it can, or as the jobs of one namespace may have it list")
 
-// The most that a NodeImage can list of everything is in its schema. Of that the jobs of one namespace get three quarters, so that they can't
-// keep those of others from being pulled.
+// The most that a NodeImage can list of everything is in its schema. Of that the jobs of one namespace get three quarters, so that they
+// can't keep those of others from being pulled.
 const (
 	maxTags, maxOwners = 256, 1024
 	shareOf, shares    = 3, 4
@@ -98,7 +98,8 @@ func (w Want) StateOn(n *v1beta1.NodeImage) NodeState {
 	return s
 }
 
-// isFull reports whether the NodeImage has no place for the tag: for its repository, for another tag of it, or for another job that wants it.
+// isFull reports whether the NodeImage has no place for the tag: for its repository, for another tag of it, or for another job that wants
+// it.
 func (w Want) isFull(n *v1beta1.NodeImage) bool {
 	image, listed := n.Spec.Images[w.Image.Repository]
 	i := slices.IndexFunc(image.Tags, func(t v1beta1.ImageTagSpec) bool { return t.Tag == w.Image.Tag })
@@ -200,7 +201,9 @@ func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	image := after.Spec.Images[w.Image.Repository]
 	image.SandboxConfig = w.Job.Spec.SandboxConfig.DeepCopy()
 	tag := v1beta1.ImageTagSpec{Tag: w.Image.Tag}
-	i, found := slices.BinarySearchFunc(image.Tags, w.Image.Tag, func(t v1beta1.ImageTagSpec, name string) int { return cmp.Compare(t.Tag, name) })
+	i, found := slices.BinarySearchFunc(image.Tags, w.Image.Tag, func(t v1beta1.ImageTagSpec, name string) int {
+		return cmp.Compare(t.Tag, name)
+	})
 	if found {
 		tag = image.Tags[i]
 	} else {
@@ -296,7 +299,8 @@ func prune(n *v1beta1.NodeImage, keep func(repository string, tag *v1beta1.Image
 // dropOrphans removes the credentials of those who do not want the tag any more.
 func dropOrphans(tag *v1beta1.ImageTagSpec) {
 	tag.Credentials = slices.DeleteFunc(tag.Credentials, func(c v1beta1.SealedCredentials) bool {
-		return c.Owner != "" && !slices.ContainsFunc(tag.OwnerReferences, func(r corev1.ObjectReference) bool { return string(r.UID) == c.Owner })
+		owns := func(r corev1.ObjectReference) bool { return string(r.UID) == c.Owner }
+		return c.Owner != "" && !slices.ContainsFunc(tag.OwnerReferences, owns)
 	})
 }
 

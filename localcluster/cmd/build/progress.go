@@ -12,7 +12,8 @@ import (
 const (
 	// manyPackages not yet compiled are worth an announcement.
 	manyPackages = 100
-	// packagesPerMinute is how many packages one processor of a common machine compiles: the whole of Kubernetes takes two of them seven minutes.
+	// packagesPerMinute is how many packages one processor of a common machine compiles: the whole of Kubernetes takes two of them seven
+	// minutes.
 	packagesPerMinute = 190
 	// Intervals of the line that tells how far it is: on a terminal the line is written over.
 	terminalInterval = time.Second

@@ -1,5 +1,6 @@
-// Command kruise-local-kubernetes is Kubernetes in one program, compiled from its Go modules: etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler, kubelet or kubectl, whichever its argument zero, or else its first argument, names. kruise-local starts it.
+// Command kruise-local-kubernetes is Kubernetes in one program, compiled from its Go modules: etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler, kubelet or kubectl, whichever its argument zero, or else its first argument, names. kruise-local
+// starts it.
 package main
 
 import (

@@ -89,6 +89,11 @@ func state(p *corev1.Pod) pub.LifecycleStateType {
 }
 
 // serves reports whether the Pod is available.
+// Serves reports whether a Pod is in service: it runs, is ready for as long as it has to be, and no hook or update holds it.
+func Serves(p *corev1.Pod, minReadySeconds int32, now time.Time) bool {
+	return serves(p, minReadySeconds, now)
+}
+
 func serves(p *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	if !isActive(p) || p.Status.Phase != corev1.PodRunning {
 		return false

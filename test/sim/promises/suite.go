@@ -48,6 +48,9 @@ type Scenario struct {
 	Start func(Connection) simulate.Process
 	// Act does something that a user might do at any moment.
 	Act func()
+	// Owner returns the workload; nil if there is none. MinReadySeconds are those in force. Only NameBlockers needs them.
+	Owner           func() client.Object
+	MinReadySeconds func() int32
 	// Rollout gives the workload another template. Only CrashAnywhere needs it.
 	Rollout func()
 	// Relent lifts what a user may set to keep the controller from coming to an end.

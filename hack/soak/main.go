@@ -1,0 +1,111 @@
+// Command soak runs the promises of all controllers over many seeds: each seed is a simulated cluster full of faults, whose history is
+// checked.
+//
+//	go run ./hack/soak -seeds 100000
+//
+// It goes on where it was when it ended, as long as the tests and what they test are the same. A line for each seed in which a promise was
+// broken, with the command that repeats it, goes to broken.txt in the folder of -out.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	test = "TestPromises"
+	// everything is the module's packages.
+	everything = "./..."
+)
+
+func main() {
+	seeds := flag.Int64("seeds", 100_000, "seeds of each suite, from 0")
+	chunk := flag.Int64("chunk", 500, "seeds that a process runs before it is recorded that they hold")
+	workers := flag.Int("workers", runtime.NumCPU(), "processes at a time")
+	out := flag.String("out", "dist/soak", "folder of the test programs, of what was reached, and of broken.txt")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *out, &soak{seeds: *seeds, chunk: *chunk, workers: *workers}); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out string, s *soak) error {
+	packages, err := suites(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // a folder like that of any build
+		return err
+	}
+	for _, path := range packages {
+		fmt.Println("Compiling", path)
+		program := filepath.Join(out, strings.ReplaceAll(strings.TrimPrefix(path, "./"), "/", "_")+".test")
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", program, path)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("compiling the tests of %s: %w", path, err)
+		}
+		member, err := newSuite(path, program)
+		if err != nil {
+			return err
+		}
+		s.suites = append(s.suites, member)
+	}
+	s.broken = filepath.Join(out, "broken.txt")
+	begin := time.Now()
+	broken, err := s.run(ctx)
+	fmt.Printf("%d seeds in %s, %d broken\n", s.ran.Load(), time.Since(begin).Round(time.Second), broken)
+	if err == nil && broken > 0 {
+		err = fmt.Errorf("promises were broken: see %s", s.broken)
+	}
+	return err
+}
+
+// suites lists the packages that have promises, as paths from here.
+func suites(ctx context.Context) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}} {{.TestGoFiles}} {{.XTestGoFiles}}", everything)
+	cmd.Stderr = os.Stderr
+	listed, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for line := range strings.Lines(string(listed)) {
+		fields := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(line))
+		for _, file := range fields[1:] {
+			source, err := os.ReadFile(filepath.Join(fields[0], file))
+			if err != nil {
+				return nil, err
+			}
+			if strings.Contains(string(source), "\nfunc "+test+"(t *testing.T)") {
+				relative, err := filepath.Rel(here, fields[0])
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, "./"+relative)
+				break
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no package has promises: call this from the root of the repository")
+	}
+	return found, nil
+}
