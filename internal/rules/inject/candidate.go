@@ -286,6 +286,7 @@ func Find(set *v1beta1.SidecarSet, revisions []*appsv1.ControllerRevision) (*app
 	case name != "":
 		return nil, fmt.Errorf("there is no revision %s of it, which injectionStrategy.revision.revisionName asks for", name)
 	default:
-		return nil, fmt.Errorf("there is no revision of it with the version %s, which injectionStrategy.revision.customVersion asks for", version)
+		return nil, fmt.Errorf("there is no revision of it with the version %s, "+
+			"which injectionStrategy.revision.customVersion asks for", version)
 	}
 }

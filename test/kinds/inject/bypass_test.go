@@ -42,10 +42,10 @@ func (e *env) as(user string) client.Client {
 // is. None of it is a reason to create a Pod without the sidecars and the launch order that are due.
 func TestNothingThatATenantWritesLeavesOutSidecars(t *testing.T) {
 	e := newEnv(t)
-	set := e.sidecarSet("agent", `{containers: [{name: agent, image: i, env: [{name: KRUISE_CONTAINER_PRIORITY, value: "1"}]}]}`)
+	set := e.sidecarSet("agent", `{containers: [{name: guard, image: i, env: [{name: KRUISE_CONTAINER_PRIORITY, value: "1"}]}]}`)
 	tenant := e.as("tenant")
 	node := fmt.Sprintf("{apiVersion: v1, kind: Node, name: %s, uid: x, controller: true}", "some-node")
-	records := `{"` + set.Name + `":{"hash":"x","sidecarSetName":"` + set.Name + `","sidecarList":["agent"]}}`
+	records := `{"` + set.Name + `":{"hash":"x","sidecarSetName":"` + set.Name + `","sidecarList":["guard"]}}`
 	for name, changed := range map[string]string{
 		"nothing special":                  `{}`,
 		"a phase of the end":               `{status: {phase: Succeeded}}`,
@@ -88,7 +88,7 @@ func TestNothingThatATenantWritesLeavesOutSidecars(t *testing.T) {
 				}
 				held := p.Spec.Containers[0].Env
 				isHeld := slices.ContainsFunc(held, func(v corev1.EnvVar) bool { return v.Name == keys.ContainerBarrierEnv })
-				if problem := containers("agent app")(p); problem != nil || !isHeld {
+				if problem := containers("guard app")(p); problem != nil || !isHeld {
 					t.Errorf("%v, and its sidecar waits for no barrier: %v", problem, !isHeld)
 				}
 			})
@@ -135,7 +135,7 @@ func (e *env) post(by client.Client, fields map[string]any) (*corev1.Pod, error)
 // TestMirrorsAreLeftAlone: a kubelet shows the Pods that it runs from files, which can't be changed any more. Only a node may say so.
 func TestMirrorsAreLeftAlone(t *testing.T) {
 	e := newEnv(t)
-	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
+	e.sidecarSet("agent", `{containers: [{name: guard, image: i}]}`)
 	var nodes corev1.NodeList
 	e.Must(e.List(e.Ctx, &nodes))
 	node := nodes.Items[0]
@@ -153,7 +153,7 @@ func TestMirrorsAreLeftAlone(t *testing.T) {
 // TestPodsOfNativeWorkloadsGetSidecars: their controllers create Pods with the rights of the system.
 func TestPodsOfNativeWorkloadsGetSidecars(t *testing.T) {
 	e := newEnv(t)
-	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
+	e.sidecarSet("agent", `{containers: [{name: guard, image: i}]}`)
 	template := `template: {metadata: {labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`
 	selector := `selector: {matchLabels: ` + e.selected() + `}`
 	for _, kind := range []string{"apps/v1/Deployment", "apps/v1/StatefulSet", "apps/v1/ReplicaSet", "apps/v1/DaemonSet", "batch/v1/Job"} {
@@ -178,7 +178,7 @@ func TestPodsOfNativeWorkloadsGetSidecars(t *testing.T) {
 				return fmt.Errorf("there are none")
 			}
 			for i := range pods.Items {
-				if problem := containers("agent app")(&pods.Items[i]); problem != nil {
+				if problem := containers("guard app")(&pods.Items[i]); problem != nil {
 					t.Errorf("a Pod of the %s: %v", name, problem)
 				}
 			}
@@ -190,7 +190,7 @@ func TestPodsOfNativeWorkloadsGetSidecars(t *testing.T) {
 // TestEphemeralContainersDoNotCount: a Pod can't be created with them, and those that are added later leave the sidecars where they are.
 func TestEphemeralContainersDoNotCount(t *testing.T) {
 	e := newEnv(t)
-	e.sidecarSet("agent", `{containers: [{name: agent, image: i}]}`)
+	e.sidecarSet("agent", `{containers: [{name: guard, image: i}]}`)
 	debug := `ephemeralContainers: [{name: debug, image: i}]`
 	if _, err := e.tryPod(`{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}], ` + debug + `}}`); err == nil {
 		t.Error("a Pod was created with ephemeral containers")
@@ -198,7 +198,7 @@ func TestEphemeralContainersDoNotCount(t *testing.T) {
 	p := e.newPod(`{metadata: {name: web, labels: ` + e.selected() + `}, spec: {containers: [{name: app, image: i}]}}`)
 	e.Must(e.SubResource("ephemeralcontainers").Patch(e.Ctx, p, client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec":{"ephemeralContainers":[{"name":"debug","image":"i"}]}}`))))
-	e.Must(containers("agent app")(p))
+	e.Must(containers("guard app")(p))
 }
 
 // TestOnlyAdministratorsExemptNamespaces: a label takes a namespace out of the reach of the webhooks. Who may label namespaces, as owners of
