@@ -78,21 +78,25 @@ func (o Outcome) WaitFor() (wait time.Duration, waits bool) {
 	return wait, waits
 }
 
+// permittedFor is how long the first write after a permission may take. A permission stands for 10 seconds at least, by clocks that may
+// differ: a write that came later, because the API server is slow or this process was stopped, would disrupt a Pod that counts again.
+const permittedFor = 5 * time.Second
+
 // turn waits for its turn to ask a budget about a chain; Waiting is the error if the budget has refused lately. What it returns is called
-// with the answer, and in the end.
-func (e *Executor) turn(ctx context.Context, owner plan.Object, chain plan.Chain) (answered func(error), err error) {
+// with the answer, and in the end. Asked means that there is a budget to ask.
+func (e *Executor) turn(ctx context.Context, owner plan.Object, chain plan.Chain) (answered func(error), asked bool, err error) {
 	if e.Budgets == nil {
-		return func(error) {}, nil
+		return func(error) {}, false, nil
 	}
 	of := e.Budgets.Asked(ctx, chain)
 	if of.Name == "" {
-		return func(error) {}, nil
+		return func(error) {}, false, nil
 	}
 	end, wait := e.questions.begin(of, client.ObjectKeyFromObject(owner), e.Now())
 	if wait > 0 {
-		return nil, &Waiting{Budget: of.Name, For: wait}
+		return nil, true, &Waiting{Budget: of.Name, For: wait}
 	}
-	return func(err error) { end(err, e.Now()) }, nil
+	return func(err error) { end(err, e.Now()) }, true, nil
 }
 
 // permit asks the budgets about a chain; Waiting is the error if the chain has to wait.

@@ -195,7 +195,7 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	if e.backsOff(owner, chain[0]) {
 		return nil
 	}
-	answered, err := e.turn(ctx, owner, chain)
+	answered, asked, err := e.turn(ctx, owner, chain)
 	if err != nil {
 		return []Result{{Action: chain[0], Err: err}}
 	}
@@ -207,13 +207,19 @@ func (e *Executor) runChain(ctx context.Context, owner plan.Object, chain plan.C
 	if chain[0].Verb != plan.Delete { // of a deletion, the webhook has still to be asked
 		answered(nil)
 	}
+	permitted, cancel := context.WithTimeout(ctx, permittedFor)
+	defer cancel()
 	var results []Result
 	versions := map[types.UID]string{}
 	for i, action := range chain {
 		if i > 0 && e.backsOff(owner, action) {
 			break
 		}
-		result := e.try(ctx, owner, action, versions)
+		within := ctx
+		if i == 0 && asked {
+			within = permitted
+		}
+		result := e.try(within, owner, action, versions)
 		answered(result.Err)
 		results = append(results, result)
 		if result.Err != nil {

@@ -173,7 +173,8 @@ func TestABudgetThatAllowsMoreIsAskedAtOnce(t *testing.T) {
 			t.Errorf("%s: it wakes %v, %v", change.what, owners, err)
 		}
 	}
-	if w.pass(t); len(w.stage) != 17 {
+	w.pass(t)
+	if len(w.stage) != 17 {
 		t.Errorf("%d Pods wait, want 17", len(w.stage))
 	}
 	if wait := w.pass(t); wait != firstPause {
@@ -240,7 +241,8 @@ func TestABudgetThatChangesWhileItIsAsked(t *testing.T) {
 // TestWhatNoBudgetHoldsGoesOn: a Pod that is not available needs none, whoever else waits.
 func TestWhatNoBudgetHoldsGoesOn(t *testing.T) {
 	w := newWaiting(t, 5, &limited{exempt: "pod-0"})
-	if w.pass(t); len(w.writes) != 1 {
+	w.pass(t)
+	if len(w.writes) != 1 {
 		t.Errorf("writes %v", w.writes)
 	}
 }
@@ -257,5 +259,37 @@ func TestAWriteThatBacksOffAsksNoBudget(t *testing.T) {
 	}
 	if budget.asked != 1 {
 		t.Errorf("asked %d times for a write that is tried once", budget.asked)
+	}
+}
+
+// timed notes how long each write may take.
+type timed struct {
+	blank
+	may []time.Duration
+}
+
+func (w *timed) Patch(ctx context.Context, _ plan.Object, _ string, _ types.PatchType, _ []byte) error {
+	deadline, _ := ctx.Deadline()
+	w.may = append(w.may, time.Until(deadline).Round(time.Second))
+	return nil
+}
+
+// TestAPermissionIsUsedSoonOrNotAtAll: a write that takes longer could disrupt a Pod that counts as available again.
+func TestAPermissionIsUsedSoonOrNotAtAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		budget *limited
+		first  time.Duration
+	}{
+		"it was asked for":     {&limited{allows: 1}, permittedFor},
+		"none has to be asked": {&limited{allows: 1, exempt: "a"}, writeTimeout},
+	} {
+		b, w := newBench(t), &timed{}
+		b.Budgets, b.Writer = tc.budget, w
+		p := b.stored(t, "a")
+		updating := withPhase(p, corev1.PodRunning, "updating")
+		b.run(t, plan.Stage{{{Verb: plan.UpdateStatus, Before: p, After: updating}, {Verb: plan.Update, Before: updating, After: withImage(updating, "app:v2")}}})
+		if len(w.may) < 2 || w.may[0] != tc.first || w.may[len(w.may)-1] != writeTimeout {
+			t.Errorf("%s: writes may take %v", name, w.may)
+		}
 	}
 }

@@ -42,7 +42,7 @@ type AdvancedCronJobList struct {
 type AdvancedCronJobBaseSpec struct {
 	// schedule is when jobs are made: the five fields of cron (minute, hour, day of month, month, day of week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually and "@every 90m". "TZ=Asia/Tokyo " or "CRON_TZ=Asia/Tokyo " in front names a time
-	// zone. The least after @every is ten seconds. A new schedule holds at once, from the last slot that was used: slots of the new schedule
+	// zone. The least after @every is five seconds. A new schedule holds at once, from the last slot that was used: slots of the new schedule
 	// since then count as missed.
 	// +kubebuilder:validation:MinLength=1
 	Schedule string `json:"schedule"`

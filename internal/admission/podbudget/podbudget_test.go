@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -217,6 +218,36 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 }
 
+// TestTheMetricStaysSmall, whatever users are told of, and forgets those of whom nothing was heard for a day.
+func TestTheMetricStaysSmall(t *testing.T) {
+	now, registry := time.Unix(1_800_000_000, 0), prometheus.NewRegistry()
+	reports, err := NewReports(ReportOptions{Registry: registry, Events: record.NewFakeRecorder(1), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := func(user string) (series int, sum float64) {
+		request := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: user}
+		reports.denied(request, disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}, "no")
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range families[0].Metric {
+			sum += m.Counter.GetValue()
+		}
+		return len(families[0].Metric), sum
+	}
+	for i := range 1500 {
+		if series, sum := deny(fmt.Sprintf("user-%d", i)); series > maxSeries+1 || sum != float64(i+1) {
+			t.Fatalf("after %d users there are %d series with %v denials", i+1, series, sum)
+		}
+	}
+	now = now.Add(seriesTTL)
+	if series, _ := deny("me"); series != 1 {
+		t.Errorf("a day later there are %d series", series)
+	}
+}
+
 // TestTheMetricDoesNotGrowWithUsers: reviews may be made up, with a new user in each.
 func TestTheMetricDoesNotGrowWithUsers(t *testing.T) {
 	registry := prometheus.NewRegistry()
@@ -225,13 +256,13 @@ func TestTheMetricDoesNotGrowWithUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	decision := disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}
-	for i := range 3 * maxUsers {
-		asked := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: strconv.Itoa(i % (2 * maxUsers))}
+	for i := range 3 * maxSeries {
+		asked := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: strconv.Itoa(i % (2 * maxSeries))}
 		reports.denied(asked, decision, "no")
 	}
 	families, err := registry.Gather()
-	if err != nil || len(families[0].Metric) != maxUsers+1 {
-		t.Errorf("%d series, want %d (%v)", len(families[0].Metric), maxUsers+1, err)
+	if err != nil || len(families[0].Metric) != maxSeries+1 {
+		t.Errorf("%d series, want %d (%v)", len(families[0].Metric), maxSeries+1, err)
 	}
 }
 

@@ -26,6 +26,12 @@ const (
 	eventInterval = time.Minute
 	// maxRemembered is how many Pods are remembered before those whose event is older than eventInterval are dropped.
 	maxRemembered = 1000
+	// maxSeries is how many series the metric has before further users are counted together, and seriesTTL how long one is served that
+	// nothing is added to, such as that of a budget that is gone.
+	maxSeries = 1000
+	seriesTTL = 24 * time.Hour
+	// others is the user that stands for all further ones.
+	others = "others"
 )
 
 // Reports writes down what was denied: in a metric, in events on the Pods, and in the protection log.
@@ -37,12 +43,9 @@ type Reports struct {
 
 	mu        sync.Mutex
 	lastEvent map[types.UID]time.Time
-	// users are those that have a label value of their own in the metric.
-	users map[string]bool
+	// series are when the metric last counted a denial, by budget and user.
+	series map[[2]string]time.Time
 }
-
-// maxUsers is how many users the metric tells apart. Reviews say who asks, and may be made up by whoever reaches the webhook server.
-const maxUsers = 1000
 
 // ReportOptions is where denied requests are written down.
 type ReportOptions struct {
@@ -60,7 +63,7 @@ func NewReports(o ReportOptions) (*Reports, error) {
 			Name: "pod_unavailable_budget",
 			Help: "Requests on Pods that a PodUnavailableBudget refused, by budget and by who asked.",
 		}, []string{"kind_namespace_name", "username"}),
-		events: o.Events, log: o.Log, now: o.Now, lastEvent: map[types.UID]time.Time{}, users: map[string]bool{},
+		events: o.Events, log: o.Log, now: o.Now, lastEvent: map[types.UID]time.Time{}, series: map[[2]string]time.Time{},
 	}
 	return r, o.Registry.Register(r.denials)
 }
@@ -71,7 +74,7 @@ func (r *Reports) denied(asked *disruption.Request, v disruption.Decision, messa
 		return // the API server reports its own budgets
 	}
 	const kind = "PodUnavailableBudget"
-	r.denials.WithLabelValues(fmt.Sprintf("%s_%s_%s", kind, v.Budget.Namespace, v.Budget.Name), r.userLabel(asked.User)).Inc()
+	r.count(fmt.Sprintf("%s_%s_%s", kind, v.Budget.Namespace, v.Budget.Name), asked.User)
 	r.log.Write(Line{Event: "PUB", Kind: kind, Namespace: v.Budget.Namespace, Name: v.Budget.Name, UserAgent: asked.User})
 	deletes := asked.Operation == v1beta1.PubDeleteOperation || asked.Operation == v1beta1.PubEvictOperation
 	if deletes && !asked.DryRun && r.isDue(asked.Pod.UID) {
@@ -79,15 +82,21 @@ func (r *Reports) denied(asked *disruption.Request, v disruption.Decision, messa
 	}
 }
 
-// userLabel returns the name of a user in the metric, which is "others" for those beyond maxUsers.
-func (r *Reports) userLabel(name string) string {
+// count adds a denial to the metric. Who reaches the webhook can say any user name.
+func (r *Reports) count(budget, user string) {
+	now, one := r.now(), [2]string{budget, user}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.users[name] && len(r.users) >= maxUsers {
-		return "others"
+	if _, known := r.series[one]; !known {
+		maps.DeleteFunc(r.series, func(old [2]string, last time.Time) bool {
+			return now.Sub(last) >= seriesTTL && r.denials.DeleteLabelValues(old[0], old[1])
+		})
+		if len(r.series) >= maxSeries {
+			one[1] = others
+		}
 	}
-	r.users[name] = true
-	return name
+	r.series[one] = now
+	r.denials.WithLabelValues(one[0], one[1]).Inc()
 }
 
 // isDue reports whether a Pod has had no event for eventInterval.

@@ -60,7 +60,7 @@ func TestJobRules(t *testing.T) {
 		"a long name of old":      {object: nightly, old: edits{"metadata.name": long}, new: edits{"metadata.name": long, "spec.schedule": "'@daily'"}, want: "allowed"},
 		"every second": {
 			object: nightly, new: edits{"spec.schedule": "'@every 1s'"},
-			want: `spec.schedule: Invalid value: "@every 1s": is due every 1s: use 10s or more`,
+			want: `spec.schedule: Invalid value: "@every 1s": is due every 1s: use 5s or more`,
 		},
 		"every second, of old": {
 			object: nightly, old: edits{"spec.schedule": "'@every 1s'"},
@@ -68,7 +68,7 @@ func TestJobRules(t *testing.T) {
 		},
 		"every second, later": {
 			object: nightly, old: edits{"spec.schedule": "'@every 1s'"}, new: edits{"spec.schedule": "'@every 2s'"},
-			want: `spec.schedule: Invalid value: "@every 2s": is due every 2s: use 10s or more`,
+			want: `spec.schedule: Invalid value: "@every 2s": is due every 2s: use 5s or more`,
 		},
 		"two zones":        {object: nightly, new: edits{"spec.schedule": "TZ=UTC @daily", "spec.timeZone": "UTC"}, want: `spec.schedule: Invalid value: "TZ=UTC @daily": names a time zone, and so does timeZone: name it in timeZone only`},
 		"no template":      {object: nightly, new: edits{"spec.template": "{}"}, want: "spec.template: Forbidden: 0 templates are given: set exactly one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"},

@@ -93,8 +93,8 @@ func TestPlan(t *testing.T) {
 			want: []string{"status", "create 2026-01-01T10:30:00Z"}, recheck: 3 * time.Minute,
 		},
 		"every second, of old": {
-			spec: "{schedule: '@every 1s'}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:00:25Z",
-			want: []string{"status", "create 2026-01-01T10:00:20Z"}, recheck: 5 * time.Second,
+			spec: "{schedule: '@every 1s'}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:00:23Z",
+			want: []string{"status", "create 2026-01-01T10:00:20Z"}, recheck: 2 * time.Second,
 		},
 		"just in time": {
 			spec: "{schedule: '*/10 * * * *', startingDeadlineSeconds: 421}", last: "2026-01-01T10:00:00Z", now: "2026-01-01T10:37:00Z",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,7 +122,7 @@ func (s *selection) refresh(ctx context.Context) error {
 			continue
 		}
 		s.Pods[i] = &corev1.Pod{}
-		if err := s.live.Get(ctx, client.ObjectKeyFromObject(p), s.Pods[i]); client.IgnoreNotFound(err) != nil {
+		if err := s.live.Get(ctx, client.ObjectKeyFromObject(p), s.Pods[i]); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading Pod %s: %w", p.Name, err)
 		}
 	}

@@ -21,7 +21,7 @@ const Many = 100
 
 // MinEvery is the least distance of slots. The five fields of cron know none below a minute; @every does, and something due every second
 // is work without end for everybody.
-const MinEvery = 10 * time.Second
+const MinEvery = 5 * time.Second
 
 // Schedule is when something is due.
 type Schedule struct {

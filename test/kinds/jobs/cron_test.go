@@ -224,9 +224,9 @@ func pause(on bool) func(*v1beta1.AdvancedCronJob) {
 func TestHistory(t *testing.T) {
 	e := newEnv(t, 0)
 	made := e.made(&batchv1.JobList{})
-	e.create(cronOf("@every 2s", jobTemplate("0s"), "successfulJobsHistoryLimit: 2"))
-	e.Eventually("six jobs were made", func() error {
-		if n := len(made()); n < 6 {
+	e.create(cronOf("@every 5s", jobTemplate("0s"), "successfulJobsHistoryLimit: 2"))
+	e.Eventually("four jobs were made", func() error {
+		if n := len(made()); n < 4 {
 			return fmt.Errorf("%d were", n)
 		}
 		return nil
@@ -254,10 +254,10 @@ func TestHistory(t *testing.T) {
 func TestManagersThatDie(t *testing.T) {
 	e := newSerialEnv(t, 1)
 	made := e.made(&v1beta1.BroadcastJobList{})
-	e.create(cronOf("@every 1s", e.broadcastTemplate("0s", ", completionPolicy: {ttlSecondsAfterFinished: 1}")))
+	e.create(cronOf("@every 5s", e.broadcastTemplate("0s", ", completionPolicy: {ttlSecondsAfterFinished: 1}")))
 	for i := range 4 {
 		e.Eventually("more jobs are made", func() error {
-			if n := len(made()); n < 3*(i+1) {
+			if n := len(made()); n < 2*(i+1) {
 				return fmt.Errorf("%d were", n)
 			}
 			return nil
@@ -326,7 +326,7 @@ func TestWhatMayChange(t *testing.T) {
 		t.Errorf("changing the image: %v", err)
 	}
 	made := e.made(&batchv1.JobList{})
-	e.Must(e.editCron(func(job *v1beta1.AdvancedCronJob) { job.Spec.Schedule = "@every 2s" }))
+	e.Must(e.editCron(func(job *v1beta1.AdvancedCronJob) { job.Spec.Schedule = "@every 5s" }))
 	e.Eventually("the new schedule holds", func() error {
 		if len(made()) == 0 {
 			return errors.New("no job was made")
@@ -339,7 +339,7 @@ func TestWhatMayChange(t *testing.T) {
 // TestImageListsInTheOlderVersion: what the older version has no field for must not keep it from listing.
 func TestImageListsInTheOlderVersion(t *testing.T) {
 	e := newEnv(t, 0)
-	e.create(cronOf("@every 2s", `imageListPullJobTemplate: {metadata: {labels: {made: here}}, spec: {images: [nginx, "busybox:1"], completionPolicy: {activeDeadlineSeconds: 3600}}}`))
+	e.create(cronOf("@every 5s", `imageListPullJobTemplate: {metadata: {labels: {made: here}}, spec: {images: [nginx, "busybox:1"], completionPolicy: {activeDeadlineSeconds: 3600}}}`))
 	e.Eventually("a list is made", func() error {
 		var list v1beta1.ImageListPullJobList
 		if err := e.Client.List(e.Ctx, &list, client.InNamespace(e.Namespace)); err != nil {
