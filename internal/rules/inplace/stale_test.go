@@ -66,6 +66,23 @@ func TestBeginRestartsWhatRunsWithAnotherValue(t *testing.T) {
 	}
 }
 
+// TestTheLastOfManyChangesCounts: the template is changed back and forth before the container was restarted for the first change.
+func TestTheLastOfManyChangesCounts(t *testing.T) {
+	p := podOf(reading("1"))
+	Begin(p, change(t, reading("1"), reading("2")), to("web-2"))
+	step(t, p, 0)
+	for i, change := range []Change{
+		change(t, reading("2"), reading("1")), change(t, reading("1"), reading("2")), change(t, reading("2"), reading("1")),
+	} {
+		Begin(p, change, to([]string{"web-3", "web-4", "web-5"}[i]))
+	}
+	step(t, p, 0)
+	node{daemon: true}.run(p)
+	if got := Progress(p, everything()); !got.Done || p.Annotations["conf"] != "1" {
+		t.Errorf("the update is done: %v (%s), with conf %s, want 1", got.Done, got.Why, p.Annotations["conf"])
+	}
+}
+
 func TestStale(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)

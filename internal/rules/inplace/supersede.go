@@ -132,9 +132,9 @@ func (u unfinished) with(p *corev1.Pod, c Change) todo {
 	annotations := keyChanges(p.Annotations, u.pending(former.Annotations, annotationsOf), c.Annotations)
 	d.deferReferenced(labels, annotations, u.metadata)
 	d.deferReferenced(labels, annotations, c.RefMetadata)
-	metas := runtimeMeta(p)
-	d.deferStale(p, metas, u.metadata)
-	d.deferStale(p, metas, c.RefMetadata)
+	kept := metav1.ObjectMeta{Labels: unchanged(p.Labels, labels), Annotations: unchanged(p.Annotations, annotations)}
+	d.deferStale(p, kept, u.metadata)
+	d.deferStale(p, kept, c.RefMetadata)
 	d.patch.Metadata = patchedMetadata{
 		Labels:      notDeferred(labels, d.metadata, labelsOf),
 		Annotations: notDeferred(annotations, d.metadata, annotationsOf),
@@ -179,11 +179,20 @@ func (d *todo) deferReferenced(labels, annotations map[string]*string, reference
 	}
 }
 
-// deferStale notes what a container has yet to be restarted with although the Pod has it already: somebody else has written it there.
-func (d *todo) deferStale(p *corev1.Pod, metas map[string]pub.RuntimeContainerMeta, references map[string]metav1.ObjectMeta) {
+// unchanged returns the labels or annotations of the Pod that the changes leave as they are.
+func unchanged(on map[string]string, changes map[string]*string) map[string]string {
+	out := maps.Clone(on)
+	maps.DeleteFunc(out, func(key, _ string) bool { _, ok := changes[key]; return ok })
+	return out
+}
+
+// deferStale notes what a container has yet to be restarted with although the Pod has it already, and keeps it: somebody else has written it
+// there.
+func (d *todo) deferStale(p *corev1.Pod, kept metav1.ObjectMeta, references map[string]metav1.ObjectMeta) {
+	metas := runtimeMeta(p)
 	present := func(on, wanted map[string]string) map[string]string {
 		out := maps.Clone(wanted)
-		maps.DeleteFunc(out, func(key, value string) bool { return on[key] != value })
+		maps.DeleteFunc(out, func(key, value string) bool { has, ok := on[key]; return !ok || has != value })
 		return out
 	}
 	for name, reference := range references {
@@ -191,8 +200,8 @@ func (d *todo) deferStale(p *corev1.Pod, metas map[string]pub.RuntimeContainerMe
 			continue
 		}
 		meta := d.metadata[name]
-		meta.Labels = merge(meta.Labels, present(p.Labels, reference.Labels))
-		meta.Annotations = merge(meta.Annotations, present(p.Annotations, reference.Annotations))
+		meta.Labels = merge(meta.Labels, present(kept.Labels, reference.Labels))
+		meta.Annotations = merge(meta.Annotations, present(kept.Annotations, reference.Annotations))
 		if len(meta.Labels)+len(meta.Annotations) > 0 {
 			d.metadata[name] = meta
 		}
