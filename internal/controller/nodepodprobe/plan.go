@@ -2,6 +2,7 @@ package nodepodprobe
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -88,6 +89,8 @@ func (v Snapshot) ask(b *plan.Builder, markers probe.Markers) {
 	case v.Probes == nil:
 		created := &v1alpha1.NodePodProbe{Spec: wanted}
 		created.Name = v.Node.Name
+		// A cache that starts over while it is deleted again by hand tells of neither.
+		b.Recheck(time.Minute, "it is looked for once more")
 		b.Do(plan.Action{Verb: plan.Create, Concern: plan.Scale, After: created, What: "create", Why: "every node with a daemon has one"})
 	case v.Probes.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(v.Probes.Spec, wanted):
 		after := v.Probes.DeepCopy()
