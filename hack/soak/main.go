@@ -35,8 +35,9 @@ func main() {
 	out := flag.String("out", "dist/soak", "folder of the test programs, of what was reached, and of broken.txt")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *out, &soak{seeds: *seeds, chunk: *chunk, workers: *workers}); err != nil {
+	err := run(ctx, *out, &soak{seeds: *seeds, chunk: *chunk, workers: *workers})
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}

@@ -23,8 +23,8 @@ const EventWaits = "WaitingForPodUnavailableBudget"
 // Budgets are asked before each chain of writes that may take a Pod out of service. An update in place begins with a status that says that
 // the Pod is not ready, which no webhook checks; by the time that its spec changes, it is not available any more.
 type Budgets interface {
-	// Asked returns the PodUnavailableBudget that has to be asked about the writes, by what is known without a request: by Permit, or by the
-	// webhook for the deletion that they begin with. It has no name if none has anything against them.
+	// Asked returns the PodUnavailableBudget that has to be asked about the writes, by what is known without a request: by Permit, or by
+	// the webhook for the deletion that they begin with. It has no name if none has anything against them.
 	Asked(ctx context.Context, chain plan.Chain) types.NamespacedName
 	// Permit returns the name of the PodUnavailableBudget that does not allow the writes now; if empty, they are allowed, and the budget
 	// counts them.

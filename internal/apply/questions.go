@@ -46,8 +46,8 @@ type question struct {
 	answered *sync.Cond
 }
 
-// begin waits for its turn to ask a budget. What it returns has to be called with the outcome, once at least, and notes in a refusal how long
-// the budget is not asked again; nil if it has refused before and is not asked for so long.
+// begin waits for its turn to ask a budget. What it returns has to be called with the outcome, once at least, and notes in a refusal how
+// long the budget is not asked again; nil if it has refused before and is not asked for so long.
 func (q *questions) begin(budget, owner types.NamespacedName, now time.Time) (end func(err error, now time.Time), wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,6 +132,8 @@ func mayAllowMore(before, after *v1beta1.PodUnavailableBudget) bool {
 		return true
 	}
 	was, is := &before.Status, &after.Status
-	return was.ObservedGeneration != is.ObservedGeneration || was.TotalReplicas != is.TotalReplicas || was.DesiredAvailable != is.DesiredAvailable ||
-		meta.IsStatusConditionTrue(was.Conditions, v1beta1.ConditionSurplusPods) != meta.IsStatusConditionTrue(is.Conditions, v1beta1.ConditionSurplusPods)
+	return was.ObservedGeneration != is.ObservedGeneration || was.TotalReplicas != is.TotalReplicas ||
+		was.DesiredAvailable != is.DesiredAvailable ||
+		meta.IsStatusConditionTrue(was.Conditions, v1beta1.ConditionSurplusPods) != meta.IsStatusConditionTrue(is.Conditions,
+			v1beta1.ConditionSurplusPods)
 }

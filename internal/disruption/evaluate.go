@@ -142,7 +142,8 @@ func (e *Evaluator) asked(ctx context.Context, r Request) types.NamespacedName {
 	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: rules.Related(r.Pod.Annotations)}
 	cached := &v1beta1.PodUnavailableBudget{}
 	if e.Cached.Get(ctx, key, cached) == nil {
-		if answer, err := (rules.Request{Pod: r.Pod, Operation: r.Operation, Resizing: e.Resizing}).Answer(cached); err == nil && (answer == rules.Free || answer == rules.Needless) {
+		if answer, err := (rules.Request{Pod: r.Pod, Operation: r.Operation, Resizing: e.Resizing}).Answer(cached); err == nil &&
+			(answer == rules.Free || answer == rules.Needless) {
 			return types.NamespacedName{}
 		}
 	}
@@ -198,8 +199,9 @@ func (e *evaluation) run(ctx context.Context) (Decision, error) {
 	return Decision{Refused: Contended, Budget: e.budget}, nil
 }
 
-// answer returns the answer by the newest version that is known. Before it refuses, or believes that no Pods are needed, it reads the budget
-// live, and counts again where that may help; counts is not nil then. What it grants need not be read: it is written over that version.
+// answer returns the answer by the newest version that is known. Before it refuses, or believes that no Pods are needed, it reads the
+// budget live, and counts again where that may help; counts is not nil then. What it grants need not be read: it is written over that
+// version.
 func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
 	answer, err = e.rule().Answer(e.budget)
 	if err == nil && answer == rules.Needless {
@@ -264,8 +266,8 @@ func (e *evaluation) needsCount(answer rules.Answer) bool {
 		answer == rules.Refused && e.Operation == v1beta1.PubDeleteOperation && e.Now().Sub(e.refused) >= recountAfter
 }
 
-// recount answers by numbers that are computed now. A cache of Pods is enough to refuse. It is not enough to permit what the budget refuses:
-// if it is behind, it still counts Pods whose permissions have left the ledger because they were used.
+// recount answers by numbers that are computed now. A cache of Pods is enough to refuse. It is not enough to permit what the budget
+// refuses: if it is behind, it still counts Pods whose permissions have left the ledger because they were used.
 func (e *evaluation) recount(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
 	if e.count.version != e.budget.ResourceVersion || e.Now().Sub(e.count.at) >= recountAfter {
 		numbers, err := e.Count(ctx, e.budget)

@@ -231,7 +231,8 @@ const (
 func (w *Workload) createPullJobs(v verdict, t Tuning) plan.Chain {
 	var chain plan.Chain
 	for _, job := range w.newPullJobs(v, t) {
-		if slices.ContainsFunc(w.PullJobs, func(j *v1beta1.ImagePullJob) bool { return j.Name == job.Name && j.DeletionTimestamp == nil }) ||
+		if slices.ContainsFunc(w.PullJobs,
+			func(j *v1beta1.ImagePullJob) bool { return j.Name == job.Name && j.DeletionTimestamp == nil }) ||
 			slices.Contains(w.Taken, job.Name) {
 			continue
 		}

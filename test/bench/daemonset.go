@@ -27,7 +27,8 @@ func nativeDaemonSet(namespace string) workload {
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels),
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
-				Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable},
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable},
 			},
 		},
 	}
@@ -42,7 +43,8 @@ func nativeDaemonSet(namespace string) workload {
 		},
 		done: func(want int32) bool {
 			s := set.Status
-			return s.ObservedGeneration == set.Generation && s.DesiredNumberScheduled == want && s.UpdatedNumberScheduled == want && s.NumberAvailable == want
+			return s.ObservedGeneration == set.Generation && s.DesiredNumberScheduled == want && s.UpdatedNumberScheduled == want &&
+				s.NumberAvailable == want
 		},
 	}
 }
@@ -73,11 +75,14 @@ func daemonSet(namespace string) workload {
 			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
 		},
 		inPlace: func(graceSeconds int32) {
-			set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.DaemonSetInPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
+			set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &v1beta1.DaemonSetInPlaceUpdateStrategy{
+				GracePeriodSeconds: graceSeconds,
+			}
 		},
 		done: func(want int32) bool {
 			s := set.Status
-			return s.ObservedGeneration == set.Generation && s.DesiredNumberScheduled == want && s.UpdatedNumberScheduled == want && s.NumberAvailable == want
+			return s.ObservedGeneration == set.Generation && s.DesiredNumberScheduled == want && s.UpdatedNumberScheduled == want &&
+				s.NumberAvailable == want
 		},
 	}
 }

@@ -118,7 +118,8 @@ func (s settings) managerArgs() []string {
 func (w admissionWorld) runInjection(ctx context.Context, s settings) error {
 	var results []injection
 	made := 0
-	for _, c := range []injection{{}, {SidecarSets: 1, Matching: 1}, {SidecarSets: 10, Matching: 10}, {SidecarSets: 100, Matching: 1}, {SidecarSets: 100, Matching: 9}, {SidecarSets: 100, Matching: most}} {
+	for _, c := range []injection{{}, {SidecarSets: 1, Matching: 1}, {SidecarSets: 10, Matching: 10}, {SidecarSets: 100, Matching: 1},
+		{SidecarSets: 100, Matching: 9}, {SidecarSets: 100, Matching: most}} {
 		for ; made < c.SidecarSets; made++ {
 			if err := w.Client.Create(ctx, sidecarSet(made, forPodsOfMore(made))); err != nil {
 				return err
@@ -156,7 +157,8 @@ func sidecarSet(number int, selector *metav1.LabelSelector) *v1beta1.SidecarSet 
 	volume := fmt.Sprintf("data-%03d", number)
 	set.Spec.Volumes = []corev1.Volume{{Name: volume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{
-		Name: fmt.Sprintf("sidecar-%03d", number), Image: "busybox:1.36", VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: "/data"}},
+		Name: fmt.Sprintf("sidecar-%03d",
+			number), Image: "busybox:1.36", VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: "/data"}},
 	}}}
 	return set
 }
@@ -175,7 +177,8 @@ func forPodsOfMore(than int) *metav1.LabelSelector {
 			values = append(values, strconv.Itoa(sidecars))
 		}
 	}
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: sidecarsLabel, Operator: metav1.LabelSelectorOpIn, Values: values}}}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: sidecarsLabel,
+		Operator: metav1.LabelSelectorOpIn, Values: values}}}
 }
 
 // podOf returns a Pod that is to have so many sidecars.
@@ -192,7 +195,8 @@ type measuredInjection struct {
 
 // try tries to create a Pod like the given one, and returns how long that took and what it would be.
 func (w admissionWorld) try(ctx context.Context, namespace string, like *corev1.Pod) (time.Duration, *corev1.Pod, error) {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: like.Labels, Annotations: like.Annotations}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Namespace: namespace, Labels: like.Labels,
+		Annotations: like.Annotations}}
 	p.Spec = *like.Spec.DeepCopy()
 	began := time.Now()
 	err := w.Client.Create(ctx, p, client.DryRunAll)
@@ -257,7 +261,8 @@ func (w admissionWorld) measureInjection(ctx context.Context, wanted injection, 
 		return m, err
 	}
 	ways := []way{
-		{"without", bare, &m.Without, &m.ServerCPUWithout}, {"with", bare, &m.With, &m.ServerCPUWith}, {"without", ready, &m.Ready, &m.ServerCPUReady},
+		{"without", bare, &m.Without, &m.ServerCPUWithout}, {"with", bare, &m.With, &m.ServerCPUWith}, {"without", ready, &m.Ready,
+			&m.ServerCPUReady},
 	}
 	m.began = time.Now()
 	times := make([][]time.Duration, len(ways))
@@ -309,11 +314,14 @@ func (w admissionWorld) measureCPU(ctx context.Context, pods int, one way, m *in
 }
 
 func printInjections(to io.Writer, pods int, results []injection) {
-	fmt.Fprintf(to, "%d Pods each, one at a time, %s; matching: SidecarSets that select the Pod; ready: with the sidecars in it already, and no webhook\n\n", pods, processor())
+	fmt.Fprintf(to, "%d Pods each, one at a time, %s; matching: SidecarSets that select the Pod; ready: with the sidecars in it "+
+		"already, and no webhook\n\n", pods, processor())
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "SidecarSets\tmatching\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\tready\twith\t")
+	fmt.Fprintln(table, "SidecarSets\tmatching\twithout p50 ms\tp99\tready p50 ms\tp99\twith p50 ms\tp99\tadded p50 ms\tp99\tto ready "+
+		"p50 ms\tp99\treads/Pod\tCPU ms/Pod: manager\tserver without\tready\twith\t")
 	for _, r := range results {
-		fmt.Fprintf(table, "%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.SidecarSets, r.Matching,
+		fmt.Fprintf(table, "%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f\t\n",
+			r.SidecarSets, r.Matching,
 			r.Without.P50, r.Without.P99, r.Ready.P50, r.Ready.P99, r.With.P50, r.With.P99,
 			r.With.P50-r.Without.P50, r.With.P99-r.Without.P99, r.With.P50-r.Ready.P50, r.With.P99-r.Ready.P99, r.Reads,
 			r.ManagerCPU, r.ServerCPUWithout, r.ServerCPUReady, r.ServerCPUWith)

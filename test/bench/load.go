@@ -169,7 +169,8 @@ func (w admissionWorld) cpu() (used cpu, err error) {
 }
 
 func (s settings) pod(namespace string, number int) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", number), Namespace: namespace, Labels: map[string]string{"app": appOf(s, number)}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", number), Namespace: namespace,
+		Labels: map[string]string{"app": appOf(s, number)}}}
 	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}
 	return p
 }
@@ -182,7 +183,8 @@ func (w admissionWorld) createSets(ctx context.Context, s settings) error {
 	for worker := range atATime {
 		running.Go(func() {
 			for number := worker; number < s.sets && problems[worker] == nil; number += atATime {
-				problems[worker] = w.Client.Create(ctx, sidecarSet(number, &metav1.LabelSelector{MatchLabels: map[string]string{"app": appOf(s, number)}}))
+				problems[worker] = w.Client.Create(ctx,
+					sidecarSet(number, &metav1.LabelSelector{MatchLabels: map[string]string{"app": appOf(s, number)}}))
 			}
 		})
 	}
@@ -261,12 +263,15 @@ func (w admissionWorld) awaitCounts(ctx context.Context, want int) error {
 }
 
 func (l load) print(to io.Writer) {
-	fmt.Fprintf(to, "%d Pods at %.0f a second, %d SidecarSets of which %d select each, %s\n", l.Pods, l.Rate, l.SidecarSets, perPod, processor())
-	fmt.Fprintf(to, "without the webhook  p50 %.2f ms, p99 %.2f ms\nwith it              p50 %.2f ms, p99 %.2f ms\nadded                p50 %.2f ms, p99 %.2f ms\n",
+	fmt.Fprintf(to, "%d Pods at %.0f a second, %d SidecarSets of which %d select each, %s\n", l.Pods, l.Rate, l.SidecarSets, perPod,
+		processor())
+	fmt.Fprintf(to, "without the webhook  p50 %.2f ms, p99 %.2f ms\nwith it              p50 %.2f ms, p99 %.2f ms\nadded               "+
+		" p50 %.2f ms, p99 %.2f ms\n",
 		l.Without.P50, l.Without.P99, l.With.P50, l.With.P99, l.With.P50-l.Without.P50, l.With.P99-l.Without.P99)
 	fmt.Fprintf(to, "in the manager       p50 %.2f ms, p99 %.2f ms\n", l.Handling.P50, l.Handling.P99)
 	fmt.Fprintf(to, "Pods that lack a sidecar: %d\nall were counted %.1f s after the last was created\n", l.Lacking, l.Counted)
-	fmt.Fprintf(to, "CPU s of the manager: %.1f for all Pods, %.1f for the SidecarSets before; of the API server: %.1f, without the webhook %.1f\n",
+	fmt.Fprintf(to,
+		"CPU s of the manager: %.1f for all Pods, %.1f for the SidecarSets before; of the API server: %.1f, without the webhook %.1f\n",
 		l.CPUSeconds, l.SetsCPUSeconds, l.ServerCPUSeconds, l.ServerCPUWithout)
 	fmt.Fprintf(to, "the manager's reads for a Pod: %.3f; its writes in all:\n", l.Reads)
 	for _, request := range slices.Sorted(maps.Keys(l.Writes)) {

@@ -60,20 +60,26 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; injection, the admission of Pods one at a time; or load, the same of many")
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; "+
+		"injection, the admission of Pods one at a time; or load, the same of many")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
-	flag.BoolVar(&s.terse, "terse", false, "have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
-	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
-	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a half; only for -kind cloneset, the rest would take hours")
-	flag.IntVar(&s.rounds, "rounds", 5, "how often the contenders of -kind cloneset create, recreate and remove their Pods, taking turns; the median counts")
+	flag.BoolVar(&s.terse, "terse", false,
+		"have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
+	flag.DurationVar(&s.limit, "limit", 15*time.Minute,
+		"how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
+	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a "+
+		"half; only for -kind cloneset, the rest would take hours")
+	flag.IntVar(&s.rounds, "rounds", 5,
+		"how often the contenders of -kind cloneset create, recreate and remove their Pods, taking turns; the median counts")
 	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
 		s.components = append(s.components, arg)
 		return nil
 	})
 	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load")
-	flag.StringVar(&s.profile, "profile", "", "file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
+	flag.StringVar(&s.profile, "profile", "",
+		"file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods

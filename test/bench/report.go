@@ -33,7 +33,8 @@ func ratios(all []contender, results []measurement) map[string]float64 {
 }
 
 func (s summary) print(to io.Writer) {
-	fmt.Fprintf(to, "%d Pods on %d simulated nodes, maxUnavailable %s (of StatefulSets %s), %s\n\n", s.Pods, s.Nodes, maxUnavailable, fewUnavailable, s.Processor)
+	fmt.Fprintf(to, "%d Pods on %d simulated nodes, maxUnavailable %s (of StatefulSets %s), %s\n\n", s.Pods, s.Nodes, maxUnavailable,
+		fewUnavailable, s.Processor)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "contender\tphase\tseconds\tratio\tCPU s\tpeak MiB\twrites/Pod\treads/Pod\t409s\tunavailable\tPods\t")
 	for _, m := range s.Results {
@@ -45,10 +46,12 @@ func (s summary) print(to io.Writer) {
 			about = "~"
 		}
 		if m.Phase == "at rest" || m.Phase == "restart" {
-			fmt.Fprintf(table, "%s\t%s\t%.1f\t\t%.1f\t%.0f\t%.0f in all\t\t%d\t\t\t\n", m.Contender, m.Phase, m.Seconds, m.CPUSeconds, m.PeakMiB, m.WritesPerPod, m.Conflicts)
+			fmt.Fprintf(table, "%s\t%s\t%.1f\t\t%.1f\t%.0f\t%.0f in all\t\t%d\t\t\t\n", m.Contender, m.Phase, m.Seconds, m.CPUSeconds,
+				m.PeakMiB, m.WritesPerPod, m.Conflicts)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t\n", m.Contender, m.Phase, about, m.Seconds, ratio, m.CPUSeconds, m.PeakMiB,
+		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t\n", m.Contender, m.Phase, about, m.Seconds, ratio,
+			m.CPUSeconds, m.PeakMiB,
 			m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told

@@ -78,7 +78,8 @@ func statefulSet(namespace string) workload {
 	}
 	w.done = func(want int32) bool {
 		s := set.Status
-		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.UpdatedAvailableReplicas == want
+		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want &&
+			s.UpdatedAvailableReplicas == want
 	}
 	return w
 }

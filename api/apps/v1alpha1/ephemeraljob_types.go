@@ -78,10 +78,10 @@ type EphemeralJobSpec struct {
 
 // EphemeralContainerTemplateSpec is what is added to each Pod.
 type EphemeralContainerTemplateSpec struct {
-	// ephemeralContainers are the containers, at least one and at most 64, with the fields of an ephemeral container of a Pod: ports, resources, probes,
-	// lifecycle, restart policies and mounts of sub-paths are not among them. Pods that have a container of one of these names are left
-	// out, and so are those without the container that targetContainerName names. Each container is given the environment variable
-	// KRUISE_EJOB_ID, the UID of the job.
+	// ephemeralContainers are the containers, at least one and at most 64, with the fields of an ephemeral container of a Pod: ports,
+	// resources, probes, lifecycle, restart policies and mounts of sub-paths are not among them. Pods that have a container of one of these
+	// names are left out, and so are those without the container that targetContainerName names. Each container is given the environment
+	// variable KRUISE_EJOB_ID, the UID of the job.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	EphemeralContainers []corev1.EphemeralContainer `json:"ephemeralContainers"`

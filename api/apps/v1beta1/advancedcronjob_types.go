@@ -42,8 +42,8 @@ type AdvancedCronJobList struct {
 type AdvancedCronJobBaseSpec struct {
 	// schedule is when jobs are made: the five fields of cron (minute, hour, day of month, month, day of week), or one of @hourly, @daily,
 	// @midnight, @weekly, @monthly, @yearly, @annually and "@every 90m". "TZ=Asia/Tokyo " or "CRON_TZ=Asia/Tokyo " in front names a time
-	// zone. The least after @every is five seconds. A new schedule holds at once, from the last slot that was used: slots of the new schedule
-	// since then count as missed.
+	// zone. The least after @every is five seconds. A new schedule holds at once, from the last slot that was used: slots of the new
+	// schedule since then count as missed.
 	// +kubebuilder:validation:MinLength=1
 	Schedule string `json:"schedule"`
 	// timeZone is the IANA name of the time zone of the schedule, such as Asia/Tokyo. It can't be given together with one in the schedule.

@@ -300,8 +300,9 @@ const (
 	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
 	// CloneSetConditionProgressing tells whether a rollout makes progress; it is there only with progressDeadlineSeconds.
 	CloneSetConditionProgressing CloneSetConditionType = "Progressing"
-	// CloneSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets none go. The
-	// message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook, PodUnavailableBudget.
+	// CloneSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets
+	// none go. The message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook,
+	// PodUnavailableBudget.
 	CloneSetConditionWaiting CloneSetConditionType = "Waiting"
 )
 

@@ -162,12 +162,13 @@ type ContainerRecreateRequestStatus struct {
 	// message says why the request ended before its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// containerRecreateStates says of each container how far it has come. When a request ends by its deadline, or because its Pod is gone, it
-	// says how far they had come by then.
+	// containerRecreateStates says of each container how far it has come. When a request ends by its deadline, or because its Pod is gone,
+	// it says how far they had come by then.
 	// +optional
 	// +listType=atomic
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// containerStatusSnapshot is what the Pod's status says of the new containers: of those that have restarted since the request was created.
+	// containerStatusSnapshot is what the Pod's status says of the new containers: of those that have restarted since the request was
+	// created.
 	// +optional
 	// +listType=atomic
 	ContainerStatusSnapshot []ContainerRecreateRequestSyncContainerStatus `json:"containerStatusSnapshot,omitempty"`

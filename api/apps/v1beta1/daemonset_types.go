@@ -235,7 +235,8 @@ const (
 	DaemonSetConditionFailedScale appsv1.DaemonSetConditionType = "FailedScale"
 	// DaemonSetConditionFailedUpdate is True when the last pass could not update a Pod.
 	DaemonSetConditionFailedUpdate appsv1.DaemonSetConditionType = "FailedUpdate"
-	// DaemonSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets none go. The
-	// message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook, PodUnavailableBudget.
+	// DaemonSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets
+	// none go. The message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook,
+	// PodUnavailableBudget.
 	DaemonSetConditionWaiting appsv1.DaemonSetConditionType = "Waiting"
 )

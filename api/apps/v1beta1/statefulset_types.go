@@ -140,8 +140,8 @@ type StatefulSetSpec struct {
 
 	// progressDeadlineSeconds is how long a rollout may make no progress, in seconds, before the condition Progressing turns False with the
 	// reason ProgressDeadlineExceeded. The rollout goes on all the same. The condition stays False until the rollout is complete, or as
-	// complete as the partition allows, is paused, or has another template. Unset, or 2147483647, means that no progress is reported. It must
-	// be greater than the minReadySeconds in force.
+	// complete as the partition allows, is paused, or has another template. Unset, or 2147483647, means that no progress is reported. It
+	// must be greater than the minReadySeconds in force.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
@@ -357,8 +357,9 @@ const (
 	// are StatefulSetUpdated while it does, StatefulSetAvailable, StatefulSetPaused and ProgressPartitionAvailable while there is nothing
 	// to do, and ProgressDeadlineExceeded.
 	StatefulSetConditionProgressing StatefulSetConditionType = "Progressing"
-	// StatefulSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets none go. The
-	// message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook, PodUnavailableBudget.
+	// StatefulSetConditionWaiting is True when nothing has happened to the Pods for ten seconds and one is out of service, or a budget lets
+	// none go. The message names the Pod and the reason: PodBroken, PodNotReady, PodNotAvailable, PodDeleting, LifecycleHook,
+	// PodUnavailableBudget.
 	StatefulSetConditionWaiting StatefulSetConditionType = "Waiting"
 )
 

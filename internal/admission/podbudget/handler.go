@@ -73,7 +73,8 @@ func (o Options) handle(ctx context.Context, from admission.Request) admission.R
 }
 
 func failed(ctx context.Context, from admission.Request, err error) admission.Response {
-	log.FromContext(ctx).Error(err, "A request on a Pod could not be evaluated", "operation", from.Operation, "namespace", from.Namespace, "name", from.Name)
+	log.FromContext(ctx).Error(err, "A request on a Pod could not be evaluated", "operation", from.Operation, "namespace", from.Namespace,
+		"name", from.Name)
 	return admission.Errored(http.StatusInternalServerError, err)
 }
 

@@ -38,9 +38,11 @@ func message(r *disruption.Request, v disruption.Decision) string {
 	budget := "PodUnavailableBudget " + v.Budget.Name
 	switch v.Refused {
 	case disruption.Kubernetes:
-		return fmt.Sprintf("PodDisruptionBudget %s does not let Pod %s be evicted now; %s was not asked", v.PodDisruptionBudget, r.Pod.Name, budget)
+		return fmt.Sprintf("PodDisruptionBudget %s does not let Pod %s be evicted now; %s was not asked", v.PodDisruptionBudget, r.Pod.Name,
+			budget)
 	case disruption.LedgerFull:
-		return fmt.Sprintf("%s has too many unavailable not confirmed: permissions for %d Pods are open, nothing more is permitted until they have been seen to be used",
+		return fmt.Sprintf("%s has too many unavailable not confirmed: permissions for %d Pods are open, nothing more is permitted "+
+			"until they have been seen to be used",
 			budget, len(v.Budget.Status.DisruptedPods)+len(v.Budget.Status.UnavailablePods))
 	case disruption.Contended:
 		return fmt.Sprintf("timed out waiting for a turn to write the ledger of %s, which many others write: try again", budget)
@@ -56,5 +58,6 @@ func cause(v disruption.Decision) string {
 	if v.Refused == disruption.Kubernetes {
 		return fmt.Sprintf("The disruption budget %s allows no eviction currently", v.PodDisruptionBudget)
 	}
-	return fmt.Sprintf("The budget %s needs %d available pods and has %d currently", v.Budget.Name, v.Budget.Status.DesiredAvailable, v.Budget.Status.CurrentAvailable)
+	return fmt.Sprintf("The budget %s needs %d available pods and has %d currently", v.Budget.Name, v.Budget.Status.DesiredAvailable,
+		v.Budget.Status.CurrentAvailable)
 }

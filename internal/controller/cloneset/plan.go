@@ -299,7 +299,8 @@ func (v *State) handOver(c *corev1.PersistentVolumeClaim, p *corev1.Pod, why str
 		return r.UID == v.Set.UID
 	})
 	if !isOwnedBy(after, p.UID) {
-		after.OwnerReferences = append(after.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID})
+		after.OwnerReferences = append(after.OwnerReferences,
+			metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID})
 	}
 	return plan.Action{
 		Verb: plan.Update, Concern: plan.Scale, Before: c, After: after, FailedEvent: rollout.EventFailedUpdate,

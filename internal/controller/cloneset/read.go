@@ -28,7 +28,8 @@ type Snapshot struct {
 	PullJobs []*v1beta1.ImagePullJob
 	// Taken are names that new Pods and claims can't have, because objects that are not seen here have them.
 	Taken []string
-	// Former are the names of Pods that are on their way out or gone. A new Pod gets one of them only along with the claims that go with it.
+	// Former are the names of Pods that are on their way out or gone. A new Pod gets one of them only along with the claims that go with
+	// it.
 	Former  []string
 	Now     time.Time
 	Options Options

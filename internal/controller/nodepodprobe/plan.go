@@ -83,7 +83,8 @@ func (v Snapshot) ask(b *plan.Builder, markers probe.Markers) {
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "PodProbeMarker", Namespace: m.Namespace, Name: m.Name, UID: m.UID,
 		}
 		b.Hold(plan.Hold{Event: eventLeftOut, On: on, Why: fmt.Sprintf(
-			"some probes are not run on node %s: its Pods have more probes than a node runs, and each namespace gets its share", v.Node.Name)})
+			"some probes are not run on node %s: its Pods have more probes than a node runs, and each namespace gets its "+
+				"share", v.Node.Name)})
 	}
 	switch {
 	case v.Probes == nil:

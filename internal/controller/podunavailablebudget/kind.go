@@ -48,7 +48,8 @@ func Kind(o Options) loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.
 				loop.Affected[client.Object](&appsv1beta1.CloneSet{}, b.ofWorkload),
 				loop.Affected[client.Object](&appsv1beta1.StatefulSet{}, b.ofWorkload),
 			}
-			for _, native := range []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}} {
+			for _, native := range []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
+				&corev1.ReplicationController{}} {
 				watch := loop.Affected(native, b.ofWorkload)
 				watch.Deferred = true
 				watches = append(watches, watch)
@@ -113,7 +114,8 @@ func (b budgets) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.
 
 // isSame reports whether a change of a Pod changes neither the numbers of a budget nor which one guards it.
 func isSame(a, b *corev1.Pod) bool {
-	return a.ResourceVersion == b.ResourceVersion || pod.IsActive(a) == pod.IsActive(b) && disruption.Available(a) == disruption.Available(b) &&
+	return a.ResourceVersion == b.ResourceVersion || pod.IsActive(a) == pod.IsActive(b) &&
+		disruption.Available(a) == disruption.Available(b) &&
 		disruption.Related(a.Annotations) == disruption.Related(b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences)
 }

@@ -37,7 +37,8 @@ func Plan(s Snapshot) plan.Plan {
 			what = "unlink " + l.Pod.Name
 		}
 		// Nothing else about the Pod matters: kubelets write to it all the time.
-		b.Do(plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: l.Pod, After: after, AnyVersion: true, What: what, Why: "that is the budget that guards it"})
+		b.Do(plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: l.Pod, After: after, AnyVersion: true, What: what,
+			Why: "that is the budget that guards it"})
 	}
 	if len(s.Pods) == 0 && s.Problem == nil {
 		b.Hold(plan.Hold{Event: eventNoPods, EventType: corev1.EventTypeNormal, Why: "No matching pods found"})
@@ -64,8 +65,10 @@ func (s Snapshot) reportUnused(b *plan.Builder) {
 				continue
 			}
 			b.Hold(plan.Hold{
-				Name: name, Event: eventNotDeleted, On: plan.Reference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: name, UID: p.UID},
-				Why: fmt.Sprintf("its deletion was permitted by PodUnavailableBudget %s %s ago and has not begun: it counts as available again", s.Budget.Name, disruption.DisruptedFor),
+				Name: name, Event: eventNotDeleted, On: plan.Reference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: name,
+					UID: p.UID},
+				Why: fmt.Sprintf("its deletion was permitted by PodUnavailableBudget %s %s ago and has not begun: it counts as "+
+					"available again", s.Budget.Name, disruption.DisruptedFor),
 			})
 		}
 	}

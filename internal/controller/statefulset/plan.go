@@ -227,7 +227,8 @@ func (v *State) update(complete bool, b *plan.Builder) {
 		}
 		if !s.down && v.down >= v.limits.maxUnavailable {
 			b.Hold(plan.Hold{
-				Name: s.name, Why: fmt.Sprintf("up to %d Pods wait: maxUnavailable %d is used up", len(outdated)-i, v.limits.maxUnavailable),
+				Name: s.name, Why: fmt.Sprintf("up to %d Pods wait: maxUnavailable %d is used up", len(outdated)-i,
+					v.limits.maxUnavailable),
 			})
 			return
 		}

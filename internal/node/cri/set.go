@@ -127,7 +127,8 @@ func (s *Set) search(ctx context.Context) (found []*Runtime, err error) {
 // dropMissing removes the runtimes whose sockets have been missing for a while, but for the last one.
 func (s *Set) dropMissing() {
 	for _, r := range s.all() {
-		if s.missing[r.Socket]++; exists(r.Socket) {
+		s.missing[r.Socket]++
+		if exists(r.Socket) {
 			delete(s.missing, r.Socket)
 		}
 		if all := s.all(); s.missing[r.Socket] >= goneAfter && len(all) > 1 {

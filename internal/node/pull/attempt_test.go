@@ -113,7 +113,8 @@ func TestRun(t *testing.T) {
 			p := puller{
 				runtime: func() (images, error) { return r, nil },
 				credentials: func(context.Context, Task) ([]registry.Credentials, error) {
-					if tc.sealed--; tc.sealed >= 0 {
+					tc.sealed--
+					if tc.sealed >= 0 {
 						return nil, errSealed
 					}
 					return tc.credentials, tc.unread

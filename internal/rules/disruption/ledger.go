@@ -54,8 +54,8 @@ func (l Ledger) Holds(p *corev1.Pod) bool {
 	return false
 }
 
-// permits reports whether a permission for the Pod certainly still stands, by whatever clock: a version of the ledger that is behind may hold
-// one that has ended.
+// permits reports whether a permission for the Pod certainly still stands, by whatever clock: a version of the ledger that is behind may
+// hold one that has ended.
 func (l Ledger) permits(p *corev1.Pod, now time.Time) bool {
 	for lasts, entries := range map[time.Duration]map[string]metav1.Time{DisruptedFor: l.Disrupted, UnavailableFor: l.Unavailable} {
 		if at, ok := entries[p.Name]; ok && isOf(p, at) && now.Before(at.Add(lasts-skew)) {

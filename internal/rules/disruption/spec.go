@@ -97,9 +97,9 @@ type Numbers struct {
 	Surplus bool
 }
 
-// For returns the counts by which an operation is evaluated. While there are more Pods than there should be, because their workload is being
-// scaled in, deleted, or is gone, no more are desired for a deletion than there should be. Without it a minAvailable above the total would
-// keep Pods for ever that nobody wants: 3 Pods of a workload that is gone, with minAvailable 3, may all be deleted.
+// For returns the counts by which an operation is evaluated. While there are more Pods than there should be, because their workload is
+// being scaled in, deleted, or is gone, no more are desired for a deletion than there should be. Without it a minAvailable above the total
+// would keep Pods for ever that nobody wants: 3 Pods of a workload that is gone, with minAvailable 3, may all be deleted.
 func (n Numbers) For(operation v1beta1.PubOperation) Counts {
 	c := n.Counts
 	if n.Surplus && operation == v1beta1.PubDeleteOperation {
@@ -149,7 +149,8 @@ func ParseOperations(text string) ([]v1beta1.PubOperation, bool) {
 	if strings.TrimSpace(text) == "" {
 		return nil, true
 	}
-	known := []v1beta1.PubOperation{v1beta1.PubDeleteOperation, v1beta1.PubUpdateOperation, v1beta1.PubEvictOperation, v1beta1.PubResizeOperation}
+	known := []v1beta1.PubOperation{v1beta1.PubDeleteOperation, v1beta1.PubUpdateOperation, v1beta1.PubEvictOperation,
+		v1beta1.PubResizeOperation}
 	var out []v1beta1.PubOperation
 	for word := range strings.SplitSeq(text, ",") {
 		operation := v1beta1.PubOperation(strings.TrimSpace(word))

@@ -186,8 +186,8 @@ func unchanged(on map[string]string, changes map[string]*string) map[string]stri
 	return out
 }
 
-// deferStale notes what a container has yet to be restarted with although the Pod has it already, and keeps it: somebody else has written it
-// there.
+// deferStale notes what a container has yet to be restarted with although the Pod has it already, and keeps it: somebody else has written
+// it there.
 func (d *todo) deferStale(p *corev1.Pod, kept metav1.ObjectMeta, references map[string]metav1.ObjectMeta) {
 	metas := runtimeMeta(p)
 	present := func(on, wanted map[string]string) map[string]string {

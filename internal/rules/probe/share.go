@@ -54,7 +54,8 @@ func takeTurns(queues map[string][]candidate) ([]candidate, LeftOut) {
 	var chosen []candidate
 	leftOut, used, total := LeftOut{}, map[string]int{}, 0
 	for len(queues) > 0 {
-		next := slices.MinFunc(slices.Collect(maps.Keys(queues)), func(a, b string) int { return cmp.Or(used[a]-used[b], cmp.Compare(a, b)) })
+		next := slices.MinFunc(slices.Collect(maps.Keys(queues)),
+			func(a, b string) int { return cmp.Or(used[a]-used[b], cmp.Compare(a, b)) })
 		c := queues[next][0]
 		if queues[next] = queues[next][1:]; len(queues[next]) == 0 {
 			delete(queues, next)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func crowd(namespace string, probes, pods int) (*v1alpha1.PodProbeMarker, []*cor
 func TestOneNamespaceDoesNotTakeTheShareOfOthers(t *testing.T) {
 	greedy, pods := crowd("greedy", 64, 60)
 	modest, morePods := crowd("modest", 2, 20)
-	all := append(pods, morePods...)
+	all := slices.Concat(pods, morePods)
 	got, leftOut := NewMarkers([]*v1alpha1.PodProbeMarker{greedy, modest}).PodProbes(all)
 	counts := map[string]int{}
 	for _, p := range got {

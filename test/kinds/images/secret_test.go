@@ -74,7 +74,7 @@ func (e *env) eventuallyUses(repository, tag string, want map[string]string) {
 
 // loginTo is a Docker configuration.
 func loginTo(host, user string) string {
-	return fmt.Sprintf(`{"auths":{"%s":{"username":"%s","password":"p"},"other.example":{"username":"foreign"}}}`, host, user)
+	return fmt.Sprintf(`{"auths":{%q:{"username":%q,"password":"p"},"other.example":{"username":"foreign"}}}`, host, user)
 }
 
 // TestCredentialsAreSealedForTheNodesThatNeedThem: those that fit the image, for each job apart, and nothing of it can be read by others.
@@ -172,7 +172,7 @@ func TestCopiesOfAnEarlierVersionAreDeleted(t *testing.T) {
 	e.Must(e.Client.Create(e.Ctx, leftover))
 	e.Eventually("the copy is gone", func() error {
 		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(leftover), leftover); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading it: %v", err)
+			return fmt.Errorf("reading it: %w", err)
 		}
 		return nil
 	})

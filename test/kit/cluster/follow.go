@@ -17,7 +17,8 @@ import (
 // Follow calls see for every object of a namespace that list can hold, first as added and then with every event since, one at a time and
 // without a gap: a watch that the API server ends, as it does when it is busy, goes on where it was. The returned function stops it and
 // says what, if anything, may have been missed.
-func (c *Cluster) Follow(ctx context.Context, list client.ObjectList, namespace string, see func(watch.Event)) (stop func() error, err error) {
+func (c *Cluster) Follow(ctx context.Context, list client.ObjectList, namespace string, see func(watch.Event)) (stop func() error,
+	err error) {
 	s, err := Scheme()
 	if err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making namespace %s: %w", system.Name, err)
 	}
-	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/daemon/rights.yaml", "config/daemon/policy.yaml"} {
+	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/daemon/rights.yaml",
+		"config/daemon/policy.yaml"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(files) == 0 {
 			return errors.Join(err, fmt.Errorf("there are no manifests %s below %s", pattern, root))
@@ -122,7 +123,8 @@ func (c *Cluster) DaemonKubeconfig(ctx context.Context, node, path string) error
 }
 
 // accountKubeconfig writes a kubeconfig of a service account of the system, whose token is bound to an object, or to none.
-func (c *Cluster) accountKubeconfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference, path string) (string, error) {
+func (c *Cluster) accountKubeconfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference, path string) (string,
+	error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kruise-system"}}
 	lifetime := int64((24 * time.Hour).Seconds())
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime, BoundObjectRef: bound}}

@@ -41,7 +41,8 @@ func freePorts(number int) ([]string, error) {
 
 // reserve locks the file of a port for as long as this process runs. It is false if another one has, or listens there.
 func reserve(file, port string) (bool, error) {
-	lock, err := syscall.Open(file, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o666) // no os.File, which the garbage collector closes
+	lock, err := syscall.Open(file, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC,
+		0o666) // no os.File, which the garbage collector closes
 	if err != nil {
 		return false, err
 	}

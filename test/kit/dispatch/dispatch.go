@@ -50,17 +50,20 @@ func (w Webhook) Calls(p *corev1.Pod, namespace string, ofNamespace map[string]s
 	if w.GetNamespaceSelector() != nil && !selector.Matches(labels.Set(ofNamespace)) {
 		return false, nil
 	}
-	return w.match(admission.NewAttributesRecord(p, nil, podKind(), namespace, p.Name, podResource(), "", admission.Create, nil, false, w.By))
+	return w.match(admission.NewAttributesRecord(p, nil, podKind(), namespace, p.Name, podResource(), "", admission.Create, nil, false,
+		w.By))
 }
 
 // CallsForUpdate reports whether the match conditions have the webhook called when a Pod is updated.
 func (w Webhook) CallsForUpdate(before, after *corev1.Pod) (bool, error) {
-	return w.match(admission.NewAttributesRecord(after, before, podKind(), before.Namespace, before.Name, podResource(), "", admission.Update, nil, false, nil))
+	return w.match(admission.NewAttributesRecord(after, before, podKind(), before.Namespace, before.Name, podResource(), "",
+		admission.Update, nil, false, nil))
 }
 
 // CallsForDeletion reports whether the match conditions have the webhook called when a Pod is deleted.
 func (w Webhook) CallsForDeletion(p *corev1.Pod) (bool, error) {
-	return w.match(admission.NewAttributesRecord(nil, p, podKind(), p.Namespace, p.Name, podResource(), "", admission.Delete, nil, false, nil))
+	return w.match(admission.NewAttributesRecord(nil, p, podKind(), p.Namespace, p.Name, podResource(), "", admission.Delete, nil, false,
+		nil))
 }
 
 func podKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }

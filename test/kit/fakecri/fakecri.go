@@ -148,7 +148,8 @@ func (s containerService) Version(context.Context, *runtimeapi.VersionRequest) (
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: s.r.As, RuntimeVersion: "0.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
-func (s containerService) ContainerStatus(_ context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (s containerService) ContainerStatus(_ context.Context,
+	request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	container := s.r.containers[request.ContainerId]
@@ -162,7 +163,8 @@ func (s containerService) ContainerStatus(_ context.Context, request *runtimeapi
 	return answer, nil
 }
 
-func (s containerService) StopContainer(_ context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+func (s containerService) StopContainer(_ context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse,
+	error) {
 	s.r.mu.Lock()
 	s.r.stops = append(s.r.stops, request.ContainerId)
 	decide := s.r.OnStop

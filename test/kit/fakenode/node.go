@@ -144,7 +144,8 @@ func (n *Node) restart(uid string, p *pod) {
 		case running:
 		case c.ended.IsZero():
 			c.ended = time.Now()
-		case time.Since(c.ended) > 5*beat && (p.policy != corev1.RestartPolicyNever) && (p.policy != corev1.RestartPolicyOnFailure || code != 0):
+		case time.Since(c.ended) > 5*beat && (p.policy != corev1.RestartPolicyNever) &&
+			(p.policy != corev1.RestartPolicyOnFailure || code != 0):
 			c.restarts++
 			c.id, c.started, c.ended = n.run(uid, c.name, uint32(c.restarts)), time.Now(), time.Time{}
 		}

@@ -170,7 +170,8 @@ func (r *Runtime) ListContainers(_ context.Context, asked *runtimeapi.ListContai
 }
 
 // ContainerStatus answers a question of the daemon.
-func (r *Runtime) ContainerStatus(_ context.Context, asked *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (r *Runtime) ContainerStatus(_ context.Context, asked *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse,
+	error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.find(asked.ContainerId)

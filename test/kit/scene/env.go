@@ -150,7 +150,8 @@ func (e *Env) ManagerSeconds() float64 {
 func (e *Env) AcceptsExamples(pattern string) {
 	e.Helper()
 	for file, text := range e.Examples(pattern) {
-		if err := e.Client.Create(e.Ctx, e.Manifest(text), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+		if err := e.Client.Create(e.Ctx, e.Manifest(text), client.DryRunAll,
+			client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
 			e.Errorf("creating what %s says: %v", file, err)
 		}
 	}

@@ -147,14 +147,16 @@ func (k *crons) judgeSlot(c simulate.Change, job *v1beta1.AdvancedCronJob, slot 
 	if !later.IsZero() {
 		k.breaks(RuleLatest, c, "job %s is for %s, but %s has passed", c.Key.Name, slot, later)
 	}
-	if at := schedule.Since(slot.Add(-time.Second), slot).Missed; at.IsZero() && !strings.HasPrefix(job.Spec.Schedule, "@every") && !isNamed(job, c.Key.Name) {
+	if at := schedule.Since(slot.Add(-time.Second), slot).Missed; at.IsZero() && !strings.HasPrefix(job.Spec.Schedule, "@every") &&
+		!isNamed(job, c.Key.Name) {
 		k.breaks(RuleLatest, c, "job %s is for %s, which is no slot of %q", c.Key.Name, slot, job.Spec.Schedule)
 	}
 }
 
 // isNamed reports whether a job was written down and nobody has seen it yet.
 func isNamed(job *v1beta1.AdvancedCronJob, name string) bool {
-	return job != nil && slices.ContainsFunc(job.Status.Active, func(r corev1.ObjectReference) bool { return r.Name == name && r.UID == "" })
+	return job != nil &&
+		slices.ContainsFunc(job.Status.Active, func(r corev1.ObjectReference) bool { return r.Name == name && r.UID == "" })
 }
 
 func hasFinished(object client.Object) bool {

@@ -88,7 +88,7 @@ func state(p *corev1.Pod) pub.LifecycleStateType {
 	return pub.LifecycleStateType(p.Labels[keys.LifecycleState])
 }
 
-// serves reports whether the Pod is available.
+// Serves reports whether the Pod is available.
 // Serves reports whether a Pod is in service: it runs, is ready for as long as it has to be, and no hook or update holds it.
 func Serves(p *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	return serves(p, minReadySeconds, now)
@@ -149,4 +149,12 @@ func isHooked(p *corev1.Pod, hook *pub.LifecycleHook) bool {
 // isUsable reports whether the Pod counts as its node's.
 func isUsable(p *corev1.Pod) bool {
 	return isActive(p) && state(p) != pub.LifecycleStatePreparingDelete
+}
+
+func imagesOf(containers []corev1.Container) []string {
+	var out []string
+	for _, c := range containers {
+		out = append(out, c.Image)
+	}
+	return out
 }

@@ -65,7 +65,8 @@ func (b *broadcasts) recordJob(c simulate.Change) {
 	}
 	after, exists := c.After.(*v1beta1.BroadcastJob)
 	b.jobs[uid].versions = append(b.jobs[uid].versions, dated[*v1beta1.BroadcastJob]{c.Revision, c.Time, c.Pass, c.Late, after})
-	if before, existed := c.Before.(*v1beta1.BroadcastJob); existed && exists && isOver(before) && !equality.Semantic.DeepEqual(before.Status, after.Status) {
+	if before, existed := c.Before.(*v1beta1.BroadcastJob); existed && exists && isOver(before) &&
+		!equality.Semantic.DeepEqual(before.Status, after.Status) {
 		b.breaks(RuleOver, c, "its status is changed")
 	}
 }
@@ -136,7 +137,8 @@ func (b *broadcasts) judgeCreation(c simulate.Change, j *broadcast, created *cor
 		}
 	}
 	if limit, err := budget.Scaled(job.Spec.Parallelism, len(counted), budget.Up); err == nil && active > limit {
-		b.breaks(RuleJobParallelism, c, "%d Pods are active, parallelism %s of %d nodes is %d", active, job.Spec.Parallelism, len(counted), limit)
+		b.breaks(RuleJobParallelism, c, "%d Pods are active, parallelism %s of %d nodes is %d", active, job.Spec.Parallelism, len(counted),
+			limit)
 	}
 }
 

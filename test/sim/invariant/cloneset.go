@@ -186,7 +186,8 @@ func (l *ledger) judgeUpdate(c simulate.Change, w window, lives []*life) {
 			l.breaks(RulePaused, c, "%s goes to %s", before.Name, revisionOf(after))
 		}
 	}
-	if state(before) == pub.LifecycleStateUpdating && (state(after) == pub.LifecycleStateUpdated || state(after) == pub.LifecycleStateNormal) {
+	if state(before) == pub.LifecycleStateUpdating &&
+		(state(after) == pub.LifecycleStateUpdated || state(after) == pub.LifecycleStateNormal) {
 		l.judgeEnd(c, before)
 	}
 	if sameImages(before, after) {
@@ -292,7 +293,8 @@ func (l *ledger) judgeClaim(c simulate.Change) {
 	podKey := simulate.Key{Kind: corev1.SchemeGroupVersion.WithKind("Pod")}
 	for _, other := range l.pods {
 		p := other.now()
-		if isActive(p) && !other.isUnknownTo(simulate.Change{Key: podKey, Pass: c.Pass}) && p.Labels[keys.InstanceID] == claim.GetLabels()[keys.InstanceID] && mounts(p, claim.GetName()) {
+		if isActive(p) && !other.isUnknownTo(simulate.Change{Key: podKey, Pass: c.Pass}) &&
+			p.Labels[keys.InstanceID] == claim.GetLabels()[keys.InstanceID] && mounts(p, claim.GetName()) {
 			l.breaks(RuleClaims, c, "%s is deleted although %s is there", claim.GetName(), p.Name)
 		}
 	}

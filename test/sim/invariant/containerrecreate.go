@@ -36,7 +36,8 @@ func CheckContainerRecreate(history []simulate.Change) []Violation {
 	r := &recreations{pods: map[string]*corev1.Pod{}}
 	for _, c := range history {
 		if p, is := eitherOf(c).(*corev1.Pod); is {
-			if delete(r.pods, p.Name); c.After != nil {
+			delete(r.pods, p.Name)
+			if c.After != nil {
 				r.pods[p.Name] = p
 			}
 		}

@@ -383,18 +383,11 @@ func DaemonsConverged(c *simulate.Cluster, set *v1beta1.DaemonSet) []string {
 		wrong("%d nodes are updated, of %d", updated, least)
 	}
 	s := set.Status
-	got := []int32{s.DesiredNumberScheduled, s.CurrentNumberScheduled, s.NumberReady, s.NumberAvailable, s.UpdatedNumberScheduled, s.NumberMisscheduled, s.NumberUnavailable}
+	got := []int32{s.DesiredNumberScheduled, s.CurrentNumberScheduled, s.NumberReady, s.NumberAvailable, s.UpdatedNumberScheduled,
+		s.NumberMisscheduled, s.NumberUnavailable}
 	want := []int32{int32(fitting), int32(fitting), int32(fitting), int32(fitting), int32(updated), int32(misplaced), 0}
 	if !equality.Semantic.DeepEqual(got, want) || s.ObservedGeneration != set.Generation {
 		wrong("the status says %v of generation %d; it is %v of generation %d", got, s.ObservedGeneration, want, set.Generation)
 	}
 	return problems
-}
-
-func imagesOf(containers []corev1.Container) []string {
-	var out []string
-	for _, c := range containers {
-		out = append(out, c.Image)
-	}
-	return out
 }

@@ -53,7 +53,8 @@ func (e *ephemeralJobs) recordJob(c simulate.Change) {
 	uid := eitherOf(c).GetUID()
 	after, exists := c.After.(*v1alpha1.EphemeralJob)
 	e.jobs[uid] = append(e.jobs[uid], dated[*v1alpha1.EphemeralJob]{c.Revision, c.Time, c.Pass, c.Late, after})
-	if before, existed := c.Before.(*v1alpha1.EphemeralJob); existed && exists && isDone(before) && !equality.Semantic.DeepEqual(before.Status, after.Status) {
+	if before, existed := c.Before.(*v1alpha1.EphemeralJob); existed && exists && isDone(before) &&
+		!equality.Semantic.DeepEqual(before.Status, after.Status) {
 		e.breaks(RuleOver, c, "its status is changed")
 	}
 }
@@ -67,7 +68,8 @@ func (e *ephemeralJobs) recordPod(c simulate.Change) {
 	after, exists := c.After.(*corev1.Pod)
 	if before != nil && exists && c.Pass != nil && !c.Late && len(after.Spec.EphemeralContainers) > len(before.Spec.EphemeralContainers) {
 		for _, uid := range ephemeral.Jobs(after) {
-			if job := at(e.jobs[uid], c.Pass.Seen[v1alpha1.GroupVersion.WithKind("EphemeralJob")]); job != nil && containersOf(after, uid) > containersOf(before, uid) {
+			if job := at(e.jobs[uid], c.Pass.Seen[v1alpha1.GroupVersion.WithKind("EphemeralJob")]); job != nil &&
+				containersOf(after, uid) > containersOf(before, uid) {
 				e.judge(c, job, before, after)
 			}
 		}

@@ -80,7 +80,8 @@ type ledger struct {
 // Check returns the promises that a CloneSet controller has broken in a history.
 func Check(history []simulate.Change) []Violation {
 	l := &ledger{
-		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, revisions: map[string]storedRevision{},
+		sets: map[types.UID][]dated[*v1beta1.CloneSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{},
+		revisions: map[string]storedRevision{},
 	}
 	for _, change := range history {
 		l.record(change)

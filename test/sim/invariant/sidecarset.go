@@ -112,7 +112,8 @@ func (o *outlook) holds(p *corev1.Pod) bool { return holdsSidecars(p, o.set) }
 
 func holdsSidecars(p *corev1.Pod, set *v1beta1.SidecarSet) bool {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil || !selector.Matches(labels.Set(p.Labels)) || !isActive(p) || !strings.Contains(p.Annotations["kruise.io/sidecarset-injected-list"], set.Name) {
+	if err != nil || !selector.Matches(labels.Set(p.Labels)) || !isActive(p) ||
+		!strings.Contains(p.Annotations["kruise.io/sidecarset-injected-list"], set.Name) {
 		return false
 	}
 	for i := range set.Spec.Containers {
@@ -169,7 +170,8 @@ func (o *outlook) judgeReach(before, after *corev1.Pod) {
 				delete(p.Annotations, key)
 			}
 		}
-		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == "SidecarSetUpgradable" })
+		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions,
+			func(c corev1.PodCondition) bool { return c.Type == "SidecarSetUpgradable" })
 		p.ResourceVersion, p.Generation, p.ManagedFields = "", 0, nil
 		if len(p.Annotations) == 0 {
 			p.Annotations = nil
@@ -250,7 +252,8 @@ func (o *outlook) judgeRollout(before, after *corev1.Pod) {
 			down++
 		}
 	}
-	if kept := number(strategy.Partition, len(o.pods), math.Ceil); old < kept && !(strategy.Partition.StrVal != "" && strategy.Partition.StrVal != "100%" && old == len(o.pods)-1) {
+	if kept := number(strategy.Partition, len(o.pods), math.Ceil); old < kept &&
+		!(strategy.Partition.StrVal != "" && strategy.Partition.StrVal != "100%" && old == len(o.pods)-1) {
 		o.breaks(RuleOldSidecars, "with %s %d Pods are left, of at least %d", after.Name, old, kept)
 	}
 	if most := number(strategy.MaxUnavailable, len(o.pods), math.Ceil); inService(before, o.set) && down > most {

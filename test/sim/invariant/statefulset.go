@@ -39,7 +39,8 @@ type numberedSets struct {
 // CheckStatefulSet returns the promises that a StatefulSet controller has broken in a history.
 func CheckStatefulSet(history []simulate.Change) []Violation {
 	l := &numberedSets{
-		sets: map[types.UID][]dated[*v1beta1.StatefulSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{}, owner: map[types.UID]types.UID{}, revisions: map[string]types.UID{},
+		sets: map[types.UID][]dated[*v1beta1.StatefulSet]{}, pods: map[types.UID]*life{}, of: map[types.UID][]*life{},
+		owner: map[types.UID]types.UID{}, revisions: map[string]types.UID{},
 	}
 	for _, c := range history {
 		l.record(c)
@@ -238,7 +239,8 @@ func (l *numberedSets) judgeRevision(c simulate.Change, p *corev1.Pod, v version
 	protected := v.every(func(s *v1beta1.StatefulSet) bool {
 		position := slices.Index(slotsOf(s), ordinalOf(p))
 		isStored := l.revisions[s.Status.CurrentRevision] == s.UID
-		return position >= 0 && position < partitionOf(s) && rollingOf(s).UnorderedUpdate == nil && isStored && !isAt(p, s.Status.CurrentRevision)
+		return position >= 0 && position < partitionOf(s) && rollingOf(s).UnorderedUpdate == nil && isStored &&
+			!isAt(p, s.Status.CurrentRevision)
 	})
 	if protected {
 		l.breaks(RulePartition, c, "%s comes to %s, but the partition keeps it", p.Name, revisionOf(p))
@@ -336,7 +338,8 @@ func (l *numberedSets) judgeClaimOf(c simulate.Change) {
 	}
 	for _, owner := range after.GetOwnerReferences() {
 		p := l.pods[owner.UID]
-		if owner.Kind != "Pod" || p == nil || slices.ContainsFunc(before.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+		if owner.Kind != "Pod" || p == nil ||
+			slices.ContainsFunc(before.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 			continue
 		}
 		if l.versionsOf(l.owner[owner.UID], c).every(func(s *v1beta1.StatefulSet) bool {

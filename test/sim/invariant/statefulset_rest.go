@@ -28,7 +28,8 @@ func StatefulSetConverged(c *simulate.Cluster, set *v1beta1.StatefulSet) []strin
 		}
 		if isAt(p, set.Status.UpdateRevision) {
 			updated++
-			if image := set.Spec.Template.Spec.Containers[0].Image; p.Status.ContainerStatuses[0].Image != image || p.Spec.Containers[0].Image != image {
+			if image := set.Spec.Template.Spec.Containers[0].Image; p.Status.ContainerStatuses[0].Image != image ||
+				p.Spec.Containers[0].Image != image {
 				wrong("at rest, %s is labelled %s and does not run %s", p.Name, revisionOf(p), image)
 			}
 		}
@@ -59,11 +60,13 @@ func StatefulSetConverged(c *simulate.Cluster, set *v1beta1.StatefulSet) []strin
 func lacks(c *simulate.Cluster, set *v1beta1.StatefulSet, p *corev1.Pod) []string {
 	var problems []string
 	if p.Spec.Hostname != p.Name || p.Labels["statefulset.kubernetes.io/pod-name"] != p.Name {
-		problems = append(problems, fmt.Sprintf("%s has the hostname %q and the label %q", p.Name, p.Spec.Hostname, p.Labels["statefulset.kubernetes.io/pod-name"]))
+		problems = append(problems,
+			fmt.Sprintf("%s has the hostname %q and the label %q", p.Name, p.Spec.Hostname, p.Labels["statefulset.kubernetes.io/pod-name"]))
 	}
 	for _, template := range set.Spec.VolumeClaimTemplates {
 		name := template.Name + "-" + p.Name
-		held, _ := c.Get(simulate.Key{Kind: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), Namespace: p.Namespace, Name: name}).(*corev1.PersistentVolumeClaim)
+		held, _ := c.Get(simulate.Key{Kind: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), Namespace: p.Namespace,
+			Name: name}).(*corev1.PersistentVolumeClaim)
 		switch {
 		case held == nil || held.DeletionTimestamp != nil:
 			problems = append(problems, fmt.Sprintf("%s has no claim %s", p.Name, name))
@@ -76,7 +79,8 @@ func lacks(c *simulate.Cluster, set *v1beta1.StatefulSet, p *corev1.Pod) []strin
 		policy := set.Spec.PersistentVolumeClaimRetentionPolicy
 		wanted := policy != nil && policy.WhenDeleted == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
 		if got := metav1.IsControlledBy(held, set); got != wanted || (len(held.OwnerReferences) > 0) != wanted {
-			problems = append(problems, fmt.Sprintf("%s is owned by %v, wanted that of the StatefulSet: %v", name, held.OwnerReferences, wanted))
+			problems = append(problems,
+				fmt.Sprintf("%s is owned by %v, wanted that of the StatefulSet: %v", name, held.OwnerReferences, wanted))
 		}
 	}
 	return problems

@@ -47,7 +47,8 @@ func describe(c simulate.Change) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d %s %s%s %s %s %s%s", c.Revision, c.Time.Format("15:04:05.000"), c.Actor, pass, what, c.Key.Kind.Kind, c.Key.Name, detail)
+	return fmt.Sprintf("%d %s %s%s %s %s %s%s", c.Revision, c.Time.Format("15:04:05.000"), c.Actor, pass, what, c.Key.Kind.Kind, c.Key.Name,
+		detail)
 }
 
 // flat is an object as lines that can be compared.

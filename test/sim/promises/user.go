@@ -123,7 +123,8 @@ func (u User) AnswerHooks() bool {
 		if maps.Equal(after.Labels, p.Labels) && slices.Equal(after.Finalizers, p.Finalizers) {
 			continue
 		}
-		simulate.Update(u.Cluster, hookActor, p, func(stored *corev1.Pod) { stored.Labels, stored.Finalizers = after.Labels, after.Finalizers })
+		simulate.Update(u.Cluster, hookActor, p,
+			func(stored *corev1.Pod) { stored.Labels, stored.Finalizers = after.Labels, after.Finalizers })
 		return true
 	}
 	return false

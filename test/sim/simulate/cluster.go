@@ -59,8 +59,8 @@ type Pass struct {
 type Cluster struct {
 	// Default, if there is one, changes new Pods as a mutating webhook does.
 	Default func(*corev1.Pod)
-	// Admit, if there is one, may refuse to delete a Pod, after is nil then, or to change more of it than its status, as a validating webhook
-	// does.
+	// Admit, if there is one, may refuse to delete a Pod, after is nil then, or to change more of it than its status, as a validating
+	// webhook does.
 	Admit func(before, after *corev1.Pod) error
 
 	scheme   *runtime.Scheme

@@ -160,7 +160,9 @@ func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
 	status.Ready = false
 	started := true
 	status.Started = &started
-	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.cluster.now.Truncate(time.Second))}}
+	status.State = corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.cluster.now.Truncate(time.Second))},
+	}
 }
 
 func (k *Kubelet) getReady(p *corev1.Pod) {

@@ -296,7 +296,8 @@ func (r *Rig) Settle(ctx context.Context, patience time.Duration) error {
 		r.Cluster.Sleep(max(at.Sub(r.Cluster.now), 0))
 	}
 	request, at, _ := r.queue.Next()
-	return fmt.Errorf("%w: after %d rounds %s is to be looked at in %s again; the last error was: %w", errRestless, most, request, at.Sub(r.Cluster.now), r.last)
+	return fmt.Errorf("%w: after %d rounds %s is to be looked at in %s again; the last error was: %w", errRestless, most, request,
+		at.Sub(r.Cluster.now), r.last)
 }
 
 // calm does everything once that can be done without the clock moving on, and reports whether there was anything.
