@@ -29,7 +29,9 @@ func IsFor(state *v1beta1.PersistentPodState, controller *metav1.OwnerReference)
 func isBoundBy(name string, p *corev1.Pod) bool { return p.Annotations[keys.InjectedPodState] == name }
 
 // AsksForNodes reports whether Inject has to be told what the nodes have.
-func AsksForNodes(spec *v1beta1.PersistentPodStateSpec) bool { return spec.Fallback != nil || spec.AvoidUnavailableNodes }
+func AsksForNodes(spec *v1beta1.PersistentPodStateSpec) bool {
+	return spec.Fallback != nil || spec.AvoidUnavailableNodes
+}
 
 // Offered returns what tells whether a recorded label is still to be had: on any node, or only on those that are neither cordoned nor
 // emptied by a taint where the spec says so.
