@@ -71,7 +71,7 @@ func TestInject(t *testing.T) {
 				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{prefer(1, "disk", "ssd")},
 			}}},
 		},
-		"all is gone":                              {offered: Offered(&falling.Spec, nil)},
+		"all is gone": {offered: Offered(&falling.Spec, nil)},
 		"its node is cordoned, which is not asked": {offered: Offered(&falling.Spec, []*corev1.Node{node("n1", cordoned)}), want: restored, spec: full},
 		"its node is cordoned":                     {offered: Offered(&avoiding.Spec, []*corev1.Node{node("n1", cordoned), node("n2")})},
 		"its node is emptied":                      {offered: Offered(&avoiding.Spec, []*corev1.Node{node("n1", emptied), node("n2")})},

@@ -103,8 +103,8 @@ func TestRecords(t *testing.T) {
 		with   []func(*Seen)
 		want   records
 	}{
-		"a ready Pod is recorded":             {nil, []*corev1.Pod{ready("web-0", "n1")}, nil, records{"web-0": on("n1")}},
-		"with the annotations that are named": {nil, []*corev1.Pod{withIP}, nil, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, Annotations: map[string]string{"ip": "10.0.0.7"}}}},
+		"a ready Pod is recorded":                         {nil, []*corev1.Pod{ready("web-0", "n1")}, nil, records{"web-0": on("n1")}},
+		"with the annotations that are named":             {nil, []*corev1.Pod{withIP}, nil, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, Annotations: map[string]string{"ip": "10.0.0.7"}}}},
 		"a Pod that is not ready keeps what was recorded": {records{"web-0": on("n1")}, []*corev1.Pod{notReady}, nil, records{"web-0": on("n1")}},
 		"a Pod that moved is recorded anew":               {records{"web-0": on("n1")}, []*corev1.Pod{ready("web-0", "n2")}, nil, records{"web-0": on("n2")}},
 		"a node without one of the labels": {
