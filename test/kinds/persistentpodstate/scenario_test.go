@@ -223,9 +223,9 @@ func TestADeletedWorkload(t *testing.T) {
 	e := newEnv(t, 1)
 	e.newSet(ours, 1, wishes)
 	e.recorded("web", "web-0")
-	e.Make(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: native}, spec: {serviceName: native, selector: {matchLabels: {app: n}},
-		template: {metadata: {labels: {app: n}}, spec: {containers: [{name: app, image: "nginx:1"}]}}}}`)
-	e.Make(`{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {name: native, annotations: {}}, spec: {
+	e.Make(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: native}, spec: {serviceName: native, selector: {matchLabels: {app: native}},
+		template: {metadata: {labels: {app: native}}, spec: {containers: [{name: app, image: "nginx:1"}]}}}}`)
+	e.Make(`{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {name: native}, spec: {
 		targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: native}, persistentPodStateRetentionPolicy: WhenDeleted, ` + requiredHost + `}}`)
 	e.recorded("native", "native-0")
 	for _, manifest := range []string{
@@ -340,12 +340,12 @@ func TestWhatIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "immutable") {
 		t.Errorf("another target: %v", err)
 	}
-	e.AcceptsExamples("persistentpodstate-*.yaml")
 }
 
 // TestEitherVersion (scenario 12).
 func TestEitherVersion(t *testing.T) {
 	e := newEnv(t, 0)
+	e.AcceptsExamples("persistentpodstate-*.yaml")
 	e.Make(`{apiVersion: apps.kruise.io/v1alpha1, kind: PersistentPodState, metadata: {name: old}, spec: {
 		targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: web}, requiredPersistentTopology: {nodeTopologyKeys: [zone]},
 		preferredPersistentTopology: [{weight: 5, preference: {nodeTopologyKeys: [host]}}]}}`)
