@@ -1,10 +1,8 @@
 package pods
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,12 +34,16 @@ func PodStates(known PodStateReader) Step {
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(state *v1beta1.PersistentPodState) bool { return !podstate.IsFor(state, controller) })
-		if len(all) == 0 {
+		// Admission refuses a second one for a workload. Where two came at the same time, one of them counts, always the same.
+		var state *v1beta1.PersistentPodState
+		for _, one := range all {
+			if podstate.IsFor(one, controller) && (state == nil || one.Name < state.Name) {
+				state = one
+			}
+		}
+		if state == nil {
 			return nil
 		}
-		// Admission refuses a second one for a workload. Where two came at the same time, one of them counts, always the same.
-		state := slices.MinFunc(all, func(a, b *v1beta1.PersistentPodState) int { return cmp.Compare(a.Name, b.Name) })
 		offered := func(string, string) bool { return true }
 		if podstate.AsksForNodes(&state.Spec) {
 			nodes, err := known.Nodes(ctx)
