@@ -46,11 +46,13 @@ type ledger struct {
 	// floor is how many Pods have to stay available: the least that was desired since there were as many, by what there is or by the numbers
 	// of the budget, which follow changes of the workloads some time later.
 	floor int32
+	// serving remembers which versions of Pods are available: most do not change from one write to the next.
+	serving map[*corev1.Pod]bool
 }
 
 // check returns the writes that took more Pods out of service than the budget allows, whoever made them. No Pod fails by itself here.
 func check(history []simulate.Change) []invariant.Violation {
-	l := &ledger{pods: map[string]*corev1.Pod{}, replicas: map[string]int32{}}
+	l := &ledger{pods: map[string]*corev1.Pod{}, replicas: map[string]int32{}, serving: map[*corev1.Pod]bool{}}
 	var out []invariant.Violation
 	for _, c := range history {
 		before := l.available(nil)
@@ -116,7 +118,12 @@ func (l *ledger) desired(total int32) int32 {
 // available returns how many Pods are available, less those whose disruption a budget has permitted.
 func (l *ledger) available(less *policyv1beta1.PodUnavailableBudget) (n int32) {
 	for _, p := range l.pods {
-		if rules.Available(p) && (less == nil || !rules.LedgerOf(&less.Status).Holds(p)) {
+		is, known := l.serving[p]
+		if !known {
+			is = rules.Available(p)
+			l.serving[p] = is
+		}
+		if is && (less == nil || !rules.LedgerOf(&less.Status).Holds(p)) {
 			n++
 		}
 	}
