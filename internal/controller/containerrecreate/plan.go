@@ -122,11 +122,7 @@ func (v Snapshot) status(after *v1beta1.ContainerRecreateRequest, what, why stri
 func (v Snapshot) release(b *plan.Builder, why string) {
 	var chain plan.Chain
 	if v.isItsPod() && lifecycle.IsHeld(v.Pod, v.mark()) {
-		after := v.Pod.DeepCopy()
-		lifecycle.Release(after, v.mark(), v.Now)
-		chain = append(chain, plan.Action{
-			Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why,
-		})
+		chain = append(chain, v.bringBack(why))
 	}
 	after := v.Request.DeepCopy()
 	delete(after.Labels, keys.RecreateActive)
@@ -134,6 +130,13 @@ func (v Snapshot) release(b *plan.Builder, why string) {
 		chain = append(chain, plan.Action{Verb: plan.Update, Concern: plan.Tidy, Before: v.Request, After: after, What: "close", Why: why})
 	}
 	b.Do(chain...)
+}
+
+// bringBack returns the write that ends what keeps the Pod out of service.
+func (v Snapshot) bringBack(why string) plan.Action {
+	after := v.Pod.DeepCopy()
+	lifecycle.Release(after, v.mark(), v.Now)
+	return plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why}
 }
 
 // isItsPod reports whether the Pod is there that the request was made for.
