@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/distribution"
@@ -45,10 +47,24 @@ func Plan(v State) plan.Plan {
 			FailedPrefix: "in namespace " + name + ": ",
 		})
 	}
-	if v.Owner.Status.Failed > 0 || len(v.unwanted) > 0 {
-		b.Recheck(retry, "something failed")
+	if len(v.unwanted) > 0 || v.hasFailed() {
+		b.Recheck(retry, "a write has failed, or may fail")
 	}
 	return b.Plan()
+}
+
+// hasFailed reports whether, by the status, a read or a write has failed: nothing else tells when it would not any more.
+func (v *State) hasFailed() bool {
+	for _, c := range v.Owner.Status.Conditions {
+		switch c.Type {
+		case v1beta1.ResourceDistributionConflictOccurred, v1beta1.ResourceDistributionNamespaceNotExists:
+		default:
+			if c.Status == metav1.ConditionTrue {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // keep has a namespace get the copy that it is to have. Writes are optional: what fails in one namespace stops no other.

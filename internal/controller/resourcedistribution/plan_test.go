@@ -107,7 +107,7 @@ func TestPlan(t *testing.T) {
 		"a rollout that is paused":  {[]func(*Snapshot){with("a", older), func(s *Snapshot) { s.Owner.Spec.Rollout = &v1beta1.ResourceDistributionRollout{Paused: true} }}, []string{"create b/c"}, 0},
 		"half of a rollout": {[]func(*Snapshot){with("a", older), with("b", older), func(s *Snapshot) {
 			s.Owner.Spec.Rollout = &v1beta1.ResourceDistributionRollout{Percent: new(int32(50))}
-		}}, []string{"update b/c"}, 0},
+		}}, []string{"update a/c"}, 0},
 		"one that could not be read": {[]func(*Snapshot){both, func(s *Snapshot) { s.Failed["a"] = errors.New("busy") }}, nil, 0},
 		"the source is not known":    {[]func(*Snapshot){func(s *Snapshot) { s.Problem, s.Source = errors.New("gone"), nil }}, nil, 1},
 		"it is being deleted":        {[]func(*Snapshot){func(s *Snapshot) { s.Owner.DeletionTimestamp = &metav1.Time{} }}, nil, 0},

@@ -127,7 +127,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 					k.Plan = planner.In(w)
 					return promises.Start(k, c.Runtime(), c)
 				},
-				Act: s.act, Relent: func() {}, Check: check, Converged: s.converged,
+				Act: s.act, Relent: s.relent, Check: check, Converged: s.converged,
 			}
 		},
 	}
@@ -211,6 +211,15 @@ func (s *scenario) act() {
 		simulate.Update(s.Cluster, actorOfUsers, maps[s.Rand.Intn(len(maps))], func(c *corev1.ConfigMap) { c.Data = map[string]string{"k": "by hand"} })
 	default:
 		s.Cluster.Delete(actorOfUsers, maps[s.Rand.Intn(len(maps))])
+	}
+}
+
+// relent takes away what others have put in the way.
+func (s *scenario) relent() {
+	for _, c := range s.maps() {
+		if c.Labels[keys.DistributedBy] == "" {
+			s.Cluster.Delete(actorOfUsers, c)
+		}
 	}
 }
 
