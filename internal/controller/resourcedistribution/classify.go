@@ -126,7 +126,8 @@ func (v *State) judge(is distribution.Object, reached bool) standing {
 
 // mayTake reports whether an object that the owner has not made may be taken over.
 func (v *State) mayTake(is distribution.Object) bool {
-	if metav1.GetControllerOfNoCopy(is) != nil || len(is.GetOwnerReferences()) > 0 || is.GetDeletionTimestamp() != nil {
+	if metav1.GetControllerOfNoCopy(is) != nil || len(is.GetOwnerReferences()) > 0 || is.GetDeletionTimestamp() != nil ||
+		v.Others[types.UID(is.GetLabels()[keys.DistributedBy])] { // of two that make the same, the first one has it
 		return false
 	}
 	switch v.Owner.Spec.ConflictPolicy {

@@ -99,6 +99,12 @@ func TestPlan(t *testing.T) {
 		"nor one that others own": {[]func(*Snapshot){both, with("a", foreign, func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{{UID: "other"}}
 		}), policy("Overwrite")}, nil, 1},
+		"never one of another ResourceDistribution": {[]func(*Snapshot){both, with("a", foreign, func(c *corev1.ConfigMap) {
+			c.Labels = map[string]string{"apps.kruise.io/distributed-by": "other"}
+		}), policy("Overwrite"), func(s *Snapshot) { s.Others = map[types.UID]bool{"other": true} }}, nil, 1},
+		"one of a ResourceDistribution that is gone": {[]func(*Snapshot){both, with("a", foreign, func(c *corev1.ConfigMap) {
+			c.Labels = map[string]string{"apps.kruise.io/distributed-by": "other"}
+		}), policy("Overwrite")}, []string{"update a/c"}, 0},
 		"no namespace":              {[]func(*Snapshot){both, func(s *Snapshot) { delete(s.Namespaces, "a"); delete(s.Found, "a"); delete(s.Copies, "a") }}, nil, 0},
 		"a namespace that goes":     {[]func(*Snapshot){func(s *Snapshot) { s.Namespaces["a"] = distribution.Namespace{Deleting: true} }}, []string{"create b/c"}, 0},
 		"not wanted any more":       {[]func(*Snapshot){both, with("c")}, []string{"delete c/c"}, 0},

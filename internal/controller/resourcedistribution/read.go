@@ -31,6 +31,8 @@ type Snapshot struct {
 	Problem error
 	// Namespaces are those that exist.
 	Namespaces map[string]distribution.Namespace
+	// Others are the UIDs of all other ResourceDistributions.
+	Others map[types.UID]bool
 	// Targets are the namespaces that are to have a copy, sorted.
 	Targets []string
 	// Copies are the objects that carry the label of the owner, by namespace. Only their metadata is known.
@@ -52,6 +54,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, owner *v1beta1.Resource
 	}
 	if err := s.readNamespaces(ctx, r.Reader); err != nil || s.Problem != nil {
 		return Classify(s), err
+	}
+	if err := s.readOthers(ctx, r.Reader); err != nil {
+		return State{}, err
 	}
 	kind := s.kind()
 	read := o.Copies.Of
@@ -137,6 +142,16 @@ func (s *Snapshot) readNamespaces(ctx context.Context, r observe.Reader) (err er
 		s.Problem = fmt.Errorf("reading spec.targets: %w", err)
 	}
 	return nil
+}
+
+func (s *Snapshot) readOthers(ctx context.Context, r observe.Reader) error {
+	var list v1beta1.ResourceDistributionList
+	all, err := observe.List(ctx, r, &list, &list.Items)
+	s.Others = map[types.UID]bool{}
+	for _, other := range all {
+		s.Others[other.UID] = other.UID != s.Owner.UID
+	}
+	return err
 }
 
 // kind is the kind of the copies.

@@ -55,6 +55,7 @@ func Parse(raw []byte) (Source, error) {
 // From returns a source made from an object of the cluster. The hash is that of its content, labels and annotations.
 func From(object Object) Source {
 	stripped := bare(object)
+	stripped.SetFinalizers(nil) // whoever holds the original does not hold its copies
 	encoded, err := json.Marshal(stripped)
 	if err != nil {
 		panic("encoding an object of the API: " + err.Error()) // it consists of maps of texts
