@@ -82,15 +82,15 @@ func (d distributions) ofNamespace(ctx context.Context, before, after *corev1.Na
 	return d.affected(ctx, func(of *v1beta1.ResourceDistribution) bool { return distribution.Concerns(&of.Spec, name, versions...) })
 }
 
-// ofCopy returns the one that has made a copy that was changed or deleted. Its creation is no news.
+// ofCopy returns the one that has made a copy that comes, changes or goes: a creation may land late, where no copy is wanted any more.
 func (d distributions) ofCopy(ctx context.Context, before, after client.Object) ([]types.NamespacedName, error) {
-	if before == nil {
-		return nil, nil
+	owners := map[string]bool{}
+	for _, object := range []client.Object{before, after} {
+		if object != nil {
+			owners[object.GetLabels()[keys.DistributedBy]] = true
+		}
 	}
-	was := types.UID(before.GetLabels()[keys.DistributedBy])
-	return d.affected(ctx, func(of *v1beta1.ResourceDistribution) bool {
-		return of.UID == was || after != nil && string(of.UID) == after.GetLabels()[keys.DistributedBy]
-	})
+	return d.affected(ctx, func(of *v1beta1.ResourceDistribution) bool { return owners[string(of.UID)] })
 }
 
 // remember notes the versions of copies that are as they are to be: those that were compared, and those that were just written.
