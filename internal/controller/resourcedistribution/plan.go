@@ -97,8 +97,8 @@ func (v *State) keep(b *plan.Builder, p place) {
 }
 
 func (v *State) takenBy(p place) string {
-	return fmt.Sprintf("%s %s in namespace %s was not made by this ResourceDistribution and is left as it is: delete it, or see spec.conflictPolicy",
-		v.kind(), p.is.GetName(), p.namespace)
+	return fmt.Sprintf("%s %s in namespace %s was not made by this ResourceDistribution and is left as it is: "+
+		"delete it, or see spec.conflictPolicy", v.kind(), p.is.GetName(), p.namespace)
 }
 
 func frozenText(namespace string) string {

@@ -173,8 +173,8 @@ func (s *Snapshot) isVerified(object client.Object) bool {
 	return ok && known == object.GetResourceVersion()
 }
 
-// look reads the objects of those target namespaces in which nothing is known to be as it is to be. Copies that a rollout does not reach yet
-// need not be looked at.
+// look reads the objects of those target namespaces in which nothing is known to be as it is to be. Copies that a rollout does not reach
+// yet need not be looked at.
 func (s *Snapshot) look(ctx context.Context, o Options, live client.Reader) error {
 	var asked []string
 	reached := distribution.Reach(s.Targets, s.Owner.Spec.Rollout)

@@ -63,7 +63,8 @@ func Status(v State, _ plan.Plan, outcome apply.Outcome) v1beta1.ResourceDistrib
 	out.Namespaces = nil
 	for _, p := range problems {
 		if p.namespace != "" && len(out.Namespaces) < mostDetails {
-			out.Namespaces = append(out.Namespaces, v1beta1.ResourceDistributionNamespaceStatus{Name: p.namespace, Reason: p.is, Message: p.message})
+			detail := v1beta1.ResourceDistributionNamespaceStatus{Name: p.namespace, Reason: p.is, Message: p.message}
+			out.Namespaces = append(out.Namespaces, detail)
 		}
 	}
 	out.Conditions = v.conditions(problems)

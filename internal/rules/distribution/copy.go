@@ -40,7 +40,8 @@ func Parse(raw []byte) (Source, error) {
 	}
 	object := New(kind.Kind)
 	if object == nil || kind.APIVersion != "v1" {
-		return Source{}, fmt.Errorf("unknown or unsupported resource GroupKind %s %s, only support [Secret, ConfigMap]", kind.APIVersion, kind.Kind)
+		return Source{}, fmt.Errorf("unknown or unsupported resource GroupKind %s %s, only support [Secret, ConfigMap]",
+			kind.APIVersion, kind.Kind)
 	}
 	if err := json.Unmarshal(raw, object); err != nil {
 		return Source{}, fmt.Errorf("reading spec.resource: %w", err)
