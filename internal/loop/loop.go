@@ -50,7 +50,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	owner := newObject[O]()
 	if err := l.cached.Get(ctx, request.NamespacedName, owner); err != nil {
 		if apierrors.IsNotFound(err) && l.Deleted != nil {
-			return reconcile.Result{}, l.runDeleted(ctx, request.NamespacedName)
+			return l.runDeleted(ctx, request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -115,16 +115,16 @@ func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 }
 
 // runDeleted does what is left to do where there is no owner.
-func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) error {
+func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) (reconcile.Result, error) {
 	object, decided, err := l.Deleted(ctx, l.reads(l.cached, ""), name)
 	if err != nil {
-		return fmt.Errorf("reading what a deleted owner left: %w", err)
+		return reconcile.Result{}, fmt.Errorf("reading what a deleted owner left: %w", err)
 	}
 	if decided.Empty() {
-		return nil
+		return reconcile.Result{}, nil
 	}
 	defer l.Executor.Forget(object)
-	return l.Executor.Run(ctx, object, decided).Err()
+	return result(decided, l.Executor.Run(ctx, object, decided), 0, nil)
 }
 
 // nextPass is when the next pass over an owner may begin, as long as its spec is of the same generation.
