@@ -149,10 +149,13 @@ func TestAnObjectOfOthers(t *testing.T) {
 	other := e.NewNamespace(nil)
 	e.Must(e.Client.Create(e.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "env", Labels: map[string]string{"mine": "1"}}, Data: map[string]string{"k": "one"}}))
 	e.edit(included(other))
+	e.Eventually("what is the same is adopted", func() error {
+		if c := e.has(other, "one"); !metav1.IsControlledBy(c, e.distribution()) || c.Labels["mine"] != "1" {
+			return fmt.Errorf("it is not: %+v", c.ObjectMeta)
+		}
+		return nil
+	})
 	e.says(1, 1, "")
-	if c := e.has(other, "one"); !metav1.IsControlledBy(c, e.distribution()) || c.Labels["mine"] != "1" {
-		t.Errorf("what is the same was not adopted: %+v", c.ObjectMeta)
-	}
 	third := e.NewNamespace(nil)
 	e.Must(e.Client.Create(e.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: third, Name: "env"}, Data: map[string]string{"k": "theirs"}}))
 	e.edit(`conflictPolicy: Overwrite, ` + included(third))
