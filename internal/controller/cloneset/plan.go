@@ -274,14 +274,10 @@ func (v *State) trimPodsToDelete(b *plan.Builder) {
 	})
 }
 
-// tidyClaims has the claims of Pods that do not count any more deleted with these Pods, where claims are not reused. A claim stays while
-// another's Pod has the name of the Pod that it is for: that one may use it.
+// tidyClaims has the claims of Pods that do not count any more deleted with these Pods, where claims are not reused.
 func (v *State) tidyClaims(b *plan.Builder) {
 	orphans := claim.Orphans(v.Claims, append(v.pods(), v.release...), v.leaving, v.Set.Name)
 	for _, c := range orphans.Delete {
-		if slices.Contains(v.Taken, v.Set.Name+"-"+c.Labels[keys.InstanceID]) {
-			continue
-		}
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Scale, Before: c, FailedEvent: rollout.EventFailedDelete,
 			What: "delete claim", Why: "its Pod is gone and claims are not reused",
