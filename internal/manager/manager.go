@@ -101,6 +101,9 @@ func Run(ctx context.Context, o Options) error {
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
+	if configured.scales, err = scales(mgr, live); err != nil {
+		return err
+	}
 	if err := configured.addBudgets(ctx, mgr, live); err != nil {
 		return err
 	}
