@@ -102,20 +102,6 @@ func list(joined string) []string {
 	return slices.DeleteFunc(strings.Split(joined, ","), func(name string) bool { return name == "" })
 }
 
-// draining returns a context that ends after another one, when the API server has had time to learn that this manager is no longer ready.
-// Until then everything goes on: there is no moment without a manager, nor one whose caches stand still.
-func (o *Options) draining(ctx context.Context, s *server.Server) context.Context {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() {
-		defer stop()
-		s.Drain()
-		if o.Webhook.Host == "" { // no other manager takes the requests of one that is reached by its name
-			time.Sleep(o.ShutdownDelay)
-		}
-	})
-	return running
-}
-
 // addWebhooks serves admission and conversion on every replica, and keeps the webhook configurations.
 func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) error {
 	templates, err := validating.NewTemplateChecker(mgr.GetConfig())

@@ -20,7 +20,9 @@ func TestPromises(t *testing.T) { suite(mistake{}).Hold(t) }
 
 // TestWhatBrokeOnceHolds lets clusters live again in which budgets were overspent: by numbers of a cache that did not know all Pods yet, and by
 // Pods that no budget needed a moment before.
-func TestWhatBrokeOnceHolds(t *testing.T) { suite(mistake{}).Again(t, 1370, 2158, 2433, 3200, 3283) }
+func TestWhatBrokeOnceHolds(t *testing.T) {
+	suite(mistake{}).Again(t, 1370, 2158, 2433, 3200, 3283, 5632)
+}
 
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(mistake{}).Repeat(t) }
