@@ -88,6 +88,9 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		l.Executor.NoteReadLive(owner.GetUID())
 	}
 	decided := l.Plan(state)
+	if l.CreatesLive && creates(decided) && l.Executor.HasToReadLive(owner.GetUID()) {
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	}
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
@@ -110,7 +113,7 @@ func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 	out := Reads{
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
-		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
+		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner), cached: l.cached,
 	}
 	if owner != "" && slices.ContainsFunc(l.Owns, isPod) {
 		out.Former = l.Executor.FormerNames(owner)
@@ -179,6 +182,11 @@ func (l *Loop[O, S, T]) reader(ctx context.Context, owner O) (*observe.Reader, e
 	default:
 		return &l.cached, nil
 	}
+}
+
+// creates reports whether a plan creates an object.
+func creates(decided plan.Plan) bool {
+	return slices.ContainsFunc(decided.Actions(), func(a plan.Action) bool { return a.Verb == plan.Create })
 }
 
 // result says when to look again, and what went wrong: in the pass, or with the status.

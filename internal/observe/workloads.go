@@ -110,8 +110,8 @@ func WorkloadOf(object client.Object) (Workload, bool) {
 	}, true
 }
 
-// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns; of a StatefulSet also how its
-// Pods are numbered, and the annotations that ask for a PersistentPodState.
+// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns; of a StatefulSet also how
+// its Pods are numbered, and the annotations that ask for a PersistentPodState.
 func SlimWorkload(object any) (any, error) {
 	before, ok := workloadIn(object)
 	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
