@@ -23,6 +23,8 @@ const (
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
 	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
+	// DeletionProtectionForCRDCascadingGate: the objects of a CRD with the label are counted before it is deleted.
+	DeletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
 	// PodUnavailableBudgetDeleteGate: budgets judge deletions and evictions.
 	PodUnavailableBudgetDeleteGate Gate = "PodUnavailableBudgetDeleteGate"
 	// InPlacePodVerticalScaling: a resize is nothing to a budget that does not name it. Off, whoever guards against updates guards against
@@ -70,9 +72,8 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	workloadSpread                        Gate = "WorkloadSpread"
-	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
-	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
+	workloadSpread        Gate = "WorkloadSpread"
+	enhancedLivenessProbe Gate = "EnhancedLivenessProbe"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -99,7 +100,7 @@ func specs() []spec {
 		{KruisePodReadinessGate, false, alpha},
 		{PreDownloadImageForInPlaceUpdate, false, alpha},
 		{CloneSetPartitionRollback, false, alpha},
-		{ResourcesDeletionProtection, false, beta},
+		{ResourcesDeletionProtection, true, beta},
 		{workloadSpread, true, beta},
 		{PodUnavailableBudgetDeleteGate, true, beta},
 		{PodUnavailableBudgetUpdateGate, false, alpha},
@@ -114,7 +115,7 @@ func specs() []spec {
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
 		{"ResourceDistributionGate", false, beta},
-		{deletionProtectionForCRDCascadingGate, false, alpha},
+		{DeletionProtectionForCRDCascadingGate, false, alpha},
 		{enhancedLivenessProbe, false, alpha},
 		{RecreatePodWhenChangeVCTInCloneSetGate, false, alpha},
 		{StatefulSetStartOrdinal, true, beta},
@@ -143,6 +144,6 @@ func needs() map[Gate][]Gate {
 			PodProbeMarkerGate, SidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
-		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
+		ResourcesDeletionProtection: {DeletionProtectionForCRDCascadingGate},
 	}
 }

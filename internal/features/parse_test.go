@@ -10,7 +10,7 @@ import (
 func TestParse(t *testing.T) {
 	defaults := []Gate{
 		PodWebhook, KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
+		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel", ResourcesDeletionProtection,
 	}
 	for name, tc := range map[string]struct {
 		from     Sources
@@ -36,16 +36,19 @@ func TestParse(t *testing.T) {
 			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds with SidecarSet changes nothing": {from: Sources{CustomResources: "CloneSet,SidecarSet"}},
-		"no deletion protection, none for cascades":       {from: Sources{Flag: "DeletionProtectionForCRDCascadingGate=true"}},
+		"no deletion protection, none for cascades": {
+			from: Sources{Flag: "ResourcesDeletionProtection=false,DeletionProtectionForCRDCascadingGate=true"},
+			off:  []Gate{ResourcesDeletionProtection},
+		},
 		"both deletion protections": {
 			from: Sources{Flag: "ResourcesDeletionProtection=true,DeletionProtectionForCRDCascadingGate=true"},
-			add:  []Gate{ResourcesDeletionProtection, deletionProtectionForCRDCascadingGate},
+			add:  []Gate{ResourcesDeletionProtection, DeletionProtectionForCRDCascadingGate},
 		},
 		"all of a stage, but the one named": {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
 				KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
+				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel", ResourcesDeletionProtection,
 			},
 		},
 	} {

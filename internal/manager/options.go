@@ -114,7 +114,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		fs.IntVar(w.number, w.flag, 3, w.usage)
 	}
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
-		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; "+
+		"folder of protection.log, which has a line for each request that a PodUnavailableBudget or deletion protection refused; "+
 			"without such a folder, or if empty, there is none")
 	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "",
 		"file with CAs as PEM; with it, only clients that have a certificate by them may ask for admission, see docs/security.md")

@@ -51,7 +51,7 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 		}
 	}
 	everything := settingsWith(t, "AllAlpha=true,AllBeta=true")
-	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}) {
+	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}, controller{needs: everything.protectionNeeds()}) {
 		for _, n := range c.needs {
 			for _, verb := range n.verbs {
 				if a := n.attributes(verb); n.namespace == "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
+	"github.com/seed-69ecc383/kruise/internal/admission/refusal"
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
@@ -122,26 +123,34 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 	if s.gates.Enabled(features.PodWebhook) {
 		admitted = s.configurations.Admit
 	}
-	budgets, err := budgetWebhook(mgr, live, s)
+	refusals, err := refusal.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
+	if err != nil {
+		return err
+	}
+	budgets, err := budgetWebhook(mgr, live, s, refusals)
+	if err != nil {
+		return err
+	}
+	protected, err := protectionWebhooks(mgr, live, s, refusals)
 	if err != nil {
 		return err
 	}
 	admission.Register(servedPaths{Server: mgr.GetWebhookServer(), paths: s.served}, admission.Options{
-		Pods:      chain,
-		Budgets:   budgets,
-		Revisions: live,
-		Defaults:  s.defaults(),
+		Pods:       chain,
+		Budgets:    budgets,
+		Protection: protected,
+		Revisions:  live,
+		Defaults:   s.defaults(),
 		Validation: validating.Options{
-			Live:               live,
-			Templates:          templates,
-			InPlace:            inPlaceOptions(s.gates),
-			Namespace:          s.Webhook.PodNamespace,
-			Accepted:           admitted,
-			Disabled:           s.disabledKinds(),
-			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
-			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
-			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
-			AnyAnnotation:      s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+			Live:          live,
+			Templates:     templates,
+			InPlace:       inPlaceOptions(s.gates),
+			Namespace:     s.Webhook.PodNamespace,
+			Accepted:      admitted,
+			Disabled:      s.disabledKinds(),
+			ShortHash:     s.gates.Enabled(features.CloneSetShortHash),
+			ClaimResize:   s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			AnyAnnotation: s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
 		Now:               time.Now,

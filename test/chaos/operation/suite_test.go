@@ -139,6 +139,14 @@ func addressesAt(base string) []string {
 		}},
 	} {
 		for _, kind := range verb.kinds {
+			switch verb.name + kind {
+			case "mutatenodeimage":
+				out = append(out, "mdeletionreport.kb.io "+base+"/mutate-deletion-report")
+			case "validatedaemonset":
+				out = append(out, "vcustomresourcedefinition.kb.io "+base+"/validate-customresourcedefinition")
+			case "validatenodeimage":
+				out = append(out, "vnamespace.kb.io "+base+"/validate-namespace", "vnamespacecontents.kb.io "+base+"/validate-namespace")
+			}
 			if kind == "podprobemarker" {
 				out = append(out, "vpod.kb.io "+base+"/validate-pod")
 			}
