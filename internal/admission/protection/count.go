@@ -37,8 +37,8 @@ func empty(list client.ObjectList) {
 	list.SetResourceVersion("")
 }
 
-// count returns how many objects of a list are not on their way out: exactly, or those of the first page that has one and those that the API
-// server says are left.
+// count returns how many objects of a list are not on their way out: exactly, or those of the first page that has one and those that the
+// API server says are left.
 func (o Options) count(ctx context.Context, list *metav1.PartialObjectMetadataList, options ...client.ListOption) (n int, err error) {
 	err = o.pages(ctx, list, func(client.ObjectList) bool {
 		for i := range list.Items {

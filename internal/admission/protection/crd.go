@@ -59,8 +59,8 @@ func (o Options) objects(ctx context.Context, crd *apiextensionsv1.CustomResourc
 	return o.count(ctx, list)
 }
 
-// listedVersion returns the version in which the objects of a CRD are listed: that which they are stored in, if it is served, for which nothing
-// has to be converted.
+// listedVersion returns the version in which the objects of a CRD are listed: that which they are stored in, if it is served, for which
+// nothing has to be converted.
 func listedVersion(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	served := ""
 	for i := range crd.Spec.Versions {

@@ -1,5 +1,5 @@
-// Package protection answers the webhooks of deletion protection, which is asked for by the label policy.kruise.io/delete-protection. What an
-// object says of itself the API server judges by a ValidatingAdmissionPolicy. What has to be counted is counted here, live and without
+// Package protection answers the webhooks of deletion protection, which is asked for by the label policy.kruise.io/delete-protection. What
+// an object says of itself the API server judges by a ValidatingAdmissionPolicy. What has to be counted is counted here, live and without
 // objects where their metadata are enough:
 //
 //	Namespace  refuses a namespace with the label that has active Pods or bound claims, and every namespace with protected objects in it

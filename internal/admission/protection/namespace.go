@@ -40,7 +40,8 @@ type Options struct {
 	Live client.Reader
 	// Contents has protected objects in a namespace looked for, which takes the rights to list them.
 	Contents bool
-	// CRDs has the objects of a CRD counted, which takes the right to list objects of any kind (gate DeletionProtectionForCRDCascadingGate).
+	// CRDs has the objects of a CRD counted, which takes the right to list objects of any kind (gate
+	// DeletionProtectionForCRDCascadingGate).
 	CRDs bool
 	// Reports may be nil.
 	Reports *Reports
@@ -101,7 +102,8 @@ func (o Options) namespace(ctx context.Context, n *metav1.PartialObjectMetadata)
 	case err != nil && value == keys.DeleteProtectionCascading:
 		return rules.Uncounted("protected objects", err), nil
 	case err != nil:
-		return "", []string{fmt.Sprintf("protected objects in namespace %s, which will stay if there are any, could not be looked for: %v", n.Name, err)}
+		const unknown = "protected objects in namespace %s, which will stay if there are any, could not be looked for: %v"
+		return "", []string{fmt.Sprintf(unknown, n.Name, err)}
 	case len(objects) > maxNamed:
 		objects = append(objects[:maxNamed], fmt.Sprintf("and %d more", len(objects)-maxNamed))
 	}

@@ -22,7 +22,8 @@ func (k Kind) GroupResource() schema.GroupResource {
 func Contents() []Kind {
 	return slices.Concat(
 		kinds("", "v1", "Service", "services", "PersistentVolumeClaim", "persistentvolumeclaims", "ConfigMap", "configmaps"),
-		kinds("apps", "v1", "Deployment", "deployments", "ReplicaSet", "replicasets", "StatefulSet", "statefulsets", "DaemonSet", "daemonsets"),
+		kinds("apps", "v1", "Deployment", "deployments", "ReplicaSet", "replicasets", "StatefulSet", "statefulsets",
+			"DaemonSet", "daemonsets"),
 		kinds("batch", "v1", "Job", "jobs", "CronJob", "cronjobs"),
 		kinds("networking.k8s.io", "v1", "Ingress", "ingresses"),
 		kinds("apps.kruise.io", "v1beta1", "CloneSet", "clonesets", "StatefulSet", "statefulsets", "DaemonSet", "daemonsets",

@@ -1,6 +1,6 @@
-// Package protection says which objects may not be deleted because of the label policy.kruise.io/delete-protection, as far as an object says
-// so itself. The ValidatingAdmissionPolicy kruise-deletion-protection states the same rule for the API server, which enforces it; this one
-// serves to report and to count.
+// Package protection says which objects may not be deleted because of the label policy.kruise.io/delete-protection, as far as an object
+// says so itself. The ValidatingAdmissionPolicy kruise-deletion-protection states the same rule for the API server, which enforces it; this
+// one serves to report and to count.
 package protection
 
 import (
