@@ -22,6 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodeimage"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/controller/pullsecret"
@@ -106,6 +107,13 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
 	all = append(all, s.daemonControllers(live)...)
+	if s.gates.Enabled(features.PodWebhook) { // without it, nothing would come of the records
+		states := persistentpodstate.Options{Scales: s.scales, StartOrdinal: s.gates.Enabled(features.StatefulSetStartOrdinal)}
+		workers, needs := s.PersistentPodStateWorkers, podStateNeeds()
+		all = append(all, controller{kind: persistentpodstate.Kind(states), workers: workers, needs: needs},
+			controller{kind: persistentpodstate.Generator(), workers: workers, needs: needs},
+			controller{kind: persistentpodstate.NativeGenerator(), workers: workers, needs: needs})
+	}
 	if s.budgetsOff() == "" {
 		budgets := podunavailablebudget.Kind(s.budgets())
 		all = append(all, controller{kind: budgets, workers: s.PodUnavailableBudgetWorkers, needs: budgetNeeds()})
