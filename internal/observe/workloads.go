@@ -160,7 +160,8 @@ func isOfSubset(object any) bool {
 		return false
 	}
 	controller := metav1.GetControllerOfNoCopy(accessor)
-	return controller != nil && controller.Kind == "UnitedDeployment" && strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/")
+	return controller != nil && controller.Kind == "UnitedDeployment" &&
+		strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/")
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.

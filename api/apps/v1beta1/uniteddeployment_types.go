@@ -54,7 +54,7 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector selects the Pods of all subsets by label. It must match the labels of the chosen template and of its Pods, must not be empty,
+	// selector selects the Pods of all subsets by label. It must match the labels of the template and of its Pods, must not be empty,
 	// and can't be changed. The workload of a subset selects by it and by the name of the subset.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for uniteddeployment"
 	Selector *metav1.LabelSelector `json:"selector"`
@@ -66,7 +66,7 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	Topology Topology `json:"topology,omitempty"`
 
-	// updateStrategy says how far a new template is rolled out in each subset. How its Pods are replaced is up to the workload of the subset.
+	// updateStrategy says how far a new template is rolled out in each subset. How its Pods are replaced is up to its workload.
 	// +optional
 	UpdateStrategy UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
 
@@ -204,7 +204,7 @@ type Subset struct {
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// patch is a strategic merge patch of the Pod template of the subset. It counts before everything else, but for the labels that the Pods
+	// patch is a strategic merge patch of the Pod template of the subset. It counts before all else, but for the labels that the Pods
 	// are known by. A change of it replaces the Pods of this subset only.
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -225,7 +225,7 @@ const (
 
 // UnitedDeploymentScheduleStrategy says what becomes of Pods that can't be scheduled.
 type UnitedDeploymentScheduleStrategy struct {
-	// type is Fixed, with which they wait, or Adaptive, with which subsets further down the list get Pods in their place. Defaults to Fixed.
+	// type is Fixed, with which they wait, or Adaptive, with which subsets further down get Pods in their place. Defaults to Fixed.
 	// +optional
 	Type UnitedDeploymentScheduleStrategyType `json:"type,omitempty"`
 
@@ -236,19 +236,19 @@ type UnitedDeploymentScheduleStrategy struct {
 
 // AdaptiveUnitedDeploymentStrategy sets when a subset counts as unschedulable, and for how long.
 type AdaptiveUnitedDeploymentStrategy struct {
-	// rescheduleCriticalSeconds is the age, in seconds, from which a Pod that no node takes makes its subset count as unschedulable. Defaults
+	// rescheduleCriticalSeconds is the age, in seconds, from which a Pod that no node takes makes the subset unschedulable. Defaults
 	// to 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
 
-	// unschedulableDuration is how long, in seconds, a subset counts as unschedulable before it is tried again. With reserveUnschedulablePods
+	// unschedulableDuration is how long, in seconds, a subset is unschedulable before it is tried again. With reserveUnschedulablePods
 	// it is how long a Pod must have been ready before its substitute is removed. Defaults to 300.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
 
-	// reserveUnschedulablePods leaves Pods that can't be scheduled where they are, and has subsets further down the list run substitutes until
+	// reserveUnschedulablePods leaves Pods that can't be scheduled where they are, and has subsets further down run substitutes until
 	// they are ready. It works with deploymentTemplate and cloneSetTemplate. Defaults to false.
 	// +optional
 	ReserveUnschedulablePods bool `json:"reserveUnschedulablePods,omitempty"`
@@ -274,7 +274,7 @@ type UnitedDeploymentUpdateStrategy struct {
 
 // ManualUpdate sets how many Pods of each subset stay at their old template.
 type ManualUpdate struct {
-	// partitions are the numbers of Pods that stay at their old template, by the names of subsets. Those of subsets that are not named are 0.
+	// partitions are the numbers of Pods that stay at their old template, by the names of subsets. Subsets that are not named have 0.
 	// Deployments know no partition: theirs have no effect.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=200
@@ -396,8 +396,8 @@ const (
 	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"
 	// UnitedDeploymentUpdated is True when all Pods are of the newest template and ready.
 	UnitedDeploymentUpdated UnitedDeploymentConditionType = "UnitedDeploymentUpdated"
-	// UnitedDeploymentReplicasAdjusted is True while the replicas that the subsets specify do not add up to those of the UnitedDeployment, so
-	// that each subset gets its share of them instead.
+	// UnitedDeploymentReplicasAdjusted is True while the replicas that the subsets specify do not add up to those of the UnitedDeployment,
+	// so that each subset gets its share of them instead.
 	UnitedDeploymentReplicasAdjusted UnitedDeploymentConditionType = "SubsetReplicasAdjusted"
 )
 

@@ -282,5 +282,7 @@ func byName(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
 
 // sortedByName sorts workloads.
 func sortedByName(members []*member) []*member {
-	return slices.SortedFunc(slices.Values(members), func(a, b *member) int { return strings.Compare(a.Object.GetName(), b.Object.GetName()) })
+	return slices.SortedFunc(slices.Values(members), func(a, b *member) int {
+		return strings.Compare(a.Object.GetName(), b.Object.GetName())
+	})
 }
