@@ -1602,6 +1602,11 @@ func (in *ImageTagSpec) DeepCopyInto(out *ImageTagSpec) {
 		*out = make([]corev1.ObjectReference, len(*in))
 		copy(*out, *in)
 	}
+	if in.SandboxConfig != nil {
+		in, out := &in.SandboxConfig, &out.SandboxConfig
+		*out = new(SandboxConfig)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Credentials != nil {
 		in, out := &in.Credentials, &out.Credentials
 		*out = make([]SealedCredentials, len(*in))
