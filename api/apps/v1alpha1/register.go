@@ -28,8 +28,10 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&NodePodProbe{}, &NodePodProbeList{},
 		&PersistentPodState{}, &PersistentPodStateList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&ResourceDistribution{}, &ResourceDistributionList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&UnitedDeployment{}, &UnitedDeploymentList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -77,8 +77,8 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 	return out
 }
 
-// podStateWebhook returns a webhook for Pods of PersistentPodStates, which fails closed: a Pod that must run where it ran must not be created
-// without being told.
+// podStateWebhook returns a webhook for Pods of PersistentPodStates, which fails closed: a Pod that must run where it ran must not be
+// created without being told.
 func podStateWebhook(model admissionv1.MutatingWebhook, name, expression string) admissionv1.MutatingWebhook {
 	out := *model.DeepCopy()
 	out.Name = name

@@ -50,8 +50,8 @@ type Options struct {
 	Serving *certs.Serving
 	// Elected is closed once this manager leads.
 	Elected <-chan struct{}
-	// Pods, Markers, PodStates and Evictions say that the gates want Pods of SidecarSets, of PodProbeMarkers and of PersistentPodStates, and
-	// evictions to be sent.
+	// Pods, Markers, PodStates and Evictions say that the gates want Pods of SidecarSets, of PodProbeMarkers and of PersistentPodStates,
+	// and evictions to be sent.
 	Pods, Markers, PodStates, Evictions bool
 	// Propagation is how long API servers may take to go by a changed configuration; mostly it is milliseconds.
 	Propagation time.Duration
