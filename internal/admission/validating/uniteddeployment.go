@@ -21,17 +21,13 @@ import (
 // UnitedDeployment returns the handler that validates of UnitedDeployments what their schema can't: what the numbers of the subsets add up
 // to, the templates, by the rules of the workloads that are made of them, and patches.
 func UnitedDeployment(o Options) admission.Handler {
-	k := kind[v1beta1.UnitedDeployment, *v1beta1.UnitedDeployment]{
+	return kind[v1beta1.UnitedDeployment, *v1beta1.UnitedDeployment]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.UnitedDeployment) any { return set.Spec },
 		validate: func(ctx context.Context, w write[v1beta1.UnitedDeployment]) (findings, error) {
 			return unitedChange{o, w}.validate(ctx)
 		},
-	}
-	if o.DeletionProtection {
-		k.pods = func(set *v1beta1.UnitedDeployment) int32 { return replicasOf(set.Spec.Replicas) }
-	}
-	return k.handler()
+	}.handler()
 }
 
 // unitedChange is a UnitedDeployment to be written.
