@@ -28,6 +28,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
+	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -106,6 +107,9 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
 	all = append(all, s.daemonControllers(live)...)
+	if s.gates.Enabled(features.WorkloadSpread) {
+		all = append(all, controller{kind: workloadspread.Kind(s.spreadOptions()), workers: s.WorkloadSpreadWorkers, needs: spreadNeeds()})
+	}
 	if s.budgetsOff() == "" {
 		budgets := podunavailablebudget.Kind(s.budgets())
 		all = append(all, controller{kind: budgets, workers: s.PodUnavailableBudgetWorkers, needs: budgetNeeds()})

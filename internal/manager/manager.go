@@ -104,6 +104,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := configured.addBudgets(ctx, mgr, live); err != nil {
 		return err
 	}
+	if err := configured.addSpreads(ctx, mgr, live); err != nil {
+		return err
+	}
 	if err := addWebhooks(ctx, mgr, live, configured); err != nil {
 		return err
 	}

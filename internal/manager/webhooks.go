@@ -28,6 +28,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/spread"
 )
 
 // settings are the options and the gates of one process.
@@ -39,6 +40,10 @@ type settings struct {
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
 	webhooks  *server.Server
+	// spreads gives new Pods to the subsets of WorkloadSpreads; nil if the gates leave them out.
+	spreads *spread.Assigner
+	// seenPods returns the resource version up to which the cache has seen Pods.
+	seenPods func(context.Context) (string, error)
 	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
@@ -69,6 +74,9 @@ func (s settings) disabledKinds() map[string]string {
 		if gate := s.off(gates...); gate != "" {
 			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
 		}
+	}
+	if why := s.spreadsOff(); why != "" {
+		off["WorkloadSpread"] = why
 	}
 	if why := s.budgetsOff(); why != "" {
 		off["PodUnavailableBudget"] = why
@@ -119,8 +127,9 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		return err
 	}
 	var admitted validating.OnAccept
+	var spreadAdmitted validating.OnAcceptSpread
 	if s.gates.Enabled(features.PodWebhook) {
-		admitted = s.configurations.Admit
+		admitted, spreadAdmitted = s.configurations.Admit, s.configurations.AdmitSpread
 	}
 	budgets, err := budgetWebhook(mgr, live, s)
 	if err != nil {
@@ -137,6 +146,8 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			InPlace:            inPlaceOptions(s.gates),
 			Namespace:          s.Webhook.PodNamespace,
 			Accepted:           admitted,
+			AcceptedSpread:     spreadAdmitted,
+			SpreadKinds:        s.spreadKinds(),
 			Disabled:           s.disabledKinds(),
 			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
 			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
@@ -198,10 +209,15 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err := mgr.AddReadyzCheck("sidecarsets-known", catalog.Check); err != nil {
 		return pods.Chain{}, err
 	}
-	steps := []pods.Step{
-		webhookconfig.Await(webhookconfig.AwaitOptions{
-			Configuration: mutatingConfiguration, Cached: mgr.GetCache(), Live: live, Known: catalog.Candidates,
-		}),
+	await := webhookconfig.AwaitOptions{
+		Configuration: mutatingConfiguration, Cached: mgr.GetCache(), Live: live, Known: catalog.Candidates,
+	}
+	var steps []pods.Step
+	if s.spreads != nil {
+		steps = append(steps, webhookconfig.AwaitSpreads(await), pods.Spread(s.spreads))
+	}
+	steps = append(steps,
+		webhookconfig.Await(await),
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
 			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),
@@ -210,7 +226,7 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		}),
 		// After all that adds containers.
 		pods.LaunchOrder(rand.String),
-	}
+	)
 	if s.asksProviders() {
 		markers, err := pods.NewCachedProbeReader(ctx, mgr.GetCache())
 		if err != nil {

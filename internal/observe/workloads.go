@@ -130,10 +130,16 @@ func SlimWorkload(object any) (any, error) {
 	after, _ := workloadIn(object)
 	*after.replicas, after.template.Labels = replicas, labels
 	if meta, ok := object.(metav1.Object); ok {
-		meta.SetAnnotations(nil)
+		revision, ok := meta.GetAnnotations()[RevisionOfDeployment]
+		if meta.SetAnnotations(nil); ok {
+			meta.SetAnnotations(map[string]string{RevisionOfDeployment: revision})
+		}
 	}
 	return Slim(object)
 }
+
+// RevisionOfDeployment is the annotation by which a Deployment numbers its ReplicaSets: the highest one is that of the present template.
+const RevisionOfDeployment = "deployment.kubernetes.io/revision"
 
 // Get returns a workload of any kind; nil if there is none of that name.
 func (w Workloads) Get(ctx context.Context, namespace string, kind schema.GroupVersionKind, name string) (*Workload, error) {

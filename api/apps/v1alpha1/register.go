@@ -29,6 +29,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&WorkloadSpread{}, &WorkloadSpreadList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

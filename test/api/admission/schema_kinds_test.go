@@ -27,6 +27,7 @@ func crds() map[string]string {
 		"ImageListPullJob": "apps.kruise.io_imagelistpulljobs", "ImagePullJob": "apps.kruise.io_imagepulljobs", "NodeImage": "apps.kruise.io_nodeimages",
 		"NodePodProbe": "apps.kruise.io_nodepodprobes", "PodProbeMarker": "apps.kruise.io_podprobemarkers",
 		"PodUnavailableBudget": "policy.kruise.io_podunavailablebudgets", "SidecarSet": "apps.kruise.io_sidecarsets",
+		"WorkloadSpread": "apps.kruise.io_workloadspreads",
 	}
 }
 
