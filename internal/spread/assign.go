@@ -99,7 +99,7 @@ func (a *Assigner) match(ctx context.Context, namespace string, p *corev1.Pod) (
 		if target == owner {
 			return s, nil
 		}
-		if target.Kind == "" || target.GroupKind == owner.GroupKind || rules.IsBuiltIn(target.GroupKind) && !rules.MayOwn(target, owner) {
+		if target.Kind == "" || target.GroupKind == owner.GroupKind || !rules.MayOwn(target, owner) {
 			continue
 		}
 		if owners == nil {

@@ -105,7 +105,9 @@ func TestWorkloadSpread(t *testing.T) {
 			accepted, judged := 0, 0
 			o := Options{
 				Live: there.Build(), Templates: patchedTemplates{&judged},
-				SpreadKinds: func(context.Context) ([]schema.GroupKind, error) { return []schema.GroupKind{{Group: "example.com", Kind: "Game"}}, nil },
+				SpreadKinds: func(context.Context) ([]schema.GroupKind, error) {
+					return []schema.GroupKind{{Group: "example.com", Kind: "Game"}}, nil
+				},
 				AcceptedSpread: func(context.Context, *v1beta1.WorkloadSpread, *v1beta1.WorkloadSpread) error {
 					accepted++
 					return nil

@@ -112,10 +112,7 @@ func mayOwn(target spread.Reference, p *corev1.Pod) bool {
 	if owner.GroupKind == target.GroupKind {
 		return owner == target
 	}
-	if spread.IsBuiltIn(target.GroupKind) {
-		return spread.ThroughReplicaSets(target.GroupKind) && strings.HasPrefix(owner.Name, target.Name+"-")
-	}
-	return true
+	return spread.MayOwn(target, owner)
 }
 
 // isSame reports whether a change of a Pod changes nothing that is read of it here.

@@ -189,12 +189,15 @@ func (s Snapshot) planClosed(b *plan.Builder) {
 	for i := range s.Spread.Spec.Subsets {
 		name := s.Spread.Spec.Subsets[i].Name
 		c := s.condition(name)
-		if c == nil || c.Status != metav1.ConditionFalse {
+		if c == nil || c.Status != metav1.ConditionFalse || spread.RescheduleAfter(s.Spread) == 0 {
 			continue
 		}
 		if left := c.LastTransitionTime.Add(closedFor).Sub(s.Now); left > 0 {
 			b.Recheck(left, "subset "+name+" takes Pods again")
 			continue
+		}
+		if s.stuckIn(name, spread.RescheduleAfter(s.Spread)) > 0 {
+			continue // it is closed once more
 		}
 		b.Hold(plan.Hold{Name: name, Event: eventRecover, EventType: corev1.EventTypeNormal,
 			Why: fmt.Sprintf("subset %s takes Pods again: it was closed for %s", name, closedFor)})
@@ -232,6 +235,9 @@ func (s Snapshot) setSchedulable(one *v1beta1.WorkloadSpreadSubsetStatus) {
 	before := meta.FindStatusCondition(one.Conditions, v1beta1.SubsetSchedulable)
 	closed := before != nil && before.Status == metav1.ConditionFalse && before.LastTransitionTime.Add(closedFor).After(s.Now)
 	stuck := s.stuckIn(one.Name, after)
+	if stuck > 0 && !closed {
+		meta.RemoveStatusCondition(&one.Conditions, v1beta1.SubsetSchedulable) // it is closed anew, from now on
+	}
 	if (closed || stuck > 0) && s.canClose(spread.Matched{Name: s.Spread.Name, Subset: one.Name}) {
 		c.Status, c.Reason = metav1.ConditionFalse, reasonUnschedulable
 		c.Message = fmt.Sprintf("Pods could not be scheduled within %s: no more are given to it for %s", after, closedFor)

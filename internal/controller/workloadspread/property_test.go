@@ -103,7 +103,7 @@ type scenario struct {
 	replicas []*replica
 	// made is how many Pods were made, started how many replicas were: none has the name of another.
 	made, started int
-	under    []inFlight
+	under         []inFlight
 }
 
 const namespace = "default"

@@ -113,10 +113,13 @@ func HasCosts(kind schema.GroupKind) bool {
 // ThroughReplicaSets reports whether the Pods of a kind are made by ReplicaSets that it makes.
 func ThroughReplicaSets(kind schema.GroupKind) bool { return kind.String() == deployment }
 
-// MayOwn reports whether a workload may be above the controller of a Pod, as far as names tell: Deployments are above the ReplicaSets that
-// have their name and a hash.
+// MayOwn reports whether a workload may be above the controller of a Pod, as far as kinds and names tell: Deployments are above ReplicaSets
+// that have their name and a hash, other kinds that are built in own Pods themselves, and of all others nothing is known.
 func MayOwn(target, owner Reference) bool {
-	return target.GroupKind.String() != deployment || owner.GroupKind.String() == replicaSet && strings.HasPrefix(owner.Name, target.Name+"-")
+	if !IsBuiltIn(target.GroupKind) {
+		return true
+	}
+	return target.GroupKind.String() == deployment && owner.GroupKind.String() == replicaSet && strings.HasPrefix(owner.Name, target.Name+"-")
 }
 
 // VersionOf returns the version that a Pod of a workload counts in.

@@ -25,12 +25,12 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
-// shared is the cluster of all tests: two nodes in each of the zones a, b and c.
-var shared = &scene.Site{Name: "spread", Options: cluster.Options{Nodes: 6}, Args: []string{"--enable-leader-election=false"}}
+// shared is the cluster of all tests: two nodes in each of the zones a, b, c and drain.
+var shared = &scene.Site{Name: "spread", Options: cluster.Options{Nodes: 8}, Args: []string{"--enable-leader-election=false"}}
 
 var zoned sync.Once
 
-func TestMain(m *testing.M) { scene.Main(m, shared) }
+func TestMain(m *testing.M) { scene.Main(m, shared, bare) }
 
 // env is a namespace for one test.
 type env struct{ *scene.Env }
@@ -42,7 +42,7 @@ func newEnv(t *testing.T) *env {
 	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
 	zoned.Do(func() {
-		for i, zone := range []string{"a", "a", "b", "b", "c", "c"} {
+		for i, zone := range []string{"a", "a", "b", "b", "c", "c", "drain", "drain"} {
 			e.EditNode(fmt.Sprintf("sim-%d", i+1), func(node *corev1.Node) { node.Labels["zone"] = zone })
 		}
 	})
