@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -102,6 +103,32 @@ func (e *env) makeGlobal(o *unstructured.Unstructured) {
 	o.SetNamespace("")
 	e.Must(e.Client.Create(e.Ctx, o))
 	e.CleanUp(o)
+}
+
+// TestAuthors: who may not create Pods can't have them patched, and who may not delete them can't have them moved.
+func TestAuthors(t *testing.T) {
+	e := newEnv(t)
+	e.Make(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: author}, rules: [{apiGroups: [apps.kruise.io], resources: [workloadspreads], verbs: ["*"]}]}`)
+	e.Make(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: author}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: author},
+		subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: author}]}`)
+	config := rest.CopyConfig(e.Config)
+	config.Impersonate.UserName = "author"
+	author, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
+	e.Must(err)
+	plain := strings.ReplaceAll(spreadOf(clone, "CloneSet", "web", "a=1", "b"), "\n    patch: ", "\n    #")
+	for what, tc := range map[string]struct{ text, want string }{
+		"patches": {spreadOf(clone, "CloneSet", "web", "a=1", "b"), "may not create pods"},
+		"moves":   {plain + "\n  scheduleStrategy: {type: Adaptive}", "may not delete pods"},
+		"neither": {plain, ""},
+	} {
+		e.Eventually(what+" is answered", func() error {
+			err := author.Create(e.Ctx, e.Manifest(tc.text), client.DryRunAll)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				return fmt.Errorf("answered %v, want %q", err, tc.want) //nolint:errorlint // there may be none
+			}
+			return nil
+		})
+	}
 }
 
 // TestWithoutAManagersAnswer creates Pods that the webhook is not asked about, as when no manager answers: they are there, and taken over.
