@@ -316,7 +316,7 @@ func TestAPIServersDoNotWaitLongForAManager(t *testing.T) {
 	}
 	for name, timeout := range timeouts {
 		want := int32(3)
-		if name == "vsidecarset.kb.io" { // a second passes until every API server sends the Pods
+		if name == "vsidecarset.kb.io" || name == "vworkloadspread.kb.io" { // a second passes until every API server sends the Pods
 			want = 5
 		}
 		if timeout > want {

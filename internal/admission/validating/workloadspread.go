@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -195,27 +196,50 @@ func (o Options) spreadPods(ctx context.Context, w write[v1beta1.WorkloadSpread]
 		return found, nil //nolint:nilerr // the workload's own rules judge it
 	}
 	found.warnAboutMinDomains(&base, w.new)
-	for i := range w.new.Spec.Subsets {
-		at := field.NewPath("spec", "subsets").Index(i)
-		s := w.new.DeepCopy()
+	s := w.new.DeepCopy()
+	for i := range s.Spec.Subsets {
 		if !known {
 			s.Spec.Subsets[i].Patch = nil
 		}
-		p := &corev1.Pod{ObjectMeta: *base.ObjectMeta.DeepCopy(), Spec: *base.Spec.DeepCopy()}
-		if err := spread.Inject(p, s, i, ""); err != nil {
-			found.invalid(at.Child("patch"), field.OmitValueType{}, "%s", err)
-			continue
-		}
-		p.Spec.Priority = nil
-		patched, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
-		if err != nil {
-			return found, err
-		}
-		for _, wrong := range o.Templates.Check(ctx, w.namespace, patched).Errors {
-			found.invalid(at, field.OmitValueType{}, "its Pods would not be valid: %s", wrong)
-		}
+	}
+	each := make([]findings, len(s.Spec.Subsets))
+	var running sync.WaitGroup // one after the other they could take longer than the API server waits
+	for i := range s.Spec.Subsets {
+		running.Go(func() { each[i] = o.spreadPodsOf(ctx, spreadSubset{w.namespace, s, i, &base}) })
+	}
+	running.Wait()
+	for _, of := range each {
+		found.join(of)
 	}
 	return found, nil
+}
+
+// spreadPodsOf checks what the Pods of one subset would be.
+func (o Options) spreadPodsOf(ctx context.Context, of spreadSubset) (found findings) {
+	at := field.NewPath("spec", "subsets").Index(of.index)
+	p := &corev1.Pod{ObjectMeta: *of.template.ObjectMeta.DeepCopy(), Spec: *of.template.Spec.DeepCopy()}
+	if err := spread.Inject(p, of.spread, of.index, ""); err != nil {
+		found.invalid(at.Child("patch"), field.OmitValueType{}, "%s", err)
+		return found
+	}
+	p.Spec.Priority = nil
+	patched, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec})
+	if err != nil {
+		found.invalid(at, field.OmitValueType{}, "its Pods can't be written: %s", err)
+		return found
+	}
+	for _, wrong := range o.Templates.Check(ctx, of.namespace, patched).Errors {
+		found.invalid(at, field.OmitValueType{}, "its Pods would not be valid: %s", wrong)
+	}
+	return found
+}
+
+// spreadSubset is a subset whose Pods are checked, by the template that they are made from.
+type spreadSubset struct {
+	namespace string
+	spread    *v1beta1.WorkloadSpread
+	index     int
+	template  *corev1.PodTemplateSpec
 }
 
 // spreadTemplate returns the template of the workload; nil if there is none, or if its kind has none that is known.

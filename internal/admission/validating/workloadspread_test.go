@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -23,10 +24,10 @@ import (
 const spreadDeployment = `{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: w, namespace: ns}, spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, subsets: [{name: a, maxReplicas: 1}, {name: b}]}}`
 
 // patchedTemplates refuses Pods with the label bad, and notes how many it was asked about.
-type patchedTemplates struct{ asked *int }
+type patchedTemplates struct{ asked *atomic.Int32 }
 
 func (p patchedTemplates) Check(_ context.Context, _ string, template map[string]any) Verdict {
-	*p.asked++
+	p.asked.Add(1)
 	metadata, _ := template["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	if labels["bad"] != nil {
@@ -102,7 +103,7 @@ func TestWorkloadSpread(t *testing.T) {
 			if tc.old != nil {
 				asked.Operation, asked.OldObject = admissionv1.Update, runtime.RawExtension{Raw: edit(t, spreadDeployment, tc.old)}
 			}
-			accepted, judged := 0, 0
+			accepted, judged := 0, atomic.Int32{}
 			o := Options{
 				Live: there.Build(), Templates: patchedTemplates{&judged},
 				SpreadKinds: func(context.Context) ([]schema.GroupKind, error) {

@@ -47,6 +47,9 @@ func (e *env) second(holder string) *spread.Assigner {
 	e.Must(err)
 	_, err = informer.AddEventHandler(noteSpreads{ledger})
 	e.Must(err)
+	if !c.WaitForCacheSync(ctx) {
+		e.Fatal("the cache of the second manager is not in sync")
+	}
 	go func() { _ = ledger.Start(ctx) }()
 	return &spread.Assigner{Ledger: ledger, Targets: &spread.Targets{Cached: c, Live: e.Client, Namespace: "kruise-system", Now: time.Now}}
 }
@@ -132,6 +135,9 @@ func (e *env) holdAndDie(set *appsv1.ReplicaSet) int {
 	e.Must(err)
 	e.Must(observe.AddSpreadIndex(ctx, c))
 	go func() { _ = c.Start(ctx) }()
+	if !c.WaitForCacheSync(ctx) {
+		e.Fatal("the cache of the manager to be killed is not in sync")
+	}
 	ledger := spread.NewLedger(spread.Config{
 		Cached: c, Live: e.Client, Holder: "dead", Pause: time.Millisecond, Now: time.Now,
 		SeenPods: func(context.Context) (string, error) { return "0", nil },

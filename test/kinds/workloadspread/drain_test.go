@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/spread"
 )
@@ -27,6 +28,13 @@ func TestDrain(t *testing.T) {
 	e.Make(fmt.Sprintf(`{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, metadata: {name: web},
 		spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxUnavailable: %d}}`, budget))
 	e.Eventually("all Pods are ready", func() error { return e.allReady(6) })
+	e.Eventually("the budget is in force", func() error {
+		b := &policyv1beta1.PodUnavailableBudget{}
+		if e.Read("web", b); b.Status.ObservedGeneration != b.Generation || b.Status.UnavailableAllowed != budget {
+			return fmt.Errorf("its status is %+v", b.Status)
+		}
+		return nil
+	})
 	e.EditNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	evicted := 0
 	e.Within(2*time.Minute, "the node is drained", func() error {

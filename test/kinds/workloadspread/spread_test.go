@@ -147,7 +147,7 @@ func TestPodsFromBeforeAreTakenOver(t *testing.T) {
 				}
 				return nil
 			})
-			o := e.Manifest(spreadOf(clone, "CloneSet", "web", "a=3", "b", "c"))
+			o := e.Manifest(spreadOf(clone, "CloneSet", "web", "a=3", "b", "c", "drain"))
 			o.SetAnnotations(map[string]string{"workloadspread.kruise.io/ignore-patch-existing-pods-metadata": ignored})
 			e.Must(e.Client.Create(e.Ctx, o))
 			e.Eventually("each Pod is in the subset of its node", func() error {
