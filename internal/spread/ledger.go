@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -277,6 +278,9 @@ func (g *giving) lease(ctx context.Context, subset int) (string, error) {
 	at, now := g.place(subset), g.Now()
 	room := rules.Rooms(g.counted, g.Limits, g.Version, g.Total)[subset]
 	last := g.last[at]
+	if room <= 0 { // what was held has just become too old to be given
+		return "", apierrors.NewConflict(schema.GroupResource{Resource: "workloadspreads"}, g.key.Name, errors.New("there is no room any more"))
+	}
 	size := rules.NextLease(room, 1+g.waiting.Load(), last.ahead, now.Sub(last.at))
 	if g.ended.Load() {
 		size = rules.Lease{Now: 1}

@@ -61,7 +61,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 		return out, err
 	}
 	out.Limits, out.Problem = spread.Limits(s, total)
-	if out.Named, err = r.SpreadPods(ctx, s.Namespace, s.Name); err != nil {
+	if out.Named, err = readNamed(ctx, r, s); err != nil {
 		return out, err
 	}
 	if err := o.readOwned(ctx, r.Reader, &out); err != nil {
@@ -78,6 +78,16 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 		out.Nodes[p.Spec.NodeName] = node // nil if it is gone
 	}
 	return out, nil
+}
+
+// readNamed reads the Pods that name the WorkloadSpread. Before room counts as free that was given to Pods which nobody has seen for long, they
+// are read live: the cache may be what is late.
+func readNamed(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpread) ([]*corev1.Pod, error) {
+	reader := r.Reader
+	if creating, _, _ := spread.Expire(s.DeepCopy(), r.Now); len(creating) > 0 && r.Indexed {
+		reader = observe.Reader{Reader: r.Tracked}
+	}
+	return reader.SpreadPods(ctx, s.Namespace, s.Name)
 }
 
 // isUnclaimed reports whether a Pod runs and was given to no subset of any WorkloadSpread.
