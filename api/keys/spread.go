@@ -8,7 +8,7 @@ const (
 	// IgnorePatchExistingPodsMetadata is the WorkloadSpread annotation that, with the value true in any case, keeps the labels and
 	// annotations of a subset's patch from Pods that are taken over. Users write it.
 	IgnorePatchExistingPodsMetadata = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
-	// SpreadScopePending is the annotation of the mutating webhook configuration with the WorkloadSpreads that have been admitted and may not
-	// be stored yet. Managers write and read it.
+	// SpreadScopePending is the annotation of the mutating webhook configuration with the WorkloadSpreads that have been admitted and may
+	// not be stored yet. Managers write and read it.
 	SpreadScopePending = "apps.kruise.io/spread-scope-pending"
 )

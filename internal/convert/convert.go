@@ -115,6 +115,11 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 		}, true
 	case apps("NodeImage"):
 		return pair{differ: []string{"images"}, toHub: typed(NodeImageToHub), fromHub: typed(NodeImageFromHub)}, true
+	case apps("PersistentPodState"):
+		return pair{
+			differ: []string{"requiredPersistentTopology", "preferredPersistentTopology"},
+			toHub:  typed(PersistentPodStateToHub), fromHub: typed(PersistentPodStateFromHub),
+		}, true
 	case apps("SidecarSet"):
 		return pair{
 			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},

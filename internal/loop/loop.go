@@ -50,7 +50,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	owner := newObject[O]()
 	if err := l.cached.Get(ctx, request.NamespacedName, owner); err != nil {
 		if apierrors.IsNotFound(err) && l.Deleted != nil {
-			return reconcile.Result{}, l.runDeleted(ctx, request.NamespacedName)
+			return l.runDeleted(ctx, request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -84,6 +84,9 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		l.Executor.NoteReadLive(owner.GetUID())
 	}
 	decided := l.Plan(state)
+	if l.CreatesLive && creates(decided) && l.Executor.HasToReadLive(owner.GetUID()) {
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	}
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
@@ -106,7 +109,7 @@ func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 	out := Reads{
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
-		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
+		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner), cached: l.cached,
 	}
 	if owner != "" && slices.ContainsFunc(l.Owns, isPod) {
 		out.Former = l.Executor.FormerNames(owner)
@@ -115,16 +118,16 @@ func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 }
 
 // runDeleted does what is left to do where there is no owner.
-func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) error {
+func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) (reconcile.Result, error) {
 	object, decided, err := l.Deleted(ctx, l.reads(l.cached, ""), name)
 	if err != nil {
-		return fmt.Errorf("reading what a deleted owner left: %w", err)
+		return reconcile.Result{}, fmt.Errorf("reading what a deleted owner left: %w", err)
 	}
 	if decided.Empty() {
-		return nil
+		return reconcile.Result{}, nil
 	}
 	defer l.Executor.Forget(object)
-	return l.Executor.Run(ctx, object, decided).Err()
+	return result(decided, l.Executor.Run(ctx, object, decided), 0, nil)
 }
 
 // nextPass is when the next pass over an owner may begin, as long as its spec is of the same generation.
@@ -175,6 +178,11 @@ func (l *Loop[O, S, T]) reader(ctx context.Context, owner O) (*observe.Reader, e
 	default:
 		return &l.cached, nil
 	}
+}
+
+// creates reports whether a plan creates an object.
+func creates(decided plan.Plan) bool {
+	return slices.ContainsFunc(decided.Actions(), func(a plan.Action) bool { return a.Verb == plan.Create })
 }
 
 // result says when to look again, and what went wrong: in the pass, or with the status.

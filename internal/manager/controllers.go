@@ -22,6 +22,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodeimage"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/controller/pullsecret"
@@ -109,6 +110,13 @@ func (s settings) controllers(live client.Reader) []controller {
 	all = append(all, s.daemonControllers(live)...)
 	if s.gates.Enabled(features.WorkloadSpread) {
 		all = append(all, controller{kind: workloadspread.Kind(s.spreadOptions()), workers: s.WorkloadSpreadWorkers, needs: spreadNeeds()})
+	}
+	if s.gates.Enabled(features.PodWebhook) { // without it, nothing would come of the records
+		states := persistentpodstate.Options{Scales: s.scales, StartOrdinal: s.gates.Enabled(features.StatefulSetStartOrdinal)}
+		workers, needs := s.PersistentPodStateWorkers, podStateNeeds()
+		all = append(all, controller{kind: persistentpodstate.Kind(states), workers: workers, needs: needs},
+			controller{kind: persistentpodstate.Generator(), workers: workers, needs: needs},
+			controller{kind: persistentpodstate.NativeGenerator(), workers: workers, needs: needs})
 	}
 	if s.budgetsOff() == "" {
 		budgets := podunavailablebudget.Kind(s.budgets())

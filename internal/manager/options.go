@@ -36,6 +36,7 @@ type Options struct {
 	SidecarTerminatorWorkers    int
 	DaemonSetWorkers            int
 	NodePodProbeWorkers         int
+	PersistentPodStateWorkers   int
 	PodProbeMarkerWorkers       int
 	PodUnavailableBudgetWorkers int
 	SidecarSetWorkers           int
@@ -144,6 +145,7 @@ func (o *Options) workers() []workers {
 		{&o.ContainerRecreateWorkers, "crr-workers", "ContainerRecreateRequests looked after at the same time"},
 		{&o.PodProbeMarkerWorkers, "podprobemarker-workers", "PodProbeMarkers looked after at the same time"},
 		{&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", "PodUnavailableBudgets looked after at the same time"},
+		{&o.PersistentPodStateWorkers, "persistentpodstate-workers", "PersistentPodStates looked after at the same time"},
 		{&o.NodePodProbeWorkers, "nodepodprobe-workers", "nodes whose probes are looked after at the same time"},
 		{&o.DaemonSetWorkers, "daemonset-workers", "DaemonSets looked after at the same time"},
 		{&o.SidecarSetWorkers, "sidecarset-workers", "SidecarSets looked after at the same time"},
@@ -162,10 +164,10 @@ func ignored() map[string]string {
 		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true", "webhook-initialize-timeout": "1m",
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
-		"disable-no-deepcopy":         "false",
-		"ws-enabled-versioned-status": "deployment,replicaset",
-		"uniteddeployment-workers":    "3",
-		"persistentpodstate-workers":  "3", "resourcedistribution-workers": "3",
+		"disable-no-deepcopy":          "false",
+		"ws-enabled-versioned-status":  "deployment,replicaset",
+		"uniteddeployment-workers":     "3",
+		"resourcedistribution-workers": "3",
 	}
 }
 

@@ -113,6 +113,12 @@ func probeNeeds() []need {
 		to("patch", "podprobemarkers.apps.kruise.io/status", "pods", "pods/status"))
 }
 
+// podStateNeeds leaves out the scales: of a workload of another kind whose scale can't be read all records are kept.
+func podStateNeeds() []need {
+	return slices.Concat(to(manages, "persistentpodstates.apps.kruise.io"), to("patch", "persistentpodstates.apps.kruise.io/status"),
+		to(reads, "statefulsets.apps", "statefulsets.apps.kruise.io"), to("delete", "pods"))
+}
+
 func (s settings) nodeImageNeeds() []need {
 	all := slices.Concat(to(manages, "nodeimages.apps.kruise.io"), to("patch", "nodeimages.apps.kruise.io/status"))
 	if s.gates.Enabled(features.ImagePullJobGate) {

@@ -78,6 +78,7 @@ func newWebhookReconciler(
 		Pods:        s.gates.Enabled(features.PodWebhook),
 		Markers:     s.asksProviders(),
 		Spreads:     s.spreadsOff() == "",
+		PodStates:   s.bindsPods(),
 		Evictions:   s.budgetsOff() == "" && s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
 		Propagation: propagation,
 		RetryDelay:  10 * time.Millisecond,

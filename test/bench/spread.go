@@ -38,8 +38,8 @@ type spreading struct {
 	Subsets map[string]int `json:"subsets"`
 }
 
-// runSpread creates Pods of a ReplicaSet at a steady rate, where no webhook is called and where a WorkloadSpread takes half of them into its
-// first subset.
+// runSpread creates Pods of a ReplicaSet at a steady rate, where no webhook is called and where a WorkloadSpread takes half of them into
+// its first subset.
 func runSpread(ctx context.Context, s settings) error {
 	return s.onBareCluster(ctx, func(w admissionWorld) error {
 		result := spreading{Pods: s.pods, Rate: s.rate, Subsets: map[string]int{}}
@@ -112,7 +112,8 @@ func (w admissionWorld) createOwned(ctx context.Context, s settings, owner *apps
 		due := began.Add(time.Duration(float64(number) / s.rate * float64(time.Second)))
 		time.Sleep(time.Until(due))
 		running.Go(func() {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, GenerateName: "web-", Labels: owner.Spec.Template.Labels}}
+			p := &corev1.Pod{ObjectMeta: owner.Spec.Template.ObjectMeta}
+			p.Namespace, p.GenerateName = owner.Namespace, "web-"
 			p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 			p.Spec = *owner.Spec.Template.Spec.DeepCopy()
 			problems[number] = w.Client.Create(ctx, p)

@@ -68,8 +68,8 @@ type WorkloadSpreadSubset struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// requiredNodeSelectorTerm is what nodes must be like for the Pods of the subset. It is added to each term that a Pod requires. Defaults to
-	// any node.
+	// requiredNodeSelectorTerm is what nodes must be like for the Pods of the subset. It is added to each term that a Pod requires.
+	// Defaults to any node.
 	// +optional
 	RequiredNodeSelectorTerm *corev1.NodeSelectorTerm `json:"requiredNodeSelectorTerm,omitempty"`
 	// preferredNodeSelectorTerms are what nodes are preferred for the Pods of the subset. Defaults to none.

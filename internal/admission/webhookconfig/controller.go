@@ -77,6 +77,10 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{},
 			always[*v1alpha1.PodProbeMarker](r.leaderEnqueues(0, mutatingPart)), changes(scope.OfPodProbeMarker)))
 	}
+	if r.Pods && r.PodStates {
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.PersistentPodState{},
+			always[*v1beta1.PersistentPodState](r.leaderEnqueues(narrowDelay, mutatingPart)), newTopology()))
+	}
 	if r.Evictions {
 		sources = append(sources, source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
 			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)),
@@ -125,6 +129,14 @@ func changes[T client.Object](interestOf func(T) (scope.Interest, bool)) predica
 		was, had := interestOf(e.ObjectOld)
 		is, has := interestOf(e.ObjectNew)
 		return had != has || !was.Equal(is)
+	}}
+}
+
+// newTopology drops updates of PersistentPodStates that neither begin to require a place nor cease to.
+func newTopology() predicate.TypedPredicate[*v1beta1.PersistentPodState] {
+	requires := func(state *v1beta1.PersistentPodState) bool { return state.Spec.RequiredPersistentTopology != nil }
+	return predicate.TypedFuncs[*v1beta1.PersistentPodState]{UpdateFunc: func(e event.TypedUpdateEvent[*v1beta1.PersistentPodState]) bool {
+		return requires(e.ObjectOld) != requires(e.ObjectNew) || (e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil)
 	}}
 }
 

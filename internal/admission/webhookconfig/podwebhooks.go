@@ -23,6 +23,10 @@ const (
 	// spreadWebhook is the name of the webhook for Pods of workloads with a WorkloadSpread.
 	spreadWebhook   = "mpodspread.kb.io"
 	spreadCondition = "of-a-workload-with-a-workloadspread"
+	// boundWebhook and preferringWebhook are the names of the webhooks for Pods that PersistentPodStates bind to where they ran: those that
+	// must not run elsewhere, and those that only prefer it.
+	boundWebhook, preferringWebhook = "mpodstate.kb.io", "mpodstatepreferred.kb.io"
+	podStateCondition               = "of-a-persistentpodstate"
 	// The webhooks for SidecarSets are named sidecarSetPrefix and webhookSuffix, with what tells them apart in between. The first one has
 	// the name of the webhook for all Pods of an installation of the original, which it replaces.
 	sidecarSetPrefix, webhookSuffix = "mpod", ".kb.io"
@@ -41,6 +45,9 @@ type PodScope struct {
 	SidecarSets []scope.Entry
 	// Markers is what PodProbeMarkers select, one entry at most: they say nothing of the labels of namespaces.
 	Markers []scope.Entry
+	// Bound and Preferring are expressions that select the Pods of PersistentPodStates that require a place, and of those that only prefer
+	// it; empty for none.
+	Bound, Preferring string
 	// Spreads is a CEL expression on the Pods of workloads with a WorkloadSpread; "" if there are none.
 	Spreads string
 	// Pending and PendingSpreads are the annotations with the SidecarSets and the WorkloadSpreads that are admitted and may not be stored
@@ -57,9 +64,9 @@ func (s PodScope) len() int {
 	return n
 }
 
-// webhooks returns all webhooks, with those for WorkloadSpreads, SidecarSets and PodProbeMarkers made anew, at the end. They copy what users
-// set in the webhook for launch orders, such as further namespaces to leave out or another timeout. That for WorkloadSpreads is first: labels
-// that it adds may be selected by SidecarSets.
+// webhooks returns all webhooks, with those for WorkloadSpreads, SidecarSets and PodProbeMarkers made anew, at the end. They copy what
+// users set in the webhook for launch orders, such as further namespaces to leave out or another timeout. That for WorkloadSpreads is
+// first: labels that it adds may be selected by SidecarSets.
 func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.MutatingWebhook {
 	i := slices.IndexFunc(all, func(w admissionv1.MutatingWebhook) bool { return w.Name == LaunchOrderWebhook })
 	if i < 0 {
@@ -67,7 +74,7 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 	}
 	model := all[i]
 	out := slices.DeleteFunc(slices.Clone(all), func(w admissionv1.MutatingWebhook) bool {
-		return isForSidecarSets(w.Name) || w.Name == probeMarkerWebhook || w.Name == spreadWebhook
+		return isForSidecarSets(w.Name) || slices.Contains([]string{probeMarkerWebhook, boundWebhook, preferringWebhook, spreadWebhook}, w.Name)
 	})
 	if s.Spreads != "" {
 		out = append(out, ignored(model, spreadWebhook, admissionv1.MatchCondition{Name: spreadCondition, Expression: s.Spreads}))
@@ -76,8 +83,26 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 		out = append(out, sidecarSetWebhook(model, e))
 	}
 	for _, e := range s.Markers {
-		out = append(out, ignored(model, probeMarkerWebhook, admissionv1.MatchCondition{Name: probeMarkerCondition, Expression: e.Expression}))
+		on := admissionv1.MatchCondition{Name: probeMarkerCondition, Expression: e.Expression}
+		out = append(out, ignored(model, probeMarkerWebhook, on))
 	}
+	if s.Bound != "" {
+		out = append(out, podStateWebhook(model, boundWebhook, s.Bound))
+	}
+	if s.Preferring != "" {
+		preferring := podStateWebhook(model, preferringWebhook, s.Preferring)
+		preferring.FailurePolicy = new(admissionv1.Ignore)
+		out = append(out, preferring)
+	}
+	return out
+}
+
+// podStateWebhook returns a webhook for Pods of PersistentPodStates, which fails closed: a Pod that must run where it ran must not be
+// created without being told.
+func podStateWebhook(model admissionv1.MutatingWebhook, name, expression string) admissionv1.MutatingWebhook {
+	out := *model.DeepCopy()
+	out.Name = name
+	out.MatchConditions = withCondition(out.MatchConditions, podStateCondition, expression)
 	return out
 }
 

@@ -90,8 +90,8 @@ func (r *Reconciler) readSpreads(ctx context.Context, annotations map[string]str
 		}
 	}
 	if more != nil && missing > maxPending {
-		return out, fmt.Errorf("%d WorkloadSpreads have been admitted and are not stored yet: try again when they are, or in %s if they never are",
-			missing, requestTimeout)
+		return out, fmt.Errorf("%d WorkloadSpreads have been admitted and are not stored yet: "+
+			"try again when they are, or in %s if they never are", missing, requestTimeout)
 	}
 	out.expression = scope.SpreadExpression(interests)
 	if len(waiting) > 0 {
@@ -116,8 +116,8 @@ func (r *Reconciler) AdmitSpread(ctx context.Context, before, after *v1beta1.Wor
 	}})
 }
 
-// AwaitSpreads returns a step that has a Pod wait until the WorkloadSpreads that were stored before it are in the cache. It comes before the
-// step that gives it to a subset. Only one that is pending in the Pod's namespace and is not in the cache yet costs a request.
+// AwaitSpreads returns a step that has a Pod wait until the WorkloadSpreads that were stored before it are in the cache. It comes before
+// the step that gives it to a subset. Only one that is pending in the Pod's namespace and is not in the cache yet costs a request.
 func AwaitSpreads(o AwaitOptions) pods.Step {
 	return pods.Step{Name: "await-spreads", Run: func(ctx context.Context, s *pods.Subject) error {
 		if s.DryRun {

@@ -80,8 +80,8 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 	return out, nil
 }
 
-// readNamed reads the Pods that name the WorkloadSpread. Before room counts as free that was given to Pods which nobody has seen for long, they
-// are read live: the cache may be what is late.
+// readNamed reads the Pods that name the WorkloadSpread. Before room counts as free that was given to Pods which nobody has seen for long,
+// they are read live: the cache may be what is late.
 func readNamed(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpread) ([]*corev1.Pod, error) {
 	reader := r.Reader
 	if creating, _, _ := spread.Expire(s.DeepCopy(), r.Now); len(creating) > 0 && r.Indexed {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// Adopt returns the subset that a Pod belongs to that runs on a node and was given to none; -1 if the node is in none of them. The node that
-// a subset prefers counts most, then labels and annotations of its patch that the Pod has already, then room. The Pod was scheduled there:
-// what it asks of nodes by itself, and which taints it tolerates, need not be asked again.
+// Adopt returns the subset that a Pod belongs to that runs on a node and was given to none; -1 if the node is in none of them. The node
+// that a subset prefers counts most, then labels and annotations of its patch that the Pod has already, then room. The Pod was scheduled
+// there: what it asks of nodes by itself, and which taints it tolerates, need not be asked again.
 func Adopt(s *v1beta1.WorkloadSpread, rooms []int32, p *corev1.Pod, node *corev1.Node) int {
 	best, most := -1, 0
 	for i := range s.Spec.Subsets {

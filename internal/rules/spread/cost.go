@@ -24,8 +24,8 @@ func CostIn(s *v1beta1.WorkloadSpread, subset int) int32 {
 // their subset go before all that are not, and before these go Pods that are in no subset. Of versions other than the latest those in
 // the first subset go first, so that a rollout frees it for the new ones.
 //
-// Example: with three subsets, limits of 10, 10 and none, and 20 Pods in each, ten of the first cost 300 and ten -100, of the second 200 and
-// -200, and of the third all 100.
+// Example: with three subsets, limits of 10, 10 and none, and 20 Pods in each, ten of the first cost 300 and ten -100, of the second 200
+// and -200, and of the third all 100.
 func Costs(s *v1beta1.WorkloadSpread, limits []int32, pods []*corev1.Pod, latest string) map[*corev1.Pod]int32 {
 	kind := TargetOf(s).GroupKind
 	groups := map[Place][]*corev1.Pod{}

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// LeaseFor is how long room that a manager has set aside may be given to Pods. What is given last has the rest of CreatingFor to be seen.
+	// LeaseFor is how long room that a manager has set aside may be given to Pods. What is given last has the rest of CreatingFor to be
+	// seen.
 	LeaseFor = 5 * time.Second
 	// LeaseIdle is how long it is kept while no Pod asks for it.
 	LeaseIdle = time.Second
@@ -50,8 +51,8 @@ const leasePrefix = "lease-"
 // LeaseEntry returns the name of an entry of room that is set aside for Pods to come.
 func LeaseEntry(id string) string { return leasePrefix + id }
 
-// Leased returns the entries of room in a subset that managers have set aside a short while ago, of all versions, sorted: they may have been
-// given to Pods since, or may yet be given back.
+// Leased returns the entries of room in a subset that managers have set aside a short while ago, of all versions, sorted: they may have
+// been given to Pods since, or may yet be given back.
 func Leased(s *v1beta1.WorkloadSpread, subset string, now time.Time) []string {
 	var out []string
 	status := statusOf(s.Status.SubsetStatuses, subset)
