@@ -92,7 +92,8 @@ func (s settings) followTargets(ctx context.Context, mgr ctrlmanager.Manager) fu
 		}
 		go func() {
 			for _, kind := range []client.Object{
-				&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &v1beta1.CloneSet{}, &v1beta1.StatefulSet{},
+				&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &v1beta1.CloneSet{},
+				&v1beta1.StatefulSet{},
 			} {
 				if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
 					log.FromContext(ctx).Error(err, "Following the workloads of WorkloadSpreads")

@@ -279,7 +279,8 @@ func (g *giving) lease(ctx context.Context, subset int) (string, error) {
 	room := rules.Rooms(g.counted, g.Limits, g.Version, g.Total)[subset]
 	last := g.last[at]
 	if room <= 0 { // what was held has just become too old to be given
-		return "", apierrors.NewConflict(schema.GroupResource{Resource: "workloadspreads"}, g.key.Name, errors.New("there is no room any more"))
+		resource := schema.GroupResource{Resource: "workloadspreads"}
+		return "", apierrors.NewConflict(resource, g.key.Name, errors.New("there is no room any more"))
 	}
 	size := rules.NextLease(room, 1+g.waiting.Load(), last.ahead, now.Sub(last.at))
 	if g.ended.Load() {

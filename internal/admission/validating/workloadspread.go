@@ -285,8 +285,8 @@ func (f *findings) warnAboutMinDomains(template *corev1.PodTemplateSpec, s *v1be
 			if required != nil && slices.ContainsFunc(required.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
 				return e.Key == c.TopologyKey
 			}) {
-				f.warn("the template has minDomains %d for %s, and subset %s selects nodes by it: no more than maxSkew %d Pods are scheduled there",
-					*c.MinDomains, c.TopologyKey, s.Spec.Subsets[i].Name, c.MaxSkew)
+				f.warn("the template has minDomains %d for %s, and subset %s selects nodes by it: no more than maxSkew %d Pods are "+
+					"scheduled there", *c.MinDomains, c.TopologyKey, s.Spec.Subsets[i].Name, c.MaxSkew)
 			}
 		}
 	}

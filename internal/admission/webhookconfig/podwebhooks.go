@@ -74,7 +74,8 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 	}
 	model := all[i]
 	out := slices.DeleteFunc(slices.Clone(all), func(w admissionv1.MutatingWebhook) bool {
-		return isForSidecarSets(w.Name) || slices.Contains([]string{probeMarkerWebhook, boundWebhook, preferringWebhook, spreadWebhook}, w.Name)
+		return isForSidecarSets(w.Name) ||
+			slices.Contains([]string{probeMarkerWebhook, boundWebhook, preferringWebhook, spreadWebhook}, w.Name)
 	})
 	if s.Spreads != "" {
 		out = append(out, ignored(model, spreadWebhook, admissionv1.MatchCondition{Name: spreadCondition, Expression: s.Spreads}))

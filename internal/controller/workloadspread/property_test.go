@@ -17,7 +17,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/spread"
@@ -38,9 +37,6 @@ func TestMistakesShow(t *testing.T) {
 	t.Run("a replica gives room without writing so", func(t *testing.T) { suite(mistake{forgets: true}).Break(t, overfull) })
 	t.Run("a replica counts Pods before it has seen those that left the ledger", func(t *testing.T) {
 		suite(mistake{countsTooEarly: true}).Break(t, overfull)
-	})
-	t.Run("the controller believes a late cache that a Pod never came", func(t *testing.T) {
-		suite(mistake{believesCache: true}).Break(t, overfull)
 	})
 	t.Run("a replica gives room that it set aside long ago", func(t *testing.T) { suite(mistake{keepsLeases: true}).Break(t, overfull) })
 	t.Run("the controller writes over room that was given meanwhile", func(t *testing.T) { suite(mistake{inexact: true}).Break(t, overfull) })
@@ -77,16 +73,6 @@ func suite(wrong mistake) promises.Suite {
 					},
 				})
 				k.Plan, k.Exact = planner.In(w), !wrong.inexact
-				if wrong.believesCache {
-					read := k.Read
-					k.Read = func(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpread) (Snapshot, error) {
-						out, err := read(ctx, r, s)
-						if err == nil {
-							out.Named, err = r.SpreadPods(ctx, s.Namespace, s.Name)
-						}
-						return out, err
-					}
-				}
 				if wrong.lessLimits {
 					status := k.Status
 					k.Status = func(s Snapshot, p plan.Plan, o apply.Outcome) v1beta1.WorkloadSpreadStatus {

@@ -63,8 +63,6 @@ type mistake struct {
 	countsTooEarly bool
 	// keepsLeases has a replica give room that it has set aside an hour ago.
 	keepsLeases bool
-	// believesCache has the controller take a Pod for one that never came because its cache does not show it.
-	believesCache bool
 	// inexact has the controller write the status over versions that it has not seen.
 	inexact bool
 	// lessLimits has the controller compute room by limits that are one too high.

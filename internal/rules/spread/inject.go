@@ -28,7 +28,8 @@ func Inject(p *corev1.Pod, s *v1beta1.WorkloadSpread, subset int, entry string) 
 		patched.Name, patched.GenerateName, patched.Namespace = p.Name, p.GenerateName, p.Namespace
 		patched.OwnerReferences = p.OwnerReferences
 		if patched.Spec.PriorityClassName != priority {
-			patched.Spec.Priority, patched.Spec.PreemptionPolicy = nil, nil // they follow from the class, which the API server resolves again
+			// They follow from the class, which the API server resolves again.
+			patched.Spec.Priority, patched.Spec.PreemptionPolicy = nil, nil
 		}
 		*p = *patched
 	}

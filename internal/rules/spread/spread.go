@@ -119,7 +119,8 @@ func MayOwn(target, owner Reference) bool {
 	if !IsBuiltIn(target.GroupKind) {
 		return true
 	}
-	return target.GroupKind.String() == deployment && owner.GroupKind.String() == replicaSet && strings.HasPrefix(owner.Name, target.Name+"-")
+	return target.GroupKind.String() == deployment && owner.GroupKind.String() == replicaSet &&
+		strings.HasPrefix(owner.Name, target.Name+"-")
 }
 
 // VersionOf returns the version that a Pod of a workload counts in.
