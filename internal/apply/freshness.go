@@ -43,12 +43,17 @@ func SeenBy(informers cache.Cache) Seen {
 		if err != nil {
 			return "", fmt.Errorf("finding the informer of %s: %w", kind.Kind, err)
 		}
-		shared, ok := informer.(interface{ GetStore() toolscache.Store })
-		if !ok {
-			return "", fmt.Errorf("the informer of %s is a %T, which does not tell how far it has come", kind.Kind, informer)
-		}
-		return shared.GetStore().LastStoreSyncResourceVersion(), nil
+		return LastSeen(informer)
 	}
+}
+
+// LastSeen returns how far an informer has come.
+func LastSeen(informer cache.Informer) (string, error) {
+	shared, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return "", fmt.Errorf("the informer is a %T, which does not tell how far it has come", informer)
+	}
+	return shared.GetStore().LastStoreSyncResourceVersion(), nil
 }
 
 // writes is what was written for an owner and the cache may not show yet: the newest version of each kind, so that no decision is based on

@@ -120,6 +120,11 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 			differ: []string{"requiredPersistentTopology", "preferredPersistentTopology"},
 			toHub:  typed(PersistentPodStateToHub), fromHub: typed(PersistentPodStateFromHub),
 		}, true
+	case apps("ResourceDistribution"):
+		return pair{
+			differ: []string{"targets"}, differInStatus: []string{"conditions"},
+			toHub: typed(ResourceDistributionToHub), fromHub: typed(ResourceDistributionFromHub),
+		}, true
 	case apps("SidecarSet"):
 		return pair{
 			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},

@@ -150,7 +150,11 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 	}
 	var deferred []source.Source
 	for _, watch := range events {
-		switch from := source.Kind(mgr.GetCache(), watch.Object, watch.Handler); {
+		in := mgr.GetCache()
+		if watch.Cache != nil {
+			in = watch.Cache
+		}
+		switch from := source.Kind(in, watch.Object, watch.Handler); {
 		case watch.Deferred:
 			deferred = append(deferred, from)
 		default:

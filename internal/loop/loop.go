@@ -22,6 +22,10 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
+// createdRecheck is when to reconcile again after a creation although no event has come: a cache whose watch breaks and that lists anew never
+// tells of an object that was created and is gone again by then.
+const createdRecheck = 30 * time.Second
+
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
 	Kind[O, S, T]
@@ -201,11 +205,22 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 	case waits && (wait == 0 || wait > budgetWait):
 		wait = budgetWait
 	}
-	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
-		next.RequeueAfter = wait
+	next.RequeueAfter = sooner(next.RequeueAfter, wait)
+	if slices.ContainsFunc(outcome.Results, isCreated) {
+		next.RequeueAfter = sooner(next.RequeueAfter, createdRecheck)
 	}
 	return next, nil
 }
+
+// sooner returns the smaller one of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b <= 0 {
+		return max(a, b, 0)
+	}
+	return min(a, b)
+}
+
+func isCreated(r apply.Result) bool { return r.Err == nil && r.Action.Verb == plan.Create }
 
 // Forget drops what is kept in memory of an owner that is gone.
 func (l *Loop[O, S, T]) Forget(owner O) {

@@ -29,6 +29,8 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type Watch struct {
 	Object  client.Object
 	Handler handler.EventHandler
+	// Cache is where the objects are; nil for the cache of the manager.
+	Cache cache.Cache
 	// Deferred begins to watch when the first owner is seen: for objects of which a cluster has many, while it may have no owners.
 	Deferred bool
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/controller/pullsecret"
+	"github.com/seed-69ecc383/kruise/internal/controller/resourcedistribution"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
@@ -61,6 +62,9 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 			continue
 		}
 		e := executor(c.kind.EventSource())
+		if c.seen != nil {
+			e.Seen = c.seen
+		}
 		if c.guarded {
 			e.Budgets = s.askBudgets()
 		}
@@ -89,6 +93,8 @@ type controller struct {
 	workers int
 	// guarded ones ask the PodUnavailableBudgets before they take a Pod out of service.
 	guarded bool
+	// seen tells how far its caches have come; nil for the cache of the manager.
+	seen apply.Seen
 	// needs are the rights without which it is off.
 	needs []need
 }
@@ -117,6 +123,16 @@ func (s settings) controllers(live client.Reader) []controller {
 		all = append(all, controller{kind: persistentpodstate.Kind(states), workers: workers, needs: needs},
 			controller{kind: persistentpodstate.Generator(), workers: workers, needs: needs},
 			controller{kind: persistentpodstate.NativeGenerator(), workers: workers, needs: needs})
+	}
+	if s.gates.Enabled(features.ResourceDistributionGate) {
+		one := controller{
+			kind:    resourcedistribution.Kind(resourcedistribution.Options{Copies: s.copies}),
+			workers: s.ResourceDistributionWorkers, needs: distributionNeeds(),
+		}
+		if s.copies != nil {
+			one.seen = s.copies.seen
+		}
+		all = append(all, one)
 	}
 	if s.budgetsOff() == "" {
 		budgets := podunavailablebudget.Kind(s.budgets())

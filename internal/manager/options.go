@@ -39,6 +39,7 @@ type Options struct {
 	PersistentPodStateWorkers   int
 	PodProbeMarkerWorkers       int
 	PodUnavailableBudgetWorkers int
+	ResourceDistributionWorkers int
 	SidecarSetWorkers           int
 	WorkloadSpreadWorkers       int
 	StatefulSetWorkers          int
@@ -148,6 +149,7 @@ func (o *Options) workers() []workers {
 		{&o.PersistentPodStateWorkers, "persistentpodstate-workers", "PersistentPodStates looked after at the same time"},
 		{&o.NodePodProbeWorkers, "nodepodprobe-workers", "nodes whose probes are looked after at the same time"},
 		{&o.DaemonSetWorkers, "daemonset-workers", "DaemonSets looked after at the same time"},
+		{&o.ResourceDistributionWorkers, "resourcedistribution-workers", "ResourceDistributions looked after at the same time"},
 		{&o.SidecarSetWorkers, "sidecarset-workers", "SidecarSets looked after at the same time"},
 		{&o.SidecarTerminatorWorkers, "sidecarterminator-workers", "Pods whose sidecars are stopped at the same time"},
 		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
@@ -164,10 +166,9 @@ func ignored() map[string]string {
 		"sync-period": "", "leader-election-resource-lock": "leases", "allow-privileged": "true", "webhook-initialize-timeout": "1m",
 		"rest-config-qps": "30", "rest-config-burst": "50", "expectation-timeout": "5m",
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
-		"disable-no-deepcopy":          "false",
-		"ws-enabled-versioned-status":  "deployment,replicaset",
-		"uniteddeployment-workers":     "3",
-		"resourcedistribution-workers": "3",
+		"disable-no-deepcopy":         "false",
+		"ws-enabled-versioned-status": "deployment,replicaset",
+		"uniteddeployment-workers":    "3",
 	}
 }
 

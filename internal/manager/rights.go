@@ -119,6 +119,12 @@ func podStateNeeds() []need {
 		to(reads, "statefulsets.apps", "statefulsets.apps.kruise.io"), to("delete", "pods"))
 }
 
+// distributionNeeds are in a role of their own (config/resourcedistribution): who may write all Secrets may do anything.
+func distributionNeeds() []need {
+	return slices.Concat(ownsObjects("resourcedistributions"), to(reads, "resourcedistributions.apps.kruise.io"),
+		to(manages, "configmaps", "secrets"))
+}
+
 func (s settings) nodeImageNeeds() []need {
 	all := slices.Concat(to(manages, "nodeimages.apps.kruise.io"), to("patch", "nodeimages.apps.kruise.io/status"))
 	if s.gates.Enabled(features.ImagePullJobGate) {

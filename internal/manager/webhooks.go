@@ -45,6 +45,8 @@ type settings struct {
 	spreads *spread.Assigner
 	// seenPods returns the resource version up to which the cache has seen Pods.
 	seenPods func(context.Context) (string, error)
+	// copies know what ResourceDistributions have made; nil if the gate leaves them out.
+	copies *copies
 	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
@@ -67,11 +69,12 @@ func (s settings) off(gates ...features.Gate) string {
 func (s settings) disabledKinds() map[string]string {
 	off := map[string]string{}
 	for kind, gates := range map[string][]features.Gate{
-		"NodeImage":          {features.KruiseDaemon},
-		"ImagePullJob":       {features.KruiseDaemon, features.ImagePullJobGate},
-		"ImageListPullJob":   {features.KruiseDaemon, features.ImagePullJobGate},
-		"PodProbeMarker":     {features.KruiseDaemon, features.PodProbeMarkerGate},
-		"PersistentPodState": {features.PodWebhook},
+		"NodeImage":            {features.KruiseDaemon},
+		"ImagePullJob":         {features.KruiseDaemon, features.ImagePullJobGate},
+		"ImageListPullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
+		"PodProbeMarker":       {features.KruiseDaemon, features.PodProbeMarkerGate},
+		"ResourceDistribution": {features.ResourceDistributionGate},
+		"PersistentPodState":   {features.PodWebhook},
 	} {
 		if gate := s.off(gates...); gate != "" {
 			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
@@ -79,6 +82,9 @@ func (s settings) disabledKinds() map[string]string {
 	}
 	if why := s.spreadsOff(); why != "" {
 		off["WorkloadSpread"] = why
+	}
+	if missing := s.lacking[distributionEvents]; len(missing) > 0 {
+		off["ResourceDistribution"] = fmt.Sprintf("the manager may not %s: see config/resourcedistribution", strings.Join(missing, ", "))
 	}
 	if why := s.budgetsOff(); why != "" {
 		off["PodUnavailableBudget"] = why

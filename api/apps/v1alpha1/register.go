@@ -28,6 +28,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&NodePodProbe{}, &NodePodProbeList{},
 		&PersistentPodState{}, &PersistentPodStateList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&ResourceDistribution{}, &ResourceDistributionList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 		&WorkloadSpread{}, &WorkloadSpreadList{},

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/podstate"
 )
 
-// PersistentPodState returns the handler that validates of PersistentPodStates what their schema can't: whether the kind of the target is one
-// that can have one, and that no other one is for the same workload.
+// PersistentPodState returns the handler that validates of PersistentPodStates what their schema can't: whether the kind of the target is
+// one that can have one, and that no other one is for the same workload.
 func PersistentPodState(o Options) admission.Handler {
 	return kind[v1beta1.PersistentPodState, *v1beta1.PersistentPodState]{
 		hub:      v1beta1.GroupVersion,

@@ -136,7 +136,8 @@ func changes[T client.Object](interestOf func(T) (scope.Interest, bool)) predica
 func newTopology() predicate.TypedPredicate[*v1beta1.PersistentPodState] {
 	requires := func(state *v1beta1.PersistentPodState) bool { return state.Spec.RequiredPersistentTopology != nil }
 	return predicate.TypedFuncs[*v1beta1.PersistentPodState]{UpdateFunc: func(e event.TypedUpdateEvent[*v1beta1.PersistentPodState]) bool {
-		return requires(e.ObjectOld) != requires(e.ObjectNew) || (e.ObjectOld.DeletionTimestamp == nil) != (e.ObjectNew.DeletionTimestamp == nil)
+		was, is := e.ObjectOld, e.ObjectNew
+		return requires(was) != requires(is) || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
 	}}
 }
 

@@ -109,7 +109,8 @@ func PlanGenerated(w Wish) plan.Plan {
 	return b.Plan()
 }
 
-// isLeftover reports whether the PersistentPodState is one of a workload of the same name before this one: the garbage collector deletes it.
+// isLeftover reports whether the PersistentPodState is one of a workload of the same name before this one: the garbage collector deletes
+// it.
 func (w Wish) isLeftover() bool {
 	controller := metav1.GetControllerOfNoCopy(w.State)
 	return controller != nil && controller.Name == w.Workload.GetName() && controller.UID != w.Workload.GetUID() &&

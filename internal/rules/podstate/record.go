@@ -126,7 +126,8 @@ func NeedsNode(state *v1beta1.PersistentPodState, p *corev1.Pod) bool {
 		return false
 	}
 	record, ok := state.Status.PodStates[p.Name]
-	return !ok || record.NodeName != p.Spec.NodeName || !slices.Equal(slices.Sorted(maps.Keys(record.NodeTopologyLabels)), Keys(&state.Spec))
+	recorded := slices.Sorted(maps.Keys(record.NodeTopologyLabels))
+	return !ok || record.NodeName != p.Spec.NodeName || !slices.Equal(recorded, Keys(&state.Spec))
 }
 
 // present returns the record of a Pod that is ready on a node. The labels recorded before stay where node and keys are the same.

@@ -27,7 +27,8 @@ func OfPodStates(states []*v1beta1.PersistentPodState) string {
 	if len(targets) == 0 {
 		return ""
 	}
-	const controlled = "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(r, has(r.controller) && r.controller && "
+	const controlled = "has(object.metadata.ownerReferences) && " +
+		"object.metadata.ownerReferences.exists(r, has(r.controller) && r.controller && "
 	const kind = "(r.apiVersion.contains('/') ? r.apiVersion.split('/')[0] : '') + '/' + r.kind"
 	exact := controlled + "(request.namespace + '/' + " + kind + " + '/' + r.name) in " + listed(targets) + ")"
 	if len(exact) <= maxExpression {
