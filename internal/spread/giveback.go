@@ -30,10 +30,7 @@ func (l *Ledger) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			l.ended.Store(true)
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-			defer cancel()
-			l.giveBack(ending, everything)
+			l.end(context.WithoutCancel(ctx))
 			return nil
 		case <-ticks.C:
 			l.GiveBack(ctx)
@@ -41,6 +38,14 @@ func (l *Ledger) Start(ctx context.Context) error {
 			l.GiveBack(ctx)
 		}
 	}
+}
+
+// end gives back all that is set aside, and has nothing set aside any more.
+func (l *Ledger) end(ctx context.Context) {
+	l.ended.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	l.giveBack(ctx, everything)
 }
 
 // NeedLeaderElection says that every manager does this.

@@ -3,7 +3,6 @@ package workloadspread
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -342,7 +341,7 @@ func (s *scenario) converged() []string {
 func (s *scenario) latest() string {
 	var first *corev1.Pod
 	for _, p := range s.Pods() {
-		if first == nil || strings.Compare(p.Name, first.Name) < 0 {
+		if first == nil || p.Name < first.Name {
 			first = p
 		}
 	}

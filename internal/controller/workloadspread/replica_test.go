@@ -129,12 +129,12 @@ func contains(v *simulate.View, kind any) bool {
 }
 
 func (r *replica) note(e simulate.Event) {
-	switch {
-	case e.Key.Kind.Kind == "Pod":
+	switch e.Key.Kind.Kind {
+	case "Pod":
 		before, _ := e.Old.(*corev1.Pod)
 		after, _ := e.New.(*corev1.Pod)
 		r.assigner.Ledger.NotePod(before, after)
-	case e.Key.Kind.Kind == "WorkloadSpread":
+	case "WorkloadSpread":
 		before, _ := e.Old.(*v1beta1.WorkloadSpread)
 		after, _ := e.New.(*v1beta1.WorkloadSpread)
 		if before != nil || after != nil {

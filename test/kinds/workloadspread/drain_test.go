@@ -30,7 +30,8 @@ func TestDrain(t *testing.T) {
 	e.Eventually("all Pods are ready", func() error { return e.allReady(6) })
 	e.Eventually("the budget is in force", func() error {
 		b := &policyv1beta1.PodUnavailableBudget{}
-		if e.Read("web", b); b.Status.ObservedGeneration != b.Generation || b.Status.UnavailableAllowed != budget {
+		e.Read("web", b)
+		if b.Status.ObservedGeneration != b.Generation || b.Status.UnavailableAllowed != budget {
 			return fmt.Errorf("its status is %+v", b.Status)
 		}
 		return nil

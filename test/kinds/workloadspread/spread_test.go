@@ -247,7 +247,8 @@ func TestRoomOfARefusedPodComesBack(t *testing.T) {
 	e.Make(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: "0"}}}`)
 	e.Eventually("the quota holds", func() error {
 		quota := &corev1.ResourceQuota{}
-		if e.Read("none", quota); len(quota.Status.Hard) == 0 {
+		e.Read("none", quota)
+		if len(quota.Status.Hard) == 0 {
 			return errors.New("its status is empty")
 		}
 		return nil
