@@ -26,6 +26,7 @@ func crds() []string {
 		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
 		"nodepodprobes.apps.kruise.io", "persistentpodstates.apps.kruise.io", "podprobemarkers.apps.kruise.io",
 		"resourcedistributions.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"uniteddeployments.apps.kruise.io",
 		"workloadspreads.apps.kruise.io",
 		"podunavailablebudgets.policy.kruise.io",
 	}

@@ -111,10 +111,10 @@ func WorkloadOf(object client.Object) (Workload, bool) {
 }
 
 // SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns; of a StatefulSet also how
-// its Pods are numbered, and the annotations that ask for a PersistentPodState.
+// its Pods are numbered, and the annotations that ask for a PersistentPodState. The workloads of a UnitedDeployment stay as they are.
 func SlimWorkload(object any) (any, error) {
 	before, ok := workloadIn(object)
-	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
+	if !ok || before.kind.Group == v1beta1.GroupVersion.Group || isOfSubset(object) {
 		return Slim(object)
 	}
 	replicas, labels := *before.replicas, before.template.Labels
@@ -157,6 +157,17 @@ func wishes(annotations map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// isOfSubset reports whether a UnitedDeployment controls an object.
+func isOfSubset(object any) bool {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(accessor)
+	return controller != nil && controller.Kind == "UnitedDeployment" &&
+		strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/")
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.
