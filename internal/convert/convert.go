@@ -135,6 +135,11 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 			differInStatus: []string{"subsetReplicas", "subsetStatuses", "updateStatus", "updatedRevision"},
 			toHub:          unitedDeploymentToHub, fromHub: unitedDeploymentFromHub,
 		}, true
+	case apps("WorkloadSpread"):
+		return pair{
+			differ: []string{"subsets"}, differInStatus: []string{"subsetStatuses", "versionedSubsetStatuses"},
+			toHub: typed(WorkloadSpreadToHub), fromHub: typed(WorkloadSpreadFromHub),
+		}, true
 	case policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		return pair{
 			differ: []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},

@@ -64,6 +64,8 @@ const (
 	ResourceDistributionGate Gate = "ResourceDistributionGate"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
+	// WorkloadSpread: new Pods are given to the subsets of WorkloadSpreads.
+	WorkloadSpread Gate = "WorkloadSpread"
 	// SidecarTerminator: sidecars of Pods whose work is done are stopped.
 	SidecarTerminator Gate = "SidecarTerminator"
 	// EnableSortSidecarContainerByName: sidecars of all SidecarSets stand in a Pod in the order of their names.
@@ -74,7 +76,6 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	workloadSpread        Gate = "WorkloadSpread"
 	enhancedLivenessProbe Gate = "EnhancedLivenessProbe"
 )
 
@@ -103,7 +104,7 @@ func specs() []spec {
 		{PreDownloadImageForInPlaceUpdate, false, alpha},
 		{CloneSetPartitionRollback, false, alpha},
 		{ResourcesDeletionProtection, true, beta},
-		{workloadSpread, true, beta},
+		{WorkloadSpread, true, beta},
 		{PodUnavailableBudgetDeleteGate, true, beta},
 		{PodUnavailableBudgetUpdateGate, false, alpha},
 		{TemplateNoDefaults, false, alpha},
@@ -138,7 +139,7 @@ func specs() []spec {
 func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
-			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
+			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, WorkloadSpread,
 			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {

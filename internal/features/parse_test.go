@@ -9,7 +9,7 @@ import (
 
 func TestParse(t *testing.T) {
 	defaults := []Gate{
-		PodWebhook, KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+		PodWebhook, KruiseDaemon, DaemonWatchingPod, WorkloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
 		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel", ResourcesDeletionProtection,
 	}
 	for name, tc := range map[string]struct {
@@ -29,11 +29,11 @@ func TestParse(t *testing.T) {
 		},
 		"no admission of Pods, nothing that needs it": {
 			from: Sources{Flag: "PodWebhook=false,KruisePodReadinessGate=true"},
-			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
+			off:  []Gate{PodWebhook, WorkloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds without SidecarSet turns the admission of Pods off": {
 			from: Sources{CustomResources: "CloneSet,StatefulSet"},
-			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
+			off:  []Gate{PodWebhook, WorkloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds with SidecarSet changes nothing": {from: Sources{CustomResources: "CloneSet,SidecarSet"}},
 		"no deletion protection, none for cascades": {
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		"all of a stage, but the one named": {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
-				KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+				KruiseDaemon, DaemonWatchingPod, WorkloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
 				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel", ResourcesDeletionProtection,
 			},
 		},

@@ -29,6 +29,7 @@ func crds() []string {
 		"nodepodprobes.apps.kruise.io", "persistentpodstates.apps.kruise.io", "podprobemarkers.apps.kruise.io",
 		"resourcedistributions.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
 		"uniteddeployments.apps.kruise.io",
+		"workloadspreads.apps.kruise.io",
 		"podunavailablebudgets.policy.kruise.io",
 	}
 }

@@ -41,6 +41,7 @@ type Options struct {
 	PodUnavailableBudgetWorkers int
 	ResourceDistributionWorkers int
 	SidecarSetWorkers           int
+	WorkloadSpreadWorkers       int
 	StatefulSetWorkers          int
 	ExcludePreparingDelete      bool
 	AssignPodsByScheduler       bool
@@ -153,6 +154,7 @@ func (o *Options) workers() []workers {
 		{&o.SidecarTerminatorWorkers, "sidecarterminator-workers", "Pods whose sidecars are stopped at the same time"},
 		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
 		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
+		{&o.WorkloadSpreadWorkers, "workloadspread-workers", "WorkloadSpreads looked after at the same time"},
 		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
 	}
 }
@@ -167,7 +169,6 @@ func ignored() map[string]string {
 		"disable-no-deepcopy":         "false",
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"uniteddeployment-workers":    "3",
-		"workloadspread-workers":      "3",
 	}
 }
 

@@ -123,6 +123,7 @@ func SlimWorkload(object any) (any, error) {
 	case *appsv1.Deployment:
 		o.Spec, o.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 	case *appsv1.ReplicaSet:
+		annotations = wishes(o.Annotations)
 		o.Spec, o.Status = appsv1.ReplicaSetSpec{}, appsv1.ReplicaSetStatus{}
 	case *appsv1.StatefulSet:
 		annotations = wishes(o.Annotations)
@@ -139,10 +140,15 @@ func SlimWorkload(object any) (any, error) {
 	return Slim(object)
 }
 
+// RevisionOfDeployment is the annotation by which a Deployment numbers its ReplicaSets: the highest one is that of the present template.
+const RevisionOfDeployment = "deployment.kubernetes.io/revision"
+
 // wishes returns the annotations of a workload of Kubernetes that controllers of ours read; nil if there are none.
 func wishes(annotations map[string]string) map[string]string {
 	var out map[string]string
-	for _, key := range []string{keys.GeneratePodState, keys.RequiredTopology, keys.PreferredTopology, keys.PersistentAnnotations} {
+	for _, key := range []string{
+		RevisionOfDeployment, keys.GeneratePodState, keys.RequiredTopology, keys.PreferredTopology, keys.PersistentAnnotations,
+	} {
 		if value, ok := annotations[key]; ok {
 			if out == nil {
 				out = map[string]string{}

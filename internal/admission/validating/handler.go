@@ -38,6 +38,9 @@ type Options struct {
 	Namespace string
 	// Accepted is told of each SidecarSet that is about to be stored with another spec, which is refused if it fails. It may be nil.
 	Accepted OnAccept
+	// AcceptedSpread is the same for WorkloadSpreads. SpreadKinds returns the kinds of workloads that the configuration lets be spread.
+	AcceptedSpread OnAcceptSpread
+	SpreadKinds    func(context.Context) ([]schema.GroupKind, error)
 	// Disabled says, for each kind of which no object is of any use, that a feature gate is off.
 	//
 	// Wire: tools look for this message.
@@ -53,6 +56,9 @@ type Options struct {
 
 // OnAccept is told of a SidecarSet that is about to be stored, and of the one that it replaces, nil if there is none.
 type OnAccept func(ctx context.Context, before, after *v1beta1.SidecarSet) error
+
+// OnAcceptSpread is told of a WorkloadSpread that is about to be stored, and of the one that it replaces, nil if there is none.
+type OnAcceptSpread func(ctx context.Context, before, after *v1beta1.WorkloadSpread) error
 
 // disabled returns the answer for every new object and new spec of a kind that a feature gate turns off; nil while it is on.
 func (o Options) disabled(kind string, code int32) *admission.Response {

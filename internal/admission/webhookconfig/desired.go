@@ -73,6 +73,11 @@ func (in Input) mutating(next *admissionv1.MutatingWebhookConfiguration) *admiss
 	} else {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, keys.PodScopePending, in.Pods.Pending)
 	}
+	if in.Pods.PendingSpreads == "" {
+		delete(next.Annotations, keys.SpreadScopePending)
+	} else {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, keys.SpreadScopePending, in.Pods.PendingSpreads)
+	}
 	return next
 }
 

@@ -135,7 +135,7 @@ func addressesAt(base string) []string {
 		{"validate", []string{
 			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage",
 			"podprobemarker", "sidecarset",
-			"statefulset",
+			"statefulset", "workloadspread",
 		}},
 	} {
 		for _, kind := range verb.kinds {

@@ -50,6 +50,11 @@ func samples(name string) []sample {
 		{resource: "cronjobs.batch", text: "{apiVersion: batch/v1, kind: CronJob, " + meta + ", spec: {suspend: true, schedule: '0 0 1 1 *', jobTemplate: {spec: {" + job + "}}}}"},
 		{resource: "ingresses.networking.k8s.io", text: "{apiVersion: networking.k8s.io/v1, kind: Ingress, " + meta + ", spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}"},
 		{resource: "clonesets.apps.kruise.io", text: "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, " + own + ", spec: {replicas: 2, " + pods + "}}", holds: "replicas 2>0"},
+		{
+			resource: "uniteddeployments.apps.kruise.io", holds: "replicas 6>0",
+			text: "{apiVersion: apps.kruise.io/v1beta1, kind: UnitedDeployment, " + own + ", spec: {replicas: 6, selector: {matchLabels: {app: " + name +
+				"}}, template: {deploymentTemplate: {metadata: {labels: {app: " + name + "}}, spec: {" + pods + "}}}, topology: {subsets: [{name: a}]}}}",
+		},
 		{resource: "statefulsets.apps.kruise.io", text: "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, " + own + ", spec: {" + pods + "}}", holds: "replicas 1>0"},
 		{
 			resource: "daemonsets.apps.kruise.io", text: "{apiVersion: apps.kruise.io/v1beta1, kind: DaemonSet, " + own + ", spec: {" + pods + "}}",
