@@ -39,7 +39,8 @@ func WorkloadSpread(o Options) admission.Handler {
 				o.spreadTarget, o.besideSpreads, o.spreadPods,
 			} {
 				more, err := check(ctx, w)
-				if found.join(more); err != nil || len(found.errors) > 0 {
+				found.join(more)
+				if err != nil || len(found.errors) > 0 {
 					return found, err
 				}
 			}

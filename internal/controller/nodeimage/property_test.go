@@ -177,7 +177,7 @@ func check(history []simulate.Change) []invariant.Violation {
 			for i := range image.Tags {
 				tag := &image.Tags[i]
 				if hasTag(after, repository, tag.Tag) {
-					judgeStatus(before, after, repository, tag, c.Time, broken)
+					judgeStatus(pull.StatusOf(before, repository, tag), pull.StatusOf(after, repository, tag), tag, c.Time, broken)
 					continue
 				}
 				for _, owner := range tag.OwnerReferences {
@@ -192,8 +192,7 @@ func check(history []simulate.Change) []invariant.Violation {
 }
 
 // judgeStatus judges what a controller has written about a round.
-func judgeStatus(before, after *v1beta1.NodeImage, repository string, tag *v1beta1.ImageTagSpec, now time.Time, broken func(rule, what string)) {
-	was, is := pull.StatusOf(before, repository, tag), pull.StatusOf(after, repository, tag)
+func judgeStatus(was, is *v1beta1.ImageTagStatus, tag *v1beta1.ImageTagSpec, now time.Time, broken func(rule, what string)) {
 	switch {
 	case is == nil || was != nil && was.Phase == is.Phase:
 	case was != nil:

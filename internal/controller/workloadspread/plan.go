@@ -153,7 +153,8 @@ func (s Snapshot) planStuck(b *plan.Builder) {
 			continue
 		}
 		stuck, wait := spread.IsStuck(p, after, s.Now)
-		if b.Recheck(wait, "Pod "+p.Name+" has waited too long to be scheduled"); !stuck {
+		b.Recheck(wait, "Pod "+p.Name+" has waited too long to be scheduled")
+		if !stuck {
 			continue
 		}
 		c := s.condition(m.Subset)

@@ -56,12 +56,8 @@ func watched() []client.Object {
 func suite(wrong mistake) promises.Suite {
 	return promises.Suite{Scheme: promises.Scheme(), Watched: watched(), Populate: func(w *promises.World) promises.Scenario {
 		s := newScenario(w, wrong)
-		planned := Plan
-		if wrong.lessLimits {
-			planned = func(s Snapshot) plan.Plan { return Plan(s) }
-		}
 		planner := promises.Planner[Snapshot, Snapshot]{
-			Plan: planned, Take: func(s Snapshot) Snapshot { return s }, Snapshot: func(s Snapshot) Snapshot { return s },
+			Plan: Plan, Take: func(s Snapshot) Snapshot { return s }, Snapshot: func(s Snapshot) Snapshot { return s },
 		}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {

@@ -83,7 +83,7 @@ func refusedWith(err error, texts ...string) error {
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			return fmt.Errorf("answered %q, want it to say %q", err, text)
+			return fmt.Errorf("answered %q, want it to say %q", err.Error(), text)
 		}
 	}
 	return nil
