@@ -104,12 +104,13 @@ func (g *guard) namespace(value string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// pod runs a Pod in a namespace.
+// pod makes a Pod in a namespace. It fits no node, so that no kubelet writes its status.
 func (g *guard) pod(namespace string) *corev1.Pod {
 	g.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: namespace}}
 	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1"}}
 	p.Spec.TerminationGracePeriodSeconds = new(int64)
+	p.Spec.NodeSelector = map[string]string{"no": "node"}
 	g.Must(g.Client.Create(g.Ctx, p))
 	return p
 }
