@@ -49,6 +49,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/seal"}},
+		{packages: []string{"internal/clock"}, others: []string{"github.com/go-logr/logr"}},
 		{packages: []string{"internal/convert", "internal/defaults"}, ours: []string{"api/...", "internal/rules/..."},
 			others: kubernetes("k8s.io/apiextensions-apiserver/...", "github.com/distribution/reference")},
 		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},

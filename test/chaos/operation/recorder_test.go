@@ -40,7 +40,8 @@ func (w write) isFenced() bool {
 	if w.method == http.MethodDelete {
 		return aUID.MatchString(w.body)
 	}
-	return w.method != http.MethodPost && (strings.Contains(w.body, `"resourceVersion":"`) || strings.Contains(w.body, `"uid":"`))
+	tests := strings.Contains(w.body, `"op":"test","path":"/metadata/uid"`) // a JSON patch
+	return w.method != http.MethodPost && (tests || strings.Contains(w.body, `"resourceVersion":"`) || strings.Contains(w.body, `"uid":"`))
 }
 
 // line is a manager's own connection to the API server, which knows what the manager writes and can cut it off from its Lease.
@@ -173,9 +174,16 @@ func (s *site) join(name string) *colleague {
 // joinAs does the same with the manager of another version, by the path of its binary.
 func (s *site) joinAs(name, binary string) *colleague {
 	s.Helper()
+	c := s.launchAs(name, binary)
+	s.addEndpoint(name, c.WebhookPort())
+	return c
+}
+
+// launchAs launches such a manager that the Service does not lead to.
+func (s *site) launchAs(name, binary string) *colleague {
+	s.Helper()
 	l, args := s.lineOf(name)
 	m := s.Launch(name, cluster.ManagerOptions{Binary: binary, Env: []string{"WEBHOOK_HOST="}, Args: append(args, shortLease()...)})
 	s.Must(m.WaitReady(s.Ctx))
-	s.addEndpoint(name, m.WebhookPort())
 	return &colleague{Manager: m, name: name, line: l}
 }

@@ -1,9 +1,6 @@
 package operation
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,72 +11,78 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
-// TestTwoVersionsShareARollout: the manager before this one leads, and this one takes over in the middle of a rollout; and the other way
-// round.
+// TestTwoVersionsShareARollout: the manager of the version before leads, and this one takes over in the middle of a rollout; and then the
+// other way round.
 func TestTwoVersionsShareARollout(t *testing.T) {
 	before := previousManager(t)
-	for name, versions := range map[string][2]string{"upgrade": {before, ""}, "downgrade": {"", before}} {
-		t.Run(name, func(t *testing.T) {
-			s := newServiceSite(t)
-			const replicas, unavailable = 20, 2
-			first := s.joinAs("first", versions[0])
-			s.create(rolling("rolling", replicas, unavailable))
-			s.available("rolling", replicas)
-			pods := s.pods("rolling")
-			watched := s.watchAvailable("rolling", replicas-unavailable)
-			s.setImage("rolling", "nginx:mainline")
-			s.haveUpdated("rolling", 4)
-			second := s.joinAs("second", versions[1])
-			first.Stop()
-			s.Must(s.Client.Delete(s.Ctx, s.slice("first", "1")))
-			s.haveUpdated("rolling", replicas)
-			s.available("rolling", replicas)
-			watched()
-			s.sameObjects(pods, s.pods("rolling"))
-			if len(second.line.since(time.Time{})) == 0 {
-				t.Error("the second manager has written nothing: the first one did it all")
-			}
-		})
+	s := newServiceSite(t)
+	const replicas, unavailable = 12, 2
+	old := s.joinAs("before", before)
+	s.create(rolling("rolling", replicas, unavailable))
+	s.available("rolling", replicas)
+	pods := s.pods("rolling")
+	watched := s.watchAvailable("rolling", replicas-unavailable)
+	roll := func(image string, leading *colleague, name, next string) *colleague {
+		s.setImage("rolling", image)
+		s.haveUpdated("rolling", 4)
+		successor := s.joinAs(name, next)
+		leading.Stop()
+		s.Must(s.Client.Delete(s.Ctx, s.slice(leading.name, "1")))
+		s.haveUpdated("rolling", replicas)
+		s.available("rolling", replicas)
+		if len(successor.line.since(time.Time{})) == 0 {
+			t.Errorf("manager %s has written nothing: the other one did it all", name)
+		}
+		s.restsFor("rolling", successor)
+		return successor
+	}
+	today := roll("nginx:mainline", old, "today", "")
+	roll("nginx:stable", today, "before-again", before)
+	watched()
+	s.sameObjects(pods, s.pods("rolling"))
+}
+
+// restsFor checks that a manager which came to Pods of another version writes nothing once the rollout is complete.
+func (s *site) restsFor(app string, m *colleague) {
+	s.Helper()
+	time.Sleep(2 * time.Second) // what was due has been done
+	began, pods := time.Now(), s.pods(app)
+	time.Sleep(3 * time.Second)
+	for _, w := range m.line.since(began) {
+		s.Errorf("the manager writes although there is nothing to do: %s", w)
+	}
+	for i, p := range s.pods(app) {
+		if p.ResourceVersion != pods[i].ResourceVersion {
+			s.Errorf("Pod %s changes although there is nothing to do", p.Name)
+		}
 	}
 }
 
-// previousManager builds the manager of the commit before this one, and returns the path of its binary. The test is skipped where there is
-// no history.
+// previousManager builds the manager of the version before this one, and returns the path of its binary. The test is skipped where this
+// checkout does not have that version; make test says so.
 func previousManager(t *testing.T) string {
 	t.Helper()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	git := func(args ...string) (string, error) {
-		command := exec.CommandContext(context.WithoutCancel(t.Context()), "git", append([]string{"-C", root}, args...)...)
-		var complaint bytes.Buffer
-		command.Stderr = &complaint
-		out, err := command.Output()
-		if err != nil {
-			err = fmt.Errorf("git %s: %w: %s", args[0], err, complaint.String())
-		}
-		return strings.TrimSpace(string(out)), err
-	}
-	commit, err := git("rev-parse", "--verify", "HEAD^")
+	said, err := exec.CommandContext(t.Context(), filepath.Join(root, "hack/version-before.sh")).CombinedOutput()
+	commit := strings.TrimSpace(string(said))
 	if err != nil {
-		t.Skipf("NOT RUN: this version is not tried beside the one before it, for there is no history of it here (%v)", err)
+		t.Skipf("NOT RUN: %s (%v)", commit, err)
 	}
 	dir := t.TempDir()
-	sources, binary := filepath.Join(dir, "sources"), filepath.Join(dir, "kruise-manager")
-	if _, err := git("worktree", "add", "--detach", sources, commit); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := git("worktree", "remove", "--force", sources); err != nil {
-			t.Error(err)
+	run := func(name string, args ...string) {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), name, args...)
+		command.Dir, command.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("building the manager of commit %s: %s: %v\n%s", commit, name, err, out)
 		}
-	})
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/kruise-manager")
-	build.Dir, build.Env = sources, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the manager of commit %s: %v\n%s", commit, err, out)
 	}
+	run("git", "-C", root, "archive", "--output="+filepath.Join(dir, "sources.tar"), commit)
+	run("tar", "-xf", "sources.tar")
+	run("go", "build", "-buildvcs=false", "-o", "kruise-manager", "./cmd/kruise-manager")
 	t.Logf("the version before is commit %s", commit)
-	return binary
+	return filepath.Join(dir, "kruise-manager")
 }
