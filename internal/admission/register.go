@@ -62,6 +62,7 @@ func Register(server Server, o Options) {
 		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
 		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
 		"statefulset":      {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
+		"uniteddeployment": {defaulting.UnitedDeployment(o.Defaults), validating.UnitedDeployment(o.Validation)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			if handlers.mutate != nil { // else the schema has all defaults

@@ -25,7 +25,7 @@ func TestRegister(t *testing.T) {
 	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker",
 		"/validate-policy-kruise-io-podunavailablebudget"}
 	for _, verb := range []string{"mutate", "validate"} {
-		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "sidecarset", "statefulset"} {
+		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "sidecarset", "statefulset", "uniteddeployment"} {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)
 		}
 	}

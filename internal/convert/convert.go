@@ -120,6 +120,11 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
 			toHub:  typed(SidecarSetToHub), fromHub: typed(SidecarSetFromHub),
 		}, true
+	case apps("UnitedDeployment"):
+		return pair{
+			differInStatus: []string{"subsetReplicas", "subsetStatuses", "updateStatus", "updatedRevision"},
+			toHub:          unitedDeploymentToHub, fromHub: unitedDeploymentFromHub,
+		}, true
 	case policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		return pair{
 			differ: []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},

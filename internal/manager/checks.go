@@ -25,6 +25,7 @@ func crds() []string {
 		"ephemeraljobs.apps.kruise.io",
 		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
 		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"uniteddeployments.apps.kruise.io",
 		"podunavailablebudgets.policy.kruise.io",
 	}
 }

@@ -29,6 +29,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&UnitedDeployment{}, &UnitedDeploymentList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

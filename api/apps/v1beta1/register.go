@@ -26,6 +26,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&NodeImage{}, &NodeImageList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&UnitedDeployment{}, &UnitedDeploymentList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

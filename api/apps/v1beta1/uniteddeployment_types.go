@@ -1,0 +1,422 @@
+package v1beta1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// UnitedDeployment keeps one workload for each of several domains, such as zones or node pools, all made from one template, and divides a
+// number of Pods among them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:shortName=ud
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".spec.replicas",description="The number of Pods wanted."
+// +kubebuilder:printcolumn:name="CURRENT",type="integer",JSONPath=".status.replicas",description="The number of Pods there are."
+// +kubebuilder:printcolumn:name="UPDATED",type="integer",JSONPath=".status.updatedReplicas",description="The number of Pods of the newest template."
+// +kubebuilder:printcolumn:name="READY",type="integer",JSONPath=".status.readyReplicas",description="The number of Pods that are ready."
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the UnitedDeployment was created."
+type UnitedDeployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is wanted.
+	// +optional
+	Spec UnitedDeploymentSpec `json:"spec,omitempty"`
+	// status is what was last seen.
+	// +optional
+	Status UnitedDeploymentStatus `json:"status,omitempty"`
+}
+
+// UnitedDeploymentList is a list of UnitedDeployments.
+//
+// +kubebuilder:object:root=true
+type UnitedDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []UnitedDeployment `json:"items"`
+}
+
+// UnitedDeploymentSpec is the wanted state of a UnitedDeployment. What its numbers add up to is checked by a webhook, which the subresource
+// scale passes by: an autoscaler may ask for fewer Pods than the subsets do.
+//
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: the workloads of the subsets can't select other Pods; create another UnitedDeployment",fieldPath=".selector",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!self.?topology.?scheduleStrategy.?adaptive.?reserveUnschedulablePods.orValue(false) || self.?topology.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !has(self.template.statefulSetTemplate) && !has(self.template.advancedStatefulSetTemplate)",message="can only be used with deploymentTemplate and cloneSetTemplate: the Pods of a StatefulSet are replaced by number",fieldPath=".topology.scheduleStrategy.adaptive.reserveUnschedulablePods",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(name, has(self.topology) && has(self.topology.subsets) && self.topology.subsets.exists(s, s.name == name))",message="every key must be the name of a subset",fieldPath=".updateStrategy.manualUpdate.partitions"
+type UnitedDeploymentSpec struct {
+	// replicas is the number of Pods wanted in all subsets together. Defaults to 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// selector selects the Pods of all subsets by label. It must match the labels of the chosen template and of its Pods, must not be empty,
+	// and can't be changed. The workload of a subset selects by it and by the name of the subset.
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for uniteddeployment"
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// template is what the workloads of the subsets are made of. Exactly one of its fields is set.
+	Template SubsetTemplate `json:"template"`
+
+	// topology lists the subsets, and says how Pods are divided among them.
+	// +optional
+	Topology Topology `json:"topology,omitempty"`
+
+	// updateStrategy says how far a new template is rolled out in each subset. How its Pods are replaced is up to the workload of the subset.
+	// +optional
+	UpdateStrategy UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// revisionHistoryLimit is the number of templates kept that are no longer in use, for rollback. Defaults to 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+}
+
+// SubsetTemplate is what the workloads of the subsets are made of. Exactly one of its fields is set. Their replicas and selector come from
+// the UnitedDeployment.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.statefulSetTemplate), has(self.advancedStatefulSetTemplate), has(self.cloneSetTemplate), has(self.deploymentTemplate)].filter(given, given).size() == 1",message="set exactly one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate"
+type SubsetTemplate struct {
+	// statefulSetTemplate makes StatefulSets of Kubernetes. Of a template that is in use only template, updateStrategy, minReadySeconds,
+	// ordinals and persistentVolumeClaimRetentionPolicy can be changed.
+	// +optional
+	StatefulSetTemplate *StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
+	// advancedStatefulSetTemplate makes StatefulSets of Kruise.
+	// +optional
+	AdvancedStatefulSetTemplate *AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
+	// cloneSetTemplate makes CloneSets.
+	// +optional
+	CloneSetTemplate *CloneSetTemplateSpec `json:"cloneSetTemplate,omitempty"`
+	// deploymentTemplate makes Deployments.
+	// +optional
+	DeploymentTemplate *DeploymentTemplateSpec `json:"deploymentTemplate,omitempty"`
+}
+
+// StatefulSetTemplateSpec is what a StatefulSet of Kubernetes is made of.
+type StatefulSetTemplateSpec struct {
+	// metadata holds the labels and annotations of the StatefulSets.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is that of the StatefulSets. Its replicas and the partition of its updateStrategy may not be set: they come from the
+	// UnitedDeployment.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec appsv1.StatefulSetSpec `json:"spec"`
+}
+
+// AdvancedStatefulSetTemplateSpec is what a StatefulSet of Kruise is made of.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.replicas)",message="may not be set: the number of Pods comes from the UnitedDeployment",fieldPath=".spec.replicas",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!self.spec.?updateStrategy.?rollingUpdate.?partition.hasValue()",message="may not be set: use updateStrategy.manualUpdate.partitions of the UnitedDeployment",fieldPath=".spec.updateStrategy",reason="FieldValueForbidden"
+type AdvancedStatefulSetTemplateSpec struct {
+	// metadata holds the labels and annotations of the StatefulSets.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is that of the StatefulSets. Its replicas and the partition of its updateStrategy may not be set: they come from the
+	// UnitedDeployment.
+	Spec StatefulSetSpec `json:"spec"`
+}
+
+// CloneSetTemplateSpec is what a CloneSet is made of.
+type CloneSetTemplateSpec struct {
+	// metadata holds the labels and annotations of the CloneSets.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is that of the CloneSets. Its replicas and its partition are not used: they come from the UnitedDeployment.
+	Spec CloneSetSpec `json:"spec"`
+}
+
+// DeploymentTemplateSpec is what a Deployment is made of.
+type DeploymentTemplateSpec struct {
+	// metadata holds the labels and annotations of the Deployments.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is that of the Deployments. Its replicas are not used: they come from the UnitedDeployment.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec appsv1.DeploymentSpec `json:"spec"`
+}
+
+// Topology lists the subsets, and says how Pods are divided among them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.replicas)) || !self.subsets.exists(s, has(s.minReplicas) || has(s.maxReplicas))",message="replicas of one subset and minReplicas or maxReplicas of any exclude each other",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.maxReplicas)) || self.subsets.exists(s, !has(s.maxReplicas))",message="at least one subset must have no maxReplicas: what is left of replicas goes there",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="self.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !has(self.subsets) || !self.subsets.exists(s, has(s.replicas))",message="replicas of a subset can't be used with the type Adaptive: give minReplicas and maxReplicas",fieldPath=".subsets"
+type Topology struct {
+	// subsets are the domains, in the order in which they are filled.
+	// +optional
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=200
+	Subsets []Subset `json:"subsets,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
+
+	// scheduleStrategy says what becomes of Pods that can't be scheduled. Defaults to Fixed: they wait.
+	// +optional
+	ScheduleStrategy UnitedDeploymentScheduleStrategy `json:"scheduleStrategy,omitempty"`
+}
+
+// Subset is one domain.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.nodeSelectorTerm) && (has(self.nodeSelectorTerm.matchExpressions) || has(self.nodeSelectorTerm.matchFields)) || has(oldSelf.nodeSelectorTerm) && (has(oldSelf.nodeSelectorTerm.matchExpressions) || has(oldSelf.nodeSelectorTerm.matchFields))) ? has(self.nodeSelectorTerm) && has(oldSelf.nodeSelectorTerm) && self.nodeSelectorTerm == oldSelf.nodeSelectorTerm : true",message="is immutable: add a subset of another name and remove this one",fieldPath=".nodeSelectorTerm",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="(has(self.tolerations) ? self.tolerations : []) == (has(oldSelf.tolerations) ? oldSelf.tolerations : [])",message="is immutable: add a subset of another name and remove this one",fieldPath=".tolerations",reason="FieldValueForbidden"
+type Subset struct {
+	// name tells the subset from others. It becomes a label of the Pods, and a part of the name of the workload.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// nodeSelectorTerm says which nodes belong to the subset. It is added to every term that the template requires of a node. It can't be
+	// changed. Defaults to all nodes.
+	// +optional
+	NodeSelectorTerm corev1.NodeSelectorTerm `json:"nodeSelectorTerm,omitempty"`
+
+	// tolerations are added to those of the template. They can't be changed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// replicas is the number of Pods of the subset, or a percentage of all, rounded to the nearest number. Subsets without it share what is
+	// left. It can't be used together with minReplicas or maxReplicas of any subset, nor with the type Adaptive.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
+	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
+
+	// minReplicas is the number of Pods that the subset gets before any other gets more than its own minReplicas, or a percentage of all.
+	// Defaults to 0 where any subset has minReplicas or maxReplicas.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
+	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
+
+	// maxReplicas is the most Pods that the subset gets, or a percentage of all. At least one subset must have none. Defaults to no limit.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
+	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
+
+	// patch is a strategic merge patch of the Pod template of the subset. It counts before everything else, but for the labels that the Pods
+	// are known by. A change of it replaces the Pods of this subset only.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Patch runtime.RawExtension `json:"patch,omitempty"`
+}
+
+// UnitedDeploymentScheduleStrategyType says what becomes of Pods that can't be scheduled.
+// +kubebuilder:validation:Enum=Adaptive;Fixed;""
+type UnitedDeploymentScheduleStrategyType string
+
+const (
+	// AdaptiveUnitedDeploymentScheduleStrategyType has other subsets take the place of one whose Pods can't be scheduled.
+	AdaptiveUnitedDeploymentScheduleStrategyType UnitedDeploymentScheduleStrategyType = "Adaptive"
+	// FixedUnitedDeploymentScheduleStrategyType has Pods wait in their subset.
+	FixedUnitedDeploymentScheduleStrategyType UnitedDeploymentScheduleStrategyType = "Fixed"
+)
+
+// UnitedDeploymentScheduleStrategy says what becomes of Pods that can't be scheduled.
+type UnitedDeploymentScheduleStrategy struct {
+	// type is Fixed, with which they wait, or Adaptive, with which subsets further down the list get Pods in their place. Defaults to Fixed.
+	// +optional
+	Type UnitedDeploymentScheduleStrategyType `json:"type,omitempty"`
+
+	// adaptive sets the details of the type Adaptive. It has no effect with Fixed.
+	// +optional
+	Adaptive *AdaptiveUnitedDeploymentStrategy `json:"adaptive,omitempty"`
+}
+
+// AdaptiveUnitedDeploymentStrategy sets when a subset counts as unschedulable, and for how long.
+type AdaptiveUnitedDeploymentStrategy struct {
+	// rescheduleCriticalSeconds is the age, in seconds, from which a Pod that no node takes makes its subset count as unschedulable. Defaults
+	// to 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
+
+	// unschedulableDuration is how long, in seconds, a subset counts as unschedulable before it is tried again. With reserveUnschedulablePods
+	// it is how long a Pod must have been ready before its substitute is removed. Defaults to 300.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
+
+	// reserveUnschedulablePods leaves Pods that can't be scheduled where they are, and has subsets further down the list run substitutes until
+	// they are ready. It works with deploymentTemplate and cloneSetTemplate. Defaults to false.
+	// +optional
+	ReserveUnschedulablePods bool `json:"reserveUnschedulablePods,omitempty"`
+}
+
+// UnitedDeploymentUpdateStrategyType says who decides how far a new template is rolled out.
+// +kubebuilder:validation:Enum=Manual;""
+type UnitedDeploymentUpdateStrategyType string
+
+// ManualUpdateStrategyType has partitions decide.
+const ManualUpdateStrategyType UnitedDeploymentUpdateStrategyType = "Manual"
+
+// UnitedDeploymentUpdateStrategy says how far a new template is rolled out in each subset.
+type UnitedDeploymentUpdateStrategy struct {
+	// type is Manual, with which partitions decide. Defaults to Manual.
+	// +optional
+	Type UnitedDeploymentUpdateStrategyType `json:"type,omitempty"`
+
+	// manualUpdate sets the partitions. Defaults to none, so that all Pods are updated.
+	// +optional
+	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
+}
+
+// ManualUpdate sets how many Pods of each subset stay at their old template.
+type ManualUpdate struct {
+	// partitions are the numbers of Pods that stay at their old template, by the names of subsets. Those of subsets that are not named are 0.
+	// Deployments know no partition: theirs have no effect.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=200
+	Partitions map[string]int32 `json:"partitions,omitempty"`
+}
+
+// UnitedDeploymentStatus is what was last seen of a UnitedDeployment.
+type UnitedDeploymentStatus struct {
+	UnitedDeploymentBaseStatus `json:",inline"`
+
+	// updatedRevision is the name of the revision of the newest template.
+	// +optional
+	UpdatedRevision string `json:"updatedRevision,omitempty"`
+}
+
+// UnitedDeploymentBaseStatus is what both versions say in status.
+type UnitedDeploymentBaseStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of Pods in all subsets, without those that are reserved.
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of Pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// updatedReplicas is the number of Pods of the newest template.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// updatedReadyReplicas is the number of Pods of the newest template that are ready.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
+
+	// reservedPods is the number of Pods that wait for a node while others stand in for them.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+
+	// collisionCount goes into the hash of a revision, so that a taken name can be avoided.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// currentRevision is the name of the last revision that was rolled out to all Pods.
+	CurrentRevision string `json:"currentRevision"`
+
+	// subsetStatuses tell of each subset, in the order of the spec.
+	// +optional
+	// +listType=atomic
+	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
+
+	// conditions tell how subsets and rollout stand.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []UnitedDeploymentCondition `json:"conditions,omitempty"`
+
+	// labelSelector is the selector as text, for the scale subresource. With reserveUnschedulablePods it leaves out reserved Pods.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// UnitedDeploymentSubsetStatus is what was last seen of one subset.
+type UnitedDeploymentSubsetStatus struct {
+	// name of the subset.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// replicas is the number of Pods that the subset is to have.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// readyReplicas is the number of its Pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// partition is the number of its Pods that are to stay at their old template.
+	// +optional
+	Partition int32 `json:"partition,omitempty"`
+	// reservedPods is the number of its Pods that wait for a node while others stand in for them.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+	// conditions tell whether Pods of the subset can be scheduled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []UnitedDeploymentSubsetCondition `json:"conditions,omitempty"`
+}
+
+// UnitedDeploymentSubsetConditionType names a condition of a subset.
+type UnitedDeploymentSubsetConditionType string
+
+// UnitedDeploymentSubsetSchedulable tells whether Pods of the subset can be scheduled; it is there only with the type Adaptive.
+const UnitedDeploymentSubsetSchedulable UnitedDeploymentSubsetConditionType = "Schedulable"
+
+// UnitedDeploymentSubsetCondition is one aspect of a subset's state.
+type UnitedDeploymentSubsetCondition struct {
+	// type of the condition.
+	Type UnitedDeploymentSubsetConditionType `json:"type"`
+	// status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// lastTransitionTime is when the status of the condition last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// reason is one word for programs to read.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is a sentence for people to read.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// UnitedDeploymentConditionType names a condition of a UnitedDeployment.
+type UnitedDeploymentConditionType string
+
+const (
+	// UnitedDeploymentSubsetProvisioned is True when every subset has its workload and no workload is left of others.
+	UnitedDeploymentSubsetProvisioned UnitedDeploymentConditionType = "SubsetProvisioned"
+	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted.
+	UnitedDeploymentSubsetUpdated UnitedDeploymentConditionType = "SubsetUpdated"
+	// UnitedDeploymentSubsetFailure is True while the workload of a subset reports a failure, or could not be written.
+	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"
+	// UnitedDeploymentUpdated is True when all Pods are of the newest template and ready.
+	UnitedDeploymentUpdated UnitedDeploymentConditionType = "UnitedDeploymentUpdated"
+	// UnitedDeploymentReplicasAdjusted is True while the replicas that the subsets specify do not add up to those of the UnitedDeployment, so
+	// that each subset gets its share of them instead.
+	UnitedDeploymentReplicasAdjusted UnitedDeploymentConditionType = "SubsetReplicasAdjusted"
+)
+
+// UnitedDeploymentCondition is one aspect of a UnitedDeployment's state.
+type UnitedDeploymentCondition struct {
+	// type of the condition.
+	Type UnitedDeploymentConditionType `json:"type"`
+	// status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// lastTransitionTime is when the status of the condition last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// reason is one word for programs to read.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is a sentence for people to read.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
