@@ -203,17 +203,20 @@ type Subset struct {
 	// replicas is the number of Pods of the subset, or a percentage of all, rounded to the nearest number. Subsets without it share what is
 	// left. It can't be used together with minReplicas or maxReplicas of any subset, nor with the type Adaptive.
 	// +optional
+	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
 
 	// minReplicas is the number of Pods that the subset gets before any other gets more than its own minReplicas, or a percentage of all.
 	// Defaults to 0 where any subset has minReplicas or maxReplicas.
 	// +optional
+	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
 	// maxReplicas is the most Pods that the subset gets, or a percentage of all. At least one subset must have none. Defaults to no limit.
 	// +optional
+	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
