@@ -6,8 +6,8 @@ import (
 
 // ClusterRegistry says where the objects are that stand for other clusters, and what becomes of a subset whose cluster does not answer.
 //
-// +kubebuilder:validation:XValidation:rule="self.?clusterType.?kind.orValue('ClusterProfile') == oldSelf.?clusterType.?kind.orValue('ClusterProfile')",message="is immutable: subsets would be in other clusters; remove them, and clusterRegistry, first",fieldPath=".clusterType",reason="FieldValueForbidden"
-// +kubebuilder:validation:XValidation:rule="self.?namespaces.orValue(['default'])[0] == oldSelf.?namespaces.orValue(['default'])[0]",message="the first one is immutable: subsets that name none would be in other clusters; add others after it",fieldPath=".namespaces",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="(has(self.clusterType) ? self.clusterType.kind : 'ClusterProfile') == (has(oldSelf.clusterType) ? oldSelf.clusterType.kind : 'ClusterProfile')",message="is immutable: subsets would be in other clusters; remove them, and clusterRegistry, first",fieldPath=".clusterType",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="(has(self.namespaces) ? self.namespaces[0] : 'default') == (has(oldSelf.namespaces) ? oldSelf.namespaces[0] : 'default')",message="the first one is immutable: subsets that name none would be in other clusters; add others after it",fieldPath=".namespaces",reason="FieldValueForbidden"
 type ClusterRegistry struct {
 	// namespaces are those of the hub in which cluster objects are looked up. The first one is that of a targetCluster that names none,
 	// and can't be changed. Defaults to "default".
@@ -28,20 +28,21 @@ type ClusterRegistry struct {
 	// +optional
 	ClusterType *ClusterType `json:"clusterType,omitempty"`
 
-	// unreachablePolicy says what becomes of a subset whose cluster does not answer: Freeze leaves its number of Pods as it was last written, and
-	// Reallocate, which needs the type Adaptive and Deployments or CloneSets, has other subsets run substitutes after
+	// unreachablePolicy says what becomes of a subset whose cluster does not answer: Freeze leaves its number of Pods as it was last
+	// written, and Reallocate, which needs the type Adaptive and Deployments or CloneSets, has other subsets run substitutes after
 	// unreachableTolerationSeconds. The cluster may be running all of its Pods meanwhile. Defaults to Freeze.
 	// +optional
 	// +kubebuilder:validation:Enum=Freeze;Reallocate
 	UnreachablePolicy UnreachablePolicyType `json:"unreachablePolicy,omitempty"`
 
-	// unreachableTolerationSeconds is how long, in seconds, the Pods of a cluster that does not answer still count as ready. Defaults to 300.
+	// unreachableTolerationSeconds is how long, in seconds, the Pods of a cluster that does not answer still count as ready. Defaults to
+	// 300.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreachableTolerationSeconds *int32 `json:"unreachableTolerationSeconds,omitempty"`
 
-	// deletionPolicy says what the deletion of a subset, or of the UnitedDeployment, does about a cluster that does not answer: Wait waits until it
-	// does, and Abandon leaves its workload there, to be deleted should the cluster ever be connected again. Defaults to Wait.
+	// deletionPolicy says what the deletion of a subset, or of the UnitedDeployment, does about a cluster that does not answer: Wait waits
+	// until it does, and Abandon leaves its workload there, to be deleted should the cluster ever be connected again. Defaults to Wait.
 	// +optional
 	// +kubebuilder:validation:Enum=Wait;Abandon
 	DeletionPolicy ClusterDeletionPolicyType `json:"deletionPolicy,omitempty"`
@@ -106,8 +107,8 @@ type MemberCluster struct {
 	// clusterID is the UID of the cluster's namespace kube-system when it was first written to.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// phase is Active while a subset is in the cluster, Draining while the workload of one that is gone is being deleted, and Lost when that
-	// cannot be done because the cluster does not answer.
+	// phase is Active while a subset is in the cluster, Draining while the workload of one that is gone is being deleted, and Lost when
+	// that cannot be done because the cluster does not answer.
 	// +optional
 	Phase MemberClusterPhase `json:"phase,omitempty"`
 	// lastContactTime is when the cluster had last answered at the time of this status.
@@ -131,10 +132,12 @@ const (
 )
 
 const (
-	// UnitedDeploymentSubsetClusterReady tells whether the cluster of the subset can be read and written. It is there only with a targetCluster.
+	// UnitedDeploymentSubsetClusterReady tells whether the cluster of the subset can be read and written. It is there only with a
+	// targetCluster.
 	UnitedDeploymentSubsetClusterReady UnitedDeploymentSubsetConditionType = "ClusterReady"
 	// UnitedDeploymentClustersReady is True when the clusters of all subsets can be read and written.
 	UnitedDeploymentClustersReady UnitedDeploymentConditionType = "ClustersReady"
-	// UnitedDeploymentScaleMetricsPartial is True while subsets are in other clusters, whose Pods a HorizontalPodAutoscaler of the hub cannot see.
+	// UnitedDeploymentScaleMetricsPartial is True while subsets are in other clusters, whose Pods a HorizontalPodAutoscaler of the hub
+	// cannot see.
 	UnitedDeploymentScaleMetricsPartial UnitedDeploymentConditionType = "ScaleMetricsPartial"
 )

@@ -156,7 +156,7 @@ type DeploymentTemplateSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.maxReplicas)) || self.subsets.exists(s, !has(s.maxReplicas))",message="at least one subset must have no maxReplicas: what is left of replicas goes there",fieldPath=".subsets"
 // +kubebuilder:validation:XValidation:rule="self.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !has(self.subsets) || !self.subsets.exists(s, has(s.replicas))",message="replicas of a subset can't be used with the type Adaptive: give minReplicas and maxReplicas",fieldPath=".subsets"
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || has(self.clusterRegistry) || !self.subsets.exists(s, has(s.targetCluster))",message="is required where a subset has a targetCluster: say in which namespaces its cluster object is",fieldPath=".clusterRegistry",reason="FieldValueRequired"
-// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !has(self.clusterRegistry) || self.subsets.all(s, !has(s.targetCluster) || !has(s.targetCluster.namespace) || s.targetCluster.namespace == ” || s.targetCluster.namespace in self.clusterRegistry.?namespaces.orValue(['default']))",message="the namespace of every targetCluster must be one of clusterRegistry.namespaces",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !has(self.clusterRegistry) || self.subsets.all(s, !has(s.targetCluster) || !has(s.targetCluster.namespace) || size(s.targetCluster.namespace) == 0 || (has(self.clusterRegistry.namespaces) ? s.targetCluster.namespace in self.clusterRegistry.namespaces : s.targetCluster.namespace == 'default'))",message="the namespace of every targetCluster must be one of clusterRegistry.namespaces",fieldPath=".subsets"
 // +kubebuilder:validation:XValidation:rule="self.?clusterRegistry.?unreachablePolicy.orValue('Freeze') != 'Reallocate' || self.?scheduleStrategy.?type.orValue('Fixed') == 'Adaptive'",message="Reallocate needs scheduleStrategy.type Adaptive",fieldPath=".clusterRegistry.unreachablePolicy"
 type Topology struct {
 	// subsets are the domains, in the order in which they are filled.
@@ -203,21 +203,18 @@ type Subset struct {
 	// replicas is the number of Pods of the subset, or a percentage of all, rounded to the nearest number. Subsets without it share what is
 	// left. It can't be used together with minReplicas or maxReplicas of any subset, nor with the type Adaptive.
 	// +optional
-	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="must be 0 or more"
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
 
 	// minReplicas is the number of Pods that the subset gets before any other gets more than its own minReplicas, or a percentage of all.
 	// Defaults to 0 where any subset has minReplicas or maxReplicas.
 	// +optional
-	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="must be 0 or more"
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
 	// maxReplicas is the most Pods that the subset gets, or a percentage of all. At least one subset must have none. Defaults to no limit.
 	// +optional
-	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be 0 or more, or a percentage from \"0%\" to \"100%\""
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="must be 0 or more"
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
 	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to the

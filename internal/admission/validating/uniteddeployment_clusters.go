@@ -2,8 +2,8 @@ package validating
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
-// elsewhere refuses new subsets in other clusters. No controller connects to other clusters yet, and one that does not know of them would keep
-// the workload in this cluster. Without a webhook nothing is stored at all: it fails closed.
+// elsewhere refuses new subsets in other clusters. No controller connects to other clusters yet, and one that does not know of them would
+// keep the workload in this cluster. Without a webhook nothing is stored at all: it fails closed.
 func (c unitedChange) elsewhere(found *findings) {
 	stored := map[string]bool{}
 	if c.old != nil {

@@ -50,7 +50,7 @@ func TestNamesAreValidAndEachIsAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := Identity{
 			HubID: label.Draw(t, "hub"), Namespace: label.Draw(t, "namespace"), UID: types.UID(label.Draw(t, "uid")),
-			Name: rapid.StringMatching(`[a-z0-9]([-.a-z0-9]{0,100}[a-z0-9])?`).Draw(t, "name"), Subset: label.Draw(t, "subset"),
+			Name: rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?){0,3}`).Draw(t, "name"), Subset: label.Draw(t, "subset"),
 		}
 		name := i.WorkloadName()
 		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 || len(name) > maxName {

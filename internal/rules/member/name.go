@@ -1,5 +1,5 @@
-// Package member holds the rules for workloads that a UnitedDeployment has in other clusters: how they are called and known, which clusters are
-// recorded before they are written to, and which workloads are deleted because nobody in the hub knows them any more.
+// Package member holds the rules for workloads that a UnitedDeployment has in other clusters: how they are called and known, which clusters
+// are recorded before they are written to, and which workloads are deleted because nobody in the hub knows them any more.
 //
 // No owner reference leads from one cluster into another: the garbage collector of the other one would look for the owner, not find it, and
 // delete the workload. Labels say whose it is.
@@ -30,8 +30,8 @@ type Identity struct {
 // maxName is the longest name of a workload whose Pods, and labels of them, can be named after it.
 const maxName = 63
 
-// WorkloadName returns the name of the workload: web-b-5f0e3c1a for subset b of UnitedDeployment web. It is the same whenever it is asked for, so
-// that a create whose answer was lost is repeated under the same name, and another one for another hub, UnitedDeployment or subset.
+// WorkloadName returns the name of the workload: web-b-5f0e3c1a for subset b of UnitedDeployment web. It is the same whenever it is asked
+// for, so that a create whose answer was lost is repeated under the same name, and another one for another hub, UnitedDeployment or subset.
 //
 // Wire: workloads are found by it.
 func (i Identity) WorkloadName() string {

@@ -38,8 +38,8 @@ type Verdict struct {
 // Ready reports whether the cluster can be read and written.
 func (v Verdict) Ready() bool { return v.Reason == connection.Connected }
 
-// Judge says how a cluster stands for a UnitedDeployment that has recorded it so; record is nil if it has not. A cluster object that leads to
-// another cluster than it did is not followed: the workload in the first one may still run.
+// Judge says how a cluster stands for a UnitedDeployment that has recorded it so; record is nil if it has not. A cluster object that leads
+// to another cluster than it did is not followed: the workload in the first one may still run.
 func Judge(place Place, record *v1beta1.MemberCluster, now Seen) Verdict {
 	changed := record != nil && record.ClusterID != "" && now.ID != "" && record.ClusterID != now.ID
 	switch {
@@ -55,8 +55,8 @@ func Judge(place Place, record *v1beta1.MemberCluster, now Seen) Verdict {
 	}
 }
 
-// MayWrite reports whether the cluster may be written to: it can be reached, and it is recorded in the stored status that this cluster, and no
-// other, may hold workloads. So what was written can always be found again, whatever the manager or the cluster object becomes.
+// MayWrite reports whether the cluster may be written to: it can be reached, and it is recorded in the stored status that this cluster, and
+// no other, may hold workloads. So what was written can always be found again, whatever the manager or the cluster object becomes.
 func MayWrite(place Place, stored *v1beta1.MemberCluster, now Seen) bool {
 	return stored != nil && stored.ClusterID != "" && stored.ClusterID == now.ID && Judge(place, stored, now).Ready()
 }

@@ -29,8 +29,8 @@ const (
 // SweepLimit returns how many of a number of workloads one pass may delete at most: 5 of 10, 20 of 100.
 func SweepLimit(found int) int { return max(alwaysSwept, found/sweptShare) }
 
-// Sweep returns the workloads that are to be deleted: nobody in the hub wants them. If they are more than may be deleted in one pass, exceeded is
-// how many they are, and none is returned.
+// Sweep returns the workloads that are to be deleted: nobody in the hub wants them. If they are more than may be deleted in one pass,
+// exceeded is how many they are, and none is returned.
 func Sweep(found []Workload, hub Known) (remove []Workload, exceeded int) {
 	for _, w := range found {
 		if hub.Tombstone(w) || !hub.Exists(w.Owner) {

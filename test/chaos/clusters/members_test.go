@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/connection"
 )
 
-// TestMembersThatGoAndComeBack: one of two members is restored from an older copy of its etcd, stopped, started, and replaced by another of the
-// same name, while nothing happens to the other.
+// TestMembersThatGoAndComeBack: one of two members is restored from an older copy of its etcd, stopped, started, and replaced by another of
+// the same name, while nothing happens to the other.
 func TestMembersThatGoAndComeBack(t *testing.T) {
 	f := newFleet(t, "member-1", "member-2")
 	one, two := f.register("member-1"), f.register("member-2")
