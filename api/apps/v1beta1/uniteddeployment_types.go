@@ -203,18 +203,15 @@ type Subset struct {
 	// replicas is the number of Pods of the subset, or a percentage of all, rounded to the nearest number. Subsets without it share what is
 	// left. It can't be used together with minReplicas or maxReplicas of any subset, nor with the type Adaptive.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="must be 0 or more"
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
 
 	// minReplicas is the number of Pods that the subset gets before any other gets more than its own minReplicas, or a percentage of all.
 	// Defaults to 0 where any subset has minReplicas or maxReplicas.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="must be 0 or more"
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
 	// maxReplicas is the most Pods that the subset gets, or a percentage of all. At least one subset must have none. Defaults to no limit.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="must be 0 or more"
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
 	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to the

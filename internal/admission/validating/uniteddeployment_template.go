@@ -82,7 +82,9 @@ func (c unitedChange) statefulSets(ctx context.Context, replaces bool) (findings
 
 // nativeKept refuses changes that the API server would refuse in the StatefulSets that are there.
 func (c unitedChange) nativeKept() (found findings) {
-	spec := func(set *v1beta1.UnitedDeployment) *appsv1.StatefulSetSpec { return &set.Spec.Template.StatefulSetTemplate.Spec }
+	spec := func(set *v1beta1.UnitedDeployment) *appsv1.StatefulSetSpec {
+		return &set.Spec.Template.StatefulSetTemplate.Spec
+	}
 	was, now := spec(c.old).DeepCopy(), spec(c.new)
 	was.Template, was.UpdateStrategy, was.MinReadySeconds = now.Template, now.UpdateStrategy, now.MinReadySeconds
 	was.Ordinals, was.PersistentVolumeClaimRetentionPolicy = now.Ordinals, now.PersistentVolumeClaimRetentionPolicy

@@ -49,6 +49,7 @@ func TestUnitedDeploymentRules(t *testing.T) {
 		"all specified, and too little":    {new: edits{subsets: "[{name: a, replicas: 2}, {name: b, replicas: 50%}]"}, want: "spec.topology.subsets: Invalid value: 5: all subsets specify their replicas, 5 together, but replicas is 6: leave it out in one of them"},
 		"all specified":                    {new: edits{subsets: "[{name: a, replicas: 3}, {name: b, replicas: 50%}]"}, want: "allowed"},
 		"a percentage of too many":         {new: edits{subsets: "[{name: a, replicas: 300%}, {name: b}]"}, want: `spec.topology.subsets[0].replicas: Invalid value: "300%"`},
+		"a negative share":                 {new: edits{subsets: "[{name: a, replicas: -1}, {name: b}]"}, want: "spec.topology.subsets[0].replicas: Invalid value: \"-1\": -1 is negative"},
 		"least above most":                 {new: edits{subsets: "[{name: a, minReplicas: 50%, maxReplicas: 2}, {name: b}]"}, want: `spec.topology.subsets[0].minReplicas: Invalid value: "50%": is more than maxReplicas 2`},
 		"limits":                           {new: edits{subsets: "[{name: a, minReplicas: 2, maxReplicas: 50%}, {name: b}]"}, want: "allowed"},
 		"too many Pods of old":             {old: edits{"spec.replicas": "3"}, new: edits{"spec.replicas": "3", "spec.revisionHistoryLimit": "3"}, want: "allowed"},

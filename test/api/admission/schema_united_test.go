@@ -17,7 +17,7 @@ func unitedDeploymentSchema() schema {
 	of := func(field, more string) string {
 		return "{" + field + ": {metadata: {labels: {app: web}}, spec: {" + more + "selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}}}}}"
 	}
-	const amount, one = "must be 0 or more", "set exactly one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate"
+	const one = "set exactly one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate"
 	const kept, adaptive = "is immutable: add a subset of another name and remove this one", "{type: Adaptive, adaptive: {reserveUnschedulablePods: true}}"
 	return schema{
 		crd: "apps.kruise.io_uniteddeployments.yaml", object: unitedObject, harmless: edits{"spec.revisionHistoryLimit": "3"},
@@ -33,7 +33,6 @@ func unitedDeploymentSchema() schema {
 			"replicas in the template":      {set: edits{template: of("advancedStatefulSetTemplate", "replicas: 3, ")}, want: "spec.template.advancedStatefulSetTemplate.spec.replicas: Forbidden: may not be set"},
 			"a partition in the template":   {set: edits{template: of("advancedStatefulSetTemplate", "updateStrategy: {rollingUpdate: {partition: 3}}, ")}, want: "spec.template.advancedStatefulSetTemplate.spec.updateStrategy: Forbidden: may not be set"},
 			"a name with a dot":             {set: edits{subsets: "[{name: a.b}]"}, want: subsets + "[0].name: Invalid value"},
-			"a negative share":              {set: edits{subsets: "[{name: a, replicas: -1}, {name: b}]"}, want: subsets + "[0].replicas: Invalid value: " + amount},
 			"shares beside limits":          {set: edits{subsets: "[{name: a, replicas: 1}, {name: b, minReplicas: 1}]"}, want: subsets + ": Invalid value: replicas of one subset and minReplicas or maxReplicas of any exclude each other"},
 			"no subset without a limit":     {set: edits{subsets: "[{name: a, maxReplicas: 1}]"}, want: subsets + ": Invalid value: at least one subset must have no maxReplicas"},
 			"Adaptive with shares":          {set: edits{strategy: "{type: Adaptive}"}, want: subsets + ": Invalid value: replicas of a subset can't be used with the type Adaptive"},
