@@ -51,7 +51,7 @@ func unitedDeploymentSchema() schema {
 			"a version of long ago":         {set: edits{registry: "{clusterType: {apiVersion: v2, kind: Secret}}"}, want: registry + ".clusterType.apiVersion: Invalid value: must be v1 for Secret"},
 			"substitutes with Fixed":        {set: edits{registry: "{unreachablePolicy: Reallocate}"}, want: registry + ".unreachablePolicy: Invalid value: Reallocate needs scheduleStrategy.type Adaptive"},
 			"substitutes with Adaptive":     {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: adaptive, subsets: "[]"}},
-			"substitutes of StatefulSets":   {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: "{type: Adaptive}", subsets: "[]", template: of("statefulSetTemplate", "")}, want: registry + ".unreachablePolicy: Forbidden: Reallocate can only be used with deploymentTemplate and cloneSetTemplate"},
+			"substitutes of StatefulSets":   {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: "{type: Adaptive}", subsets: "[]", template: of("statefulSetTemplate", "")}, want: registry + ".unreachablePolicy: Forbidden: Reallocate can only be used with deploymentTemplate and cloneSetTemplate", unstorable: true},
 			"older, no template":            {older: true, set: edits{template: "{}"}, want: one},
 		},
 		updates: map[string]update{
