@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +32,7 @@ type Loop[O plan.Object, S, T any] struct {
 	cached, live observe.Reader
 	statuses     *apply.Statuses[O, T]
 	next         apply.PerOwner[nextPass]
+	inherited    inherited
 }
 
 // New returns the reconcile of a kind over a cache and the API server itself.
@@ -62,28 +62,16 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	if err != nil || reader == nil {
 		return reconcile.Result{RequeueAfter: staleRecheck}, err
 	}
-	if !reader.Indexed {
-		cached := owner.GetUID()
-		owner = newObject[O]()
-		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(err)
-		}
-		if owner.GetUID() != cached {
-			// Another owner has the name by now, of which the cache will tell.
-			return reconcile.Result{RequeueAfter: staleRecheck}, nil
-		}
-	}
-	state, err := l.read(ctx, *reader, owner)
+	looked, err := l.decide(ctx, *reader, owner)
 	switch {
+	case errors.Is(err, errGone):
+		return reconcile.Result{}, nil
 	case errors.Is(err, observe.ErrOutdated):
 		return reconcile.Result{RequeueAfter: staleRecheck}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading: %w", err)
+	case err != nil || looked.wait > 0:
+		return reconcile.Result{RequeueAfter: looked.wait}, err
 	}
-	if !reader.Indexed {
-		l.Executor.NoteReadLive(owner.GetUID())
-	}
-	decided := l.Plan(state)
+	owner, state, decided := looked.owner, looked.state, looked.plan
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
@@ -99,8 +87,55 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	return result(decided, outcome, wait, err)
 }
 
-func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O) (S, error) {
-	return l.Read(ctx, l.reads(reader, owner.GetUID()), owner)
+// look is what a pass has read, and what it is to do.
+type look[O, S any] struct {
+	owner O
+	state S
+	plan  plan.Plan
+	// wait, if not zero, is when to look again instead of carrying the plan out.
+	wait time.Duration
+}
+
+// errGone means that the owner is not there any more.
+var errGone = errors.New("the owner is gone")
+
+// decide looks with a reader, and live if that is a cache that the plan can't be made from.
+func (l *Loop[O, S, T]) decide(ctx context.Context, reader observe.Reader, owner O) (look[O, S], error) {
+	looked, err := l.look(ctx, reader, owner)
+	if err != nil || !reader.Indexed || looked.plan.Empty() {
+		return looked, err
+	}
+	trusted, wait, err := l.trustCache(ctx, owner)
+	if err != nil || trusted || wait > 0 {
+		looked.wait = wait
+		return looked, err
+	}
+	return l.look(ctx, l.readLive(ctx, owner), owner)
+}
+
+// look reads an owner and all that belongs to it, and plans.
+func (l *Loop[O, S, T]) look(ctx context.Context, reader observe.Reader, owner O) (look[O, S], error) {
+	if !reader.Indexed {
+		cached := owner
+		owner = newObject[O]()
+		switch err := reader.Get(ctx, client.ObjectKeyFromObject(cached), owner); {
+		case apierrors.IsNotFound(err):
+			return look[O, S]{}, errGone
+		case err != nil:
+			return look[O, S]{}, err
+		case owner.GetUID() != cached.GetUID():
+			// Another owner has the name by now, of which the cache will tell.
+			return look[O, S]{}, observe.ErrOutdated
+		}
+	}
+	state, err := l.Read(ctx, l.reads(reader, owner.GetUID()), owner)
+	if err != nil {
+		return look[O, S]{}, fmt.Errorf("reading: %w", err)
+	}
+	if !reader.Indexed {
+		l.Executor.NoteReadLive(owner.GetUID())
+	}
+	return look[O, S]{owner: owner, state: state, plan: l.Plan(state)}, nil
 }
 
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
@@ -108,7 +143,7 @@ func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
 		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
 	}
-	if owner != "" && slices.ContainsFunc(l.Owns, isPod) {
+	if owner != "" && l.ownsPods() {
 		out.Former = l.Executor.FormerNames(owner)
 	}
 	return out
@@ -168,13 +203,19 @@ func (l *Loop[O, S, T]) reader(ctx context.Context, owner O) (*observe.Reader, e
 	case fresh == apply.Stale:
 		return nil, nil
 	case fresh == apply.Unknown:
-		log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
-		live := l.live
-		live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
+		live := l.readLive(ctx, owner)
 		return &live, nil
 	default:
 		return &l.cached, nil
 	}
+}
+
+// readLive returns what reads around the cache, so that the passes after this one do not believe a cache that is older.
+func (l *Loop[O, S, T]) readLive(ctx context.Context, owner O) observe.Reader {
+	log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
+	live := l.live
+	live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
+	return live
 }
 
 // result says when to look again, and what went wrong: in the pass, or with the status.
@@ -203,6 +244,7 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 func (l *Loop[O, S, T]) Forget(owner O) {
 	l.Executor.Forget(owner)
 	l.next.Forget(owner.GetUID())
+	l.inherited.forget(owner.GetUID())
 	if l.Kind.Forget != nil {
 		l.Kind.Forget(owner.GetUID())
 	}

@@ -34,6 +34,8 @@ type Event struct {
 	Key Key
 	// Old is nil for an object that came, New for one that went.
 	Old, New client.Object
+	// IsInitial means that the object was there when the cache started.
+	IsInitial bool
 }
 
 // NewView returns a cache that knows nothing yet.
@@ -45,7 +47,33 @@ func (c *Cluster) NewView() *View {
 func (v *View) Watch(object client.Object) []Event {
 	kind := v.cluster.KeyOf(object).Kind
 	v.kinds[kind] = &stream{objects: map[Key]client.Object{}}
-	return v.Relist(kind)
+	events := v.Relist(kind)
+	for i := range events {
+		events[i].IsInitial = true
+	}
+	return events
+}
+
+// WatchPast starts the cache of the kind of an object with what there was before its last events: that of a replica that begins to lead
+// while its watch lags behind, or that is answered by an API server that does.
+func (v *View) WatchPast(object client.Object, events int) []Event {
+	kind := v.cluster.KeyOf(object).Kind
+	now := v.Watch(object)
+	s, changes := v.kinds[kind], v.cluster.byKind[kind]
+	s.next = max(0, len(changes)-events)
+	if s.next == len(changes) {
+		return now
+	}
+	for _, i := range slices.Backward(changes[s.next:]) {
+		change := &v.cluster.history[i]
+		s.set(change.Key, change.Before)
+	}
+	s.revision = v.cluster.history[changes[s.next]].Revision - 1
+	var past []Event
+	for _, key := range slices.SortedFunc(maps.Keys(s.objects), compareKeys) {
+		past = append(past, Event{Key: key, New: s.objects[key], IsInitial: true})
+	}
+	return past
 }
 
 // IndexField adds an index.
