@@ -63,8 +63,8 @@ fuzz: ## Fuzz every target for FUZZTIME (10s).
 
 SEEDS ?= 100000
 .PHONY: soak
-soak: ## Run the promises of all controllers over SEEDS (100000) simulated clusters each; goes on where it was. Broken seeds go to dist/soak/broken.txt.
-	go run ./hack/soak -seeds $(SEEDS)
+soak: ## Run the promises of all controllers over SEEDS (100000) simulated clusters each, or TOTAL together; goes on where it was. Broken seeds go to dist/soak/broken.txt.
+	go run ./hack/soak -seeds $(SEEDS) -total $(or $(TOTAL),0)
 
 KIND ?= cloneset
 .PHONY: demo

@@ -53,6 +53,8 @@ func rooms() []room {
 			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
 		{packages: []string{"internal/loop"}, ours: []string{"api/policy/v1beta1", "internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
+		{packages: []string{"internal/clusters"}, ours: []string{"api/...", "internal/observe", "internal/rules/connection"},
+			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/...", "github.com/go-logr/logr")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,9 +38,9 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 	if isFinished(p) || k.idle[p.UID] == p {
 		return false
 	}
-	after := p.DeepCopy()
+	after := withOwnStatus(p)
 	k.advance(after)
-	if equality.Semantic.DeepEqual(p, after) {
+	if p.Spec.NodeName == after.Spec.NodeName && equal(&p.Status, &after.Status) {
 		if p.Spec.NodeName != "" { // else its node may still come
 			k.idle[p.UID] = p
 		}
@@ -212,7 +211,7 @@ func (k *Kubelet) end(p *corev1.Pod) bool {
 	if *p.DeletionGracePeriodSeconds == 0 {
 		return false
 	}
-	after := p.DeepCopy()
+	after := shallow(p)
 	var none int64
 	after.DeletionGracePeriodSeconds = &none
 	k.write(p, after)
@@ -232,7 +231,7 @@ func (k *Kubelet) RestartContainer(p *corev1.Pod, name string) {
 	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || i < 0 {
 		return
 	}
-	after := p.DeepCopy()
+	after := withOwnStatus(p)
 	status := &after.Status.ContainerStatuses[i]
 	status.RestartCount++
 	// The image is the one of the spec by now: a container that comes back is started from that.
@@ -246,17 +245,29 @@ func (k *Kubelet) Evict(p *corev1.Pod) {
 	if isFinished(p) || p.DeletionTimestamp != nil || p.Spec.NodeName == "" {
 		return
 	}
-	after := p.DeepCopy()
+	after := withOwnStatus(p)
 	after.Status.Phase, after.Status.Reason = corev1.PodFailed, "Evicted"
 	k.setCondition(after, corev1.PodReady, corev1.ConditionFalse)
 	k.setCondition(after, corev1.ContainersReady, corev1.ConditionFalse)
 	k.write(p, after)
 }
 
+// withOwnStatus returns a Pod whose status can be changed; it shares the rest with that of the cluster.
+func withOwnStatus(p *corev1.Pod) *corev1.Pod {
+	after := shallow(p)
+	after.Status = *p.Status.DeepCopy()
+	return after
+}
+
+// write stores what kubelets write of a Pod.
 func (k *Kubelet) write(before, after *corev1.Pod) {
-	Update(k.cluster, kubeletActor, before, func(stored *corev1.Pod) {
-		stored.Spec.NodeName = after.Spec.NodeName
-		stored.Status = after.Status
-		stored.DeletionGracePeriodSeconds = after.DeletionGracePeriodSeconds
-	})
+	key := k.cluster.KeyOf(before)
+	stored, ok := k.cluster.Get(key).(*corev1.Pod)
+	if !ok {
+		return
+	}
+	written := shallow(stored)
+	written.Spec.NodeName, written.Status = after.Spec.NodeName, after.Status
+	written.DeletionGracePeriodSeconds = after.DeletionGracePeriodSeconds
+	k.cluster.store(by{actor: kubeletActor}, key, written)
 }
