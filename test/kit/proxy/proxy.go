@@ -54,7 +54,6 @@ func New(config *rest.Config, seed uint64) (*Proxy, error) {
 	}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
-	p.server.Config.ErrorLog = nil
 	p.server.StartTLS()
 	return p, nil
 }

@@ -86,8 +86,8 @@ func (r *Request) Kind() string {
 	return resource + "." + r.Group
 }
 
-// isWork reports whether a request is about objects, and not about who leads or who may do what.
-func (r *Request) isWork() bool {
+// IsWork reports whether a request is about objects, and not about who leads or who may do what.
+func (r *Request) IsWork() bool {
 	return !strings.HasPrefix(r.Resource, "/") && r.Resource != "leases" && !strings.HasSuffix(r.Resource, "reviews")
 }
 

@@ -43,7 +43,7 @@ func (r *Rule) concerns(asked *Request) bool {
 		return false
 	}
 	return len(r.Resources) == 0 || slices.Contains(r.Resources, asked.Resource) ||
-		slices.Contains(r.Resources, "*") && asked.isWork()
+		slices.Contains(r.Resources, "*") && asked.IsWork()
 }
 
 // isOfEvents reports whether the rule is about events of watches, and not about requests.
