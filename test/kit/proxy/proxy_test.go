@@ -30,6 +30,7 @@ func newServer(t *testing.T) *server {
 			_, _ = io.WriteString(w, `{"kind":"Pod","metadata":{"resourceVersion":"7","uid":"u"}}`)
 			return
 		}
+		w.(http.Flusher).Flush()
 		for {
 			select {
 			case event := <-s.events:
