@@ -52,16 +52,18 @@ func Register(server Server, o Options) {
 		&webhook.Admission{Handler: validating.PodUnavailableBudget(o.Validation)})
 	statefulSets := defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.Validation)},
-		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.Validation)},
-		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.Validation)},
-		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.Validation)},
-		"ephemeraljob":     {nil, validating.EphemeralJob(o.Validation)},
-		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Validation)},
-		"imagepulljob":     {nil, validating.ImagePullJob(o.Validation)},
-		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
-		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
-		"statefulset":      {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
+		"advancedcronjob":      {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.Validation)},
+		"broadcastjob":         {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.Validation)},
+		"cloneset":             {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.Validation)},
+		"daemonset":            {defaulting.DaemonSet(), validating.DaemonSet(o.Validation)},
+		"ephemeraljob":         {nil, validating.EphemeralJob(o.Validation)},
+		"imagelistpulljob":     {nil, validating.ImageListPullJob(o.Validation)},
+		"imagepulljob":         {nil, validating.ImagePullJob(o.Validation)},
+		"nodeimage":            {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
+		"persistentpodstate":   {nil, validating.PersistentPodState(o.Validation)},
+		"resourcedistribution": {nil, validating.ResourceDistribution(o.Validation)},
+		"sidecarset":           {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
+		"statefulset":          {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			if handlers.mutate != nil { // else the schema has all defaults

@@ -145,13 +145,16 @@ func (m *memory) backsOff(a plan.Action, now time.Time) bool {
 	if !mayBackOff(a) {
 		return false
 	}
-	known, ok := m.backoffs[a.After.GetName()]
+	known, ok := m.backoffs[backoffKey(a)]
 	return ok && now.Before(known.until) && equality.Semantic.DeepEqual(known.object, a.After)
 }
 
+// backoffKey is what a refusal is remembered by: objects of one owner may have the same name in several namespaces.
+func backoffKey(a plan.Action) string { return a.After.GetNamespace() + "/" + a.After.GetName() }
+
 // noteRefused notes the outcome of an action that was tried, and reports whether it was refused before in the same words.
 func (m *memory) noteRefused(a plan.Action, err error, now time.Time) (again bool) {
-	name := a.After.GetName()
+	name := backoffKey(a)
 	if !isClientError(err) {
 		delete(m.backoffs, name)
 		return false

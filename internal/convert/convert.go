@@ -115,6 +115,16 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 		}, true
 	case apps("NodeImage"):
 		return pair{differ: []string{"images"}, toHub: typed(NodeImageToHub), fromHub: typed(NodeImageFromHub)}, true
+	case apps("PersistentPodState"):
+		return pair{
+			differ: []string{"requiredPersistentTopology", "preferredPersistentTopology"},
+			toHub:  typed(PersistentPodStateToHub), fromHub: typed(PersistentPodStateFromHub),
+		}, true
+	case apps("ResourceDistribution"):
+		return pair{
+			differ: []string{"targets"}, differInStatus: []string{"conditions"},
+			toHub: typed(ResourceDistributionToHub), fromHub: typed(ResourceDistributionFromHub),
+		}, true
 	case apps("SidecarSet"):
 		return pair{
 			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},

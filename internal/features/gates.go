@@ -58,6 +58,8 @@ const (
 	StatefulSetAutoResizePVCGate Gate = "StatefulSetAutoResizePVCGate"
 	// SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets may write every annotation that no rule of the configuration speaks of.
 	SidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
+	// ResourceDistributionGate: Secrets and ConfigMaps are copied into many namespaces.
+	ResourceDistributionGate Gate = "ResourceDistributionGate"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
 	// SidecarTerminator: sidecars of Pods whose work is done are stopped.
@@ -113,7 +115,7 @@ func specs() []spec {
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
-		{"ResourceDistributionGate", false, beta},
+		{ResourceDistributionGate, false, beta},
 		{deletionProtectionForCRDCascadingGate, false, alpha},
 		{enhancedLivenessProbe, false, alpha},
 		{RecreatePodWhenChangeVCTInCloneSetGate, false, alpha},

@@ -44,9 +44,6 @@ func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live
 	if s.budgetsOff() != "" {
 		return nil
 	}
-	if s.scales, err = scales(mgr, live); err != nil {
-		return err
-	}
 	s.evaluator, err = newEvaluator(ctx, mgr, live, *s)
 	return err
 }

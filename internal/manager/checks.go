@@ -24,7 +24,8 @@ func crds() []string {
 		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
 		"ephemeraljobs.apps.kruise.io",
 		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
-		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"nodepodprobes.apps.kruise.io", "persistentpodstates.apps.kruise.io", "podprobemarkers.apps.kruise.io",
+		"resourcedistributions.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
 		"podunavailablebudgets.policy.kruise.io",
 	}
 }

@@ -36,8 +36,10 @@ type Options struct {
 	SidecarTerminatorWorkers    int
 	DaemonSetWorkers            int
 	NodePodProbeWorkers         int
+	PersistentPodStateWorkers   int
 	PodProbeMarkerWorkers       int
 	PodUnavailableBudgetWorkers int
+	ResourceDistributionWorkers int
 	SidecarSetWorkers           int
 	StatefulSetWorkers          int
 	ExcludePreparingDelete      bool
@@ -143,8 +145,10 @@ func (o *Options) workers() []workers {
 		{&o.ContainerRecreateWorkers, "crr-workers", "ContainerRecreateRequests looked after at the same time"},
 		{&o.PodProbeMarkerWorkers, "podprobemarker-workers", "PodProbeMarkers looked after at the same time"},
 		{&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", "PodUnavailableBudgets looked after at the same time"},
+		{&o.PersistentPodStateWorkers, "persistentpodstate-workers", "PersistentPodStates looked after at the same time"},
 		{&o.NodePodProbeWorkers, "nodepodprobe-workers", "nodes whose probes are looked after at the same time"},
 		{&o.DaemonSetWorkers, "daemonset-workers", "DaemonSets looked after at the same time"},
+		{&o.ResourceDistributionWorkers, "resourcedistribution-workers", "ResourceDistributions looked after at the same time"},
 		{&o.SidecarSetWorkers, "sidecarset-workers", "SidecarSets looked after at the same time"},
 		{&o.SidecarTerminatorWorkers, "sidecarterminator-workers", "Pods whose sidecars are stopped at the same time"},
 		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
@@ -164,7 +168,6 @@ func ignored() map[string]string {
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"uniteddeployment-workers":    "3",
 		"workloadspread-workers":      "3",
-		"persistentpodstate-workers":  "3", "resourcedistribution-workers": "3",
 	}
 }
 

@@ -34,16 +34,20 @@ import (
 
 // TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
 func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "manager_role.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var role rbacv1.ClusterRole
-	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
-		t.Fatal(err)
-	}
 	granted, needed := map[string]bool{}, map[string]bool{}
-	for _, rule := range role.Rules {
+	var rules []rbacv1.PolicyRule
+	for _, file := range []string{"rbac/manager_role.yaml", "resourcedistribution/role.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "config", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	for _, rule := range rules {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				granted[fmt.Sprintf("%s %s.%s", verb, resource, rule.APIGroups[0])] = true

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
+	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
@@ -34,11 +35,13 @@ import (
 type settings struct {
 	Options
 	gates features.Set
-	// scales reads how many Pods workloads should have; nil like evaluator.
+	// scales reads how many Pods workloads should have.
 	scales *observe.Scales
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
 	webhooks  *server.Server
+	// copies know what ResourceDistributions have made; nil if the gate leaves them out.
+	copies *copies
 	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
@@ -61,14 +64,19 @@ func (s settings) off(gates ...features.Gate) string {
 func (s settings) disabledKinds() map[string]string {
 	off := map[string]string{}
 	for kind, gates := range map[string][]features.Gate{
-		"NodeImage":        {features.KruiseDaemon},
-		"ImagePullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
-		"ImageListPullJob": {features.KruiseDaemon, features.ImagePullJobGate},
-		"PodProbeMarker":   {features.KruiseDaemon, features.PodProbeMarkerGate},
+		"NodeImage":            {features.KruiseDaemon},
+		"ImagePullJob":         {features.KruiseDaemon, features.ImagePullJobGate},
+		"ImageListPullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
+		"PodProbeMarker":       {features.KruiseDaemon, features.PodProbeMarkerGate},
+		"ResourceDistribution": {features.ResourceDistributionGate},
+		"PersistentPodState":   {features.PodWebhook},
 	} {
 		if gate := s.off(gates...); gate != "" {
 			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
 		}
+	}
+	if missing := s.lacking[distributionEvents]; len(missing) > 0 {
+		off["ResourceDistribution"] = fmt.Sprintf("the manager may not %s: see config/resourcedistribution", strings.Join(missing, ", "))
 	}
 	if why := s.budgetsOff(); why != "" {
 		off["PodUnavailableBudget"] = why
@@ -92,20 +100,6 @@ func webhookServer(o Options, serving *certs.Serving) (*server.Server, error) {
 // list returns what is joined by commas.
 func list(joined string) []string {
 	return slices.DeleteFunc(strings.Split(joined, ","), func(name string) bool { return name == "" })
-}
-
-// draining returns a context that ends after another one, when the API server has had time to learn that this manager is no longer ready.
-// Until then everything goes on: there is no moment without a manager, nor one whose caches stand still.
-func (o *Options) draining(ctx context.Context, s *server.Server) context.Context {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() {
-		defer stop()
-		s.Drain()
-		if o.Webhook.Host == "" { // no other manager takes the requests of one that is reached by its name
-			time.Sleep(o.ShutdownDelay)
-		}
-	})
-	return running
 }
 
 // addWebhooks serves admission and conversion on every replica, and keeps the webhook configurations.
@@ -211,6 +205,13 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		// After all that adds containers.
 		pods.LaunchOrder(rand.String),
 	}
+	if s.bindsPods() {
+		states, err := pods.NewCachedPodStateReader(ctx, mgr.GetCache())
+		if err != nil {
+			return pods.Chain{}, err
+		}
+		steps = append(steps, pods.PodStates(states))
+	}
 	if s.asksProviders() {
 		markers, err := pods.NewCachedProbeReader(ctx, mgr.GetCache())
 		if err != nil {
@@ -219,6 +220,11 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		steps = append(steps, pods.Probes(markers))
 	}
 	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: steps}, nil
+}
+
+// bindsPods reports whether new Pods are bound to where the Pods of their names ran, as PersistentPodStates have it.
+func (s settings) bindsPods() bool {
+	return s.gates.Enabled(features.PodWebhook) && len(s.lacking[persistentpodstate.EventSource]) == 0
 }
 
 // asksProviders reports whether the providers of virtual nodes are told what PodProbeMarkers ask.

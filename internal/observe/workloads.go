@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
 
@@ -109,20 +110,23 @@ func WorkloadOf(object client.Object) (Workload, bool) {
 	}, true
 }
 
-// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns.
+// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns; of a StatefulSet also how
+// its Pods are numbered, and the annotations that ask for a PersistentPodState.
 func SlimWorkload(object any) (any, error) {
 	before, ok := workloadIn(object)
 	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
 		return Slim(object)
 	}
 	replicas, labels := *before.replicas, before.template.Labels
+	var annotations map[string]string
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		o.Spec, o.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 	case *appsv1.ReplicaSet:
 		o.Spec, o.Status = appsv1.ReplicaSetSpec{}, appsv1.ReplicaSetStatus{}
 	case *appsv1.StatefulSet:
-		o.Spec, o.Status = appsv1.StatefulSetSpec{}, appsv1.StatefulSetStatus{}
+		annotations = wishes(o.Annotations)
+		o.Spec, o.Status = appsv1.StatefulSetSpec{Ordinals: o.Spec.Ordinals}, appsv1.StatefulSetStatus{}
 	case *corev1.ReplicationController:
 		o.Spec = corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{}}
 		o.Status = corev1.ReplicationControllerStatus{}
@@ -130,9 +134,23 @@ func SlimWorkload(object any) (any, error) {
 	after, _ := workloadIn(object)
 	*after.replicas, after.template.Labels = replicas, labels
 	if meta, ok := object.(metav1.Object); ok {
-		meta.SetAnnotations(nil)
+		meta.SetAnnotations(annotations)
 	}
 	return Slim(object)
+}
+
+// wishes returns the annotations of a workload of Kubernetes that controllers of ours read; nil if there are none.
+func wishes(annotations map[string]string) map[string]string {
+	var out map[string]string
+	for _, key := range []string{keys.GeneratePodState, keys.RequiredTopology, keys.PreferredTopology, keys.PersistentAnnotations} {
+		if value, ok := annotations[key]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.

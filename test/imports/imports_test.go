@@ -34,6 +34,8 @@ func rooms() []room {
 		{packages: []string{"internal/rules/inplace"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/revision", "internal/rules/launch"}, others: kubernetes("github.com/distribution/reference", "k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/order"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/ordinal"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/podstate"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/ordinal"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/distribution"}, ours: []string{"api/..."}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/sidecar"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/revision", "internal/rules/order", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},

@@ -73,6 +73,10 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{},
 			always[*v1alpha1.PodProbeMarker](r.leaderEnqueues(0, mutatingPart)), changes(scope.OfPodProbeMarker)))
 	}
+	if r.Pods && r.PodStates {
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.PersistentPodState{},
+			always[*v1beta1.PersistentPodState](r.leaderEnqueues(narrowDelay, mutatingPart)), newTopology()))
+	}
 	if r.Evictions {
 		neverUpdated := predicate.TypedFuncs[*policyv1beta1.PodUnavailableBudget]{
 			UpdateFunc: func(event.TypedUpdateEvent[*policyv1beta1.PodUnavailableBudget]) bool { return false },
@@ -118,6 +122,15 @@ func changes[T client.Object](interestOf func(T) (scope.Interest, bool)) predica
 		was, had := interestOf(e.ObjectOld)
 		is, has := interestOf(e.ObjectNew)
 		return had != has || !was.Equal(is)
+	}}
+}
+
+// newTopology drops updates of PersistentPodStates that neither begin to require a place nor cease to.
+func newTopology() predicate.TypedPredicate[*v1beta1.PersistentPodState] {
+	requires := func(state *v1beta1.PersistentPodState) bool { return state.Spec.RequiredPersistentTopology != nil }
+	return predicate.TypedFuncs[*v1beta1.PersistentPodState]{UpdateFunc: func(e event.TypedUpdateEvent[*v1beta1.PersistentPodState]) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return requires(was) != requires(is) || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
 	}}
 }
 

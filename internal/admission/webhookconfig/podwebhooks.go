@@ -20,6 +20,10 @@ const (
 	// probeMarkerWebhook is the name of the webhook for Pods that PodProbeMarkers select.
 	probeMarkerWebhook   = "mpodprobe.kb.io"
 	probeMarkerCondition = "selected-by-a-podprobemarker"
+	// boundWebhook and preferringWebhook are the names of the webhooks for Pods that PersistentPodStates bind to where they ran: those that
+	// must not run elsewhere, and those that only prefer it.
+	boundWebhook, preferringWebhook = "mpodstate.kb.io", "mpodstatepreferred.kb.io"
+	podStateCondition               = "of-a-persistentpodstate"
 	// The webhooks for SidecarSets are named sidecarSetPrefix and webhookSuffix, with what tells them apart in between. The first one has
 	// the name of the webhook for all Pods of an installation of the original, which it replaces.
 	sidecarSetPrefix, webhookSuffix = "mpod", ".kb.io"
@@ -38,6 +42,9 @@ type PodScope struct {
 	SidecarSets []scope.Entry
 	// Markers is what PodProbeMarkers select, one entry at most: they say nothing of the labels of namespaces.
 	Markers []scope.Entry
+	// Bound and Preferring are expressions that select the Pods of PersistentPodStates that require a place, and of those that only prefer
+	// it; empty for none.
+	Bound, Preferring string
 	// Pending is the annotation with the SidecarSets that are admitted and may not be stored yet.
 	Pending string
 }
@@ -51,7 +58,7 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 	}
 	model := all[i]
 	out := slices.DeleteFunc(slices.Clone(all), func(w admissionv1.MutatingWebhook) bool {
-		return isForSidecarSets(w.Name) || w.Name == probeMarkerWebhook
+		return isForSidecarSets(w.Name) || slices.Contains([]string{probeMarkerWebhook, boundWebhook, preferringWebhook}, w.Name)
 	})
 	for _, e := range s.SidecarSets {
 		out = append(out, sidecarSetWebhook(model, e))
@@ -59,6 +66,23 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 	for _, e := range s.Markers {
 		out = append(out, markerWebhook(model, e))
 	}
+	if s.Bound != "" {
+		out = append(out, podStateWebhook(model, boundWebhook, s.Bound))
+	}
+	if s.Preferring != "" {
+		preferring := podStateWebhook(model, preferringWebhook, s.Preferring)
+		preferring.FailurePolicy = new(admissionv1.Ignore)
+		out = append(out, preferring)
+	}
+	return out
+}
+
+// podStateWebhook returns a webhook for Pods of PersistentPodStates, which fails closed: a Pod that must run where it ran must not be
+// created without being told.
+func podStateWebhook(model admissionv1.MutatingWebhook, name, expression string) admissionv1.MutatingWebhook {
+	out := *model.DeepCopy()
+	out.Name = name
+	out.MatchConditions = withCondition(out.MatchConditions, podStateCondition, expression)
 	return out
 }
 

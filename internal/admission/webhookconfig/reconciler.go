@@ -50,8 +50,9 @@ type Options struct {
 	Serving *certs.Serving
 	// Elected is closed once this manager leads.
 	Elected <-chan struct{}
-	// Pods, Markers and Evictions say that the gates want Pods of SidecarSets, Pods of PodProbeMarkers and evictions to be sent.
-	Pods, Markers, Evictions bool
+	// Pods, Markers, PodStates and Evictions say that the gates want Pods of SidecarSets, of PodProbeMarkers and of PersistentPodStates,
+	// and evictions to be sent.
+	Pods, Markers, PodStates, Evictions bool
 	// Propagation is how long API servers may take to go by a changed configuration; mostly it is milliseconds.
 	Propagation time.Duration
 	// RetryDelay is the wait before an admission tries a write again because another manager was first; it doubles with each try.

@@ -39,6 +39,12 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 			return selection{}, fmt.Errorf("reading PodProbeMarkers: %w", err)
 		}
 	}
+	states := &v1beta1.PersistentPodStateList{}
+	if r.PodStates {
+		if err := r.Client.List(ctx, states); err != nil {
+			return selection{}, fmt.Errorf("reading PersistentPodStates: %w", err)
+		}
+	}
 	waiting := r.stillPending(ctx, live, sets.Items)
 	var out selection
 	if more != nil && more.canBeStored(sets.Items) {
@@ -59,6 +65,7 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 	}
 	out.scope = newPodScope(sets.Items, markers.Items, waiting)
 	out.scope.Pending = annotation
+	out.scope.Bound, out.scope.Preferring = podStateScopes(states.Items)
 	return out, nil
 }
 
@@ -98,6 +105,19 @@ func newPodScope(sets []v1beta1.SidecarSet, markers []v1alpha1.PodProbeMarker, w
 		}
 	}
 	return &PodScope{SidecarSets: scope.Entries(bySets), Markers: scope.Entries(byMarkers)}
+}
+
+// podStateScopes returns what selects the Pods of PersistentPodStates: of those that require a place, and of those that only prefer it.
+func podStateScopes(states []v1beta1.PersistentPodState) (bound, preferring string) {
+	var requiring, others []*v1beta1.PersistentPodState
+	for i := range states {
+		if states[i].Spec.RequiredPersistentTopology != nil {
+			requiring = append(requiring, &states[i])
+		} else {
+			others = append(others, &states[i])
+		}
+	}
+	return scope.OfPodStates(requiring), scope.OfPodStates(others)
 }
 
 // namespacesWithBudgets returns the namespaces that hold PodUnavailableBudgets, sorted; none if evictions are not to be sent.

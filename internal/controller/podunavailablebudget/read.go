@@ -84,12 +84,12 @@ func (o Options) needsLive(s Snapshot) bool {
 		return false
 	case counts.Desired < status.DesiredAvailable: // a workload wants fewer Pods, or the cache does not know its Pods yet
 		return true
+	case status.DesiredAvailable == 0 && counts.Desired > 0: // what is done to Pods that nobody needs is not recorded
+		return true
 	case status.ObservedGeneration != s.Budget.Generation:
 		return s.Pending == 0 // another spec did not guard against what this one guards against
 	case counts.Allowed <= status.UnavailableAllowed:
 		return false
-	case status.DesiredAvailable == 0: // what is done to Pods that nobody needs is not recorded
-		return true
 	}
 	// The leader before may have seen more of the Pods than the cache has, and have taken permissions out of the ledger for it.
 	return o.isFirst(s.Budget.UID)
