@@ -130,6 +130,16 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
 			toHub:  typed(SidecarSetToHub), fromHub: typed(SidecarSetFromHub),
 		}, true
+	case apps("UnitedDeployment"):
+		return pair{
+			differInStatus: []string{"subsetReplicas", "subsetStatuses", "updateStatus", "updatedRevision"},
+			toHub:          unitedDeploymentToHub, fromHub: unitedDeploymentFromHub,
+		}, true
+	case apps("WorkloadSpread"):
+		return pair{
+			differ: []string{"subsets"}, differInStatus: []string{"subsetStatuses", "versionedSubsetStatuses"},
+			toHub: typed(WorkloadSpreadToHub), fromHub: typed(WorkloadSpreadFromHub),
+		}, true
 	case policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		return pair{
 			differ: []string{"protectOperations", "protectTotalReplicas", "ignoredPodSelector"},

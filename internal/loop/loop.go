@@ -22,8 +22,8 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
-// createdRecheck is when to reconcile again after a creation although no event has come: a cache whose watch breaks and that lists anew never
-// tells of an object that was created and is gone again by then.
+// createdRecheck is when to reconcile again after a creation although no event has come: a cache whose watch breaks and that lists anew
+// never tells of an object that was created and is gone again by then.
 const createdRecheck = 30 * time.Second
 
 // Loop is the reconcile of a Kind.

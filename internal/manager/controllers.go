@@ -30,6 +30,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
+	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -113,6 +114,9 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
 	all = append(all, s.daemonControllers(live)...)
+	if s.gates.Enabled(features.WorkloadSpread) {
+		all = append(all, controller{kind: workloadspread.Kind(s.spreadOptions()), workers: s.WorkloadSpreadWorkers, needs: spreadNeeds()})
+	}
 	if s.gates.Enabled(features.PodWebhook) { // without it, nothing would come of the records
 		states := persistentpodstate.Options{Scales: s.scales, StartOrdinal: s.gates.Enabled(features.StatefulSetStartOrdinal)}
 		workers, needs := s.PersistentPodStateWorkers, podStateNeeds()

@@ -12,7 +12,8 @@ import (
 )
 
 // ending is how a manager ends, whether it is asked to or loses its Lease: webhooks, and the caches that they read, go on until the API
-// server has had time to learn that this manager is no longer ready. There is no moment without a manager, nor one whose caches stand still.
+// server has had time to learn that this manager is no longer ready. There is no moment without a manager, nor one whose caches stand
+// still.
 //
 // A manager that is asked to end goes on with everything meanwhile. One that loses its Lease stops its controllers at once, as another one
 // leads.

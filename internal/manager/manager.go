@@ -105,10 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	if configured.scales, err = scales(mgr, live); err != nil {
 		return err
 	}
-	if err := configured.addBudgets(ctx, mgr, live); err != nil {
-		return err
-	}
-	if err := configured.addCopies(mgr, live); err != nil {
+	if err := configured.addShared(ctx, mgr, live); err != nil {
 		return err
 	}
 	if err := addWebhooks(ctx, mgr, live, configured); err != nil {
@@ -119,6 +116,17 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer ending.wait()
 	return mgr.Start(ending.after(ctx))
+}
+
+// addShared fills in what webhooks and controllers share.
+func (s *settings) addShared(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) error {
+	if err := s.addBudgets(ctx, mgr, live); err != nil {
+		return err
+	}
+	if err := s.addSpreads(ctx, mgr, live); err != nil {
+		return err
+	}
+	return s.addCopies(mgr, live)
 }
 
 // examine checks the cluster before anything is made that needs our CRDs, and would fail with less to say.

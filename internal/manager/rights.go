@@ -144,6 +144,12 @@ func (s settings) pullSecretNeeds() []need {
 		need{resource: "secrets", verbs: strings.Fields(reads + " delete"), namespace: s.DaemonConfigNamespace})
 }
 
+func spreadNeeds() []need {
+	return slices.Concat(to(reads, "workloadspreads.apps.kruise.io", "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"deployments.apps", "replicasets.apps", "statefulsets.apps", "jobs.batch"), to("get", "configmaps"),
+		to("patch", "workloadspreads.apps.kruise.io/status", "pods"), to("delete", "pods"))
+}
+
 func budgetNeeds() []need {
 	return slices.Concat(to(reads, "podunavailablebudgets.policy.kruise.io", "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io",
 		"deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers", "poddisruptionbudgets.policy"),

@@ -55,7 +55,7 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 		}
 	}
 	everything := settingsWith(t, "AllAlpha=true,AllBeta=true")
-	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}) {
+	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}, controller{needs: everything.protectionNeeds()}) {
 		for _, n := range c.needs {
 			for _, verb := range n.verbs {
 				if a := n.attributes(verb); n.namespace == "" {
@@ -129,7 +129,7 @@ func TestAControllerThatLacksRightsIsOff(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
 			t.Errorf("without %q: %v; controllers that are off (-want +got):\n%s", right, err, diff)
 		}
-		if asked > 150 {
+		if asked > 200 {
 			t.Errorf("the API server is asked %d times", asked)
 		}
 	}
@@ -320,7 +320,7 @@ func TestAPIServersDoNotWaitLongForAManager(t *testing.T) {
 	}
 	for name, timeout := range timeouts {
 		want := int32(3)
-		if name == "vsidecarset.kb.io" { // a second passes until every API server sends the Pods
+		if name == "vsidecarset.kb.io" || name == "vworkloadspread.kb.io" { // a second passes until every API server sends the Pods
 			want = 5
 		}
 		if timeout > want {

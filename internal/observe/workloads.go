@@ -111,10 +111,10 @@ func WorkloadOf(object client.Object) (Workload, bool) {
 }
 
 // SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns; of a StatefulSet also how
-// its Pods are numbered, and the annotations that ask for a PersistentPodState.
+// its Pods are numbered, and the annotations that ask for a PersistentPodState. The workloads of a UnitedDeployment stay as they are.
 func SlimWorkload(object any) (any, error) {
 	before, ok := workloadIn(object)
-	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
+	if !ok || before.kind.Group == v1beta1.GroupVersion.Group || isOfSubset(object) {
 		return Slim(object)
 	}
 	replicas, labels := *before.replicas, before.template.Labels
@@ -123,6 +123,7 @@ func SlimWorkload(object any) (any, error) {
 	case *appsv1.Deployment:
 		o.Spec, o.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 	case *appsv1.ReplicaSet:
+		annotations = wishes(o.Annotations)
 		o.Spec, o.Status = appsv1.ReplicaSetSpec{}, appsv1.ReplicaSetStatus{}
 	case *appsv1.StatefulSet:
 		annotations = wishes(o.Annotations)
@@ -139,10 +140,15 @@ func SlimWorkload(object any) (any, error) {
 	return Slim(object)
 }
 
+// RevisionOfDeployment is the annotation by which a Deployment numbers its ReplicaSets: the highest one is that of the present template.
+const RevisionOfDeployment = "deployment.kubernetes.io/revision"
+
 // wishes returns the annotations of a workload of Kubernetes that controllers of ours read; nil if there are none.
 func wishes(annotations map[string]string) map[string]string {
 	var out map[string]string
-	for _, key := range []string{keys.GeneratePodState, keys.RequiredTopology, keys.PreferredTopology, keys.PersistentAnnotations} {
+	for _, key := range []string{
+		RevisionOfDeployment, keys.GeneratePodState, keys.RequiredTopology, keys.PreferredTopology, keys.PersistentAnnotations,
+	} {
 		if value, ok := annotations[key]; ok {
 			if out == nil {
 				out = map[string]string{}
@@ -151,6 +157,17 @@ func wishes(annotations map[string]string) map[string]string {
 		}
 	}
 	return out
+}
+
+// isOfSubset reports whether a UnitedDeployment controls an object.
+func isOfSubset(object any) bool {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(accessor)
+	return controller != nil && controller.Kind == "UnitedDeployment" &&
+		strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/")
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.

@@ -40,6 +40,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/disruption"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/inplace", "internal/rules/sidecar", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/inject"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/pod", "internal/rules/sidecar", "internal/rules/expression"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/scope"}, ours: []string{"api/...", "internal/rules/sidecar"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/spread"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/order", "internal/rules/budget"}, others: kubernetes("k8s.io/component-helpers/scheduling/corev1/nodeaffinity"), pure: true},
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
 		{packages: []string{"internal/rules/cron"}, others: kubernetes("github.com/robfig/cron/v3"), pure: true},
 		{packages: []string{"internal/rules/nodefit"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/component-helpers/resource", "k8s.io/component-helpers/scheduling/corev1/nodeaffinity", "github.com/go-logr/logr"), pure: true},
@@ -61,7 +62,8 @@ func rooms() []room {
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/disruption"}, ours: []string{"api/...", "internal/plan", "internal/rules/disruption", "internal/rules/pod"}, others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
-		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/disruption", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
+		{packages: []string{"internal/spread"}, ours: []string{"api/...", "internal/observe", "internal/rules/spread"}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
+		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/disruption", "internal/spread", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
 			others: []string{"..."}},
 		{packages: []string{"internal/node/cri"}, ours: []string{"internal/rules/registry"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},
 		{packages: []string{"internal/node/..."}, ours: []string{"api/...", "internal/features", "internal/logging", "internal/rules/...", "internal/seal", "internal/node/..."},

@@ -64,8 +64,8 @@ type ImageSpec struct {
 	// +listType=map
 	// +listMapKey=tag
 	Tags []ImageTagSpec `json:"tags,omitempty"`
-	// sandboxConfig holds labels and annotations that the container runtime is given with the pull of tags that no job wants. Those that jobs
-	// want have their own.
+	// sandboxConfig holds labels and annotations that the container runtime is given with the pull of tags that no job wants. Those that
+	// jobs want have their own.
 	// +optional
 	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
 }

@@ -28,6 +28,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ResourceDistribution{}, &ResourceDistributionList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&UnitedDeployment{}, &UnitedDeploymentList{},
+		&WorkloadSpread{}, &WorkloadSpreadList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

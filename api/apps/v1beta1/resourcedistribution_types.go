@@ -141,8 +141,8 @@ const (
 
 // ResourceDistributionRollout says how a change of the resource reaches the copies that are there.
 type ResourceDistributionRollout struct {
-	// percent is the share of the namespaces whose copies follow the resource, rounded up, the same namespaces first at every change. 100 by
-	// default.
+	// percent is the share of the namespaces whose copies follow the resource, rounded up, the same namespaces first at every change. 100
+	// by default.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=0

@@ -69,6 +69,10 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{},
 			always[*v1beta1.SidecarSet](r.leaderEnqueues(narrowDelay, mutatingPart)), changes(scope.OfSidecarSet)))
 	}
+	if r.Pods && r.Spreads {
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.WorkloadSpread{},
+			always[*v1beta1.WorkloadSpread](r.leaderEnqueues(narrowDelay, mutatingPart)), neverUpdated[*v1beta1.WorkloadSpread]()))
+	}
 	if r.Pods && r.Markers {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{},
 			always[*v1alpha1.PodProbeMarker](r.leaderEnqueues(0, mutatingPart)), changes(scope.OfPodProbeMarker)))
@@ -78,11 +82,9 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 			always[*v1beta1.PersistentPodState](r.leaderEnqueues(narrowDelay, mutatingPart)), newTopology()))
 	}
 	if r.Evictions {
-		neverUpdated := predicate.TypedFuncs[*policyv1beta1.PodUnavailableBudget]{
-			UpdateFunc: func(event.TypedUpdateEvent[*policyv1beta1.PodUnavailableBudget]) bool { return false },
-		}
 		sources = append(sources, source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
-			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)), neverUpdated))
+			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)),
+			neverUpdated[*policyv1beta1.PodUnavailableBudget]()))
 	}
 	for _, s := range sources {
 		if err := c.Watch(startOnly(s)); err != nil {
@@ -114,6 +116,11 @@ func always[T client.Object](f func(queue)) handler.TypedEventHandler[T, reconci
 		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { f(q) },
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { f(q) },
 	}
+}
+
+// neverUpdated drops all updates.
+func neverUpdated[T client.Object]() predicate.TypedPredicate[T] {
+	return predicate.TypedFuncs[T]{UpdateFunc: func(event.TypedUpdateEvent[T]) bool { return false }}
 }
 
 // changes drops updates of objects that select the same Pods as before.

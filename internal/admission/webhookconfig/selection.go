@@ -26,9 +26,12 @@ type selection struct {
 	expiry time.Time
 }
 
-// readSelection returns the selection by the SidecarSets and PodProbeMarkers that are stored or pending, and by one more that is, if any.
+// readSelection returns the selection by the SidecarSets, PodProbeMarkers and WorkloadSpreads that are stored or pending, and by one more.
 // It is called after the configuration was read: a SidecarSet that is no longer pending there is stored by now.
-func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, more *pending) (selection, error) {
+func (r *Reconciler) readSelection(
+	ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, admitted admitted,
+) (selection, error) {
+	more := admitted.set
 	sets := &v1beta1.SidecarSetList{}
 	if err := r.Client.List(ctx, sets); err != nil {
 		return selection{}, fmt.Errorf("reading SidecarSets: %w", err)
@@ -66,6 +69,15 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 	out.scope = newPodScope(sets.Items, markers.Items, waiting)
 	out.scope.Pending = annotation
 	out.scope.Bound, out.scope.Preferring = podStateScopes(states.Items)
+	spreads, err := r.readSpreads(ctx, live.Annotations, admitted.spread)
+	if err != nil {
+		return selection{}, err
+	}
+	out.scope.Spreads, out.scope.PendingSpreads = spreads.expression, spreads.pending
+	out.recent = out.recent || spreads.recent
+	if out.expiry.IsZero() || !spreads.expiry.IsZero() && spreads.expiry.Before(out.expiry) {
+		out.expiry = spreads.expiry
+	}
 	return out, nil
 }
 

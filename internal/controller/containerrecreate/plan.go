@@ -136,7 +136,9 @@ func (v Snapshot) release(b *plan.Builder, why string) {
 func (v Snapshot) bringBack(why string) plan.Action {
 	after := v.Pod.DeepCopy()
 	lifecycle.Release(after, v.mark(), v.Now)
-	return plan.Action{Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why}
+	return plan.Action{
+		Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why,
+	}
 }
 
 // isItsPod reports whether the Pod is there that the request was made for.

@@ -73,9 +73,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailab
 	return s, err
 }
 
-// needsLive reports whether numbers by the cache may permit too much. Those that rise because a Pod of the ledger is back never do: the cache
-// has seen it go. Others may, because the caches of Pods and workloads each lag for themselves, and because not all disruptions are in the
-// ledger.
+// needsLive reports whether numbers by the cache may permit too much. Those that rise because a Pod of the ledger is back never do: the
+// cache has seen it go. Others may, because the caches of Pods and workloads each lag for themselves, and because not all disruptions are
+// in the ledger.
 func (o Options) needsLive(s Snapshot) bool {
 	counts, err := s.counts()
 	status := &s.Budget.Status

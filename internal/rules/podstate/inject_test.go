@@ -100,7 +100,8 @@ func TestInject(t *testing.T) {
 			after := p
 			edited := 0
 			edit := func() *corev1.Pod {
-				if edited++; edited == 1 {
+				edited++
+				if edited == 1 {
 					after = p.DeepCopy()
 				}
 				return after

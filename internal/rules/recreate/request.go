@@ -165,8 +165,8 @@ func IsCompleted(r *Request) bool {
 // Overdue returns the message with which a request has to end whatever its daemon does, or an empty one and the time until it has to, zero
 // for never. p is the Pod of the name that the request gives, nil if there is none.
 //
-// Example: a request of 12:00:00 with a deadline of 10 s that no daemon has seen is overdue at 12:00:10; without a deadline, at 12:01:00. So
-// is one whose Pod has ended.
+// Example: a request of 12:00:00 with a deadline of 10 s that no daemon has seen is overdue at 12:00:10; without a deadline, at 12:01:00.
+// So is one whose Pod has ended.
 func Overdue(r *Request, p *corev1.Pod, now time.Time) (message string, wait time.Duration) {
 	if p == nil || p.DeletionTimestamp != nil || string(p.UID) != r.Labels[keys.RecreatePodUID] {
 		return podHasGone, 0

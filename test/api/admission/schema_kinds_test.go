@@ -28,6 +28,7 @@ func crds() map[string]string {
 		"PersistentPodState": "apps.kruise.io_persistentpodstates", "ResourceDistribution": "apps.kruise.io_resourcedistributions",
 		"NodePodProbe": "apps.kruise.io_nodepodprobes", "PodProbeMarker": "apps.kruise.io_podprobemarkers",
 		"PodUnavailableBudget": "policy.kruise.io_podunavailablebudgets", "SidecarSet": "apps.kruise.io_sidecarsets",
+		"WorkloadSpread": "apps.kruise.io_workloadspreads",
 	}
 }
 

@@ -373,7 +373,6 @@ func TestWhomNothingIsGiven(t *testing.T) {
 	e.isBound(e.pod("web-1"), "")
 	set := &v1beta1.StatefulSet{}
 	e.Read("web", set)
-	e.Must(e.Client.Delete(e.Ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web-1"}}))
 	e.recorded("pps", "web-0", "web-1")
 	dry := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "web-9", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: ours, Kind: "StatefulSet", Name: "web", UID: set.UID, Controller: new(true)},

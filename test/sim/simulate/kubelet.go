@@ -19,8 +19,8 @@ const kubeletActor = "kubelet"
 type Kubelet struct {
 	// IsBad tells images that can't be pulled; nil means that there are none.
 	IsBad func(image string) bool
-	// IsHeld tells containers that can't be created, such as for want of a key of a ConfigMap; nil means that there are none. They are tried
-	// again at each step.
+	// IsHeld tells containers that can't be created, such as for want of a key of a ConfigMap; nil means that there are none. They are
+	// tried again at each step.
 	IsHeld func(p *corev1.Pod, c *corev1.Container) bool
 
 	cluster    *Cluster
