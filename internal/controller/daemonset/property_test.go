@@ -35,13 +35,6 @@ func TestBlockersAreNamed(t *testing.T) {
 	})
 }
 
-// TestTheCacheOfANewLeaderIsNotBelieved has the controller believe the cache with which it starts, and expects that to show.
-func TestTheCacheOfANewLeaderIsNotBelieved(t *testing.T) {
-	s := suite(Plan)
-	s.Mistake.TrustsPast = true
-	s.Break(t, invariant.RuleOneANode)
-}
-
 // TestNamesAreNew checks that a Pod that takes the place of another has another name.
 func TestNamesAreNew(t *testing.T) { suite(Plan).RenewNames(t) }
 
