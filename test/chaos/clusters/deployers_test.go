@@ -55,7 +55,7 @@ func TestWhoMayDeployToACluster(t *testing.T) {
 	}
 	// The policy takes a moment until it is enforced.
 	f.Eventually("a subset in a cluster of others is refused", func() error {
-		return wants(try(author, foreign), "author may not deploy to cluster default/foreign")
+		return wants(try(author, foreign), "author may not deploy to all of these clusters: default/foreign")
 	})
 	for name, tc := range map[string]struct {
 		err  error
