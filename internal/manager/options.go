@@ -40,6 +40,7 @@ type Options struct {
 	PodUnavailableBudgetWorkers int
 	SidecarSetWorkers           int
 	StatefulSetWorkers          int
+	UnitedDeploymentWorkers     int
 	ExcludePreparingDelete      bool
 	AssignPodsByScheduler       bool
 	ImagePullJobWorkers         int
@@ -150,6 +151,7 @@ func (o *Options) workers() []workers {
 		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
 		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
 		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
+		{&o.UnitedDeploymentWorkers, "uniteddeployment-workers", "UnitedDeployments looked after at the same time"},
 	}
 }
 
@@ -162,7 +164,6 @@ func ignored() map[string]string {
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy":         "false",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"uniteddeployment-workers":    "3",
 		"workloadspread-workers":      "3",
 		"persistentpodstate-workers":  "3", "resourcedistribution-workers": "3",
 	}

@@ -109,10 +109,11 @@ func WorkloadOf(object client.Object) (Workload, bool) {
 	}, true
 }
 
-// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns.
+// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns. The workloads of a
+// UnitedDeployment stay as they are.
 func SlimWorkload(object any) (any, error) {
 	before, ok := workloadIn(object)
-	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
+	if !ok || before.kind.Group == v1beta1.GroupVersion.Group || isOfSubset(object) {
 		return Slim(object)
 	}
 	replicas, labels := *before.replicas, before.template.Labels
@@ -133,6 +134,16 @@ func SlimWorkload(object any) (any, error) {
 		meta.SetAnnotations(nil)
 	}
 	return Slim(object)
+}
+
+// isOfSubset reports whether a UnitedDeployment controls an object.
+func isOfSubset(object any) bool {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(accessor)
+	return controller != nil && controller.Kind == "UnitedDeployment" && strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/")
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.
