@@ -143,6 +143,9 @@ const (
 	DeleteProtection          = "policy.kruise.io/delete-protection"
 	DeleteProtectionAlways    = "Always"
 	DeleteProtectionCascading = "Cascading"
+	// DeleteProtectionUnlock is the annotation that names its object where the label sticks, so that the label can be removed. Users write
+	// it, an optional policy reads it.
+	DeleteProtectionUnlock = "policy.kruise.io/delete-protection-unlock"
 )
 
 // Labels and annotations of BroadcastJobs.

@@ -2,9 +2,13 @@
 // checked.
 //
 //	go run ./hack/soak -seeds 100000
+//	go run ./hack/soak -seeds 10000 -total 1000000
+//
+// Every suite runs -seeds seeds. With -total they go on until all of them together have run so many, each for as long as the others: the
+// clusters of some take ten times longer than those of others.
 //
 // It goes on where it was when it ended, as long as the tests and what they test are the same. A line for each seed in which a promise was
-// broken, with the command that repeats it, goes to broken.txt in the folder of -out.
+// broken, with the command that repeats it, goes to broken.txt in the folder of -out. It leaves the processors to whoever else wants them.
 package main
 
 import (
@@ -30,12 +34,13 @@ const (
 
 func main() {
 	seeds := flag.Int64("seeds", 100_000, "seeds of each suite, from 0")
+	total := flag.Int64("total", 0, "seeds of all suites together")
 	chunk := flag.Int64("chunk", 500, "seeds that a process runs before it is recorded that they hold")
 	workers := flag.Int("workers", runtime.NumCPU(), "processes at a time")
 	out := flag.String("out", "dist/soak", "folder of the test programs, of what was reached, and of broken.txt")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *out, &soak{seeds: *seeds, chunk: *chunk, workers: *workers})
+	err := run(ctx, *out, &soak{seeds: *seeds, total: *total, chunk: *chunk, workers: *workers})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -54,7 +59,7 @@ func run(ctx context.Context, out string, s *soak) error {
 	for _, path := range packages {
 		fmt.Println("Compiling", path)
 		program := filepath.Join(out, strings.ReplaceAll(strings.TrimPrefix(path, "./"), "/", "_")+".test")
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", program, path)
+		cmd := behindOthers(ctx, "go", "test", "-c", "-trimpath", "-o", program, path)
 		cmd.Stderr = os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("compiling the tests of %s: %w", path, err)

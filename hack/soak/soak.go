@@ -27,6 +27,9 @@ type suite struct {
 	program string // compiled
 	hash    string // of the program: what was reached with another one does not count
 	next    int64  // the first seed that was not run yet
+
+	running bool
+	spent   time.Duration // how long it has run since the start
 }
 
 // newSuite finds out how far a suite had come.
@@ -61,14 +64,17 @@ func (s *suite) reached(next int64) error {
 	return os.WriteFile(s.record(), fmt.Appendf(nil, "%s %d\n", s.hash, next), 0o600)
 }
 
-// soak runs suites, each over the same number of seeds. A suite's chunks run one after the other, several suites at a time.
+// soak runs suites, each over the same number of seeds at least. A suite's chunks run one after the other, several suites at a time.
 type soak struct {
-	suites       []*suite
-	seeds, chunk int64
+	suites []*suite
+	// seeds are those of each suite. With a total, suites go on after that, each for as long as the others, until all have run so many.
+	seeds, total int64
+	chunk        int64
 	workers      int
 	broken       string // file of a line for each broken seed
 
 	ran, count atomic.Int64 // seeds that were run, and that were broken
+	choosing   sync.Mutex
 	writing    sync.Mutex
 }
 
@@ -76,31 +82,13 @@ type soak struct {
 func (s *soak) run(ctx context.Context) (broken int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	todo := make(chan *suite, len(s.suites))
-	for _, member := range s.suites {
-		todo <- member
-	}
-	var left atomic.Int64
-	left.Store(int64(len(s.suites)))
 	var running sync.WaitGroup
 	running.Go(func() { s.report(ctx) })
 	var working sync.WaitGroup
 	for range max(1, min(s.workers, len(s.suites))) {
 		working.Go(func() {
-			for left.Load() > 0 && ctx.Err() == nil {
-				select {
-				case member := <-todo:
-					if member.next >= s.seeds {
-						left.Add(-1)
-						continue
-					}
-					if err := s.runChunk(ctx, member); err != nil {
-						cancel(err)
-						return
-					}
-					todo <- member // behind the others, so that all of them advance
-				case <-time.After(100 * time.Millisecond):
-				}
+			if err := s.work(ctx); err != nil {
+				cancel(err)
 			}
 		})
 	}
@@ -111,25 +99,98 @@ func (s *soak) run(ctx context.Context) (broken int64, err error) {
 	return s.count.Load(), err
 }
 
-var brokenSeed = regexp.MustCompile(`KRUISE_SEED=(\d+): ?(.*)`)
-
-// runChunk runs the next seeds of a suite and records what came of them.
-func (s *soak) runChunk(ctx context.Context, member *suite) error {
-	count := min(s.chunk, s.seeds-member.next)
-	cmd := exec.CommandContext(ctx, member.program, "-test.run", "^"+test+"$", "-test.timeout", "1h")
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("KRUISE_FIRST_SEED=%d", member.next), fmt.Sprintf("KRUISE_SEEDS=%d", count))
-	output, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the process was stopped from outside: the chunk runs again next time
-	}
-	next := member.next + count
-	if err != nil {
-		if next, err = s.tellBroken(member, output, next); err != nil {
+// work runs chunks until there is nothing left to run.
+func (s *soak) work(ctx context.Context) error {
+	for ctx.Err() == nil {
+		member, count := s.take()
+		if member == nil {
+			if count == 0 {
+				return nil
+			}
+			time.Sleep(100 * time.Millisecond) // what is left is run by others now
+			continue
+		}
+		begin := time.Now()
+		next, err := s.runChunk(ctx, member, count)
+		if err != nil {
+			return err
+		}
+		if err := s.put(member, next, time.Since(begin)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// take chooses the suite to run next, and how many seeds of it. It returns none while all that have seeds left are running, and no seeds
+// either when there are none left.
+func (s *soak) take() (chosen *suite, count int64) {
+	s.choosing.Lock()
+	defer s.choosing.Unlock()
+	left := s.total
+	for _, member := range s.suites {
+		left -= member.next
+	}
+	var most int64
+	for _, member := range s.suites {
+		wants := max(s.seeds-member.next, min(left, s.chunk))
+		most = max(most, wants)
+		if wants > 0 && !member.running && (chosen == nil || s.isBefore(member, chosen)) {
+			chosen, count = member, min(s.chunk, wants)
+		}
+	}
+	if chosen == nil {
+		return nil, max(most, 0)
+	}
+	chosen.running = true
+	return chosen, count
+}
+
+// isBefore reports whether a suite has its turn before another: the one with fewer seeds while one of them has too few, and then the one
+// that has run for less time.
+func (s *soak) isBefore(one, other *suite) bool {
+	if one.next < s.seeds || other.next < s.seeds {
+		return one.next < other.next
+	}
+	return one.spent < other.spent
+}
+
+// put records what a suite has run.
+func (s *soak) put(member *suite, next int64, took time.Duration) error {
+	s.choosing.Lock()
+	defer s.choosing.Unlock()
 	s.ran.Add(next - member.next)
+	member.running = false
+	member.spent += took
 	return member.reached(next)
+}
+
+var brokenSeed = regexp.MustCompile(`KRUISE_SEED=(\d+): ?(.*)`)
+
+// runChunk runs the next seeds of a suite and returns the first one that it did not run.
+func (s *soak) runChunk(ctx context.Context, member *suite, count int64) (next int64, err error) {
+	cmd := behindOthers(ctx, member.program, "-test.run", "^"+test+"$", "-test.timeout", "1h")
+	// A cluster makes much that is garbage with the next one, and memory costs less than to collect it often.
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400",
+		fmt.Sprintf("KRUISE_FIRST_SEED=%d", member.next), fmt.Sprintf("KRUISE_SEEDS=%d", count))
+	output, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return member.next, nil //nolint:nilerr // the process was stopped from outside: the chunk runs again next time
+	}
+	next = member.next + count
+	if err != nil {
+		return s.tellBroken(member, output, next)
+	}
+	return next, nil
+}
+
+// behindOthers is a command that runs when nobody else wants the processor, where there is a way to say so.
+func behindOthers(ctx context.Context, name string, args ...string) *exec.Cmd {
+	nice, err := exec.LookPath("nice")
+	if err != nil {
+		return exec.CommandContext(ctx, name, args...)
+	}
+	return exec.CommandContext(ctx, nice, append([]string{"-n", "19", name}, args...)...)
 }
 
 // tellBroken records the broken seeds that a process named, and returns the first seed that it did not run: it gives up after a few broken

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // program writes a test program in which these seeds are broken; it gives up after the second broken one, and lists the seeds that it ran.
@@ -105,5 +107,46 @@ func TestAProgramThatEndsWithoutASeedIsReported(t *testing.T) {
 	want := "KRUISE_FIRST_SEED=0 KRUISE_SEEDS=5 go test ./internal/controller/web -run '^TestPromises$' -v   # it ended without naming a seed: panic: index out of range"
 	if got := lines(t, s.broken)[0]; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSuitesGoOnForTheSameTimeUntilTheTotal runs a suite that is ten times slower than another one: both reach the seeds of each, and then the
+// faster one runs more.
+func TestSuitesGoOnForTheSameTimeUntilTheTotal(t *testing.T) {
+	slow, fast := &suite{path: "slow"}, &suite{path: "fast"}
+	dir := t.TempDir()
+	for _, member := range []*suite{slow, fast} {
+		member.program = filepath.Join(dir, member.path)
+	}
+	s := soak{suites: []*suite{slow, fast}, seeds: 20, total: 500, chunk: 10}
+	for {
+		member, count := s.take()
+		if member == nil {
+			break
+		}
+		took := time.Duration(count) * time.Second
+		if member == slow {
+			took *= 10
+		}
+		if err := s.put(member, member.next+count, took); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sum := slow.next + fast.next; sum != 500 || slow.next < 20 || slow.next > 60 {
+		t.Errorf("the slow one has run %d seeds and the fast one %d, want 500 together, and 20 to 60 of the slow one", slow.next, fast.next)
+	}
+}
+
+// TestAProgramLeavesTheProcessorToOthers looks at the priority that a program runs with.
+func TestAProgramLeavesTheProcessorToOthers(t *testing.T) {
+	if _, err := exec.LookPath("nice"); err != nil {
+		t.Skip("there is no nice")
+	}
+	output, err := behindOthers(t.Context(), "nice").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(output)); got != "19" {
+		t.Errorf("it runs at niceness %s, want 19", got)
 	}
 }

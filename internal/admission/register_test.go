@@ -31,7 +31,8 @@ func TestRegister(t *testing.T) {
 	}
 	for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 		want = append(want, "/mutate-"+group+"-nodeimage", "/validate-"+group+"-nodeimage",
-			"/validate-"+group+"-imagepulljob", "/validate-"+group+"-imagelistpulljob", "/validate-"+group+"-ephemeraljob")
+			"/validate-"+group+"-imagepulljob", "/validate-"+group+"-imagelistpulljob", "/validate-"+group+"-ephemeraljob", "/validate-"+group+"-persistentpodstate", "/validate-"+group+"-resourcedistribution",
+			"/validate-"+group+"-workloadspread")
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,12 +1,17 @@
 package apply
 
 import (
+	"encoding/json"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -95,6 +100,64 @@ func TestDiff(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, string(patch)); diff != "" {
 				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAPartIsWhatTheWholeIsEncodedAs compares the fields of a part, which are encoded one by one, with those of the whole object.
+func TestAPartIsWhatTheWholeIsEncodedAs(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	meta := metav1.ObjectMeta{
+		Namespace: "default", Name: "a", UID: "u", CreationTimestamp: now, Labels: map[string]string{"app": "<web>"}, Annotations: map[string]string{},
+	}
+	for name, object := range map[string]plan.Object{
+		"nothing": &corev1.Pod{},
+		"a Pod": &corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta,
+			Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}, NodeName: "node-1"},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now},
+		},
+		"a revision":         &appsv1.ControllerRevision{ObjectMeta: meta, Revision: 3, Data: runtime.RawExtension{Raw: []byte(`{"spec": {}}`)}},
+		"an empty ConfigMap": &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{}},
+		"a ConfigMap":        &corev1.ConfigMap{Data: map[string]string{"key": "value"}, BinaryData: map[string][]byte{"key": {0, 1}}},
+		"a custom resource":  &v1beta1.CloneSet{ObjectMeta: meta, Spec: v1beta1.CloneSetSpec{CloneSetBaseSpec: v1beta1.CloneSetBaseSpec{MinReadySeconds: 3}}},
+		"one without a spec": &v1beta1.ImagePullJob{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoded, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want map[string]any
+			if err := json.Unmarshal(encoded, &want); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]any{}
+			for _, p := range []part{main, status} {
+				part, err := partOf(object, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields, err := part.decode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				maps.Copy(got, fields)
+			}
+			encoded, err = json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			if err := json.Unmarshal(encoded, &got); err != nil {
+				t.Fatal(err)
+			}
+			if metadata, ok := want["metadata"].(map[string]any); !ok || len(metadata) == 0 {
+				want["metadata"] = map[string]any{}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,14 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
@@ -182,121 +179,6 @@ func conflictOf(p plan.Object, why string, isConflict func(error) bool, err erro
 		return err
 	}
 	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, p.GetName(), fmt.Errorf("%s: %w", why, err))
-}
-
-// diff returns the patch from before to after within a part of the object, with the condition in it; nil when they do not differ.
-func diff(before, after plan.Object, p part, condition precondition) (types.PatchType, []byte, error) {
-	was, err := partOf(before, p)
-	if err != nil {
-		return "", nil, err
-	}
-	is, err := partOf(after, p)
-	if err != nil {
-		return "", nil, err
-	}
-	// What they have in common at the top is left out: comparing a whole Pod takes time, and a strategic patch would give the order of
-	// finalizers that do not change, so that it is never empty.
-	dropEqual(was.fields, is.fields)
-	dropEqual(was.metadata, is.metadata)
-	from, to := was.encode(), is.encode()
-	patchType := types.StrategicMergePatchType
-	var patch []byte
-	if hasMergeKeys(after) {
-		patch, err = strategicpatch.CreateTwoWayMergePatch(from, to, after)
-	} else {
-		patchType = types.MergePatchType
-		patch, err = jsonpatch.CreateMergePatch(from, to)
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("comparing: %w", err)
-	}
-	if string(patch) == "{}" {
-		return patchType, nil, nil
-	}
-	patch, err = withCondition(patch, condition)
-	return patchType, patch, err
-}
-
-// encodedPart is what a write covers of an object: fields at the top, and those of its metadata apart.
-type encodedPart struct{ fields, metadata map[string]json.RawMessage }
-
-// partOf returns the part of an object, without what only the server writes.
-func partOf(object plan.Object, p part) (out encodedPart, err error) {
-	encoded, err := json.Marshal(object)
-	if err == nil {
-		err = json.Unmarshal(encoded, &out.fields)
-	}
-	if err == nil {
-		err = json.Unmarshal(out.fields["metadata"], &out.metadata)
-	}
-	if err != nil {
-		return out, fmt.Errorf("encoding %T: %w", object, err)
-	}
-	switch p {
-	case main:
-		delete(out.fields, "status")
-	case status:
-		delete(out.fields, "spec")
-	case resize, ephemeral:
-		out = encodedPart{fields: map[string]json.RawMessage{"spec": out.fields["spec"]}}
-	}
-	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
-		delete(out.metadata, field)
-	}
-	return out, nil
-}
-
-// encode returns the part as JSON. Its metadata is there also when nothing is left of it: one that is missing on one side only would be
-// patched away as a whole.
-func (e encodedPart) encode() []byte {
-	if e.metadata != nil {
-		e.fields["metadata"] = encodeRaw(e.metadata)
-	}
-	return encodeRaw(e.fields)
-}
-
-func encodeRaw(fields map[string]json.RawMessage) []byte {
-	encoded, err := json.Marshal(fields)
-	if err != nil {
-		panic("encoding JSON again: " + err.Error()) // it was just decoded
-	}
-	return encoded
-}
-
-func dropEqual(a, b map[string]json.RawMessage) {
-	for field, value := range a {
-		if other, ok := b[field]; ok && bytes.Equal(value, other) {
-			delete(a, field)
-			delete(b, field)
-		}
-	}
-}
-
-// hasMergeKeys reports whether the API server merges lists of this kind by key: it does for its own kinds.
-func hasMergeKeys(object plan.Object) bool {
-	switch object.(type) {
-	case *corev1.Pod, *corev1.PersistentVolumeClaim:
-		return true
-	default:
-		return false
-	}
-}
-
-func withCondition(patch []byte, c precondition) ([]byte, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(patch, &fields); err != nil {
-		return nil, fmt.Errorf("decoding a patch: %w", err)
-	}
-	metadata, ok := fields["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		fields["metadata"] = metadata
-	}
-	metadata["uid"] = c.uid
-	if c.resourceVersion != "" {
-		metadata["resourceVersion"] = c.resourceVersion
-	}
-	return json.Marshal(fields)
 }
 
 // operation is one operation of a JSON patch.

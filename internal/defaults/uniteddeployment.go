@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// UnitedDeployment fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it is.
-// Only the template of a StatefulSet of Kubernetes is filled in; the workloads of
+// UnitedDeployment fills in the defaults of set. Old is what it replaces, nil for a new one: a template that has not changed stays as it
+// is. Only the template of a StatefulSet of Kubernetes is filled in; the workloads of
 // other templates get their defaults when they are created.
 func UnitedDeployment(set, old *v1beta1.UnitedDeployment, o Options) {
 	spec := &set.Spec
@@ -30,14 +30,15 @@ func UnitedDeployment(set, old *v1beta1.UnitedDeployment, o Options) {
 	advancedGate(set, old)
 }
 
-// advancedGate lets Pods be taken out of service while they are updated in place, as in a StatefulSet that is created by itself. Later on it
-// would be a change of the template, which recreates all Pods.
+// advancedGate lets Pods be taken out of service while they are updated in place, as in a StatefulSet that is created by itself. Later on
+// it would be a change of the template, which recreates all Pods.
 func advancedGate(set, old *v1beta1.UnitedDeployment) {
 	now := set.Spec.Template.AdvancedStatefulSetTemplate
 	if now == nil || old != nil && old.Spec.Template.AdvancedStatefulSetTemplate != nil {
 		return
 	}
-	if r := now.Spec.UpdateStrategy.RollingUpdate; r != nil && r.PodUpdatePolicy != "" && r.PodUpdatePolicy != v1beta1.RecreatePodUpdateStrategyType {
+	r := now.Spec.UpdateStrategy.RollingUpdate
+	if r != nil && r.PodUpdatePolicy != "" && r.PodUpdatePolicy != v1beta1.RecreatePodUpdateStrategyType {
 		inPlaceGate(&now.Spec.Template.Spec)
 	}
 }

@@ -59,12 +59,13 @@ type memory struct {
 	sync.Mutex
 	// written is the budget as it was last written here; nil once the cache has seen it.
 	written *v1beta1.PodUnavailableBudget
-	// refused is when a count last found that nothing can be deleted, needless when the API server last said that no Pods are needed.
+	// refused is when a count last found that nothing can be deleted, needless when the read was begun by which the API server last said
+	// that no Pods are needed.
 	refused, needless time.Time
 	count             count
 }
 
-// count is what the Pods came to at a version of a budget.
+// count is what the Pods came to at a version of a budget, by a count that began at a time.
 type count struct {
 	numbers rules.Numbers
 	version string
@@ -125,10 +126,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 	}
 	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: name}
 	found, _ := e.budgets.LoadOrStore(key, &memory{})
-	of := found.(*memory)
-	of.Lock()
-	defer of.Unlock()
-	pass := &evaluation{Evaluator: e, memory: of, key: key, Request: r}
+	pass := &evaluation{Evaluator: e, memory: found.(*memory), key: key, Request: r, came: e.Now()}
+	pass.Lock()
+	defer pass.Unlock()
 	decision, err := pass.run(ctx)
 	if apierrors.IsNotFound(err) {
 		e.budgets.Delete(key)
@@ -156,9 +156,12 @@ type evaluation struct {
 	*memory
 	Request
 	key client.ObjectKey
-	// budget is the newest that is known; live says that it comes from the API server.
-	budget *v1beta1.PodUnavailableBudget
-	live   bool
+	// came is when the request came.
+	came time.Time
+	// budget is the newest that is known; live says that it comes from the API server, which was asked at that time.
+	budget    *v1beta1.PodUnavailableBudget
+	live      bool
+	askedLive time.Time
 }
 
 // run returns the decision; NotFound if there is no such budget.
@@ -219,76 +222,6 @@ func (e *evaluation) answer(ctx context.Context) (counts *rules.Counts, answer r
 	return e.recount(ctx)
 }
 
-// readAndAnswer answers by the budget as the API server has it.
-func (e *evaluation) readAndAnswer(ctx context.Context) (rules.Answer, error) {
-	if !e.live {
-		if err := e.read(ctx); err != nil {
-			return "", err
-		}
-	}
-	return e.rule().Answer(e.budget)
-}
-
-// confirmNeedless asks the API server, once in a while, whether a budget really needs no Pods; the request is free then.
-func (e *evaluation) confirmNeedless(ctx context.Context) (rules.Answer, error) {
-	if e.Now().Sub(e.needless) < recountAfter {
-		return rules.Free, nil
-	}
-	answer, err := e.readAndAnswer(ctx)
-	if err != nil || answer != rules.Needless {
-		return answer, err
-	}
-	e.needless = e.Now()
-	return rules.Free, nil
-}
-
-// verify reads the Pod that a request tells of, and answers for that one. It is free if it is gone, another one or unavailable by now: the
-// API server finds that out as well, and asks again if something is left to ask.
-func (e *evaluation) verify(ctx context.Context) (rules.Answer, error) {
-	found := &corev1.Pod{}
-	err := e.Live.Get(ctx, client.ObjectKeyFromObject(e.Pod), found)
-	switch {
-	case apierrors.IsNotFound(err):
-		return rules.Free, nil
-	case err != nil:
-		return "", fmt.Errorf("reading Pod %s: %w", e.Pod.Name, err)
-	case found.UID != e.Pod.UID || rules.IsExempt(found) || rules.Related(found.Annotations) != e.key.Name:
-		return rules.Free, nil
-	}
-	e.Pod, e.Unverified = found, false
-	return e.rule().Answer(e.budget)
-}
-
-// needsCount reports whether the numbers of the status may be wrong: when they are not of the present spec, and when a workload that wants
-// fewer Pods deletes one before the controller has seen that it wants fewer.
-func (e *evaluation) needsCount(answer rules.Answer) bool {
-	return answer == rules.Unknown ||
-		answer == rules.Refused && e.Operation == v1beta1.PubDeleteOperation && e.Now().Sub(e.refused) >= recountAfter
-}
-
-// recount answers by numbers that are computed now. A cache of Pods is enough to refuse. It is not enough to permit what the budget
-// refuses: if it is behind, it still counts Pods whose permissions have left the ledger because they were used.
-func (e *evaluation) recount(ctx context.Context) (counts *rules.Counts, answer rules.Answer, err error) {
-	if e.count.version != e.budget.ResourceVersion || e.Now().Sub(e.count.at) >= recountAfter {
-		numbers, err := e.Count(ctx, e.budget)
-		if err == nil {
-			answer, err = e.answerBy(numbers)
-		}
-		if err == nil && answer != rules.Granted && answer != rules.Needless {
-			return &numbers.Counts, answer, nil
-		}
-		if err == nil {
-			numbers, err = e.CountLive(ctx, e.budget)
-		}
-		if err != nil {
-			return nil, "", fmt.Errorf("counting the Pods of PodUnavailableBudget %s: %w", e.key, err)
-		}
-		e.count = count{numbers: numbers, version: e.budget.ResourceVersion, at: e.Now()}
-	}
-	answer, err = e.answerBy(e.count.numbers)
-	return &e.count.numbers.Counts, answer, err
-}
-
 // answerBy answers by these numbers instead of those of the status.
 func (e *evaluation) answerBy(numbers rules.Numbers) (rules.Answer, error) {
 	by := numbers.For(e.Operation)
@@ -336,11 +269,11 @@ func (e *evaluation) find(ctx context.Context) error {
 
 // read reads the budget live.
 func (e *evaluation) read(ctx context.Context) error {
-	found := &v1beta1.PodUnavailableBudget{}
+	asked, found := e.Now(), &v1beta1.PodUnavailableBudget{}
 	if err := e.Live.Get(ctx, e.key, found); err != nil {
 		return fmt.Errorf("reading PodUnavailableBudget %s: %w", e.key, err)
 	}
-	e.budget, e.live = found, true
+	e.budget, e.live, e.askedLive = found, true, asked
 	return nil
 }
 

@@ -347,28 +347,3 @@ func TestAMadeUpRequestIsVerifiedAfterAllReads(t *testing.T) {
 		t.Errorf("decision %+v, error %v, %d writes, %d looks at the Pod", decision, err, c.writes, c.looks)
 	}
 }
-
-// TestAScaleInCountsOnceASecond: Pods that nobody wants any more are deleted by the hundred, and a count reads them all.
-func TestAScaleInCountsOnceASecond(t *testing.T) {
-	for name, numbers := range map[string]rules.Numbers{
-		"to none":                                {Counts: rules.Counts{Current: 20, Allowed: 20}},
-		"to fewer":                               {Counts: rules.Counts{Total: 5, Desired: 5, Current: 20, Allowed: 15}},
-		"to fewer, with minAvailable above them": {Counts: rules.Counts{Total: 5, Desired: 20, Current: 20}, Surplus: true},
-		"its workload is gone, with minAvailable": {Counts: rules.Counts{Desired: 20, Current: 20}, Surplus: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newSetup(budget(0))
-			c.numbers = numbers
-			for n := range 20 {
-				c.now = c.now.Add(40 * time.Millisecond)
-				decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(n), Operation: v1beta1.PubDeleteOperation})
-				if want := n < int(20-numbers.Total); decision.Allowed() != want || err != nil {
-					t.Errorf("Pod %d: %+v, %v", n, decision, err)
-				}
-			}
-			if c.liveCounts != 1 {
-				t.Errorf("%d live counts", c.liveCounts)
-			}
-		})
-	}
-}

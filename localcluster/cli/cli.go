@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seed-69ecc383/kruise/localcluster/binaries"
+	"github.com/seed-69ecc383/kruise/localcluster/cluster"
 )
 
 // ErrReported says that what went wrong was printed already: only the exit code is left to say.
 var ErrReported = errors.New("reported")
 
-// root is what all verbs share.
-type root struct{ dir string }
+// root is what all verbs share: which cluster is meant.
+type root struct{ dir, name string }
 
 // NewCommand is kruise-local.
 func NewCommand() *cobra.Command {
@@ -33,14 +37,24 @@ func NewCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&r.dir, "dir", "",
 		"folder of the cluster (default "+defaultDir()+"); each folder is a cluster of its own")
-	cmd.AddCommand(r.up(), r.down(), r.status(), r.kubeconfig(), r.logs(), r.node(), r.loadImage(), r.kubectl())
+	cmd.PersistentFlags().StringVar(&r.name, "name", "",
+		"name of one cluster among several, such as member-1; each has a folder, ports and a context of kubectl of its own")
+	cmd.AddCommand(r.up(), r.stop(), r.down(), r.status(), r.kubeconfig(), r.logs(), r.node(), r.loadImage(), r.kubectl())
 	return cmd
 }
 
 // folder is where the cluster is.
 func (r *root) folder() (string, error) {
 	dir := r.dir
-	if dir == "" {
+	switch {
+	case dir != "" && r.name != "":
+		return "", errors.New("--dir and --name both say which cluster is meant: use one of them")
+	case r.name != "":
+		if wrong := validation.IsDNS1123Label(r.name); len(wrong) > 0 {
+			return "", fmt.Errorf("reading --name %q: %s", r.name, strings.Join(wrong, ", "))
+		}
+		dir = filepath.Join(namedDir(), r.name)
+	case dir == "":
 		dir = defaultDir()
 	}
 	dir, err := filepath.Abs(dir)
@@ -50,13 +64,44 @@ func (r *root) folder() (string, error) {
 	return dir, nil
 }
 
-// defaultDir is where programs of a user keep what lasts between runs.
-func defaultDir() string {
+// folders are where the clusters are that are meant: the one that --dir or --name says, or else all that are there, the one without a name
+// first.
+func (r *root) folders() ([]string, error) {
+	dir, err := r.folder()
+	if err != nil || r.dir != "" || r.name != "" {
+		return []string{dir}, err
+	}
+	entries, err := os.ReadDir(namedDir())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("listing the clusters: %w", err)
+	}
+	var folders []string
+	for _, entry := range entries {
+		folders = append(folders, filepath.Join(namedDir(), entry.Name()))
+	}
+	folders = append([]string{dir}, folders...)
+	there := slices.DeleteFunc(slices.Clone(folders), func(dir string) bool {
+		_, err := cluster.Open(dir)
+		return errors.Is(err, cluster.ErrNotFound)
+	})
+	if len(there) == 0 {
+		return folders[:1], nil // whose absence is then what there is to say
+	}
+	return there, nil
+}
+
+// defaultDir is the folder of the cluster without a name, where programs of a user keep what lasts between runs.
+func defaultDir() string { return filepath.Join(stateDir(), "kruise-local") }
+
+// namedDir has the folders of the clusters with names. It is not in the folder of the one without, whose content is that cluster's.
+func namedDir() string { return filepath.Join(stateDir(), "kruise-local-clusters") }
+
+func stateDir() string {
 	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
-		return filepath.Join(state, "kruise-local")
+		return state
 	}
 	if home, err := os.UserHomeDir(); err == nil {
-		return filepath.Join(home, ".local", "state", "kruise-local")
+		return filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(os.TempDir(), "kruise-local")
+	return os.TempDir()
 }

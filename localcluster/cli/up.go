@@ -48,6 +48,7 @@ missing are added. What is not said stays as it was. The path of the kubeconfig 
 			begin := time.Now()
 			progress := progressOn(cmd.ErrOrStderr(), begin)
 			c, err := cluster.Up(cmd.Context(), dir, func(config *cluster.Config) error {
+				config.Name = r.name
 				return f.change(cmd.Flags(), config)
 			}, progress)
 			if err != nil {

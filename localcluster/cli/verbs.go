@@ -47,6 +47,21 @@ func (r *root) down() *cobra.Command {
 	}
 }
 
+func (r *root) stop() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop",
+		Short: "End the cluster's processes and keep its state, for up to start it again as it was",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := r.folder()
+			if err != nil {
+				return err
+			}
+			return cluster.Stop(dir, progressOn(cmd.ErrOrStderr(), time.Now()))
+		},
+	}
+}
+
 func (r *root) kubeconfig() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubeconfig",
@@ -70,36 +85,59 @@ func (r *root) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Tell what runs; the exit code is 1 if something should and does not",
-		Args:  cobra.NoArgs,
+		Long: `Tell what runs; the exit code is 1 if something should and does not.
+
+All clusters are told of, the one without a name first, unless --name or --dir says one.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := r.open()
+			folders, err := r.folders()
 			if err != nil {
 				return err
 			}
-			status, err := c.Status(cmd.Context())
-			if err != nil {
-				return err
+			healthy := true
+			for i, dir := range folders {
+				if i > 0 && output != "json" {
+					fmt.Fprintln(cmd.OutOrStdout())
+				}
+				well, err := tellStatus(cmd, dir, output)
+				if err != nil {
+					return err
+				}
+				healthy = healthy && well
 			}
-			if output == "json" {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(status)
-			} else {
-				err = printStatus(cmd, status)
-			}
-			if err != nil {
-				return err
-			}
-			if !status.Healthy() {
+			if !healthy {
 				return ErrReported
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", `"json" for machines`)
+	cmd.Flags().StringVarP(&output, "output", "o", "", `"json" for machines: one document for each cluster`)
 	return cmd
+}
+
+// tellStatus prints the status of the cluster in a folder, and says whether it is well.
+func tellStatus(cmd *cobra.Command, dir, output string) (healthy bool, err error) {
+	c, err := cluster.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	status, err := c.Status(cmd.Context())
+	if err != nil {
+		return false, err
+	}
+	if output == "json" {
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(status)
+	} else {
+		err = printStatus(cmd, status)
+	}
+	return status.Healthy(), err
 }
 
 func printStatus(cmd *cobra.Command, status cluster.Status) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
+	if status.Name != "" {
+		fmt.Fprintf(w, "name\t%s\n", status.Name)
+	}
 	fmt.Fprintf(w, "folder\t%s\n", status.Dir)
 	fmt.Fprintf(w, "server\t%s\t%s\n", status.Server, status.Version)
 	for _, component := range status.Components {

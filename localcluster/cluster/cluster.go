@@ -23,6 +23,8 @@ import (
 
 // Config is what a user asks of a cluster. It is kept, so that a second Up needs to name only what changes.
 type Config struct {
+	// Name tells the cluster from others of the same user, in kubeconfigs; empty for the one cluster of who has only one.
+	Name string `json:"name,omitempty"`
 	// Nodes is how many simulated nodes there are at least, Unset in a cluster that nobody asked anything of yet. More
 	// nodes are never taken away.
 	Nodes int `json:"nodes"`

@@ -96,10 +96,14 @@ func (c *Cluster) EnsureKubeconfig(path string, identity pki.Request) error {
 		parts[i] = content
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters["kruise-local"] = &clientcmdapi.Cluster{Server: c.Server(), CertificateAuthorityData: parts[0]}
-	config.AuthInfos[identity.Name] = &clientcmdapi.AuthInfo{ClientCertificateData: parts[1], ClientKeyData: parts[2]}
-	config.Contexts["kruise-local"] = &clientcmdapi.Context{Cluster: "kruise-local", AuthInfo: identity.Name}
-	config.CurrentContext = "kruise-local"
+	name, user := c.context(), identity.Name
+	if c.state.Config.Name != "" {
+		user = name + "-" + identity.Name // a list of kubeconfigs has one user of a name
+	}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.Server(), CertificateAuthorityData: parts[0]}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: parts[1], ClientKeyData: parts[2]}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
+	config.CurrentContext = name
 	content, err := clientcmd.Write(*config)
 	if err != nil {
 		return fmt.Errorf("making kubeconfig of %s: %w", identity.Name, err)
@@ -117,6 +121,14 @@ func (c *Cluster) IssueCertificate(request pki.Request) (cert, key string, err e
 
 // AuthorityCert is the path of the certificate of the cluster's authority.
 func (c *Cluster) AuthorityCert() string { return c.pki().Cert(clusterCA) }
+
+// context is what kubeconfigs call the cluster, and their context.
+func (c *Cluster) context() string {
+	if c.state.Config.Name == "" {
+		return "kruise-local"
+	}
+	return "kruise-local-" + c.state.Config.Name
+}
 
 // Server is the URL of the API server on this machine.
 func (c *Cluster) Server() string {

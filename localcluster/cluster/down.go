@@ -44,6 +44,25 @@ func Down(ctx context.Context, dir string, progress Progress) (found bool, err e
 	return true, c.remove()
 }
 
+// Stop ends every process of the cluster in dir and keeps its state, so that Up starts it again as it was. Programs that run beside it go
+// on: they meet a server that is gone, and comes back.
+func Stop(dir string, progress Progress) error {
+	c, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	unlock, err := Lock(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if c.state.Config.RealNodes > 0 {
+		return errors.New("a cluster with real nodes cannot be stopped: its containers would run on")
+	}
+	progress("Stopping all processes")
+	return stopAll(c.Home())
+}
+
 // remove deletes what a cluster may have left in its folder, and the folder if nothing else is in it.
 func (c *Cluster) remove() error {
 	for _, entry := range entries() {

@@ -12,6 +12,8 @@ import (
 
 // Status is what a cluster is right now.
 type Status struct {
+	// Name is empty for the cluster without one.
+	Name       string            `json:"name,omitempty"`
 	Dir        string            `json:"dir"`
 	Server     string            `json:"server"`
 	Kubeconfig string            `json:"kubeconfig"`
@@ -44,7 +46,7 @@ func (s Status) Healthy() bool {
 
 // Status looks at the processes and asks the API.
 func (c *Cluster) Status(ctx context.Context) (Status, error) {
-	status := Status{Dir: c.Dir, Server: c.Server(), Kubeconfig: c.Kubeconfig()}
+	status := Status{Name: c.state.Config.Name, Dir: c.Dir, Server: c.Server(), Kubeconfig: c.Kubeconfig()}
 	home := c.Home()
 	names, err := c.expected()
 	if err != nil {

@@ -54,7 +54,7 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// selector selects the Pods of all subsets by label. It must match the labels of the chosen template and of its Pods, must not be empty,
+	// selector selects the Pods of all subsets by label. It must match the labels of the template and of its Pods, must not be empty,
 	// and can't be changed. The workload of a subset selects by it and by the name of the subset.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="empty selector is invalid for uniteddeployment"
 	Selector *metav1.LabelSelector `json:"selector"`
@@ -66,7 +66,7 @@ type UnitedDeploymentSpec struct {
 	// +optional
 	Topology Topology `json:"topology,omitempty"`
 
-	// updateStrategy says how far a new template is rolled out in each subset. How its Pods are replaced is up to the workload of the subset.
+	// updateStrategy says how far a new template is rolled out in each subset. How its Pods are replaced is up to its workload.
 	// +optional
 	UpdateStrategy UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
 
@@ -204,7 +204,7 @@ type Subset struct {
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// patch is a strategic merge patch of the Pod template of the subset. It counts before everything else, but for the labels that the Pods
+	// patch is a strategic merge patch of the Pod template of the subset. It counts before all else, but for the labels that the Pods
 	// are known by. A change of it replaces the Pods of this subset only.
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -225,7 +225,7 @@ const (
 
 // UnitedDeploymentScheduleStrategy says what becomes of Pods that can't be scheduled.
 type UnitedDeploymentScheduleStrategy struct {
-	// type is Fixed, with which they wait, or Adaptive, with which subsets further down the list get Pods in their place. Defaults to Fixed.
+	// type is Fixed, with which they wait, or Adaptive, with which subsets further down get Pods in their place. Defaults to Fixed.
 	// +optional
 	Type UnitedDeploymentScheduleStrategyType `json:"type,omitempty"`
 
@@ -236,19 +236,19 @@ type UnitedDeploymentScheduleStrategy struct {
 
 // AdaptiveUnitedDeploymentStrategy sets when a subset counts as unschedulable, and for how long.
 type AdaptiveUnitedDeploymentStrategy struct {
-	// rescheduleCriticalSeconds is the age, in seconds, from which a Pod that no node takes makes its subset count as unschedulable. Defaults
+	// rescheduleCriticalSeconds is the age, in seconds, from which a Pod that no node takes makes the subset unschedulable. Defaults
 	// to 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
 
-	// unschedulableDuration is how long, in seconds, a subset counts as unschedulable before it is tried again. With reserveUnschedulablePods
+	// unschedulableDuration is how long, in seconds, a subset is unschedulable before it is tried again. With reserveUnschedulablePods
 	// it is how long a Pod must have been ready before its substitute is removed. Defaults to 300.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
 
-	// reserveUnschedulablePods leaves Pods that can't be scheduled where they are, and has subsets further down the list run substitutes until
+	// reserveUnschedulablePods leaves Pods that can't be scheduled where they are, and has subsets further down run substitutes until
 	// they are ready. It works with deploymentTemplate and cloneSetTemplate. Defaults to false.
 	// +optional
 	ReserveUnschedulablePods bool `json:"reserveUnschedulablePods,omitempty"`
@@ -274,146 +274,9 @@ type UnitedDeploymentUpdateStrategy struct {
 
 // ManualUpdate sets how many Pods of each subset stay at their old template.
 type ManualUpdate struct {
-	// partitions are the numbers of Pods that stay at their old template, by the names of subsets. Those of subsets that are not named are 0.
+	// partitions are the numbers of Pods that stay at their old template, by the names of subsets. Subsets that are not named have 0.
 	// Deployments know no partition: theirs have no effect.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=200
 	Partitions map[string]int32 `json:"partitions,omitempty"`
-}
-
-// UnitedDeploymentStatus is what was last seen of a UnitedDeployment.
-type UnitedDeploymentStatus struct {
-	UnitedDeploymentBaseStatus `json:",inline"`
-
-	// updatedRevision is the name of the revision of the newest template.
-	// +optional
-	UpdatedRevision string `json:"updatedRevision,omitempty"`
-}
-
-// UnitedDeploymentBaseStatus is what both versions say in status.
-type UnitedDeploymentBaseStatus struct {
-	// observedGeneration is the generation of the spec that this status speaks of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// replicas is the number of Pods in all subsets, without those that are reserved.
-	Replicas int32 `json:"replicas"`
-
-	// readyReplicas is the number of Pods that are ready.
-	// +optional
-	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-
-	// updatedReplicas is the number of Pods of the newest template.
-	UpdatedReplicas int32 `json:"updatedReplicas"`
-
-	// updatedReadyReplicas is the number of Pods of the newest template that are ready.
-	// +optional
-	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
-
-	// reservedPods is the number of Pods that wait for a node while others stand in for them.
-	// +optional
-	ReservedPods int32 `json:"reservedPods,omitempty"`
-
-	// collisionCount goes into the hash of a revision, so that a taken name can be avoided.
-	// +optional
-	CollisionCount *int32 `json:"collisionCount,omitempty"`
-
-	// currentRevision is the name of the last revision that was rolled out to all Pods.
-	CurrentRevision string `json:"currentRevision"`
-
-	// subsetStatuses tell of each subset, in the order of the spec.
-	// +optional
-	// +listType=atomic
-	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
-
-	// conditions tell how subsets and rollout stand.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []UnitedDeploymentCondition `json:"conditions,omitempty"`
-
-	// labelSelector is the selector as text, for the scale subresource. With reserveUnschedulablePods it leaves out reserved Pods.
-	// +optional
-	LabelSelector string `json:"labelSelector,omitempty"`
-}
-
-// UnitedDeploymentSubsetStatus is what was last seen of one subset.
-type UnitedDeploymentSubsetStatus struct {
-	// name of the subset.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// replicas is the number of Pods that the subset is to have.
-	// +optional
-	Replicas int32 `json:"replicas,omitempty"`
-	// readyReplicas is the number of its Pods that are ready.
-	// +optional
-	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// partition is the number of its Pods that are to stay at their old template.
-	// +optional
-	Partition int32 `json:"partition,omitempty"`
-	// reservedPods is the number of its Pods that wait for a node while others stand in for them.
-	// +optional
-	ReservedPods int32 `json:"reservedPods,omitempty"`
-	// conditions tell whether Pods of the subset can be scheduled.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []UnitedDeploymentSubsetCondition `json:"conditions,omitempty"`
-}
-
-// UnitedDeploymentSubsetConditionType names a condition of a subset.
-type UnitedDeploymentSubsetConditionType string
-
-// UnitedDeploymentSubsetSchedulable tells whether Pods of the subset can be scheduled; it is there only with the type Adaptive.
-const UnitedDeploymentSubsetSchedulable UnitedDeploymentSubsetConditionType = "Schedulable"
-
-// UnitedDeploymentSubsetCondition is one aspect of a subset's state.
-type UnitedDeploymentSubsetCondition struct {
-	// type of the condition.
-	Type UnitedDeploymentSubsetConditionType `json:"type"`
-	// status of the condition: True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
-	// lastTransitionTime is when the status of the condition last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// reason is one word for programs to read.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// message is a sentence for people to read.
-	// +optional
-	Message string `json:"message,omitempty"`
-}
-
-// UnitedDeploymentConditionType names a condition of a UnitedDeployment.
-type UnitedDeploymentConditionType string
-
-const (
-	// UnitedDeploymentSubsetProvisioned is True when every subset has its workload and no workload is left of others.
-	UnitedDeploymentSubsetProvisioned UnitedDeploymentConditionType = "SubsetProvisioned"
-	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted.
-	UnitedDeploymentSubsetUpdated UnitedDeploymentConditionType = "SubsetUpdated"
-	// UnitedDeploymentSubsetFailure is True while the workload of a subset reports a failure, or could not be written.
-	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"
-	// UnitedDeploymentUpdated is True when all Pods are of the newest template and ready.
-	UnitedDeploymentUpdated UnitedDeploymentConditionType = "UnitedDeploymentUpdated"
-	// UnitedDeploymentReplicasAdjusted is True while the replicas that the subsets specify do not add up to those of the UnitedDeployment, so
-	// that each subset gets its share of them instead.
-	UnitedDeploymentReplicasAdjusted UnitedDeploymentConditionType = "SubsetReplicasAdjusted"
-)
-
-// UnitedDeploymentCondition is one aspect of a UnitedDeployment's state.
-type UnitedDeploymentCondition struct {
-	// type of the condition.
-	Type UnitedDeploymentConditionType `json:"type"`
-	// status of the condition: True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
-	// lastTransitionTime is when the status of the condition last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// reason is one word for programs to read.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// message is a sentence for people to read.
-	// +optional
-	Message string `json:"message,omitempty"`
 }

@@ -21,17 +21,13 @@ import (
 // UnitedDeployment returns the handler that validates of UnitedDeployments what their schema can't: what the numbers of the subsets add up
 // to, the templates, by the rules of the workloads that are made of them, and patches.
 func UnitedDeployment(o Options) admission.Handler {
-	k := kind[v1beta1.UnitedDeployment, *v1beta1.UnitedDeployment]{
+	return kind[v1beta1.UnitedDeployment, *v1beta1.UnitedDeployment]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.UnitedDeployment) any { return set.Spec },
 		validate: func(ctx context.Context, w write[v1beta1.UnitedDeployment]) (findings, error) {
 			return unitedChange{o, w}.validate(ctx)
 		},
-	}
-	if o.DeletionProtection {
-		k.pods = func(set *v1beta1.UnitedDeployment) int32 { return replicasOf(set.Spec.Replicas) }
-	}
-	return k.handler()
+	}.handler()
 }
 
 // unitedChange is a UnitedDeployment to be written.
@@ -137,7 +133,7 @@ func (f *findings) number(at *field.Path, value *intstr.IntOrString, total int32
 	return int64(n)
 }
 
-// subsets checks patches, and node selectors and tolerations, where they are new. The selectors and tolerations of all subsets are judged in
+// subsets checks patches, and node selectors and tolerations, where they are new. Those of all subsets are judged in
 // one Pod template, as its terms; each patch is, in the template that it makes.
 func (c unitedChange) subsets(ctx context.Context, found *findings) {
 	given, path := templateOf(c.new), field.NewPath("spec", "topology", "subsets")
@@ -243,8 +239,9 @@ func (c unitedChange) spread(found *findings) {
 			s := &c.new.Spec.Topology.Subsets[i]
 			for _, expression := range s.NodeSelectorTerm.MatchExpressions {
 				if expression.Key == constraint.TopologyKey && expression.Operator == corev1.NodeSelectorOpIn {
-					found.warn("topologySpreadConstraints ask for %d domains of %s, and subset %s selects nodes by it: no more than maxSkew %d "+
-						"of its Pods are scheduled", *constraint.MinDomains, constraint.TopologyKey, s.Name, constraint.MaxSkew)
+					found.warn("topologySpreadConstraints ask for %d domains of %s, and subset %s selects nodes by it: "+
+						"no more than maxSkew %d of its Pods are scheduled",
+						*constraint.MinDomains, constraint.TopologyKey, s.Name, constraint.MaxSkew)
 				}
 			}
 		}
@@ -269,8 +266,8 @@ func templateOf(set *v1beta1.UnitedDeployment) *givenTemplate {
 		spec := &t.StatefulSetTemplate.Spec
 		return &givenTemplate{"statefulSetTemplate", t.StatefulSetTemplate.Labels, &spec.Template, spec.VolumeClaimTemplates}
 	case t.AdvancedStatefulSetTemplate != nil:
-		spec := &t.AdvancedStatefulSetTemplate.Spec
-		return &givenTemplate{"advancedStatefulSetTemplate", t.AdvancedStatefulSetTemplate.Labels, &spec.Template, spec.VolumeClaimTemplates}
+		advanced := t.AdvancedStatefulSetTemplate
+		return &givenTemplate{"advancedStatefulSetTemplate", advanced.Labels, &advanced.Spec.Template, advanced.Spec.VolumeClaimTemplates}
 	case t.CloneSetTemplate != nil:
 		spec := &t.CloneSetTemplate.Spec
 		return &givenTemplate{"cloneSetTemplate", t.CloneSetTemplate.Labels, &spec.Template, spec.VolumeClaimTemplates}

@@ -73,7 +73,8 @@ func (c unitedChange) statefulSets(ctx context.Context, replaces bool) (findings
 		out.Spec.Selector = set.Spec.Selector
 		return out
 	}
-	w := write[v1beta1.StatefulSet]{new: make(c.new), raw: map[string]any{"spec": c.rawIn("spec")}, namespace: c.namespace, dryRun: c.dryRun}
+	raw := map[string]any{"spec": c.rawIn("spec")}
+	w := write[v1beta1.StatefulSet]{new: make(c.new), raw: raw, namespace: c.namespace, dryRun: c.dryRun}
 	if replaces {
 		w.old = make(c.old)
 	}
@@ -90,8 +91,9 @@ func (c unitedChange) nativeKept() (found findings) {
 	was.Ordinals, was.PersistentVolumeClaimRetentionPolicy = now.Ordinals, now.PersistentVolumeClaimRetentionPolicy
 	was.Replicas, was.Selector, was.RevisionHistoryLimit = now.Replicas, now.Selector, now.RevisionHistoryLimit // which are not, or can be
 	if !equality.Semantic.DeepEqual(was, now) {
-		found.forbidden(field.NewPath("spec"), "updates are only allowed to template, updateStrategy, minReadySeconds, revisionHistoryLimit, "+
-			"ordinals and persistentVolumeClaimRetentionPolicy: create another UnitedDeployment for StatefulSets with other claims")
+		found.forbidden(field.NewPath("spec"), "updates are only allowed to template, updateStrategy, minReadySeconds, "+
+			"revisionHistoryLimit, ordinals and persistentVolumeClaimRetentionPolicy: "+
+			"create another UnitedDeployment for StatefulSets with other claims")
 	}
 	return found
 }

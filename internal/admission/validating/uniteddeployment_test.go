@@ -138,16 +138,3 @@ func TestSpreadWithinOneDomain(t *testing.T) {
 		t.Errorf("warnings: %q, answer %v", answer.Warnings, causes(answer))
 	}
 }
-
-// TestProtectedUnitedDeployments are not deleted.
-func TestProtectedUnitedDeployments(t *testing.T) {
-	for label, want := range map[string]bool{"Always": false, "Cascading": false, "None": true} {
-		answer := UnitedDeployment(Options{DeletionProtection: true}).Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			UID: "1", Namespace: "ns", Operation: admissionv1.Delete,
-			OldObject: runtime.RawExtension{Raw: edit(t, zones, edits{"metadata.labels": "{policy.kruise.io/delete-protection: " + label + "}"})},
-		}})
-		if answer.Allowed != want {
-			t.Errorf("%s: allowed %v", label, answer.Allowed)
-		}
-	}
-}

@@ -17,6 +17,10 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken:
+// Pods were seen by a cache, and orphans live.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 5807, 7554) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

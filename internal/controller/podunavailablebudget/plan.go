@@ -26,6 +26,9 @@ const (
 // recheckProblem is when to try again what could not be read.
 const recheckProblem = 5 * time.Second
 
+// recheckLive is when to look by the cache again after a pass that read live.
+const recheckLive = time.Second
+
 // Plan decides the next step from the snapshot alone.
 func Plan(s Snapshot) plan.Plan {
 	b := plan.For(fmt.Sprintf("PodUnavailableBudget %s/%s   %d Pods of %d", s.Budget.Namespace, s.Budget.Name, len(s.Pods), s.Total))
@@ -59,6 +62,9 @@ func Plan(s Snapshot) plan.Plan {
 func (s Snapshot) reportUnused(b *plan.Builder) {
 	pruned := s.ledger()
 	b.Recheck(pruned.Recheck, "a permission ends")
+	if s.Live && pruned.Ledger.Len() > 0 {
+		b.Recheck(recheckLive, "the cache may tell which permissions were used")
+	}
 	for _, name := range pruned.Overdue {
 		for _, p := range s.Pods {
 			if p.Name != name {
@@ -79,7 +85,7 @@ func (s Snapshot) ledger() disruption.Pruned {
 	if s.Problem != nil {
 		return disruption.Pruned{Ledger: disruption.LedgerOf(&s.Budget.Status)}
 	}
-	return disruption.LedgerOf(&s.Budget.Status).Prune(s.Pods, s.Now)
+	return disruption.LedgerOf(&s.Budget.Status).Prune(disruption.Seen{Pods: s.Pods, Live: s.Live, Gone: s.Gone, Now: s.Now})
 }
 
 func (s Snapshot) counts() (disruption.Counts, error) {

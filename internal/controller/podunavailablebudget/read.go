@@ -38,7 +38,11 @@ type Snapshot struct {
 	Pending time.Duration
 	// Links are the Pods whose annotations name the wrong budget, or none.
 	Links []Link
-	Now   time.Time
+	// Live means that all was read around the cache. It may show what is gone for some time to come, and then Pods that are in the ledger
+	// must not count as available: the ledger keeps them. Gone are such Pods whose time was over, and which were looked at.
+	Live bool
+	Gone []string
+	Now  time.Time
 }
 
 // Link is a Pod whose annotations are to name a budget; none if To is empty.
@@ -47,30 +51,48 @@ type Link struct {
 	To  string
 }
 
-// read makes every read of a pass. The first one in a process that would permit more than the status says reads live: the leader before may
-// have seen more of the Pods than the cache has, and have taken permissions out of the ledger for it.
+// read makes every read of a pass: by the cache, and once more live before anything is permitted for which the cache may be too old.
 func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailableBudget) (Snapshot, error) {
-	in := func(reader observe.Reader) *selection {
-		return &selection{
-			Workloads: observe.Workloads{Reader: reader, Scales: o.Scales}, live: r.Tracked, Snapshot: Snapshot{Budget: b, Now: r.Now},
+	in := func(reader observe.Reader) (Snapshot, error) {
+		s := &selection{
+			Workloads: observe.Workloads{Reader: reader, Scales: o.Scales}, live: r.Tracked,
+			Snapshot: Snapshot{Budget: b, Live: !reader.Indexed, Now: r.Now},
 		}
-	}
-	s, err := in(r.Reader).read(ctx)
-	if err == nil && r.Indexed && s.permitsMore() && o.isFirst(b.UID) {
-		if s, err = in(observe.Reader{Reader: r.Tracked}).read(ctx); err != nil || s.Problem != nil {
-			o.permittedMore.Forget(b.UID)
+		if o.InForce != nil && b.Status.ObservedGeneration == 0 {
+			s.Pending = o.InForce(b.Namespace)
 		}
+		return s.read(ctx)
 	}
-	if o.InForce != nil && b.Status.ObservedGeneration == 0 {
-		s.Pending = o.InForce(b.Namespace)
+	s, err := in(r.Reader)
+	if err != nil || s.Live || !o.needsLive(s) {
+		return s, err
+	}
+	if s, err = in(observe.Reader{Reader: r.Tracked}); err != nil || s.Problem != nil {
+		o.permittedMore.Forget(b.UID)
 	}
 	return s, err
 }
 
-// permitsMore reports whether more would be permitted than the status says.
-func (s Snapshot) permitsMore() bool {
+// needsLive reports whether numbers by the cache may permit too much. Those that rise because a Pod of the ledger is back never do: the
+// cache has seen it go. Others may, because the caches of Pods and workloads each lag for themselves, and because not all disruptions are
+// in the ledger.
+func (o Options) needsLive(s Snapshot) bool {
 	counts, err := s.counts()
-	return err == nil && counts.Allowed > s.Budget.Status.UnavailableAllowed
+	status := &s.Budget.Status
+	switch {
+	case err != nil:
+		return false
+	case counts.Desired < status.DesiredAvailable: // a workload wants fewer Pods, or the cache does not know its Pods yet
+		return true
+	case status.DesiredAvailable == 0 && counts.Desired > 0: // what is done to Pods that nobody needs is not recorded
+		return true
+	case status.ObservedGeneration != s.Budget.Generation:
+		return s.Pending == 0 // another spec did not guard against what this one guards against
+	case counts.Allowed <= status.UnavailableAllowed:
+		return false
+	}
+	// The leader before may have seen more of the Pods than the cache has, and have taken permissions out of the ledger for it.
+	return o.isFirst(s.Budget.UID)
 }
 
 // isFirst reports whether this is asked for the first time about a budget.
@@ -105,7 +127,7 @@ func (s *selection) read(ctx context.Context) (Snapshot, error) {
 		s.Problem = s.refresh(ctx)
 	}
 	if s.Problem != nil {
-		return Snapshot{Budget: s.Budget, Problem: s.Problem, Now: s.Now}, ctx.Err()
+		return Snapshot{Budget: s.Budget, Problem: s.Problem, Pending: s.Pending, Now: s.Now}, ctx.Err()
 	}
 	slices.Sort(s.Silent)
 	var err error
@@ -122,7 +144,11 @@ func (s *selection) refresh(ctx context.Context) error {
 			continue
 		}
 		s.Pods[i] = &corev1.Pod{}
-		if err := s.live.Get(ctx, client.ObjectKeyFromObject(p), s.Pods[i]); err != nil && !apierrors.IsNotFound(err) {
+		err := s.live.Get(ctx, client.ObjectKeyFromObject(p), s.Pods[i])
+		switch {
+		case apierrors.IsNotFound(err):
+			s.Gone = append(s.Gone, p.Name)
+		case err != nil:
 			return fmt.Errorf("reading Pod %s: %w", p.Name, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
@@ -62,10 +63,11 @@ func podsOf(change func(int, *corev1.Pod)) []*corev1.Pod {
 	return pods
 }
 
-// guard is a budget of all but one of 4 Pods.
+// guard is a budget of all but one of 4 Pods, by whose status nothing is allowed.
 func guard() *v1beta1.PodUnavailableBudget {
 	b, total := seen(nil).Budget, int32(4)
 	b.UID, b.Spec.ProtectTotalReplicas, b.Spec.Selector = "guard", &total, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	b.Status.ObservedGeneration, b.Status.DesiredAvailable = b.Generation, 3
 	return b
 }
 
@@ -114,5 +116,87 @@ func TestANewLeaderLooksBeforeItPermitsMore(t *testing.T) {
 	s, err = k.Read(t.Context(), v.reads(), guard())
 	if got := allowed(t, s, err); got != 1 || v.live.of != 0 {
 		t.Errorf("once it has looked, %d are allowed after %d live lists", got, v.live.of)
+	}
+}
+
+// TestWhatACacheMayNotKnowIsReadLive: the caches of Pods and workloads each lag for themselves, and not all disruptions are in the ledger.
+func TestWhatACacheMayNotKnowIsReadLive(t *testing.T) {
+	all := podsOf(func(int, *corev1.Pod) {})
+	for name, tc := range map[string]struct {
+		behind []*corev1.Pod
+		change func(*v1beta1.PodUnavailableBudget)
+		live   bool
+	}{
+		"the numbers are those of the status": {},
+		"a Pod is back":                       {change: func(b *v1beta1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 0 }},
+		"a Pod is out of service":             {behind: all[1:]},
+		"more Pods are to stay available":     {change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable, b.Status.UnavailableAllowed = 2, 2 }},
+		"fewer Pods are":                      {change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable = 4 }, live: true},
+		"fewer are, and the cache has none of them": {
+			behind: all[:0], change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable = 4 }, live: true,
+		},
+		"none was needed, so none is in the ledger": {
+			change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable, b.Status.UnavailableAllowed = 0, 0 }, live: true,
+		},
+		"none was needed, and fewer are allowed now": {
+			change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable, b.Status.UnavailableAllowed = 0, 4 }, live: true,
+		},
+		"another spec guarded them": {change: func(b *v1beta1.PodUnavailableBudget) { b.Generation++ }, live: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := Kind(Options{})
+			b := guard()
+			if s, err := k.Read(t.Context(), viewsOf(all, all).reads(), b); allowed(t, s, err) != 1 { // a leader who has looked before
+				t.Fatal("1 is allowed of 4 with maxUnavailable 1")
+			}
+			b.Status.CurrentAvailable, b.Status.UnavailableAllowed = 4, 1
+			if tc.change != nil {
+				tc.change(b)
+			}
+			behind := all
+			if tc.behind != nil {
+				behind = tc.behind
+			}
+			v := viewsOf(behind, all)
+			s, err := k.Read(t.Context(), v.reads(), b)
+			if got := v.live.of > 0; got != tc.live || got != s.Live || err != nil {
+				t.Errorf("%d live lists, error %v, want live: %t", v.live.of, err, tc.live)
+			}
+		})
+	}
+}
+
+// TestALiveReadKeepsTheLedger: the next pass is by a cache to which a Pod that is gone may still be available.
+func TestALiveReadKeepsTheLedger(t *testing.T) {
+	all := podsOf(func(int, *corev1.Pod) {})
+	b := guard()
+	b.Generation++
+	b.Status.DisruptedPods = map[string]metav1.Time{"p0": ago(time.Second)}
+	s, err := Kind(Options{}).Read(t.Context(), viewsOf(all, all[1:]).reads(), b)
+	if err != nil || !s.Live {
+		t.Fatalf("live: %t, %v", s.Live, err)
+	}
+	decided := Plan(s)
+	b.Status = Status(s, decided, apply.Outcome{})
+	if _, kept := b.Status.DisruptedPods["p0"]; !kept || decided.Recheck > recheckLive || decided.Recheck == 0 {
+		t.Fatalf("the ledger is %v, the next look in %s", b.Status.DisruptedPods, decided.Recheck)
+	}
+	s, err = Kind(Options{}).Read(t.Context(), viewsOf(all, all[1:]).reads(), b)
+	if got := allowed(t, s, err); got != 0 {
+		t.Errorf("by the cache %d are allowed, want 0", got)
+	}
+}
+
+// TestAPermissionStaysWhileTheCacheHasThePod: also when its time is over, and the Pod is gone.
+func TestAPermissionStaysWhileTheCacheHasThePod(t *testing.T) {
+	all := podsOf(func(int, *corev1.Pod) {})
+	b := guard()
+	b.Status.DisruptedPods = map[string]metav1.Time{"p0": ago(time.Minute)}
+	for range 2 {
+		s, err := Kind(Options{}).Read(t.Context(), viewsOf(all, all[1:]).reads(), b)
+		if got := allowed(t, s, err); got != 0 {
+			t.Fatalf("%d are allowed, want 0", got)
+		}
+		b.Status = Status(s, Plan(s), apply.Outcome{})
 	}
 }

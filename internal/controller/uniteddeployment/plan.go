@@ -66,7 +66,8 @@ func (v *State) summary() string {
 		}
 		subsets = append(subsets, fmt.Sprintf("%s %d/%d", one.Name, ready, one.replicas))
 	}
-	return fmt.Sprintf("UnitedDeployment %s/%s   replicas %d, subsets %s", v.Set.Namespace, v.Set.Name, v.total, strings.Join(subsets, ", "))
+	return fmt.Sprintf("UnitedDeployment %s/%s   replicas %d, subsets %s",
+		v.Set.Namespace, v.Set.Name, v.total, strings.Join(subsets, ", "))
 }
 
 // storeRevision stores the revision of the template, which all workloads refer to.
@@ -116,7 +117,8 @@ func (v *State) retire(b *plan.Builder, one *subset) {
 	for _, m := range sortedByName(one.former) {
 		switch enough := min(m.ready, one.replicas); {
 		case v.Set.Annotations[keys.TemplateSwitch] == keys.TemplateSwitchRecreate:
-			b.Do(v.remove(m, "the template is of another kind, and "+keys.TemplateSwitch+" is "+keys.TemplateSwitchRecreate, eventFailedUpdate))
+			why := "the template is of another kind, and " + keys.TemplateSwitch + " is " + keys.TemplateSwitchRecreate
+			b.Do(v.remove(m, why, eventFailedUpdate))
 		case one.now != nil && one.now.observed && one.now.ready >= enough:
 			b.Do(v.remove(m, fmt.Sprintf("%s has %d ready Pods, too", one.now.Object.GetName(), one.now.ready), eventFailedUpdate))
 		default:

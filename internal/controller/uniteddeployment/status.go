@@ -195,7 +195,8 @@ func (v *State) tellDivision(set conditions) {
 		c.Message = v.adjusted + "; change spec.replicas, or replicas of the subsets"
 	case v.unplaced > 0:
 		c.Status, c.Reason = corev1.ConditionTrue, reasonUnplaced
-		c.Message = fmt.Sprintf("%d Pods are not created: no subset may have more, by maxReplicas or because none of its nodes takes them", v.unplaced)
+		c.Message = fmt.Sprintf("%d Pods are not created: "+
+			"no subset may have more, by maxReplicas or because no node takes them", v.unplaced)
 	}
 	if c.Status == corev1.ConditionTrue || set.has(c.Type) {
 		set.put(c)

@@ -189,11 +189,7 @@ func copySpec(to, from plan.Object) {
 }
 
 func sameType(k workloadKind, object plan.Object) bool {
-	switch list := k.list(); fmt.Sprintf("%T", list) {
-	case fmt.Sprintf("%TList", object):
-		return true
-	}
-	return false
+	return fmt.Sprintf("%T", k.list()) == fmt.Sprintf("%TList", object)
 }
 
 // contains reports whether a workload has all that is wanted in its spec and its labels. What it has besides, such as defaults, does not
@@ -282,5 +278,7 @@ func byName(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
 
 // sortedByName sorts workloads.
 func sortedByName(members []*member) []*member {
-	return slices.SortedFunc(slices.Values(members), func(a, b *member) int { return strings.Compare(a.Object.GetName(), b.Object.GetName()) })
+	return slices.SortedFunc(slices.Values(members), func(a, b *member) int {
+		return strings.Compare(a.Object.GetName(), b.Object.GetName())
+	})
 }

@@ -107,7 +107,8 @@ func deployments() workloadKind {
 		progress: func(o plan.Object) progress {
 			s := &o.(*appsv1.Deployment).Status
 			out := progress{
-				observed: s.ObservedGeneration >= o.GetGeneration(), replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
 			}
 			for _, c := range s.Conditions {
 				isLate := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
@@ -162,7 +163,8 @@ func cloneSets() workloadKind {
 		progress: func(o plan.Object) progress {
 			s := &o.(*v1beta1.CloneSet).Status
 			out := progress{
-				observed: s.ObservedGeneration >= o.GetGeneration(), replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
 				revision: s.UpdateRevision,
 			}
 			for _, c := range s.Conditions {
@@ -182,10 +184,11 @@ func statefulSets() workloadKind {
 		gvk:  appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		list: func() client.ObjectList { return &appsv1.StatefulSetList{} },
 		make: func(t *v1beta1.SubsetTemplate) plan.Object {
-			if t.StatefulSetTemplate == nil {
+			given := t.StatefulSetTemplate
+			if given == nil {
 				return nil
 			}
-			return &appsv1.StatefulSet{ObjectMeta: metadataOf(&t.StatefulSetTemplate.ObjectMeta), Spec: *t.StatefulSetTemplate.Spec.DeepCopy()}
+			return &appsv1.StatefulSet{ObjectMeta: metadataOf(&given.ObjectMeta), Spec: *given.Spec.DeepCopy()}
 		},
 		fields: func(o plan.Object) fields {
 			spec := &o.(*appsv1.StatefulSet).Spec
@@ -210,7 +213,8 @@ func statefulSets() workloadKind {
 		progress: func(o plan.Object) progress {
 			s := &o.(*appsv1.StatefulSet).Status
 			return progress{
-				observed: s.ObservedGeneration >= o.GetGeneration(), replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
 				revision: s.UpdateRevision,
 			}
 		},
@@ -252,7 +256,8 @@ func advancedStatefulSets() workloadKind {
 		progress: func(o plan.Object) progress {
 			s := &o.(*v1beta1.StatefulSet).Status
 			out := progress{
-				observed: s.ObservedGeneration >= o.GetGeneration(), replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
 				revision: s.UpdateRevision,
 			}
 			for _, c := range s.Conditions {

@@ -77,12 +77,23 @@ type Pruned struct {
 	Recheck time.Duration
 }
 
+// Seen is by what a ledger is pruned.
+type Seen struct {
+	// Pods are those of the budget.
+	Pods []*corev1.Pod
+	// Live means that they were read around the cache. Entries of Pods that are not there stay until their time is over: to the cache, by
+	// which the next count may be, these Pods may still be available.
+	Live bool
+	// Gone are Pods that the cache has and the API server has not. Their entries stay until the cache has not either.
+	Gone []string
+	Now  time.Time
+}
+
 // Prune leaves out of the ledger the entries of Pods that are gone, finished, being deleted or another's by now, and those whose time is
-// over. The Pods are those of the budget. Entries that come from the future, by a clock that is far ahead, begin now: they would stay for
-// too long.
-func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
-	active := make(map[string]*corev1.Pod, len(pods))
-	for _, p := range pods {
+// over. Entries that come from the future, by a clock that is far ahead, begin now: they would stay for too long.
+func (l Ledger) Prune(by Seen) Pruned {
+	active := make(map[string]*corev1.Pod, len(by.Pods))
+	for _, p := range by.Pods {
 		if pod.IsActive(p) {
 			active[p.Name] = p
 		}
@@ -91,14 +102,15 @@ func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
 	keep := func(entries map[string]metav1.Time, lasts time.Duration) (kept map[string]metav1.Time, overdue []string) {
 		for name, at := range entries {
 			p, there := active[name]
-			if !there || !isOf(p, at) {
+			gone := slices.Contains(by.Gone, name)
+			if there && !isOf(p, at) || !there && !gone && !by.Live {
 				continue
 			}
-			if at.After(now.Add(lasts)) {
-				at = metav1.NewTime(now.Truncate(time.Second))
+			if at.After(by.Now.Add(lasts)) {
+				at = metav1.NewTime(by.Now.Truncate(time.Second))
 			}
-			left := at.Add(lasts).Sub(now)
-			if left <= 0 {
+			left := at.Add(lasts).Sub(by.Now)
+			if left <= 0 && !gone {
 				overdue = append(overdue, name)
 				continue
 			}
@@ -106,7 +118,7 @@ func (l Ledger) Prune(pods []*corev1.Pod, now time.Time) Pruned {
 				kept = make(map[string]metav1.Time, len(entries))
 			}
 			kept[name] = at
-			if out.Recheck == 0 || left < out.Recheck {
+			if left > 0 && (out.Recheck == 0 || left < out.Recheck) {
 				out.Recheck = left
 			}
 		}

@@ -20,6 +20,8 @@ func TestPrune(t *testing.T) {
 	cases := map[string]struct {
 		disrupted, unavailable map[string]metav1.Time
 		pods                   []*corev1.Pod
+		live                   bool
+		gone                   []string
 		want                   Pruned
 	}{
 		"a deletion that is still to come": {
@@ -29,21 +31,26 @@ func TestPrune(t *testing.T) {
 		"a deletion that did not come": {
 			disrupted: entry(20 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Overdue: []string{"p"}, Expired: []string{"p"}},
 		},
-		"a deletion that came":              {disrupted: entry(time.Second), pods: []*corev1.Pod{podNamed("p", terminating)}},
-		"a Pod that has ended":              {disrupted: entry(time.Second), pods: []*corev1.Pod{podNamed("p", finished)}},
-		"a Pod that is gone":                {disrupted: entry(time.Second), unavailable: entry(time.Second)},
-		"another Pod has the name":          {disrupted: entry(15 * time.Second), pods: []*corev1.Pod{podNamed("p", young)}},
-		"a clock that is a little behind":   {disrupted: entry(6 * time.Second), pods: []*corev1.Pod{podNamed("p", young)}, want: Pruned{Ledger: Ledger{Disrupted: entry(6 * time.Second)}, Recheck: 14 * time.Second}},
-		"a clock that is a little ahead":    {unavailable: entry(-2 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(-2 * time.Second)}, Recheck: 12 * time.Second}},
-		"a clock that is far ahead":         {unavailable: entry(-time.Hour), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(0)}, Recheck: 10 * time.Second}},
-		"an update that may not be seen":    {unavailable: entry(4 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(4 * time.Second)}, Recheck: 6 * time.Second}},
-		"an update that has had its time":   {unavailable: entry(10 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Expired: []string{"p"}}},
-		"the first to end is looked at":     {disrupted: entry(time.Second), unavailable: entry(3 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Disrupted: entry(time.Second), Unavailable: entry(3 * time.Second)}, Recheck: 7 * time.Second}},
-		"nothing to prune, nothing to wait": {pods: []*corev1.Pod{podNamed("p")}},
+		"a deletion that came":                        {disrupted: entry(time.Second), pods: []*corev1.Pod{podNamed("p", terminating)}},
+		"a Pod that has ended":                        {disrupted: entry(time.Second), pods: []*corev1.Pod{podNamed("p", finished)}},
+		"a Pod that is gone":                          {disrupted: entry(time.Second), unavailable: entry(time.Second)},
+		"another Pod has the name":                    {disrupted: entry(15 * time.Second), pods: []*corev1.Pod{podNamed("p", young)}},
+		"a clock that is a little behind":             {disrupted: entry(6 * time.Second), pods: []*corev1.Pod{podNamed("p", young)}, want: Pruned{Ledger: Ledger{Disrupted: entry(6 * time.Second)}, Recheck: 14 * time.Second}},
+		"a clock that is a little ahead":              {unavailable: entry(-2 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(-2 * time.Second)}, Recheck: 12 * time.Second}},
+		"a clock that is far ahead":                   {unavailable: entry(-time.Hour), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(0)}, Recheck: 10 * time.Second}},
+		"an update that may not be seen":              {unavailable: entry(4 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Unavailable: entry(4 * time.Second)}, Recheck: 6 * time.Second}},
+		"an update that has had its time":             {unavailable: entry(10 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Expired: []string{"p"}}},
+		"the first to end is looked at":               {disrupted: entry(time.Second), unavailable: entry(3 * time.Second), pods: []*corev1.Pod{podNamed("p")}, want: Pruned{Ledger: Ledger{Disrupted: entry(time.Second), Unavailable: entry(3 * time.Second)}, Recheck: 7 * time.Second}},
+		"a Pod that is gone, by a live read":          {live: true, disrupted: entry(time.Second), want: Pruned{Ledger: Ledger{Disrupted: entry(time.Second)}, Recheck: 19 * time.Second}},
+		"a Pod that is long gone, by a live read":     {live: true, disrupted: entry(time.Minute), want: Pruned{Overdue: []string{"p"}, Expired: []string{"p"}}},
+		"another Pod has the name, by a live read":    {live: true, disrupted: entry(15 * time.Second), pods: []*corev1.Pod{podNamed("p", young)}},
+		"the cache still has a Pod that is gone":      {gone: []string{"p"}, disrupted: entry(5 * time.Second), want: Pruned{Ledger: Ledger{Disrupted: entry(5 * time.Second)}, Recheck: 15 * time.Second}},
+		"the cache still has a Pod that is long gone": {gone: []string{"p"}, disrupted: entry(time.Minute), want: Pruned{Ledger: Ledger{Disrupted: entry(time.Minute)}}},
+		"nothing to prune, nothing to wait":           {pods: []*corev1.Pod{podNamed("p")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Ledger{Disrupted: tc.disrupted, Unavailable: tc.unavailable}.Prune(tc.pods, noon)
+			got := Ledger{Disrupted: tc.disrupted, Unavailable: tc.unavailable}.Prune(Seen{Pods: tc.pods, Live: tc.live, Gone: tc.gone, Now: noon})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

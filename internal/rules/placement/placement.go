@@ -162,8 +162,8 @@ func fill(open []*share, left int32) int32 {
 	return left
 }
 
-// reserve is fill where Pods that wait for a node do not count: what a subset gets beyond its capacity is given again to later ones. A total
-// of 2 gives 2, 2 and 2 if the Pods of the first two subsets wait for nodes.
+// reserve is fill where Pods that wait for a node do not count: what a subset gets beyond its capacity is given again to later ones. A
+// total of 2 gives 2, 2 and 2 if the Pods of the first two subsets wait for nodes.
 func reserve(open []*share, left int32) int32 {
 	for _, s := range open {
 		s.grant(min(s.lower, left), &left)

@@ -26,12 +26,12 @@ func within(name, low, high string) placement.Subset {
 	return placement.Subset{Name: name, Min: amount(low), Max: amount(high)}
 }
 
+type change func(*placement.Subset)
+
 func (c change) on(s placement.Subset) placement.Subset {
 	c(&s)
 	return s
 }
-
-type change func(*placement.Subset)
 
 func has(current, ready int32) change {
 	return func(s *placement.Subset) { s.Current, s.Ready = current, ready }

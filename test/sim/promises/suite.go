@@ -111,6 +111,16 @@ func (s Suite) Hold(t *testing.T) {
 	running.Wait()
 }
 
+// Again lets the clusters of seeds live in which a promise was broken once.
+func (s Suite) Again(t *testing.T, seeds ...int64) {
+	t.Helper()
+	for _, seed := range seeds {
+		if problems := s.World(seed).Live(t.Context()); problems != nil {
+			t.Errorf("KRUISE_SEED=%d: %s", seed, strings.Join(problems, "\n"))
+		}
+	}
+}
+
 // Repeat checks that a seed tells the whole story: else a failure could not be repeated.
 func (s Suite) Repeat(t *testing.T) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,7 +109,7 @@ func (u User) PreNormal() *pub.LifecycleHook {
 // AnswerHooks is the controller behind the hooks: it lets one Pod go on that waits for it, and reports whether there was one.
 func (u User) AnswerHooks() bool {
 	for _, p := range u.Pods() {
-		after := p.DeepCopy()
+		after := &metav1.ObjectMeta{Labels: maps.Clone(p.Labels), Finalizers: slices.Clone(p.Finalizers)}
 		switch state := pub.LifecycleStateType(p.Labels[keys.LifecycleState]); {
 		case state == pub.LifecycleStatePreparingDelete || p.DeletionTimestamp != nil:
 			delete(after.Labels, deleteHook)
@@ -119,6 +120,8 @@ func (u User) AnswerHooks() bool {
 			after.Labels[updateHook] = "held"
 		case state == pub.LifecycleStatePreparingNormal && p.Spec.NodeName != "":
 			after.Labels[startHook] = "done"
+		default:
+			continue
 		}
 		if maps.Equal(after.Labels, p.Labels) && slices.Equal(after.Finalizers, p.Finalizers) {
 			continue

@@ -116,7 +116,7 @@ func (c *Client) Get(_ context.Context, name client.ObjectKey, out client.Object
 func (c *Client) read(name client.ObjectKey, out client.Object) error {
 	key := c.cluster.KeyOf(out)
 	key.Namespace, key.Name = name.Namespace, name.Name
-	stored := c.cluster.objects[key]
+	stored := c.cluster.Get(key)
 	if stored == nil {
 		return apierrors.NewNotFound(resourceOf(key), key.Name)
 	}

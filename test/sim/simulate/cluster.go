@@ -1,17 +1,13 @@
 package simulate
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,20 +60,19 @@ type Cluster struct {
 	Admit func(before, after *corev1.Pod) error
 
 	scheme   *runtime.Scheme
+	types    map[reflect.Type]schema.GroupVersionKind
 	now      time.Time
 	revision int64
 	uids     int
-	objects  map[Key]client.Object
+	shelves  shelves
 	alive    map[types.UID]bool
 	history  []Change
-	byKind   map[schema.GroupVersionKind][]int
 }
 
 // NewCluster returns an empty cluster whose clock stands at start.
 func NewCluster(scheme *runtime.Scheme, start time.Time) *Cluster {
 	return &Cluster{
-		scheme: scheme, now: start, revision: 1,
-		objects: map[Key]client.Object{}, alive: map[types.UID]bool{}, byKind: map[schema.GroupVersionKind][]int{},
+		scheme: scheme, types: map[reflect.Type]schema.GroupVersionKind{}, now: start, revision: 1, alive: map[types.UID]bool{},
 	}
 }
 
@@ -94,37 +89,21 @@ func (c *Cluster) Revision() int64 { return c.revision }
 func (c *Cluster) History() []Change { return c.history }
 
 // Get returns the stored object of that name, or nil. It must not be changed.
-func (c *Cluster) Get(key Key) client.Object { return c.objects[key] }
+func (c *Cluster) Get(key Key) client.Object { return c.shelves.of(key.Kind).get(key) }
 
 // Of returns the stored objects of a kind, sorted by name. They must not be changed.
-func (c *Cluster) Of(kind schema.GroupVersionKind) []client.Object {
-	return sorted(c.objects, kind)
-}
-
-func sorted(objects map[Key]client.Object, kind schema.GroupVersionKind) []client.Object {
-	var keys []Key
-	for key := range objects {
-		if key.Kind == kind {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, compareKeys)
-	out := make([]client.Object, len(keys))
-	for i, key := range keys {
-		out[i] = objects[key]
-	}
-	return out
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
+func (c *Cluster) Of(kind schema.GroupVersionKind) []client.Object { return c.shelves.of(kind).all() }
 
 // KeyOf returns the key of an object.
 func (c *Cluster) KeyOf(object client.Object) Key {
-	kind, err := apiutil.GVKForObject(object, c.scheme)
-	if err != nil {
-		panic("simulate: " + err.Error()) // a type outside the scheme is a mistake of the program
+	of := reflect.TypeOf(object)
+	kind, known := c.types[of]
+	if !known {
+		var err error
+		if kind, err = apiutil.GVKForObject(object, c.scheme); err != nil {
+			panic("simulate: " + err.Error()) // a type outside the scheme is a mistake of the program
+		}
+		c.types[of] = kind
 	}
 	return Key{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
@@ -138,15 +117,15 @@ type by struct {
 
 // Create stores a copy of the object on behalf of an actor and returns what was stored.
 func (c *Cluster) Create(actor string, object client.Object) (client.Object, error) {
-	return c.create(by{actor: actor}, object)
+	return c.create(by{actor: actor}, copyOf(object))
 }
 
-func (c *Cluster) create(who by, object client.Object) (client.Object, error) {
-	key := c.KeyOf(object)
-	if _, taken := c.objects[key]; taken {
+// create stores an object, which belongs to the cluster from then on.
+func (c *Cluster) create(who by, stored client.Object) (client.Object, error) {
+	key := c.KeyOf(stored)
+	if c.Get(key) != nil {
 		return nil, apierrors.NewAlreadyExists(resourceOf(key), key.Name)
 	}
-	stored := copyOf(object)
 	c.uids++
 	stored.SetUID(types.UID(fmt.Sprintf("uid-%d", c.uids)))
 	stored.SetCreationTimestamp(metav1.NewTime(c.now.Truncate(time.Second)))
@@ -169,7 +148,7 @@ func (c *Cluster) create(who by, object client.Object) (client.Object, error) {
 // but the identity of the object may change. It returns what is stored then; nil when there is no such object.
 func Update[T client.Object](c *Cluster, actor string, old T, change func(T)) client.Object {
 	key := c.KeyOf(old)
-	stored, ok := c.objects[key].(T)
+	stored, ok := c.Get(key).(T)
 	if !ok {
 		return nil
 	}
@@ -180,11 +159,17 @@ func Update[T client.Object](c *Cluster, actor string, old T, change func(T)) cl
 
 // store commits an object if it differs from the one it replaces, with a new generation if its spec does.
 func (c *Cluster) store(who by, key Key, after client.Object) client.Object {
-	before := c.objects[key]
-	if equality.Semantic.DeepEqual(before, after) {
+	before := c.Get(key)
+	if equalObjects(before, after) {
 		return before
 	}
-	if !equality.Semantic.DeepEqual(specOf(before), specOf(after)) {
+	return c.replace(who, key, after)
+}
+
+// replace commits an object that differs from the one it replaces, with a new generation if its spec does.
+func (c *Cluster) replace(who by, key Key, after client.Object) client.Object {
+	before := c.Get(key)
+	if was, is := specOf(before), specOf(after); was.IsValid() && !sameValue(was, is) {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
 	return c.commit(who, key, after)
@@ -192,20 +177,23 @@ func (c *Cluster) store(who by, key Key, after client.Object) client.Object {
 
 // commit writes an object, or its removal where it is nil or has nothing to wait for any more, and records the change.
 func (c *Cluster) commit(who by, key Key, after client.Object) client.Object {
-	before := c.objects[key]
+	kept := c.shelves.of(key.Kind)
+	if kept == nil {
+		c.shelves, kept = c.shelves.add(key.Kind)
+	}
+	before := kept.get(key)
 	if after != nil && isGone(after) {
 		after = nil
 	}
 	c.revision++
 	if after == nil {
-		delete(c.objects, key)
 		delete(c.alive, before.GetUID())
 	} else {
 		after.SetResourceVersion(strconv.FormatInt(c.revision, 10))
-		c.objects[key] = after
 		c.alive[after.GetUID()] = true
 	}
-	c.byKind[key.Kind] = append(c.byKind[key.Kind], len(c.history))
+	kept.set(key, after)
+	kept.changes = append(kept.changes, len(c.history))
 	c.history = append(c.history, Change{
 		Revision: c.revision, Time: c.now, Actor: who.actor, Pass: who.pass, Late: who.late, Key: key, Before: before, After: after,
 	})
@@ -229,26 +217,25 @@ func copyOf(object client.Object) client.Object {
 	return object.DeepCopyObject().(client.Object)
 }
 
+// shallow returns an object that shares with a stored one all that fields refer to: for changes that replace fields.
+func shallow[T client.Object](object T) T {
+	out := reflect.New(reflect.TypeOf(object).Elem())
+	out.Elem().Set(reflect.ValueOf(object).Elem())
+	return out.Interface().(T)
+}
+
 // fill sets the object that out points to.
 func fill(out, from client.Object) {
 	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(from).Elem())
 }
 
-// specOf returns the object's field Spec, or nil where it has none.
-func specOf(object client.Object) any {
-	if field := reflect.ValueOf(object).Elem().FieldByName("Spec"); field.IsValid() {
-		return field.Interface()
-	}
-	return nil
+// specOf returns the object's field Spec, which is not valid where it has none.
+func specOf(object client.Object) reflect.Value {
+	return reflect.ValueOf(object).Elem().FieldByName("Spec")
 }
 
 func clearStatus(object client.Object) {
 	if field := reflect.ValueOf(object).Elem().FieldByName("Status"); field.IsValid() {
 		field.SetZero()
 	}
-}
-
-// kinds returns the kinds that exist or existed, sorted.
-func (c *Cluster) kinds() []schema.GroupVersionKind {
-	return slices.SortedFunc(maps.Keys(c.byKind), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.Kind, b.Kind) })
 }

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -16,7 +15,7 @@ const claimInUse = "kubernetes.io/pvc-protection"
 
 // terminate sets the deletion timestamp of an object, which is gone once its finalizers are removed and its grace period is over.
 func (c *Cluster) terminate(who by, key Key, graceSeconds int64) {
-	after := copyOf(c.objects[key])
+	after := shallow(c.Get(key))
 	end := metav1.NewTime(c.now.Truncate(time.Second).Add(time.Duration(graceSeconds) * time.Second))
 	after.SetDeletionTimestamp(&end)
 	after.SetDeletionGracePeriodSeconds(&graceSeconds)
@@ -26,8 +25,7 @@ func (c *Cluster) terminate(who by, key Key, graceSeconds int64) {
 
 // Housekeep does one act of the garbage collector or of claim protection, and reports whether there was one to do.
 func (c *Cluster) Housekeep() bool {
-	for _, key := range slices.SortedFunc(maps.Keys(c.objects), compareKeys) {
-		object := c.objects[key]
+	for _, object := range c.all() {
 		if object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents) {
 			c.leaveBehind(object)
 			return true
@@ -50,6 +48,15 @@ func (c *Cluster) Housekeep() bool {
 	return false
 }
 
+// all returns all objects, sorted by kind.
+func (c *Cluster) all() []client.Object {
+	var out []client.Object
+	for _, stored := range c.shelves {
+		out = append(out, stored.objects...)
+	}
+	return out
+}
+
 // Orphan deletes an object on behalf of an actor such that what it owns stays. The object is gone once the garbage collector has taken its
 // name off all of that.
 func (c *Cluster) Orphan(actor string, object client.Object) {
@@ -62,8 +69,8 @@ func (c *Cluster) Orphan(actor string, object client.Object) {
 // leaveBehind takes the name of an owner off one of its objects, or, where there is none left, lets the owner go.
 func (c *Cluster) leaveBehind(owner client.Object) {
 	isOwner := func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }
-	for _, key := range slices.SortedFunc(maps.Keys(c.objects), compareKeys) {
-		if object := c.objects[key]; slices.ContainsFunc(object.GetOwnerReferences(), isOwner) {
+	for _, object := range c.all() {
+		if slices.ContainsFunc(object.GetOwnerReferences(), isOwner) {
 			Update(c, "garbage collector", object, func(after client.Object) {
 				after.SetOwnerReferences(slices.DeleteFunc(after.GetOwnerReferences(), isOwner))
 			})
@@ -77,14 +84,14 @@ func (c *Cluster) leaveBehind(owner client.Object) {
 
 // hasNode reports whether there is a node of that name.
 func (c *Cluster) hasNode(name string) bool {
-	return c.objects[Key{Kind: nodeKind(), Name: name}] != nil
+	return c.Get(Key{Kind: nodeKind(), Name: name}) != nil
 }
 
 func nodeKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Node") }
 
 // isStranded reports whether the Pod ran on a node that is gone, in a cluster that has nodes.
 func (c *Cluster) isStranded(p *corev1.Pod) bool {
-	return len(c.byKind[nodeKind()]) > 0 && p.Spec.NodeName != "" && !c.hasNode(p.Spec.NodeName) && p.DeletionTimestamp == nil
+	return c.shelves.of(nodeKind()) != nil && p.Spec.NodeName != "" && !c.hasNode(p.Spec.NodeName) && p.DeletionTimestamp == nil
 }
 
 // isOrphan reports whether the object has owners and all of them are gone.
@@ -98,9 +105,9 @@ func (c *Cluster) isFree(held *corev1.PersistentVolumeClaim) bool {
 	if held.DeletionTimestamp == nil || !slices.Contains(held.Finalizers, claimInUse) {
 		return false
 	}
-	for _, object := range c.objects {
-		p, isPod := object.(*corev1.Pod)
-		if !isPod || p.Namespace != held.Namespace || isFinished(p) {
+	for _, object := range c.Of(corev1.SchemeGroupVersion.WithKind("Pod")) {
+		p := object.(*corev1.Pod)
+		if p.Namespace != held.Namespace || isFinished(p) {
 			continue
 		}
 		for _, volume := range p.Spec.Volumes {

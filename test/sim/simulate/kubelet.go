@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,6 +19,9 @@ const kubeletActor = "kubelet"
 type Kubelet struct {
 	// IsBad tells images that can't be pulled; nil means that there are none.
 	IsBad func(image string) bool
+	// IsHeld tells containers that can't be created, such as for want of a key of a ConfigMap; nil means that there are none. They are
+	// tried again at each step.
+	IsHeld func(p *corev1.Pod, c *corev1.Container) bool
 
 	cluster    *Cluster
 	containers int
@@ -39,10 +41,10 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 	if isFinished(p) || k.idle[p.UID] == p {
 		return false
 	}
-	after := p.DeepCopy()
+	after := withOwnStatus(p)
 	k.advance(after)
-	if equality.Semantic.DeepEqual(p, after) {
-		if p.Spec.NodeName != "" { // else its node may still come
+	if p.Spec.NodeName == after.Spec.NodeName && equal(&p.Status, &after.Status) {
+		if p.Spec.NodeName != "" && !k.waits(p) { // else its node may still come
 			k.idle[p.UID] = p
 		}
 		return false
@@ -165,8 +167,17 @@ func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
 	}
 }
 
+// waits reports whether a container of the Pod is not ready because it can't be created.
+func (k *Kubelet) waits(p *corev1.Pod) bool {
+	return k.IsHeld != nil && slices.ContainsFunc(running(p), func(c runs) bool { return !c.status.Ready && k.IsHeld(p, c.wanted) })
+}
+
 func (k *Kubelet) getReady(p *corev1.Pod) {
 	for _, c := range running(p) {
+		if !c.status.Ready && k.IsHeld != nil && k.IsHeld(p, c.wanted) {
+			c.status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}
+			continue
+		}
 		if k.IsBad != nil && k.IsBad(c.status.Image) {
 			c.status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 			continue
@@ -212,7 +223,7 @@ func (k *Kubelet) end(p *corev1.Pod) bool {
 	if *p.DeletionGracePeriodSeconds == 0 {
 		return false
 	}
-	after := p.DeepCopy()
+	after := shallow(p)
 	var none int64
 	after.DeletionGracePeriodSeconds = &none
 	k.write(p, after)
@@ -232,7 +243,7 @@ func (k *Kubelet) RestartContainer(p *corev1.Pod, name string) {
 	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || i < 0 {
 		return
 	}
-	after := p.DeepCopy()
+	after := withOwnStatus(p)
 	status := &after.Status.ContainerStatuses[i]
 	status.RestartCount++
 	// The image is the one of the spec by now: a container that comes back is started from that.
@@ -246,17 +257,29 @@ func (k *Kubelet) Evict(p *corev1.Pod) {
 	if isFinished(p) || p.DeletionTimestamp != nil || p.Spec.NodeName == "" {
 		return
 	}
-	after := p.DeepCopy()
+	after := withOwnStatus(p)
 	after.Status.Phase, after.Status.Reason = corev1.PodFailed, "Evicted"
 	k.setCondition(after, corev1.PodReady, corev1.ConditionFalse)
 	k.setCondition(after, corev1.ContainersReady, corev1.ConditionFalse)
 	k.write(p, after)
 }
 
+// withOwnStatus returns a Pod whose status can be changed; it shares the rest with that of the cluster.
+func withOwnStatus(p *corev1.Pod) *corev1.Pod {
+	after := shallow(p)
+	after.Status = *p.Status.DeepCopy()
+	return after
+}
+
+// write stores what kubelets write of a Pod.
 func (k *Kubelet) write(before, after *corev1.Pod) {
-	Update(k.cluster, kubeletActor, before, func(stored *corev1.Pod) {
-		stored.Spec.NodeName = after.Spec.NodeName
-		stored.Status = after.Status
-		stored.DeletionGracePeriodSeconds = after.DeletionGracePeriodSeconds
-	})
+	key := k.cluster.KeyOf(before)
+	stored, ok := k.cluster.Get(key).(*corev1.Pod)
+	if !ok {
+		return
+	}
+	written := shallow(stored)
+	written.Spec.NodeName, written.Status = after.Spec.NodeName, after.Status
+	written.DeletionGracePeriodSeconds = after.DeletionGracePeriodSeconds
+	k.cluster.store(by{actor: kubeletActor}, key, written)
 }

@@ -1,18 +1,14 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,17 +20,10 @@ const (
 	ephemeralPart = "ephemeralcontainers"
 )
 
-// patch is a patch of an object or of one of its subresources.
-type patch struct {
-	subresource string
-	kind        types.PatchType
-	body        []byte
-}
-
 func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, error) {
 	key := c.KeyOf(object)
-	current, ok := c.objects[key]
-	if !ok {
+	current := c.Get(key)
+	if current == nil {
 		return nil, apierrors.NewNotFound(resourceOf(key), key.Name)
 	}
 	wanted, err := applied(current, p)
@@ -75,36 +64,6 @@ func (c *Cluster) patch(who by, object client.Object, p patch) (client.Object, e
 	return c.store(who, key, after), nil
 }
 
-// applied returns the object with the patch, as far as the patch goes.
-func applied(current client.Object, p patch) (client.Object, error) {
-	encoded, err := json.Marshal(current)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", current, err)
-	}
-	var patched []byte
-	switch p.kind {
-	case types.StrategicMergePatchType:
-		patched, err = strategicpatch.StrategicMergePatch(encoded, p.body, current)
-	case types.MergePatchType:
-		patched, err = jsonpatch.MergePatch(encoded, p.body)
-	case types.JSONPatchType:
-		var operations jsonpatch.Patch
-		if operations, err = jsonpatch.DecodePatch(p.body); err == nil {
-			patched, err = operations.Apply(encoded)
-		}
-	default:
-		err = fmt.Errorf("patches of type %s are not supported", p.kind)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("patching: %w", err)
-	}
-	wanted := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
-	if err := json.Unmarshal(patched, wanted); err != nil {
-		return nil, fmt.Errorf("decoding the patched %T: %w", current, err)
-	}
-	return wanted, nil
-}
-
 // keepServerFields takes over from the stored object what only the server writes.
 func keepServerFields(current, wanted client.Object) client.Object {
 	wanted.SetCreationTimestamp(current.GetCreationTimestamp())
@@ -117,7 +76,7 @@ func keepServerFields(current, wanted client.Object) client.Object {
 // withStatusOf returns what a write to the status subresource stores: the status, and of Pods labels, annotations and finalizers too, but
 // neither spec nor owners.
 func withStatusOf(current, wanted client.Object) client.Object {
-	after := copyOf(current)
+	after := shallow(current)
 	copyField(after, wanted, "Status")
 	if _, isPod := current.(*corev1.Pod); isPod {
 		after.SetLabels(wanted.GetLabels())
@@ -150,7 +109,7 @@ func withEphemeralOf(key Key, current, wanted client.Object) (client.Object, err
 	}
 	containers := wanted.(*corev1.Pod).Spec.EphemeralContainers
 	for i := range p.Spec.EphemeralContainers {
-		if i >= len(containers) || !equality.Semantic.DeepEqual(containers[i], p.Spec.EphemeralContainers[i]) {
+		if i >= len(containers) || !equal(&containers[i], &p.Spec.EphemeralContainers[i]) {
 			return nil, unprocessable(key, "existing ephemeral containers may not be changed or removed")
 		}
 	}
@@ -178,7 +137,8 @@ func forbidden(key Key, current, wanted client.Object) error {
 	if !isPod {
 		return nil
 	}
-	after := wanted.(*corev1.Pod).Spec.DeepCopy()
+	after := wanted.(*corev1.Pod).Spec
+	after.Containers, after.InitContainers = slices.Clone(after.Containers), slices.Clone(after.InitContainers)
 	for _, pair := range [][2][]corev1.Container{
 		{after.Containers, before.Spec.Containers}, {after.InitContainers, before.Spec.InitContainers},
 	} {
@@ -186,23 +146,24 @@ func forbidden(key Key, current, wanted client.Object) error {
 			pair[0][i].Image = pair[1][i].Image
 		}
 	}
-	if equality.Semantic.DeepEqual(*after, before.Spec) {
+	if equal(&after, &before.Spec) {
 		return nil
 	}
 	return unprocessable(key, "pod updates may not change fields other than images")
 }
 
+// copyField has an object share a field with another one.
 func copyField(to, from client.Object, name string) {
 	if field := reflect.ValueOf(to).Elem().FieldByName(name); field.IsValid() {
-		field.Set(reflect.ValueOf(copyOf(from)).Elem().FieldByName(name))
+		field.Set(reflect.ValueOf(from).Elem().FieldByName(name))
 	}
 }
 
 // delete marks an object as to be deleted, or removes it where nothing keeps it, and returns the revision of that.
 func (c *Cluster) delete(who by, object client.Object, conditions metav1.Preconditions) (int64, error) {
 	key := c.KeyOf(object)
-	current, ok := c.objects[key]
-	if !ok {
+	current := c.Get(key)
+	if current == nil {
 		return 0, apierrors.NewNotFound(resourceOf(key), key.Name)
 	}
 	if (conditions.UID != nil && *conditions.UID != current.GetUID()) ||

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -26,7 +25,7 @@ type stream struct {
 	// next is the number of events taken so far.
 	next     int
 	revision int64
-	objects  map[Key]client.Object
+	objects  *shelf
 }
 
 // Event is what a cache tells its controller: an object that came, changed, or went.
@@ -44,7 +43,7 @@ func (c *Cluster) NewView() *View {
 // Watch starts the cache of the kind of an object, with what there is now.
 func (v *View) Watch(object client.Object) []Event {
 	kind := v.cluster.KeyOf(object).Kind
-	v.kinds[kind] = &stream{objects: map[Key]client.Object{}}
+	v.kinds[kind] = &stream{objects: &shelf{kind: kind}}
 	return v.Relist(kind)
 }
 
@@ -61,9 +60,9 @@ func (v *View) IndexField(_ context.Context, object client.Object, field string,
 // Lagging returns the kinds that have events to deliver, sorted.
 func (v *View) Lagging() []schema.GroupVersionKind {
 	var lagging []schema.GroupVersionKind
-	for _, kind := range v.cluster.kinds() {
-		if s := v.kinds[kind]; s != nil && s.next < len(v.cluster.byKind[kind]) {
-			lagging = append(lagging, kind)
+	for _, stored := range v.cluster.shelves {
+		if s := v.kinds[stored.kind]; s != nil && s.next < len(stored.changes) {
+			lagging = append(lagging, stored.kind)
 		}
 	}
 	return lagging
@@ -72,7 +71,7 @@ func (v *View) Lagging() []schema.GroupVersionKind {
 // Deliver takes over the next event of a kind that lags behind.
 func (v *View) Deliver(kind schema.GroupVersionKind) Event {
 	s := v.kinds[kind]
-	change := v.cluster.history[v.cluster.byKind[kind][s.next]]
+	change := v.cluster.history[v.cluster.shelves.of(kind).changes[s.next]]
 	s.next++
 	s.revision = change.Revision
 	return s.set(change.Key, change.After)
@@ -81,20 +80,17 @@ func (v *View) Deliver(kind schema.GroupVersionKind) Event {
 // Relist brings a kind up to date at once, as after a broken watch: objects that came and went in between are never heard of.
 func (v *View) Relist(kind schema.GroupVersionKind) []Event {
 	s := v.kinds[kind]
-	s.next = len(v.cluster.byKind[kind])
 	s.revision = v.cluster.revision
-	keys := map[Key]bool{}
-	for key := range v.cluster.objects {
-		if key.Kind == kind {
-			keys[key] = true
-		}
+	stored := v.cluster.shelves.of(kind)
+	if stored == nil {
+		return nil
 	}
-	for key := range s.objects {
-		keys[key] = true
-	}
+	s.next = len(stored.changes)
+	keys := slices.Concat(stored.keys, s.objects.keys)
+	slices.SortFunc(keys, compareKeys)
 	var events []Event
-	for _, key := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
-		if now := v.cluster.objects[key]; s.objects[key] != now {
+	for _, key := range slices.Compact(keys) {
+		if now := stored.get(key); s.objects.get(key) != now {
 			events = append(events, s.set(key, now))
 		}
 	}
@@ -102,12 +98,8 @@ func (v *View) Relist(kind schema.GroupVersionKind) []Event {
 }
 
 func (s *stream) set(key Key, now client.Object) Event {
-	event := Event{Key: key, Old: s.objects[key], New: now}
-	if now == nil {
-		delete(s.objects, key)
-	} else {
-		s.objects[key] = now
-	}
+	event := Event{Key: key, Old: s.objects.get(key), New: now}
+	s.objects.set(key, now)
 	return event
 }
 
@@ -133,9 +125,11 @@ func (v *View) Look(number int, owner types.NamespacedName) *Pass {
 func (v *View) Get(_ context.Context, name client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	key := v.cluster.KeyOf(out)
 	key.Namespace, key.Name = name.Namespace, name.Name
-	if s := v.kinds[key.Kind]; s != nil && s.objects[key] != nil {
-		fill(out, copyOf(s.objects[key]))
-		return nil
+	if s := v.kinds[key.Kind]; s != nil {
+		if cached := s.objects.get(key); cached != nil {
+			fill(out, copyOf(cached))
+			return nil
+		}
 	}
 	return apierrors.NewNotFound(resourceOf(key), key.Name)
 }
@@ -150,7 +144,7 @@ func (v *View) List(_ context.Context, list client.ObjectList, options ...client
 	if s == nil {
 		return nil
 	}
-	return collect(sorted(s.objects, kind), v.indexes[kind], list, options)
+	return collect(s.objects.all(), v.indexes[kind], list, options)
 }
 
 func labelsOf(object client.Object) labels.Set { return object.GetLabels() }
