@@ -30,6 +30,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
+	"github.com/seed-69ecc383/kruise/internal/controller/uniteddeployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
@@ -110,6 +111,7 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: sidecarset.Kind(sidecarSets), workers: s.SidecarSetWorkers, needs: sidecarSetNeeds(), guarded: true},
 		{kind: broadcastjob.Kind(broadcastJobs), workers: s.BroadcastJobWorkers, needs: broadcastJobNeeds()},
 		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers, needs: advancedCronJobNeeds()},
+		{kind: uniteddeployment.Kind(), workers: s.UnitedDeploymentWorkers, needs: unitedDeploymentNeeds()},
 		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers, needs: ephemeralJobNeeds()},
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
