@@ -131,6 +131,12 @@ func (e *Executor) Freshness(ctx context.Context, owner plan.Object) (fresh Fres
 	return fresh, err
 }
 
+// IsBehind reports whether the cache of a kind has not come as far as a version.
+func (e *Executor) IsBehind(ctx context.Context, kind schema.GroupVersionKind, version string) (bool, error) {
+	seen, err := e.Seen(ctx, kind)
+	return isOlder(seen, version), err
+}
+
 // Tracked returns a reader that notes the newest versions that it reads, so that a cache which is older than what was read live is not
 // believed afterwards: a decision that went back in time could spend a budget twice.
 func (e *Executor) Tracked(owner types.UID, live client.Reader) client.Reader {

@@ -56,6 +56,8 @@ type Kind[O plan.Object, S, T any] struct {
 	Concerns func(before, after O) bool
 	// Owns are types of objects that owners control. Their events ask for a pass over the owner.
 	Owns []client.Object
+	// Disrupts means that owners take Pods out of service that others own, as many as the state of all these allows.
+	Disrupts bool
 	// Watches returns the other events that ask for passes. It is given a cache to look owners up in.
 	Watches func(cached observe.Reader) []Watch
 
@@ -148,6 +150,10 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 	if err != nil {
 		return err
 	}
+	// Sources start when the manager leads.
+	if err := ctl.Watch(source.Func(func(context.Context, Queue) error { l.Begin(); return nil })); err != nil {
+		return fmt.Errorf("waiting to lead for the controller %s: %w", k.Name, err)
+	}
 	var deferred []source.Source
 	for _, watch := range events {
 		in := mgr.GetCache()
@@ -173,7 +179,7 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 // Events returns all events that ask for passes, those of the owners first.
 func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	owner := newObject[O]()
-	out := []Watch{owners(owner, l.Concerns, l.Forget)}
+	out := []Watch{l.inheriting(owners(owner, l.Concerns, l.Forget))}
 	if len(l.Owns) > 0 {
 		gvk, err := apiutil.GVKForObject(owner, l.Executor.Scheme)
 		if err != nil {
