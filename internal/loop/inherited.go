@@ -85,7 +85,9 @@ func (l *Loop[O, S, T]) inheriting(watch Watch) Watch {
 	asks := watch.Handler
 	watch.Handler = handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
-			l.inherited.came(e.Object, e.IsInInitialList)
+			if l.Concerns == nil || l.Concerns(*new(O), typed[O](e.Object)) { // of those that never have a pass, no memory is kept
+				l.inherited.came(e.Object, e.IsInInitialList)
+			}
 			asks.Create(ctx, e, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
