@@ -190,6 +190,9 @@ func (m *member) subsetName() string {
 // count counts the Pods of a workload. A Pod is updated if it has the template of the newest revision, and the workload calls no fewer
 // Pods updated: the patch of a subset is no part of the revision.
 func (v *State) count(m *member) (c counts) {
+	if v.history.Update == nil {
+		return c // of a UnitedDeployment that is being deleted
+	}
 	for _, p := range m.Pods {
 		if !pod.IsActive(p) {
 			continue
