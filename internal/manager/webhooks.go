@@ -205,7 +205,9 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err != nil {
 		return pods.Chain{}, fmt.Errorf("making the metrics of Pod admission: %w", err)
 	}
-	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), live, s.Webhook.PodNamespace)
+	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), pods.CatalogOptions{
+		Live: live, RevisionNamespace: s.Webhook.PodNamespace, Metrics: counted,
+	})
 	if err != nil {
 		return pods.Chain{}, err
 	}
