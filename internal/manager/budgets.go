@@ -62,7 +62,7 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 		resizing = rules.ResizeIsOwn
 	}
 	evaluator := disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: s.clock.Now,
 		Count:     count(observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}, s),
 		CountLive: count(observe.Reader{Reader: live}, s),
 	})
@@ -114,7 +114,7 @@ func count(
 ) func(context.Context, *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 	workloads := observe.Workloads{Reader: pods, Scales: s.scales.Anew()}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
-		return podunavailablebudget.Count(ctx, workloads, b, time.Now())
+		return podunavailablebudget.Count(ctx, workloads, b, s.clock.Now())
 	}
 }
 

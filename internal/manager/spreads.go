@@ -50,10 +50,10 @@ func (s *settings) addSpreads(ctx context.Context, mgr ctrlmanager.Manager, live
 	s.seenPods = func(ctx context.Context) (string, error) { return seen(ctx, corev1.SchemeGroupVersion.WithKind("Pod")) }
 	ledger := spread.NewLedger(spread.Config{
 		Cached: mgr.GetCache(), Live: live, SeenPods: s.seenPods, Holder: rand.String(8), Pause: spreadPause, Patience: spreadPatience,
-		Now: time.Now,
+		Now: s.clock.Now,
 	})
 	s.spreads = &spread.Assigner{
-		Ledger: ledger, Targets: &spread.Targets{Cached: mgr.GetCache(), Live: live, Namespace: s.Webhook.PodNamespace, Now: time.Now},
+		Ledger: ledger, Targets: &spread.Targets{Cached: mgr.GetCache(), Live: live, Namespace: s.Webhook.PodNamespace, Now: s.clock.Now},
 	}
 	if err := mgr.Add(ledger); err != nil {
 		return fmt.Errorf("adding the ledger of WorkloadSpreads: %w", err)

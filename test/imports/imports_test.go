@@ -44,11 +44,13 @@ func rooms() []room {
 		{packages: []string{"internal/rules/claim"}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes("k8s.io/utils/dump")}, // it draws ids from a seed
 		{packages: []string{"internal/rules/cron"}, others: kubernetes("github.com/robfig/cron/v3"), pure: true},
 		{packages: []string{"internal/rules/nodefit"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/component-helpers/resource", "k8s.io/component-helpers/scheduling/corev1/nodeaffinity", "github.com/go-logr/logr"), pure: true},
+		{packages: []string{"internal/rules/member"}, ours: []string{"api/...", "internal/rules/connection"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/pull"}, ours: []string{"api/...", "internal/rules/registry"}, others: kubernetes("k8s.io/utils/dump", "github.com/distribution/reference"), pure: true},
 		{packages: []string{"internal/rules/registry"}, others: kubernetes("github.com/distribution/reference"), pure: true},
 		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/seal"}},
+		{packages: []string{"internal/clock"}, others: []string{"github.com/go-logr/logr"}},
 		{packages: []string{"internal/convert", "internal/defaults"}, ours: []string{"api/...", "internal/rules/..."},
 			others: kubernetes("k8s.io/apiextensions-apiserver/...", "github.com/distribution/reference")},
 		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
