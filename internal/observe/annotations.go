@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"maps"
 	"strings"
 	"sync"
 
@@ -53,8 +52,12 @@ func (k *AnnotationKeys) kept(all map[string]string) map[string]string {
 	if !k.isComplete {
 		return all
 	}
-	out := maps.Clone(all)
-	maps.DeleteFunc(out, func(key, _ string) bool { return !isRead(key) && !k.named[key] })
+	out := map[string]string{}
+	for key, value := range all {
+		if isRead(key) || k.named[key] {
+			out[key] = value
+		}
+	}
 	return out
 }
 

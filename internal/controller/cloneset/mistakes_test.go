@@ -91,7 +91,6 @@ func TestMistakesAreCaught(t *testing.T) {
 		"a cache believed that is older than our own writes": {
 			mistake: promises.Mistake{TrustsCache: true, Unconditional: true}, want: invariant.RuleUnavailable,
 		},
-		"no second try of what an overloaded API server refuses": {mistake: promises.Mistake{GivesUp: true}, want: "at rest"},
 		"a cache believed that is older than what the one before it has done": {
 			mistake: promises.Mistake{TrustsPast: true}, want: invariant.RuleTotal,
 		},

@@ -27,6 +27,9 @@ const (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which Pods went on for ever, because the cache had them before their node.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 274, 294) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
@@ -34,11 +37,13 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 func TestMistakesShow(t *testing.T) {
 	deaf := suite(Plan)
 	deaf.Mistake = promises.Mistake{IsDeaf: func(e simulate.Event) bool { return e.Key.Kind.Kind == "ContainerRecreateRequest" }}
+	impatient := suite(Plan)
+	impatient.Mistake = promises.Mistake{GivesUp: true}
 	for name, tc := range map[string]struct {
 		suite promises.Suite
 		want  string
 	}{
-		"it takes work for done that goes on": {suite(func(s Snapshot) plan.Plan { return Plan(impatient(s)) }), ruleWork},
+		"it takes work for done that goes on": {suite(func(s Snapshot) plan.Plan { return Plan(early(s)) }), ruleWork},
 		"it stops a main container, too": {suite(promises.Misplan(Plan, func(a *plan.Action) {
 			if r, is := a.After.(*v1beta1.ContainerRecreateRequest); is {
 				r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: "main"})
@@ -53,7 +58,8 @@ func TestMistakesShow(t *testing.T) {
 			s.Requests = nil
 			return Plan(s)
 		}), "at rest"},
-		"it does not hear of requests": {deaf, "at rest"},
+		"it does not hear of requests":                            {deaf, "at rest"},
+		"it does not try again what an overloaded server refuses": {impatient, "at rest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,8 +68,8 @@ func TestMistakesShow(t *testing.T) {
 	}
 }
 
-// impatient returns a snapshot in which all main containers that run have ended.
-func impatient(s Snapshot) Snapshot {
+// early returns a snapshot in which all main containers that run have ended.
+func early(s Snapshot) Snapshot {
 	s.Pod = s.Pod.DeepCopy()
 	for i := range s.Pod.Status.ContainerStatuses {
 		if c := &s.Pod.Status.ContainerStatuses[i]; isMain(c.Name) && c.State.Running != nil {
