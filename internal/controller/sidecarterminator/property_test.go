@@ -37,8 +37,6 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 func TestMistakesShow(t *testing.T) {
 	deaf := suite(Plan)
 	deaf.Mistake = promises.Mistake{IsDeaf: func(e simulate.Event) bool { return e.Key.Kind.Kind == "ContainerRecreateRequest" }}
-	impatient := suite(Plan)
-	impatient.Mistake = promises.Mistake{GivesUp: true}
 	for name, tc := range map[string]struct {
 		suite promises.Suite
 		want  string
@@ -58,8 +56,7 @@ func TestMistakesShow(t *testing.T) {
 			s.Requests = nil
 			return Plan(s)
 		}), "at rest"},
-		"it does not hear of requests":                            {deaf, "at rest"},
-		"it does not try again what an overloaded server refuses": {impatient, "at rest"},
+		"it does not hear of requests": {deaf, "at rest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

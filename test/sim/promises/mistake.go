@@ -4,12 +4,10 @@ import (
 	"context"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -20,8 +18,6 @@ import (
 type Mistake struct {
 	// IsDeaf says which events the controller does not listen to.
 	IsDeaf func(simulate.Event) bool
-	// GivesUp has it not try again what an overloaded API server has refused.
-	GivesUp bool
 	// TrustsCache has it look at a cache that is older than its own writes.
 	TrustsCache bool
 	// TrustsPast has it take the cache with which it starts for as new as what the one before it has done.
@@ -51,17 +47,6 @@ func (m Mistake) writer(honest apply.Writer) apply.Writer {
 		return honest
 	}
 	return unconditional{honest}
-}
-
-// impatient takes what an overloaded API server says for its last word.
-type impatient struct{ simulate.Process }
-
-func (i impatient) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := i.Process.Reconcile(ctx, request)
-	if apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) {
-		return reconcile.Result{}, reconcile.TerminalError(err)
-	}
-	return result, err
 }
 
 // deaf hears only some of what happens.

@@ -114,9 +114,6 @@ func (w *World) start(connection *simulate.Client, view *simulate.View) simulate
 			Events: &record.FakeRecorder{}, Parallel: 1,
 		}},
 	})
-	if mistake.GivesUp {
-		started = impatient{started}
-	}
 	if mistake.IsDeaf != nil {
 		return deaf{Process: started, to: mistake.IsDeaf}
 	}
