@@ -35,8 +35,6 @@ func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
 // TestMistakesShow makes mistakes on purpose: the checks of TestPromises must see each of them.
 func TestMistakesShow(t *testing.T) {
-	deaf := suite(Plan)
-	deaf.Mistake = promises.Mistake{IsDeaf: func(e simulate.Event) bool { return e.Key.Kind.Kind == "ContainerRecreateRequest" }}
 	for name, tc := range map[string]struct {
 		suite promises.Suite
 		want  string
@@ -56,7 +54,6 @@ func TestMistakesShow(t *testing.T) {
 			s.Requests = nil
 			return Plan(s)
 		}), "at rest"},
-		"it does not hear of requests": {deaf, "at rest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
