@@ -45,12 +45,12 @@ func naming(named *observe.AnnotationKeys) toolscache.TransformFunc {
 	}
 }
 
-// nameAnnotations notes the annotations that all stored objects name, before the cache of Pods begins. Kinds that are not installed, or
-// that the manager may not read, name none. Where they can't be read, as before any manager converts them, the cache keeps all annotations.
-func nameAnnotations(ctx context.Context, live client.Reader, named *observe.AnnotationKeys) {
+// nameAnnotations notes the annotations that all objects of a namespace, or of all, name, before the cache of Pods begins. Kinds that are not
+// installed name none. Where they can't be read, as before any manager converts them, the cache keeps all annotations.
+func nameAnnotations(ctx context.Context, live client.Reader, namespace string, named *observe.AnnotationKeys) {
 	for _, list := range []client.ObjectList{&v1alpha1.PodProbeMarkerList{}, &v1beta1.WorkloadSpreadList{}, &v1beta1.PersistentPodStateList{}} {
-		err := live.List(ctx, list)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		err := live.List(ctx, list, client.InNamespace(namespace))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
 		if err == nil {

@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	nameAnnotations(ctx, live, named)
+	nameAnnotations(ctx, live, o.Namespace, named)
 	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
