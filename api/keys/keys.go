@@ -143,6 +143,9 @@ const (
 	DeleteProtection          = "policy.kruise.io/delete-protection"
 	DeleteProtectionAlways    = "Always"
 	DeleteProtectionCascading = "Cascading"
+	// DeleteProtectionUnlock is the annotation that names its object where the label sticks, so that the label can be removed. Users write
+	// it, an optional policy reads it.
+	DeleteProtectionUnlock = "policy.kruise.io/delete-protection-unlock"
 )
 
 // Labels and annotations of BroadcastJobs.
@@ -236,4 +239,25 @@ const (
 	// EphemeralJobID is the environment variable of each container that an EphemeralJob has added, with the UID of the job. The manager
 	// writes it, and finds by it what it has done.
 	EphemeralJobID = "KRUISE_EJOB_ID"
+)
+
+// Labels and annotations of UnitedDeployments, and of what is made from them. The UnitedDeployment controller writes and reads them, but
+// for TemplateSwitch.
+const (
+	// SubsetName is the label, of the workload of a subset and of its Pods, with the name of the subset. The workload selects by it.
+	SubsetName = "apps.kruise.io/subset-name"
+	// SubsetRevision is the label, of the workload of a subset and of its Pods, with the name of the revision that they were made from.
+	SubsetRevision = "apps.kruise.io/controller-revision-hash"
+	// SubsetPatch is the annotation of the workload of a subset with the patch of the subset, as JSON; empty where it has none.
+	SubsetPatch = "apps.kruise.io/subset-patch"
+	// SubsetApplied is the annotation of the workload of a subset with the hash of the spec that was written last, and the generation that
+	// it got by that: what differs at a later generation has been changed by somebody else.
+	SubsetApplied = "apps.kruise.io/subset-applied"
+	// ReservedPod is the Pod label that says, with the value "true", that the Pod waits for a node while others stand in for it, and with
+	// "false" that it does not. Autoscalers leave reserved Pods out by it.
+	ReservedPod = "apps.kruise.io/united-deployment-reserved-pod"
+	// TemplateSwitch is the annotation of a UnitedDeployment that, with the value TemplateSwitchRecreate, has the workloads of another kind
+	// deleted at once, instead of when the new ones have as many ready Pods. Users write it.
+	TemplateSwitch         = "apps.kruise.io/template-switch"
+	TemplateSwitchRecreate = "Recreate"
 )

@@ -1,7 +1,7 @@
 package keys
 
-// Labels and annotations of the workloads that a UnitedDeployment has in other clusters. The controller of the hub, which is the cluster that
-// the UnitedDeployment is in, writes and reads them.
+// Labels and annotations of the workloads that a UnitedDeployment has in other clusters. The controller of the hub, which is the cluster
+// that the UnitedDeployment is in, writes and reads them.
 const (
 	// HubID is the label with the identity of the hub: the UID of its namespace kube-system. It is on the workload and on its Pods.
 	HubID = "multicluster.kruise.io/hub-id"
@@ -17,8 +17,8 @@ const (
 
 // What users write about clusters.
 const (
-	// AbandonClusters is the annotation of a UnitedDeployment with the clusters, as namespace/name joined by commas, whose workloads are left
-	// behind when they cannot be deleted.
+	// AbandonClusters is the annotation of a UnitedDeployment with the clusters, as namespace/name joined by commas, whose workloads are
+	// left behind when they cannot be deleted.
 	AbandonClusters = "multicluster.kruise.io/abandon"
 	// MulticlusterCleanup is the finalizer of a UnitedDeployment that has, or may have, workloads in other clusters.
 	MulticlusterCleanup = "apps.kruise.io/multicluster-cleanup"

@@ -30,6 +30,7 @@ import (
 	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
+	"github.com/seed-69ecc383/kruise/internal/admission/protection"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
@@ -81,9 +82,10 @@ func allEntries(t testing.TB) entries {
 	Register(out, Options{
 		Revisions:         live,
 		Budgets:           podbudget.Options{Evaluator: lenient{}, Live: live, Deletes: true, Updates: true},
+		Protection:        protection.Options{Enabled: true, Live: live, Contents: true, CRDs: true},
 		ContainerRecreate: recreate.Options{Live: live},
 		Validation: validating.Options{
-			Live: live, Templates: agreeable{}, Namespace: "kruise-system", ClaimResize: true, DeletionProtection: true,
+			Live: live, Templates: agreeable{}, Namespace: "kruise-system", ClaimResize: true,
 		},
 		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/defaulting"
 	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
+	"github.com/seed-69ecc383/kruise/internal/admission/protection"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/convert"
@@ -28,6 +29,8 @@ type Options struct {
 	Pods pods.Chain
 	// Budgets is the webhook for Pods with a PodUnavailableBudget; it is not served without an Evaluator.
 	Budgets podbudget.Options
+	// Protection is deletion protection.
+	Protection protection.Options
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -46,22 +49,31 @@ func Register(server Server, o Options) {
 	if o.Budgets.Evaluator != nil {
 		server.Register(podbudget.Path, &webhook.Admission{Handler: podbudget.Handler(o.Budgets)})
 	}
+	if o.Protection.Enabled {
+		server.Register(protection.NamespacePath, &webhook.Admission{Handler: protection.Namespace(o.Protection)})
+		server.Register(protection.CRDPath, &webhook.Admission{Handler: protection.CRD(o.Protection)})
+		server.Register(protection.ReportPath, &webhook.Admission{Handler: protection.Report(o.Protection)})
+	}
 	server.Register("/mutate-apps-kruise-io-containerrecreaterequest", &webhook.Admission{Handler: recreate.Handler(o.ContainerRecreate)})
 	server.Register("/validate-apps-kruise-io-podprobemarker", &webhook.Admission{Handler: validating.PodProbeMarker(o.Validation)})
 	server.Register("/validate-policy-kruise-io-podunavailablebudget",
 		&webhook.Admission{Handler: validating.PodUnavailableBudget(o.Validation)})
 	statefulSets := defaulting.StatefulSetOptions{Defaults: o.Defaults, Revisions: o.Revisions}
 	for kind, handlers := range map[string]struct{ mutate, validate ctrladmission.Handler }{
-		"advancedcronjob":  {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.Validation)},
-		"broadcastjob":     {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.Validation)},
-		"cloneset":         {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.Validation)},
-		"daemonset":        {defaulting.DaemonSet(), validating.DaemonSet(o.Validation)},
-		"ephemeraljob":     {nil, validating.EphemeralJob(o.Validation)},
-		"imagelistpulljob": {nil, validating.ImageListPullJob(o.Validation)},
-		"imagepulljob":     {nil, validating.ImagePullJob(o.Validation)},
-		"nodeimage":        {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
-		"sidecarset":       {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
-		"statefulset":      {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
+		"advancedcronjob":      {defaulting.AdvancedCronJob(o.Defaults), validating.AdvancedCronJob(o.Validation)},
+		"broadcastjob":         {defaulting.BroadcastJob(o.Defaults), validating.BroadcastJob(o.Validation)},
+		"cloneset":             {defaulting.CloneSet(o.Defaults), validating.CloneSet(o.Validation)},
+		"daemonset":            {defaulting.DaemonSet(), validating.DaemonSet(o.Validation)},
+		"ephemeraljob":         {nil, validating.EphemeralJob(o.Validation)},
+		"imagelistpulljob":     {nil, validating.ImageListPullJob(o.Validation)},
+		"imagepulljob":         {nil, validating.ImagePullJob(o.Validation)},
+		"nodeimage":            {defaulting.NodeImage(o.Now), validating.NodeImage(o.Validation)},
+		"persistentpodstate":   {nil, validating.PersistentPodState(o.Validation)},
+		"resourcedistribution": {nil, validating.ResourceDistribution(o.Validation)},
+		"sidecarset":           {defaulting.SidecarSet(), validating.SidecarSet(o.Validation)},
+		"statefulset":          {defaulting.StatefulSet(statefulSets), validating.StatefulSet(o.Validation)},
+		"uniteddeployment":     {defaulting.UnitedDeployment(o.Defaults), validating.UnitedDeployment(o.Validation)},
+		"workloadspread":       {nil, validating.WorkloadSpread(o.Validation)},
 	} {
 		for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 			if handlers.mutate != nil { // else the schema has all defaults

@@ -25,13 +25,14 @@ func TestRegister(t *testing.T) {
 	want := paths{"/convert", "/mutate-apps-kruise-io-containerrecreaterequest", "/validate-apps-kruise-io-podprobemarker",
 		"/validate-policy-kruise-io-podunavailablebudget"}
 	for _, verb := range []string{"mutate", "validate"} {
-		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "sidecarset", "statefulset"} {
+		for _, kind := range []string{"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "sidecarset", "statefulset", "uniteddeployment"} {
 			want = append(want, "/"+verb+"-apps-kruise-io-"+kind, "/"+verb+"-apps-kruise-io-v1alpha1-"+kind)
 		}
 	}
 	for _, group := range []string{"apps-kruise-io", "apps-kruise-io-v1alpha1"} {
 		want = append(want, "/mutate-"+group+"-nodeimage", "/validate-"+group+"-nodeimage",
-			"/validate-"+group+"-imagepulljob", "/validate-"+group+"-imagelistpulljob", "/validate-"+group+"-ephemeraljob")
+			"/validate-"+group+"-imagepulljob", "/validate-"+group+"-imagelistpulljob", "/validate-"+group+"-ephemeraljob", "/validate-"+group+"-persistentpodstate", "/validate-"+group+"-resourcedistribution",
+			"/validate-"+group+"-workloadspread")
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {

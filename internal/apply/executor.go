@@ -251,6 +251,9 @@ func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Actio
 		err = fmt.Errorf("%s: %w", describe(action), err)
 		if isAmbiguous(err) {
 			e.noteUnknown(owner.GetUID())
+			if action.Verb == plan.Create {
+				e.noteSent(owner.GetUID(), action.After.GetName())
+			}
 		}
 		err = budgetIsWaiting(err)
 	} else if object != nil {

@@ -43,12 +43,17 @@ func SeenBy(informers cache.Cache) Seen {
 		if err != nil {
 			return "", fmt.Errorf("finding the informer of %s: %w", kind.Kind, err)
 		}
-		shared, ok := informer.(interface{ GetStore() toolscache.Store })
-		if !ok {
-			return "", fmt.Errorf("the informer of %s is a %T, which does not tell how far it has come", kind.Kind, informer)
-		}
-		return shared.GetStore().LastStoreSyncResourceVersion(), nil
+		return LastSeen(informer)
 	}
+}
+
+// LastSeen returns how far an informer has come.
+func LastSeen(informer cache.Informer) (string, error) {
+	shared, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return "", fmt.Errorf("the informer is a %T, which does not tell how far it has come", informer)
+	}
+	return shared.GetStore().LastStoreSyncResourceVersion(), nil
 }
 
 // writes is what was written for an owner and the cache may not show yet: the newest version of each kind, so that no decision is based on
@@ -61,6 +66,8 @@ type writes struct {
 	since time.Time
 	// unknown means that a write may or may not have happened.
 	unknown bool
+	// readLive means that the owner was read live since this process began.
+	readLive bool
 }
 
 // noteVersion notes that a write for the owner resulted in this version, or that a live read showed it.
@@ -85,7 +92,16 @@ func (e *Executor) noteUnknown(owner types.UID) {
 
 // NoteReadLive notes that the owner was read live: no outcome is unknown any more, and the cache has as long again to catch up.
 func (e *Executor) NoteReadLive(owner types.UID) {
-	e.owners.Peek(owner, func(m *memory) { m.writes.unknown, m.writes.since = false, e.Now() })
+	e.owners.Peek(owner, func(m *memory) { m.writes.unknown, m.writes.readLive, m.writes.since = false, true, e.Now() })
+}
+
+// HasToReadLive reports whether the owner was not read live yet since this process began. The next pass then does.
+func (e *Executor) HasToReadLive(owner types.UID) (now bool) {
+	e.owners.Do(owner, func(m *memory) {
+		now = !m.writes.readLive
+		m.writes.unknown = m.writes.unknown || now
+	})
+	return now
 }
 
 // Freshness says whether the owner can be read from the cache now.

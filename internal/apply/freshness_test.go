@@ -175,3 +175,18 @@ func TestSeriesOfAnOwnerThatIsGone(t *testing.T) {
 		t.Errorf("a late CloneSet has %d series, and %d once it is gone; want 1 and 0", late, gone)
 	}
 }
+
+// TestANameThatMayStillComeIsUsedAgain: a create whose answer was lost may happen later, and must then meet a Pod of its name.
+func TestANameThatMayStillComeIsUsedAgain(t *testing.T) {
+	b := newBench(t)
+	b.noteSent(b.owner.UID, "sent")
+	for _, name := range []string{"sent", "gone"} {
+		b.NoteFormer(b.owner.UID, name)
+	}
+	first := b.FormerNames(b.owner.UID)
+	b.cluster.Sleep(mayLand)
+	later := b.FormerNames(b.owner.UID)
+	if diff := cmp.Diff([][]string{{"gone"}, {"sent", "gone"}}, [][]string{first, later}); diff != "" {
+		t.Errorf("names that new Pods don't get, at first and a minute later (-want +got):\n%s", diff)
+	}
+}

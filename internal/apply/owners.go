@@ -66,6 +66,8 @@ type memory struct {
 	taken []string
 	// former are names of Pods that are on their way out or gone.
 	former []string
+	// sent is when creates were sent of which nobody knows whether they happened, by name.
+	sent map[string]time.Time
 	// backoffs are of optional creates that the API server refused, by name.
 	backoffs map[string]backoff
 	// held are the holds of the last pass whose events were emitted.
@@ -110,10 +112,30 @@ func (e *Executor) TakenNames(owner types.UID) (names []string) {
 	return names
 }
 
+// mayLand is how long after a create with an unknown outcome it may still happen. API servers give up a request after a minute.
+const mayLand = time.Minute
+
+// noteSent remembers that a create was sent and may still happen.
+func (e *Executor) noteSent(owner types.UID, name string) {
+	e.owners.Do(owner, func(m *memory) {
+		maps.DeleteFunc(m.sent, func(_ string, at time.Time) bool { return e.Now().Sub(at) >= mayLand })
+		if m.sent == nil {
+			m.sent = map[string]time.Time{}
+		}
+		m.sent[name] = e.Now()
+	})
+}
+
 // FormerNames returns the names of the owner's Pods that were last seen to be on their way out or gone. A new Pod gets another one: whoever
-// waits for a name to be gone, as after a drain, would wait for ever else.
+// waits for a name to be gone, as after a drain, would wait for ever else. A name that was sent and may still come is not among them: a new
+// Pod of that name is the one that comes, and there are not two.
 func (e *Executor) FormerNames(owner types.UID) (names []string) {
-	e.owners.Do(owner, func(m *memory) { names = slices.Clone(m.former) })
+	e.owners.Do(owner, func(m *memory) {
+		names = slices.DeleteFunc(slices.Clone(m.former), func(name string) bool {
+			at, sent := m.sent[name]
+			return sent && e.Now().Sub(at) < mayLand
+		})
+	})
 	return names
 }
 
@@ -145,13 +167,16 @@ func (m *memory) backsOff(a plan.Action, now time.Time) bool {
 	if !mayBackOff(a) {
 		return false
 	}
-	known, ok := m.backoffs[a.After.GetName()]
+	known, ok := m.backoffs[backoffKey(a)]
 	return ok && now.Before(known.until) && equality.Semantic.DeepEqual(known.object, a.After)
 }
 
+// backoffKey is what a refusal is remembered by: objects of one owner may have the same name in several namespaces.
+func backoffKey(a plan.Action) string { return a.After.GetNamespace() + "/" + a.After.GetName() }
+
 // noteRefused notes the outcome of an action that was tried, and reports whether it was refused before in the same words.
 func (m *memory) noteRefused(a plan.Action, err error, now time.Time) (again bool) {
-	name := a.After.GetName()
+	name := backoffKey(a)
 	if !isClientError(err) {
 		delete(m.backoffs, name)
 		return false

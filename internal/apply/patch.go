@@ -77,8 +77,8 @@ func mergePatch(from, to map[string]any) (patch map[string]any, err error) {
 	return patch, utiljson.Unmarshal(encoded, &patch)
 }
 
-// encodedPart is what a write covers of an object: the fields of each of its structs, such as its metadata, and under "" its fields that are
-// no structs.
+// encodedPart is what a write covers of an object: the fields of each of its structs, such as its metadata, and under "" its fields that
+// are no structs.
 type encodedPart map[string]map[string]json.RawMessage
 
 // partOf returns the part of an object, without what only the server writes.

@@ -79,7 +79,8 @@ func ReadPrograms(path string) (Programs, error) {
 	out := Programs{}
 	for _, p := range file.Providers {
 		if p.Name == "" || p.ExecConfig == nil || p.ExecConfig.Command == "" {
-			return nil, fmt.Errorf("reading the access providers in %s: provider %q has no name, or no execConfig with a command", path, p.Name)
+			return nil, fmt.Errorf("reading the access providers in %s: provider %q has no name, or no execConfig with a command",
+				path, p.Name)
 		}
 		out[p.Name] = p.ExecConfig
 	}
@@ -196,7 +197,8 @@ func (h hub) access(ctx context.Context, ref Ref, read profile) (found, error) {
 		return found{}, fmt.Errorf("listing the Secrets of %s: %w", ref, err)
 	case len(list.Items) != 1:
 		return refused(invalid("%s has no access provider that --clusterprofile-provider-file configures, and %d Secrets with the labels "+
-			"%s=%s and %s=%s, want 1", ref, len(list.Items), keys.InventoryConsumer, keys.ConsumerName, keys.InventoryProfile, ref.Name)), nil
+			"%s=%s and %s=%s, want 1", ref, len(list.Items), keys.InventoryConsumer, keys.ConsumerName, keys.InventoryProfile,
+			ref.Name)), nil
 	}
 	return byKubeconfig(&list.Items[0], keys.InventoryKey), nil
 }

@@ -26,8 +26,8 @@ type View struct {
 // Ready reports whether the cluster can be read and written.
 func (v View) Ready() bool { return v.Reason == connection.Connected && v.session != nil }
 
-// Serves reports whether the cluster serves a kind, and whether it can be read here: a kind that was installed lately has an empty cache for
-// a moment.
+// Serves reports whether the cluster serves a kind, and whether it can be read here: a kind that was installed lately has an empty cache
+// for a moment.
 func (v View) Serves(kind schema.GroupVersionKind) (served, readable bool) {
 	if v.session == nil {
 		return false, false
@@ -44,8 +44,8 @@ func (v View) Cached() client.Reader {
 	return v.session.cache
 }
 
-// Client returns a client that reads and writes the cluster itself; nil if there is no connection. What it does may take as long as the cluster
-// takes.
+// Client returns a client that reads and writes the cluster itself; nil if there is no connection. What it does may take as long as the
+// cluster takes.
 func (v View) Client() client.Client {
 	if v.session == nil {
 		return nil
@@ -164,10 +164,11 @@ func (l *link) probe(ctx context.Context, now time.Time) {
 		l.Log.Info("The cluster is in another state", "cluster", l.ref.String(), "reason", l.state.Reason, "because", l.state.Message)
 	}
 	if why == nil && now.Sub(l.discovered) >= l.Times.Rediscovery {
-		l.discovered = now
 		if err := l.session.discover(limited); err != nil {
 			l.Log.Info("Cannot ask the cluster for its kinds", "cluster", l.ref.String(), "problem", err.Error())
+			return // and ask again with the next probe
 		}
+		l.discovered = now
 	}
 }
 

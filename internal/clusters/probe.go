@@ -36,8 +36,8 @@ const (
 	same turned = ""
 	// another means that another cluster answers.
 	another turned = "another cluster answers"
-	// earlier means that the cluster's storage was restored: it holds what it held earlier. Watches that began before would be silent until it
-	// has come as far again, and caches would show what is no more.
+	// earlier means that the cluster's storage was restored: it holds what it held earlier. Watches that began before would be silent until
+	// it has come as far again, and caches would show what is no more.
 	earlier turned = "the cluster was restored to an earlier state"
 )
 

@@ -38,8 +38,9 @@ func (o *Options) hub() hub { return hub{o.Hub, o.Programs} }
 type Registry struct {
 	options Options
 	running sync.WaitGroup
-	ended   context.Context //nolint:containedctx // of the goroutines of all links, which begin whenever somebody wants a cluster
-	end     context.CancelFunc
+	// ended is the context of the goroutines of all links, which begin whenever somebody wants a cluster.
+	ended context.Context
+	end   context.CancelFunc
 
 	mu    sync.Mutex
 	links map[Ref]*link

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -231,7 +230,7 @@ func TestKindsThatAreInstalledLaterAreSeen(t *testing.T) {
 	if served, _ := v.Serves(appsv1.SchemeGroupVersion.WithKind("Deployment")); !served {
 		t.Error("it does not serve Deployments")
 	}
-	cloneSets := schema.GroupVersionKind(v1beta1.GroupVersion.WithKind("CloneSet"))
+	cloneSets := v1beta1.GroupVersion.WithKind("CloneSet")
 	if served, _ := v.Serves(cloneSets); served {
 		t.Error("it serves CloneSets")
 	}

@@ -62,7 +62,9 @@ func join(ctx context.Context, config *rest.Config, o *Options) (*session, *conn
 	}
 	if s.id == o.HubID {
 		s.close()
-		return nil, &connection.Problem{Reason: connection.TargetIsHub, Message: "the cluster is the hub itself: leave targetCluster out for it"}
+		return nil, &connection.Problem{
+			Reason: connection.TargetIsHub, Message: "the cluster is the hub itself: leave targetCluster out for it",
+		}
 	}
 	if why := s.fill(ctx); why != nil {
 		s.close()

@@ -115,10 +115,30 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 		}, true
 	case apps("NodeImage"):
 		return pair{differ: []string{"images"}, toHub: typed(NodeImageToHub), fromHub: typed(NodeImageFromHub)}, true
+	case apps("PersistentPodState"):
+		return pair{
+			differ: []string{"requiredPersistentTopology", "preferredPersistentTopology"},
+			toHub:  typed(PersistentPodStateToHub), fromHub: typed(PersistentPodStateFromHub),
+		}, true
+	case apps("ResourceDistribution"):
+		return pair{
+			differ: []string{"targets"}, differInStatus: []string{"conditions"},
+			toHub: typed(ResourceDistributionToHub), fromHub: typed(ResourceDistributionFromHub),
+		}, true
 	case apps("SidecarSet"):
 		return pair{
 			differ: []string{"namespace", "namespaceSelector", "customVersion", "strategy", "paused"},
 			toHub:  typed(SidecarSetToHub), fromHub: typed(SidecarSetFromHub),
+		}, true
+	case apps("UnitedDeployment"):
+		return pair{
+			differInStatus: []string{"subsetReplicas", "subsetStatuses", "updateStatus", "updatedRevision"},
+			toHub:          unitedDeploymentToHub, fromHub: unitedDeploymentFromHub,
+		}, true
+	case apps("WorkloadSpread"):
+		return pair{
+			differ: []string{"subsets"}, differInStatus: []string{"subsetStatuses", "versionedSubsetStatuses"},
+			toHub: typed(WorkloadSpreadToHub), fromHub: typed(WorkloadSpreadFromHub),
 		}, true
 	case policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget").GroupKind():
 		return pair{

@@ -23,6 +23,8 @@ const (
 	CloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
 	// ResourcesDeletionProtection: objects with the deletion protection label are not deleted while they are in use.
 	ResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
+	// DeletionProtectionForCRDCascadingGate: the objects of a CRD with the label are counted before it is deleted.
+	DeletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
 	// PodUnavailableBudgetDeleteGate: budgets judge deletions and evictions.
 	PodUnavailableBudgetDeleteGate Gate = "PodUnavailableBudgetDeleteGate"
 	// InPlacePodVerticalScaling: a resize is nothing to a budget that does not name it. Off, whoever guards against updates guards against
@@ -58,8 +60,12 @@ const (
 	StatefulSetAutoResizePVCGate Gate = "StatefulSetAutoResizePVCGate"
 	// SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets may write every annotation that no rule of the configuration speaks of.
 	SidecarSetPatchPodMetadataDefaultsAllowed Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
+	// ResourceDistributionGate: Secrets and ConfigMaps are copied into many namespaces.
+	ResourceDistributionGate Gate = "ResourceDistributionGate"
 	// StatefulSetStartOrdinal: StatefulSets heed ordinals.start.
 	StatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
+	// WorkloadSpread: new Pods are given to the subsets of WorkloadSpreads.
+	WorkloadSpread Gate = "WorkloadSpread"
 	// SidecarTerminator: sidecars of Pods whose work is done are stopped.
 	SidecarTerminator Gate = "SidecarTerminator"
 	// EnableSortSidecarContainerByName: sidecars of all SidecarSets stand in a Pod in the order of their names.
@@ -70,9 +76,7 @@ const (
 
 // Gates that only force others, or are only forced.
 const (
-	workloadSpread                        Gate = "WorkloadSpread"
-	deletionProtectionForCRDCascadingGate Gate = "DeletionProtectionForCRDCascadingGate"
-	enhancedLivenessProbe                 Gate = "EnhancedLivenessProbe"
+	enhancedLivenessProbe Gate = "EnhancedLivenessProbe"
 )
 
 // stage is how far a gate has come; AllAlpha and AllBeta switch all gates of one stage.
@@ -99,8 +103,8 @@ func specs() []spec {
 		{KruisePodReadinessGate, false, alpha},
 		{PreDownloadImageForInPlaceUpdate, false, alpha},
 		{CloneSetPartitionRollback, false, alpha},
-		{ResourcesDeletionProtection, false, beta},
-		{workloadSpread, true, beta},
+		{ResourcesDeletionProtection, true, beta},
+		{WorkloadSpread, true, beta},
 		{PodUnavailableBudgetDeleteGate, true, beta},
 		{PodUnavailableBudgetUpdateGate, false, alpha},
 		{TemplateNoDefaults, false, alpha},
@@ -113,8 +117,8 @@ func specs() []spec {
 		{CloneSetEventHandlerOptimization, false, alpha},
 		{PreparingUpdateAsUpdate, false, alpha},
 		{ImagePullJobGate, false, alpha},
-		{"ResourceDistributionGate", false, beta},
-		{deletionProtectionForCRDCascadingGate, false, alpha},
+		{ResourceDistributionGate, false, beta},
+		{DeletionProtectionForCRDCascadingGate, false, alpha},
 		{enhancedLivenessProbe, false, alpha},
 		{RecreatePodWhenChangeVCTInCloneSetGate, false, alpha},
 		{StatefulSetStartOrdinal, true, beta},
@@ -135,7 +139,7 @@ func specs() []spec {
 func needs() map[Gate][]Gate {
 	return map[Gate][]Gate{
 		PodWebhook: {
-			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, workloadSpread,
+			KruisePodReadinessGate, PodUnavailableBudgetDeleteGate, PodUnavailableBudgetUpdateGate, WorkloadSpread,
 			SidecarSetPatchPodMetadataDefaultsAllowed, enhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		},
 		KruiseDaemon: {
@@ -143,6 +147,6 @@ func needs() map[Gate][]Gate {
 			PodProbeMarkerGate, SidecarTerminator, ImagePullJobGate, enhancedLivenessProbe,
 		},
 		DaemonWatchingPod:           {InPlaceUpdateEnvFromMetadata},
-		ResourcesDeletionProtection: {deletionProtectionForCRDCascadingGate},
+		ResourcesDeletionProtection: {DeletionProtectionForCRDCascadingGate},
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 func TestParse(t *testing.T) {
 	defaults := []Gate{
-		PodWebhook, KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
+		PodWebhook, KruiseDaemon, DaemonWatchingPod, WorkloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+		StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel", ResourcesDeletionProtection,
 	}
 	for name, tc := range map[string]struct {
 		from     Sources
@@ -29,23 +29,26 @@ func TestParse(t *testing.T) {
 		},
 		"no admission of Pods, nothing that needs it": {
 			from: Sources{Flag: "PodWebhook=false,KruisePodReadinessGate=true"},
-			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
+			off:  []Gate{PodWebhook, WorkloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds without SidecarSet turns the admission of Pods off": {
 			from: Sources{CustomResources: "CloneSet,StatefulSet"},
-			off:  []Gate{PodWebhook, workloadSpread, PodUnavailableBudgetDeleteGate},
+			off:  []Gate{PodWebhook, WorkloadSpread, PodUnavailableBudgetDeleteGate},
 		},
 		"a list of kinds with SidecarSet changes nothing": {from: Sources{CustomResources: "CloneSet,SidecarSet"}},
-		"no deletion protection, none for cascades":       {from: Sources{Flag: "DeletionProtectionForCRDCascadingGate=true"}},
+		"no deletion protection, none for cascades": {
+			from: Sources{Flag: "ResourcesDeletionProtection=false,DeletionProtectionForCRDCascadingGate=true"},
+			off:  []Gate{ResourcesDeletionProtection},
+		},
 		"both deletion protections": {
 			from: Sources{Flag: "ResourcesDeletionProtection=true,DeletionProtectionForCRDCascadingGate=true"},
-			add:  []Gate{ResourcesDeletionProtection, deletionProtectionForCRDCascadingGate},
+			add:  []Gate{ResourcesDeletionProtection, DeletionProtectionForCRDCascadingGate},
 		},
 		"all of a stage, but the one named": {
 			from: Sources{Flag: "PodWebhook=true,AllBeta=false"},
 			off: []Gate{
-				KruiseDaemon, DaemonWatchingPod, workloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
-				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel",
+				KruiseDaemon, DaemonWatchingPod, WorkloadSpread, PodUnavailableBudgetDeleteGate, InPlaceUpdateEnvFromMetadata,
+				StatefulSetAutoDeletePVC, PodProbeMarkerGate, StatefulSetStartOrdinal, "PodIndexLabel", ResourcesDeletionProtection,
 			},
 		},
 	} {

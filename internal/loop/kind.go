@@ -28,6 +28,7 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -75,6 +76,11 @@ type Kind[O plan.Object, S, T any] struct {
 	// Deleted decides what is written when there is no owner of a name; the object returned stands for the owner.
 	Deleted func(context.Context, Reads, types.NamespacedName) (plan.Object, plan.Plan, error)
 
+	// CreatesLive has an owner read live before this process creates the first objects for it: where a second Pod does harm, and its name
+	// does not tell that there is one. An earlier process may have created it in its last moment, or it may still belong to another owner
+	// in the cache.
+	CreatesLive bool
+
 	// Exact, Final and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
 	Exact             bool
 	Final             func(O) bool
@@ -103,7 +109,12 @@ type Reads struct {
 	Taken []string
 	// Former are the names of Pods of the owner that are on their way out or gone. New ones get others.
 	Former []string
+
+	cached observe.Reader
 }
+
+// Nodes returns all nodes, always from the cache: no controller writes them, and a live list of thousands is dear.
+func (r Reads) Nodes(ctx context.Context) ([]*corev1.Node, error) { return r.cached.Nodes(ctx) }
 
 // Runtime is what a controller runs with.
 type Runtime struct {
@@ -145,7 +156,11 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 	}
 	var deferred []source.Source
 	for _, watch := range events {
-		switch from := source.Kind(mgr.GetCache(), watch.Object, watch.Handler); {
+		in := mgr.GetCache()
+		if watch.Cache != nil {
+			in = watch.Cache
+		}
+		switch from := source.Kind(in, watch.Object, watch.Handler); {
 		case watch.Deferred:
 			deferred = append(deferred, from)
 		default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,10 @@ import (
 // staleRecheck is when to reconcile again although no event has come: for a cache that lags behind our own writes, and after a conflict,
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
+
+// createdRecheck is when to reconcile again after a creation although no event has come: a cache whose watch breaks and that lists anew
+// never tells of an object that was created and is gone again by then.
+const createdRecheck = 30 * time.Second
 
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
@@ -50,7 +55,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	owner := newObject[O]()
 	if err := l.cached.Get(ctx, request.NamespacedName, owner); err != nil {
 		if apierrors.IsNotFound(err) && l.Deleted != nil {
-			return reconcile.Result{}, l.runDeleted(ctx, request.NamespacedName)
+			return l.runDeleted(ctx, request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -72,6 +77,9 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{RequeueAfter: looked.wait}, err
 	}
 	owner, state, decided := looked.owner, looked.state, looked.plan
+	if l.CreatesLive && creates(decided) && l.Executor.HasToReadLive(owner.GetUID()) {
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	}
 	logPlan(ctx, decided)
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
@@ -141,7 +149,7 @@ func (l *Loop[O, S, T]) look(ctx context.Context, reader observe.Reader, owner O
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 	out := Reads{
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
-		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner),
+		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner), cached: l.cached,
 	}
 	if owner != "" && l.ownsPods() {
 		out.Former = l.Executor.FormerNames(owner)
@@ -150,16 +158,16 @@ func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 }
 
 // runDeleted does what is left to do where there is no owner.
-func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) error {
+func (l *Loop[O, S, T]) runDeleted(ctx context.Context, name types.NamespacedName) (reconcile.Result, error) {
 	object, decided, err := l.Deleted(ctx, l.reads(l.cached, ""), name)
 	if err != nil {
-		return fmt.Errorf("reading what a deleted owner left: %w", err)
+		return reconcile.Result{}, fmt.Errorf("reading what a deleted owner left: %w", err)
 	}
 	if decided.Empty() {
-		return nil
+		return reconcile.Result{}, nil
 	}
 	defer l.Executor.Forget(object)
-	return l.Executor.Run(ctx, object, decided).Err()
+	return result(decided, l.Executor.Run(ctx, object, decided), 0, nil)
 }
 
 // nextPass is when the next pass over an owner may begin, as long as its spec is of the same generation.
@@ -218,6 +226,11 @@ func (l *Loop[O, S, T]) readLive(ctx context.Context, owner O) observe.Reader {
 	return live
 }
 
+// creates reports whether a plan creates an object.
+func creates(decided plan.Plan) bool {
+	return slices.ContainsFunc(decided.Actions(), func(a plan.Action) bool { return a.Verb == plan.Create })
+}
+
 // result says when to look again, and what went wrong: in the pass, or with the status.
 func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, statusErr error) (reconcile.Result, error) {
 	if err := errors.Join(outcome.Err(), statusErr); err != nil {
@@ -234,11 +247,22 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 	case waits && (wait == 0 || wait > budgetWait):
 		wait = budgetWait
 	}
-	if wait > 0 && (next.RequeueAfter == 0 || wait < next.RequeueAfter) {
-		next.RequeueAfter = wait
+	next.RequeueAfter = sooner(next.RequeueAfter, wait)
+	if slices.ContainsFunc(outcome.Results, isCreated) {
+		next.RequeueAfter = sooner(next.RequeueAfter, createdRecheck)
 	}
 	return next, nil
 }
+
+// sooner returns the smaller one of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b <= 0 {
+		return max(a, b, 0)
+	}
+	return min(a, b)
+}
+
+func isCreated(r apply.Result) bool { return r.Err == nil && r.Action.Verb == plan.Create }
 
 // Forget drops what is kept in memory of an owner that is gone.
 func (l *Loop[O, S, T]) Forget(owner O) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,5 +91,66 @@ func TestNothingIsKeptOfAnOwnerThatIsGone(t *testing.T) {
 				t.Errorf("something is remembered of %d owners, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// refusing is an API server that answers every deletion with a conflict.
+type refusing struct{ *oneOwner }
+
+func (refusing) Delete(context.Context, plan.Object, metav1.Preconditions) (string, error) {
+	return "", apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "left", nil)
+}
+
+// executorFor returns an executor that writes to a server and whose caches are as new as can be.
+func executorFor(w apply.Writer) *apply.Executor {
+	return &apply.Executor{Config: apply.Config{
+		Writer: w, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(10), Parallel: 1, Now: time.Now,
+		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "1", nil },
+	}}
+}
+
+// TestWhatADeletedOwnerLeftIsTriedAgain: a conflict is no failure, and no event has to follow it.
+func TestWhatADeletedOwnerLeftIsTriedAgain(t *testing.T) {
+	server := &oneOwner{}
+	left := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "left", UID: "left", ResourceVersion: "1"}}
+	l := New(Kind[*corev1.Pod, int, corev1.PodStatus]{
+		Deleted: func(context.Context, Reads, types.NamespacedName) (plan.Object, plan.Plan, error) {
+			b := plan.For("what is left")
+			b.Do(plan.Action{Verb: plan.Delete, Before: left})
+			return left, b.Plan(), nil
+		},
+	}, Runtime{Executor: executorFor(refusing{server})}, observe.Reader{Reader: server, Indexed: true}, observe.Reader{Reader: server})
+	result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("result %+v, error %v; want another pass and no error", result, err)
+	}
+}
+
+// TestTheFirstObjectsAreCreatedByALiveRead: an earlier process may have created them in its last moment.
+func TestTheFirstObjectsAreCreatedByALiveRead(t *testing.T) {
+	server := &oneOwner{owner: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}}}
+	var reads []string
+	wanted := true
+	l := New(Kind[*corev1.Pod, bool, corev1.PodStatus]{
+		CreatesLive: true,
+		Read: func(_ context.Context, r Reads, _ *corev1.Pod) (bool, error) {
+			reads = append(reads, map[bool]string{true: "cache", false: "live"}[r.Indexed])
+			return wanted, nil
+		},
+		Plan: func(wanted bool) plan.Plan {
+			b := plan.For("one Pod")
+			if wanted {
+				b.Do(plan.Action{Verb: plan.Create, After: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b"}}})
+			}
+			return b.Plan()
+		},
+	}, Runtime{Executor: executorFor(server)}, observe.Reader{Reader: server, Indexed: true}, observe.Reader{Reader: server})
+	for _, wanted = range []bool{false, true, true, true} {
+		if _, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"cache", "cache", "live", "cache"}, reads); diff != "" {
+		t.Errorf("reads of passes that create nothing, and three times a Pod (-want +got):\n%s", diff)
 	}
 }

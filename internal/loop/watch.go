@@ -29,12 +29,14 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type Watch struct {
 	Object  client.Object
 	Handler handler.EventHandler
+	// Cache is where the objects are; nil for the cache of the manager.
+	Cache cache.Cache
 	// Deferred begins to watch when the first owner is seen: for objects of which a cluster has many, while it may have no owners.
 	Deferred bool
 }
 
 // Affected asks for passes over the owners that a change concerns. Before is nil for an object that was created, after for one that is
-// gone.
+// gone. An object that took the name of another one while nobody watched is two changes.
 func Affected[T client.Object](object T, find func(ctx context.Context, before, after T) ([]types.NamespacedName, error)) Watch {
 	enqueue := func(ctx context.Context, before, after client.Object, q Queue) {
 		owners, err := find(ctx, typed[T](before), typed[T](after))
@@ -48,7 +50,14 @@ func Affected[T client.Object](object T, find func(ctx context.Context, before, 
 	}
 	return Watch{Object: object, Handler: handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) { enqueue(ctx, nil, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) { enqueue(ctx, e.ObjectOld, e.ObjectNew, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			if isOther(e) {
+				enqueue(ctx, e.ObjectOld, nil, q)
+				enqueue(ctx, nil, e.ObjectNew, q)
+				return
+			}
+			enqueue(ctx, e.ObjectOld, e.ObjectNew, q)
+		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q Queue) { enqueue(ctx, e.Object, nil, q) },
 	}}
 }
@@ -85,6 +94,9 @@ func (l *Loop[O, S, T]) owned(object client.Object, owner schema.GroupKind) Watc
 	watch.Handler = handler.Funcs{
 		CreateFunc: asks.Create,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
+			if isOther(e) {
+				note(e.ObjectOld)
+			}
 			if e.ObjectNew.GetDeletionTimestamp() != nil {
 				note(e.ObjectNew)
 			}
@@ -132,6 +144,10 @@ func Named[T client.Object](object T, owners func(T) []string) Watch {
 	})
 }
 
+// isOther reports whether an update is the end of one object and the creation of another one of the same name. A cache tells it so when it
+// missed the events between.
+func isOther(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }
+
 // isResync reports whether an update is none.
 func isResync(before, after client.Object) bool {
 	return before != nil && after != nil && before.GetResourceVersion() == after.GetResourceVersion()
@@ -142,13 +158,19 @@ func owners[O client.Object](owner O, concerns func(before, after O) bool, forge
 	concerned := func(before, after client.Object) bool {
 		return concerns == nil || concerns(typed[O](before), typed[O](after))
 	}
+	created := func(object client.Object, q Queue) {
+		if concerned(nil, object) {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+	}
 	return Watch{Object: owner, Handler: handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q Queue) {
-			if concerned(nil, e.Object) {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
-			}
-		},
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q Queue) { created(e.Object, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q Queue) {
+			if isOther(e) {
+				forget(typed[O](e.ObjectOld))
+				created(e.ObjectNew, q)
+				return
+			}
 			if !concerned(e.ObjectOld, e.ObjectNew) {
 				return
 			}

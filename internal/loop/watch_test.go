@@ -42,6 +42,7 @@ func TestWatches(t *testing.T) {
 		return p
 	}
 	same := func(*corev1.Pod) {}
+	other := func(p *corev1.Pod) { p.UID = "other" }
 	owned := Owned(&corev1.Pod{}, schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"})
 	named := Named(&corev1.Pod{}, func(p *corev1.Pod) []string { return []string{p.Name + "-owner"} })
 	found := Affected(&corev1.Pod{}, func(_ context.Context, before, after *corev1.Pod) (out []types.NamespacedName, _ error) {
@@ -62,18 +63,25 @@ func TestWatches(t *testing.T) {
 		before, after *corev1.Pod
 		now, later    []string
 	}{
-		"an object that its owner controls":         {watch: owned, after: pod("a", nil), later: []string{"ns/a"}},
-		"one that nobody controls":                  {watch: owned, after: pod("", nil)},
-		"one that is given to another owner":        {watch: owned, before: pod("a", nil), after: pod("b", same), later: []string{"ns/a", "ns/b"}},
-		"one that is released":                      {watch: owned, before: pod("a", nil), after: pod("", same), later: []string{"ns/a"}},
-		"one that is gone":                          {watch: owned, before: pod("a", nil), later: []string{"ns/a"}},
-		"a resync":                                  {watch: owned, before: pod("a", nil), after: pod("a", nil)},
-		"an owner named after the object":           {watch: named, after: pod("", nil), later: []string{"ns/web-1-owner"}},
-		"the same, when the object is gone":         {watch: named, before: pod("", nil), later: []string{"ns/web-1-owner"}},
-		"the same, at a resync":                     {watch: named, before: pod("", nil), after: pod("", nil)},
-		"what is found for an object that came":     {watch: found, after: pod("", nil), later: []string{"/comes-or-goes"}},
-		"what is found for one that is gone":        {watch: found, before: pod("", nil), later: []string{"/comes-or-goes"}},
-		"what is found for a change":                {watch: found, before: pod("", nil), after: pod("", same)},
+		"an object that its owner controls":     {watch: owned, after: pod("a", nil), later: []string{"ns/a"}},
+		"one that nobody controls":              {watch: owned, after: pod("", nil)},
+		"one that is given to another owner":    {watch: owned, before: pod("a", nil), after: pod("b", same), later: []string{"ns/a", "ns/b"}},
+		"one that is released":                  {watch: owned, before: pod("a", nil), after: pod("", same), later: []string{"ns/a"}},
+		"one that is gone":                      {watch: owned, before: pod("a", nil), later: []string{"ns/a"}},
+		"a resync":                              {watch: owned, before: pod("a", nil), after: pod("a", nil)},
+		"an owner named after the object":       {watch: named, after: pod("", nil), later: []string{"ns/web-1-owner"}},
+		"the same, when the object is gone":     {watch: named, before: pod("", nil), later: []string{"ns/web-1-owner"}},
+		"the same, at a resync":                 {watch: named, before: pod("", nil), after: pod("", nil)},
+		"what is found for an object that came": {watch: found, after: pod("", nil), later: []string{"/comes-or-goes"}},
+		"what is found for one that is gone":    {watch: found, before: pod("", nil), later: []string{"/comes-or-goes"}},
+		"what is found for a change":            {watch: found, before: pod("", nil), after: pod("", same)},
+		"what is found for another object of the name": {
+			watch: found, before: pod("", nil), after: pod("", other), later: []string{"/comes-or-goes", "/comes-or-goes"},
+		},
+		"another owner of the name": {watch: itself, before: pod("", nil), after: pod("", other), now: []string{"ns/web-1"}},
+		"another owner of the name, which is of concern": {
+			watch: picky, before: pod("", nil), after: pod("", other), now: []string{"ns/web-1"},
+		},
 		"a new owner":                               {watch: itself, after: pod("", nil), now: []string{"ns/web-1"}},
 		"an owner with a new status":                {watch: itself, before: pod("", nil), after: pod("", same), later: []string{"ns/web-1"}},
 		"an owner with a new spec":                  {watch: itself, before: pod("", nil), after: pod("", func(p *corev1.Pod) { p.Generation = 2 }), now: []string{"ns/web-1"}},
@@ -97,7 +105,7 @@ func TestWatches(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff([]types.UID{"p"}, forgotten); diff != "" {
+	if diff := cmp.Diff([]types.UID{"p", "p"}, forgotten); diff != "" {
 		t.Errorf("forgotten (-want +got):\n%s", diff)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/podbudget"
+	"github.com/seed-69ecc383/kruise/internal/admission/refusal"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
@@ -43,9 +43,6 @@ func (s settings) budgetsOff() string {
 func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) (err error) {
 	if s.budgetsOff() != "" {
 		return nil
-	}
-	if s.scales, err = scales(mgr, live); err != nil {
-		return err
 	}
 	s.evaluator, err = newEvaluator(ctx, mgr, live, *s)
 	return err
@@ -78,13 +75,9 @@ func (s settings) askBudgets() apply.Budgets {
 }
 
 // budgetWebhook returns the options of the webhook for Pods with a budget.
-func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings) (podbudget.Options, error) {
+func budgetWebhook(mgr ctrlmanager.Manager, live client.Client, s settings, protection *refusal.Log) (podbudget.Options, error) {
 	if s.evaluator == nil {
 		return podbudget.Options{}, nil
-	}
-	protection, err := podbudget.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
-	if err != nil {
-		return podbudget.Options{}, err
 	}
 	reports, err := podbudget.NewReports(podbudget.ReportOptions{
 		Registry: metrics.Registry, Log: protection, Now: time.Now,

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/internal/admission/protection"
 )
 
 // oldestServer is the first Kubernetes with the resize subresource of Pods.
@@ -24,7 +26,10 @@ func crds() []string {
 		"clonesets.apps.kruise.io", "containerrecreaterequests.apps.kruise.io", "daemonsets.apps.kruise.io",
 		"ephemeraljobs.apps.kruise.io",
 		"imagelistpulljobs.apps.kruise.io", "imagepulljobs.apps.kruise.io", "nodeimages.apps.kruise.io",
-		"nodepodprobes.apps.kruise.io", "podprobemarkers.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"nodepodprobes.apps.kruise.io", "persistentpodstates.apps.kruise.io", "podprobemarkers.apps.kruise.io",
+		"resourcedistributions.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"uniteddeployments.apps.kruise.io",
+		"workloadspreads.apps.kruise.io",
 		"podunavailablebudgets.policy.kruise.io",
 	}
 }
@@ -46,13 +51,17 @@ func (s settings) checkRights(ctx context.Context, a *account) (map[string][]str
 		return nil, err
 	}
 	isFatal, lacking := len(all) > 0, map[string][]string{}
+	parts := map[string][]need{protection.EventSource: s.protectionNeeds()}
 	for _, c := range s.controllers(nil) {
-		missing, err := a.lacks(ctx, c.needs)
+		parts[c.kind.EventSource()] = c.needs
+	}
+	for name, needs := range parts {
+		missing, err := a.lacks(ctx, needs)
 		if err != nil {
 			return nil, err
 		}
 		if len(missing) > 0 {
-			lacking[c.kind.EventSource()] = missing
+			lacking[name] = missing
 			all = append(all, missing...)
 		}
 	}

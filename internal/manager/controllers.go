@@ -22,12 +22,15 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/launchpriority"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodeimage"
 	"github.com/seed-69ecc383/kruise/internal/controller/nodepodprobe"
+	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/controller/podprobemarker"
 	"github.com/seed-69ecc383/kruise/internal/controller/podunavailablebudget"
 	"github.com/seed-69ecc383/kruise/internal/controller/pullsecret"
+	"github.com/seed-69ecc383/kruise/internal/controller/resourcedistribution"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
+	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -59,6 +62,9 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 			continue
 		}
 		e := executor(c.kind.EventSource())
+		if c.seen != nil {
+			e.Seen = c.seen
+		}
 		if c.guarded {
 			e.Budgets = s.askBudgets()
 		}
@@ -87,6 +93,8 @@ type controller struct {
 	workers int
 	// guarded ones ask the PodUnavailableBudgets before they take a Pod out of service.
 	guarded bool
+	// seen tells how far its caches have come; nil for the cache of the manager.
+	seen apply.Seen
 	// needs are the rights without which it is off.
 	needs []need
 }
@@ -106,6 +114,26 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
 	all = append(all, s.daemonControllers(live)...)
+	if s.gates.Enabled(features.WorkloadSpread) {
+		all = append(all, controller{kind: workloadspread.Kind(s.spreadOptions()), workers: s.WorkloadSpreadWorkers, needs: spreadNeeds()})
+	}
+	if s.gates.Enabled(features.PodWebhook) { // without it, nothing would come of the records
+		states := persistentpodstate.Options{Scales: s.scales, StartOrdinal: s.gates.Enabled(features.StatefulSetStartOrdinal)}
+		workers, needs := s.PersistentPodStateWorkers, podStateNeeds()
+		all = append(all, controller{kind: persistentpodstate.Kind(states), workers: workers, needs: needs},
+			controller{kind: persistentpodstate.Generator(), workers: workers, needs: needs},
+			controller{kind: persistentpodstate.NativeGenerator(), workers: workers, needs: needs})
+	}
+	if s.gates.Enabled(features.ResourceDistributionGate) {
+		one := controller{
+			kind:    resourcedistribution.Kind(resourcedistribution.Options{Copies: s.copies}),
+			workers: s.ResourceDistributionWorkers, needs: distributionNeeds(),
+		}
+		if s.copies != nil {
+			one.seen = s.copies.seen
+		}
+		all = append(all, one)
+	}
 	if s.budgetsOff() == "" {
 		budgets := podunavailablebudget.Kind(s.budgets())
 		all = append(all, controller{kind: budgets, workers: s.PodUnavailableBudgetWorkers, needs: budgetNeeds()})

@@ -83,7 +83,8 @@ func Run(ctx context.Context, o Options) error {
 	if configured.webhooks, err = webhookServer(o, serving); err != nil {
 		return err
 	}
-	options.WebhookServer = configured.webhooks
+	ending := newEnding(o, configured.webhooks)
+	options.WebhookServer, options.NewCache = ending.webhooks(), ending.newCache
 	mgr, err := ctrlmanager.New(restConfig, options)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -101,7 +102,10 @@ func Run(ctx context.Context, o Options) error {
 	if configured.configurations, err = newWebhookReconciler(mgr, live, serving, configured); err != nil {
 		return err
 	}
-	if err := configured.addBudgets(ctx, mgr, live); err != nil {
+	if configured.scales, err = scales(mgr, live); err != nil {
+		return err
+	}
+	if err := configured.addShared(ctx, mgr, live); err != nil {
 		return err
 	}
 	if err := addWebhooks(ctx, mgr, live, configured); err != nil {
@@ -110,7 +114,19 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	return mgr.Start(o.draining(ctx, configured.webhooks))
+	defer ending.wait()
+	return mgr.Start(ending.after(ctx))
+}
+
+// addShared fills in what webhooks and controllers share.
+func (s *settings) addShared(ctx context.Context, mgr ctrlmanager.Manager, live client.Client) error {
+	if err := s.addBudgets(ctx, mgr, live); err != nil {
+		return err
+	}
+	if err := s.addSpreads(ctx, mgr, live); err != nil {
+		return err
+	}
+	return s.addCopies(mgr, live)
 }
 
 // examine checks the cluster before anything is made that needs our CRDs, and would fail with less to say.

@@ -36,9 +36,12 @@ type Options struct {
 	SidecarTerminatorWorkers    int
 	DaemonSetWorkers            int
 	NodePodProbeWorkers         int
+	PersistentPodStateWorkers   int
 	PodProbeMarkerWorkers       int
 	PodUnavailableBudgetWorkers int
+	ResourceDistributionWorkers int
 	SidecarSetWorkers           int
+	WorkloadSpreadWorkers       int
 	StatefulSetWorkers          int
 	ExcludePreparingDelete      bool
 	AssignPodsByScheduler       bool
@@ -114,7 +117,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		fs.IntVar(w.number, w.flag, 3, w.usage)
 	}
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
-		"folder of protection.log, which has a line for each request that a PodUnavailableBudget refused; "+
+		"folder of protection.log, which has a line for each request that a PodUnavailableBudget or deletion protection refused; "+
 			"without such a folder, or if empty, there is none")
 	fs.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", "",
 		"file with CAs as PEM; with it, only clients that have a certificate by them may ask for admission, see docs/security.md")
@@ -143,12 +146,15 @@ func (o *Options) workers() []workers {
 		{&o.ContainerRecreateWorkers, "crr-workers", "ContainerRecreateRequests looked after at the same time"},
 		{&o.PodProbeMarkerWorkers, "podprobemarker-workers", "PodProbeMarkers looked after at the same time"},
 		{&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", "PodUnavailableBudgets looked after at the same time"},
+		{&o.PersistentPodStateWorkers, "persistentpodstate-workers", "PersistentPodStates looked after at the same time"},
 		{&o.NodePodProbeWorkers, "nodepodprobe-workers", "nodes whose probes are looked after at the same time"},
 		{&o.DaemonSetWorkers, "daemonset-workers", "DaemonSets looked after at the same time"},
+		{&o.ResourceDistributionWorkers, "resourcedistribution-workers", "ResourceDistributions looked after at the same time"},
 		{&o.SidecarSetWorkers, "sidecarset-workers", "SidecarSets looked after at the same time"},
 		{&o.SidecarTerminatorWorkers, "sidecarterminator-workers", "Pods whose sidecars are stopped at the same time"},
 		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
 		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
+		{&o.WorkloadSpreadWorkers, "workloadspread-workers", "WorkloadSpreads looked after at the same time"},
 		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
 	}
 }
@@ -163,8 +169,6 @@ func ignored() map[string]string {
 		"disable-no-deepcopy":         "false",
 		"ws-enabled-versioned-status": "deployment,replicaset",
 		"uniteddeployment-workers":    "3",
-		"workloadspread-workers":      "3",
-		"persistentpodstate-workers":  "3", "resourcedistribution-workers": "3",
 	}
 }
 

@@ -113,6 +113,18 @@ func probeNeeds() []need {
 		to("patch", "podprobemarkers.apps.kruise.io/status", "pods", "pods/status"))
 }
 
+// podStateNeeds leaves out the scales: of a workload of another kind whose scale can't be read all records are kept.
+func podStateNeeds() []need {
+	return slices.Concat(to(manages, "persistentpodstates.apps.kruise.io"), to("patch", "persistentpodstates.apps.kruise.io/status"),
+		to(reads, "statefulsets.apps", "statefulsets.apps.kruise.io"), to("delete", "pods"))
+}
+
+// distributionNeeds are in a role of their own (config/resourcedistribution): who may write all Secrets may do anything.
+func distributionNeeds() []need {
+	return slices.Concat(ownsObjects("resourcedistributions"), to(reads, "resourcedistributions.apps.kruise.io"),
+		to(manages, "configmaps", "secrets"))
+}
+
 func (s settings) nodeImageNeeds() []need {
 	all := slices.Concat(to(manages, "nodeimages.apps.kruise.io"), to("patch", "nodeimages.apps.kruise.io/status"))
 	if s.gates.Enabled(features.ImagePullJobGate) {
@@ -130,6 +142,12 @@ func (s settings) pullJobNeeds() []need {
 func (s settings) pullSecretNeeds() []need {
 	return append(to(reads, "nodeimages.apps.kruise.io"),
 		need{resource: "secrets", verbs: strings.Fields(reads + " delete"), namespace: s.DaemonConfigNamespace})
+}
+
+func spreadNeeds() []need {
+	return slices.Concat(to(reads, "workloadspreads.apps.kruise.io", "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io",
+		"deployments.apps", "replicasets.apps", "statefulsets.apps", "jobs.batch"), to("get", "configmaps"),
+		to("patch", "workloadspreads.apps.kruise.io/status", "pods"), to("delete", "pods"))
 }
 
 func budgetNeeds() []need {

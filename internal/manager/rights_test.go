@@ -34,16 +34,20 @@ import (
 
 // TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
 func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "manager_role.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var role rbacv1.ClusterRole
-	if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
-		t.Fatal(err)
-	}
 	granted, needed := map[string]bool{}, map[string]bool{}
-	for _, rule := range role.Rules {
+	var rules []rbacv1.PolicyRule
+	for _, file := range []string{"rbac/manager_role.yaml", "resourcedistribution/role.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "config", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096).Decode(&role); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	for _, rule := range rules {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				granted[fmt.Sprintf("%s %s.%s", verb, resource, rule.APIGroups[0])] = true
@@ -51,7 +55,7 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 		}
 	}
 	everything := settingsWith(t, "AllAlpha=true,AllBeta=true")
-	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}) {
+	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}, controller{needs: everything.protectionNeeds()}) {
 		for _, n := range c.needs {
 			for _, verb := range n.verbs {
 				if a := n.attributes(verb); n.namespace == "" {
@@ -125,7 +129,7 @@ func TestAControllerThatLacksRightsIsOff(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
 			t.Errorf("without %q: %v; controllers that are off (-want +got):\n%s", right, err, diff)
 		}
-		if asked > 150 {
+		if asked > 200 {
 			t.Errorf("the API server is asked %d times", asked)
 		}
 	}
@@ -316,7 +320,7 @@ func TestAPIServersDoNotWaitLongForAManager(t *testing.T) {
 	}
 	for name, timeout := range timeouts {
 		want := int32(3)
-		if name == "vsidecarset.kb.io" { // a second passes until every API server sends the Pods
+		if name == "vsidecarset.kb.io" || name == "vworkloadspread.kb.io" { // a second passes until every API server sends the Pods
 			want = 5
 		}
 		if timeout > want {

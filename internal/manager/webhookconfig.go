@@ -77,6 +77,8 @@ func newWebhookReconciler(
 		Elected:     mgr.Elected(),
 		Pods:        s.gates.Enabled(features.PodWebhook),
 		Markers:     s.asksProviders(),
+		Spreads:     s.spreadsOff() == "",
+		PodStates:   s.bindsPods(),
 		Evictions:   s.budgetsOff() == "" && s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
 		Propagation: propagation,
 		RetryDelay:  10 * time.Millisecond,

@@ -21,24 +21,33 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
+	"github.com/seed-69ecc383/kruise/internal/admission/refusal"
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
+	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/spread"
 )
 
 // settings are the options and the gates of one process.
 type settings struct {
 	Options
 	gates features.Set
-	// scales reads how many Pods workloads should have; nil like evaluator.
+	// scales reads how many Pods workloads should have.
 	scales *observe.Scales
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
 	evaluator *disruption.Evaluator
 	webhooks  *server.Server
+	// spreads gives new Pods to the subsets of WorkloadSpreads; nil if the gates leave them out.
+	spreads *spread.Assigner
+	// seenPods returns the resource version up to which the cache has seen Pods.
+	seenPods func(context.Context) (string, error)
+	// copies know what ResourceDistributions have made; nil if the gate leaves them out.
+	copies *copies
 	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
@@ -61,14 +70,22 @@ func (s settings) off(gates ...features.Gate) string {
 func (s settings) disabledKinds() map[string]string {
 	off := map[string]string{}
 	for kind, gates := range map[string][]features.Gate{
-		"NodeImage":        {features.KruiseDaemon},
-		"ImagePullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
-		"ImageListPullJob": {features.KruiseDaemon, features.ImagePullJobGate},
-		"PodProbeMarker":   {features.KruiseDaemon, features.PodProbeMarkerGate},
+		"NodeImage":            {features.KruiseDaemon},
+		"ImagePullJob":         {features.KruiseDaemon, features.ImagePullJobGate},
+		"ImageListPullJob":     {features.KruiseDaemon, features.ImagePullJobGate},
+		"PodProbeMarker":       {features.KruiseDaemon, features.PodProbeMarkerGate},
+		"ResourceDistribution": {features.ResourceDistributionGate},
+		"PersistentPodState":   {features.PodWebhook},
 	} {
 		if gate := s.off(gates...); gate != "" {
 			off[kind] = fmt.Sprintf("feature-gate %s is not enabled", gate)
 		}
+	}
+	if why := s.spreadsOff(); why != "" {
+		off["WorkloadSpread"] = why
+	}
+	if missing := s.lacking[distributionEvents]; len(missing) > 0 {
+		off["ResourceDistribution"] = fmt.Sprintf("the manager may not %s: see config/resourcedistribution", strings.Join(missing, ", "))
 	}
 	if why := s.budgetsOff(); why != "" {
 		off["PodUnavailableBudget"] = why
@@ -94,20 +111,6 @@ func list(joined string) []string {
 	return slices.DeleteFunc(strings.Split(joined, ","), func(name string) bool { return name == "" })
 }
 
-// draining returns a context that ends after another one, when the API server has had time to learn that this manager is no longer ready.
-// Until then everything goes on: there is no moment without a manager, nor one whose caches stand still.
-func (o *Options) draining(ctx context.Context, s *server.Server) context.Context {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() {
-		defer stop()
-		s.Drain()
-		if o.Webhook.Host == "" { // no other manager takes the requests of one that is reached by its name
-			time.Sleep(o.ShutdownDelay)
-		}
-	})
-	return running
-}
-
 // addWebhooks serves admission and conversion on every replica, and keeps the webhook configurations.
 func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) error {
 	templates, err := validating.NewTemplateChecker(mgr.GetConfig())
@@ -119,29 +122,40 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 		return err
 	}
 	var admitted validating.OnAccept
+	var spreadAdmitted validating.OnAcceptSpread
 	if s.gates.Enabled(features.PodWebhook) {
-		admitted = s.configurations.Admit
+		admitted, spreadAdmitted = s.configurations.Admit, s.configurations.AdmitSpread
 	}
-	budgets, err := budgetWebhook(mgr, live, s)
+	refusals, err := refusal.OpenLog(s.ProtectionLogPath, log.Log.WithName("protection-log"))
+	if err != nil {
+		return err
+	}
+	budgets, err := budgetWebhook(mgr, live, s, refusals)
+	if err != nil {
+		return err
+	}
+	protected, err := protectionWebhooks(mgr, live, s, refusals)
 	if err != nil {
 		return err
 	}
 	admission.Register(servedPaths{Server: mgr.GetWebhookServer(), paths: s.served}, admission.Options{
-		Pods:      chain,
-		Budgets:   budgets,
-		Revisions: live,
-		Defaults:  s.defaults(),
+		Pods:       chain,
+		Budgets:    budgets,
+		Protection: protected,
+		Revisions:  live,
+		Defaults:   s.defaults(),
 		Validation: validating.Options{
-			Live:               live,
-			Templates:          templates,
-			InPlace:            inPlaceOptions(s.gates),
-			Namespace:          s.Webhook.PodNamespace,
-			Accepted:           admitted,
-			Disabled:           s.disabledKinds(),
-			DeletionProtection: s.gates.Enabled(features.ResourcesDeletionProtection),
-			ShortHash:          s.gates.Enabled(features.CloneSetShortHash),
-			ClaimResize:        s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
-			AnyAnnotation:      s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
+			Live:           live,
+			Templates:      templates,
+			InPlace:        inPlaceOptions(s.gates),
+			Namespace:      s.Webhook.PodNamespace,
+			Accepted:       admitted,
+			AcceptedSpread: spreadAdmitted,
+			SpreadKinds:    s.spreadKinds(),
+			Disabled:       s.disabledKinds(),
+			ShortHash:      s.gates.Enabled(features.CloneSetShortHash),
+			ClaimResize:    s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
+			AnyAnnotation:  s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
 		Now:               time.Now,
@@ -198,10 +212,15 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err := mgr.AddReadyzCheck("sidecarsets-known", catalog.Check); err != nil {
 		return pods.Chain{}, err
 	}
-	steps := []pods.Step{
-		webhookconfig.Await(webhookconfig.AwaitOptions{
-			Configuration: mutatingConfiguration, Cached: mgr.GetCache(), Live: live, Known: catalog.Candidates,
-		}),
+	await := webhookconfig.AwaitOptions{
+		Configuration: mutatingConfiguration, Cached: mgr.GetCache(), Live: live, Known: catalog.Candidates,
+	}
+	var steps []pods.Step
+	if s.spreads != nil {
+		steps = append(steps, webhookconfig.AwaitSpreads(await), pods.Spread(s.spreads))
+	}
+	steps = append(steps,
+		webhookconfig.Await(await),
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
 			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),
@@ -210,6 +229,13 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		}),
 		// After all that adds containers.
 		pods.LaunchOrder(rand.String),
+	)
+	if s.bindsPods() {
+		states, err := pods.NewCachedPodStateReader(ctx, mgr.GetCache())
+		if err != nil {
+			return pods.Chain{}, err
+		}
+		steps = append(steps, pods.PodStates(states))
 	}
 	if s.asksProviders() {
 		markers, err := pods.NewCachedProbeReader(ctx, mgr.GetCache())
@@ -219,6 +245,11 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		steps = append(steps, pods.Probes(markers))
 	}
 	return pods.Chain{Within: s.Namespace, Metrics: counted, Steps: steps}, nil
+}
+
+// bindsPods reports whether new Pods are bound to where the Pods of their names ran, as PersistentPodStates have it.
+func (s settings) bindsPods() bool {
+	return s.gates.Enabled(features.PodWebhook) && len(s.lacking[persistentpodstate.EventSource]) == 0
 }
 
 // asksProviders reports whether the providers of virtual nodes are told what PodProbeMarkers ask.

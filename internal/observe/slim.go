@@ -17,10 +17,10 @@ func Slim(object any) (any, error) {
 	return object, nil
 }
 
-// SlimJob leaves of a Job what identifies it and how far it has come: its spec is not read here.
+// SlimJob leaves of a Job what identifies it, how far it has come, and how many Pods it runs at a time.
 func SlimJob(object any) (any, error) {
 	if job, ok := object.(*batchv1.Job); ok {
-		job.Spec = batchv1.JobSpec{}
+		job.Spec = batchv1.JobSpec{Parallelism: job.Spec.Parallelism}
 	}
 	return Slim(object)
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 )
 
@@ -109,20 +110,24 @@ func WorkloadOf(object client.Object) (Workload, bool) {
 	}, true
 }
 
-// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns.
+// SlimWorkload leaves of a workload of Kubernetes what identifies it, whose it is, and what WorkloadOf returns; of a StatefulSet also how
+// its Pods are numbered, and the annotations that ask for a PersistentPodState. The workloads of a UnitedDeployment stay as they are.
 func SlimWorkload(object any) (any, error) {
 	before, ok := workloadIn(object)
-	if !ok || before.kind.Group == v1beta1.GroupVersion.Group {
+	if !ok || before.kind.Group == v1beta1.GroupVersion.Group || isOfSubset(object) {
 		return Slim(object)
 	}
 	replicas, labels := *before.replicas, before.template.Labels
+	var annotations map[string]string
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		o.Spec, o.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 	case *appsv1.ReplicaSet:
+		annotations = wishes(o.Annotations)
 		o.Spec, o.Status = appsv1.ReplicaSetSpec{}, appsv1.ReplicaSetStatus{}
 	case *appsv1.StatefulSet:
-		o.Spec, o.Status = appsv1.StatefulSetSpec{}, appsv1.StatefulSetStatus{}
+		annotations = wishes(o.Annotations)
+		o.Spec, o.Status = appsv1.StatefulSetSpec{Ordinals: o.Spec.Ordinals}, appsv1.StatefulSetStatus{}
 	case *corev1.ReplicationController:
 		o.Spec = corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{}}
 		o.Status = corev1.ReplicationControllerStatus{}
@@ -130,9 +135,39 @@ func SlimWorkload(object any) (any, error) {
 	after, _ := workloadIn(object)
 	*after.replicas, after.template.Labels = replicas, labels
 	if meta, ok := object.(metav1.Object); ok {
-		meta.SetAnnotations(nil)
+		meta.SetAnnotations(annotations)
 	}
 	return Slim(object)
+}
+
+// RevisionOfDeployment is the annotation by which a Deployment numbers its ReplicaSets: the highest one is that of the present template.
+const RevisionOfDeployment = "deployment.kubernetes.io/revision"
+
+// wishes returns the annotations of a workload of Kubernetes that controllers of ours read; nil if there are none.
+func wishes(annotations map[string]string) map[string]string {
+	var out map[string]string
+	for _, key := range []string{
+		RevisionOfDeployment, keys.GeneratePodState, keys.RequiredTopology, keys.PreferredTopology, keys.PersistentAnnotations,
+	} {
+		if value, ok := annotations[key]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// isOfSubset reports whether a UnitedDeployment controls an object.
+func isOfSubset(object any) bool {
+	accessor, ok := object.(metav1.Object)
+	if !ok {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(accessor)
+	return controller != nil && controller.Kind == "UnitedDeployment" &&
+		strings.HasPrefix(controller.APIVersion, v1beta1.GroupVersion.Group+"/")
 }
 
 // Get returns a workload of any kind; nil if there is none of that name.

@@ -78,7 +78,10 @@ func (w *Workload) cause(members []*Member, p plan.Plan) (reason, message string
 	if first != nil {
 		reason, why := w.whyOutOfService(first)
 		message = first.Pod.Name + ": " + why
-		if others > 0 {
+		switch {
+		case others == 1:
+			message += "; 1 more Pod is not in service"
+		case others > 1:
 			message += fmt.Sprintf("; %d more Pods are not in service", others)
 		}
 		return reason, message

@@ -37,7 +37,10 @@ func TestWaiting(t *testing.T) {
 		"a hook holds a Pod":       {pods: []*build.PodBuilder{held}, want: "True LifecycleHook web-a: its preDelete hook holds it"},
 		"a container cannot start": {pods: []*build.PodBuilder{broken}, want: "True PodBroken web-b: container app waits with ImagePullBackOff"},
 		"of several the first by name": {
-			pods: []*build.PodBuilder{broken, held}, want: "True LifecycleHook web-a: its preDelete hook holds it; 1 more Pods are not in service",
+			pods: []*build.PodBuilder{broken, held}, want: "True LifecycleHook web-a: its preDelete hook holds it; 1 more Pod is not in service",
+		},
+		"of three the first by name": {
+			pods: []*build.PodBuilder{broken, held, broken}, want: "True LifecycleHook web-a: its preDelete hook holds it; 2 more Pods are not in service",
 		},
 		"something happened a moment ago": {pods: []*build.PodBuilder{broken, late}, want: "False NotWaiting ", recheck: 6 * time.Second},
 		"something is written":            {pods: []*build.PodBuilder{broken}, results: []apply.Result{{}}, want: "False NotWaiting "},

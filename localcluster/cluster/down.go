@@ -44,8 +44,8 @@ func Down(ctx context.Context, dir string, progress Progress) (found bool, err e
 	return true, c.remove()
 }
 
-// Stop ends every process of the cluster in dir and keeps its state, so that Up starts it again as it was. Programs that run beside it go on:
-// they meet a server that is gone, and comes back.
+// Stop ends every process of the cluster in dir and keeps its state, so that Up starts it again as it was. Programs that run beside it go
+// on: they meet a server that is gone, and comes back.
 func Stop(dir string, progress Progress) error {
 	c, err := Open(dir)
 	if err != nil {

@@ -12,7 +12,8 @@
 // time is reported.
 //
 // With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
-// with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets.
+// with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
+// same of Pods that a WorkloadSpread gives to subsets.
 package main
 
 import (
@@ -61,7 +62,7 @@ func main() {
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; "+
-		"injection, the admission of Pods one at a time; or load, the same of many")
+		"injection, the admission of Pods one at a time; load, the same of many; or spread, that of Pods with a WorkloadSpread")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false,
@@ -77,7 +78,7 @@ func main() {
 		return nil
 	})
 	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
-	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load")
+	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load and spread")
 	flag.StringVar(&s.profile, "profile", "",
 		"file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
 	flag.Parse()
@@ -116,6 +117,8 @@ func run(ctx context.Context, s settings) (err error) {
 		return runInjection(ctx, s)
 	case "load":
 		return runLoad(ctx, s)
+	case "spread":
+		return runSpread(ctx, s)
 	}
 	dir, err := os.MkdirTemp("", "kruise-bench-")
 	if err != nil {

@@ -26,9 +26,13 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ImagePullJob{}, &ImagePullJobList{},
 		&NodeImage{}, &NodeImageList{},
 		&NodePodProbe{}, &NodePodProbeList{},
+		&PersistentPodState{}, &PersistentPodStateList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&ResourceDistribution{}, &ResourceDistributionList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&UnitedDeployment{}, &UnitedDeploymentList{},
+		&WorkloadSpread{}, &WorkloadSpreadList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

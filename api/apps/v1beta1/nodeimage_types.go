@@ -64,7 +64,8 @@ type ImageSpec struct {
 	// +listType=map
 	// +listMapKey=tag
 	Tags []ImageTagSpec `json:"tags,omitempty"`
-	// sandboxConfig holds labels and annotations that the container runtime is given with the pull.
+	// sandboxConfig holds labels and annotations that the container runtime is given with the pull of tags that no job wants. Those that
+	// jobs want have their own.
 	// +optional
 	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
 }
@@ -117,6 +118,11 @@ type ImageTagSpec struct {
 	// it be. Defaults to IfNotPresent.
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
+	// sandboxConfig holds labels and annotations that the container runtime is given with the pull, of the job that asked for this round.
+	// There is none while jobs of several namespaces that say different things want the tag: what one tenant says is not for the pulls of
+	// others.
+	// +optional
+	SandboxConfig *SandboxConfig `json:"sandboxConfig,omitempty"`
 	// credentials are those for the registry, encrypted for the daemon of the node, of each owner apart. The manager writes them.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1024

@@ -58,6 +58,11 @@ func AdvancedCronJob(o defaults.Options) admission.Handler {
 	return kind[v1beta1.AdvancedCronJob, *v1beta1.AdvancedCronJob]{fill: fillWith(defaults.AdvancedCronJob, o)}.handler()
 }
 
+// UnitedDeployment returns the handler that fills in the defaults of UnitedDeployments, whose spec is the same in both versions.
+func UnitedDeployment(o defaults.Options) admission.Handler {
+	return kind[v1beta1.UnitedDeployment, *v1beta1.UnitedDeployment]{fill: fillWith(defaults.UnitedDeployment, o)}.handler()
+}
+
 // SidecarSet returns the handler that fills in the defaults and the hashes of SidecarSets of both versions.
 func SidecarSet() admission.Handler {
 	return kind[v1beta1.SidecarSet, *v1beta1.SidecarSet]{

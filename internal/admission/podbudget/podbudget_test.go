@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +24,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/admission/refusal"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 )
 
@@ -179,7 +177,7 @@ func TestOurOwnErrorsAreNoRefusals(t *testing.T) {
 // TestRefusalsAreTold, each in the metric and the log, but not each in an event.
 func TestRefusalsAreTold(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
-	protection, err := OpenLog(dir, logr.Discard())
+	protection, err := refusal.OpenLog(dir, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +201,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	if n := len(events.Events); n != 1 {
 		t.Errorf("%d events", n)
 	}
-	now = now.Add(eventInterval)
+	now = now.Add(time.Minute)
 	reports.denied(&disruption.Request{Pod: webPod(), Operation: v1beta1.PubDeleteOperation, User: "me"}, decision, "no")
 	if n := len(events.Events); n != 2 {
 		t.Errorf("%d events after a while", n)
@@ -215,128 +213,5 @@ func TestRefusalsAreTold(t *testing.T) {
 	const line = `{"Event":"PUB","Kind":"PodUnavailableBudget","Namespace":"shop","Name":"web","UserAgent":"me"}` + "\n"
 	if diff := cmp.Diff(strings.Repeat(line, 4), string(text)); diff != "" {
 		t.Errorf("the log (-want +got):\n%s", diff)
-	}
-}
-
-// TestTheMetricStaysSmall, whatever users are told of, and forgets those of whom nothing was heard for a day.
-func TestTheMetricStaysSmall(t *testing.T) {
-	now, registry := time.Unix(1_800_000_000, 0), prometheus.NewRegistry()
-	reports, err := NewReports(ReportOptions{Registry: registry, Events: record.NewFakeRecorder(1), Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	deny := func(user string) (series int, sum float64) {
-		request := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: user}
-		reports.denied(request, disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}, "no")
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range families[0].Metric {
-			sum += m.Counter.GetValue()
-		}
-		return len(families[0].Metric), sum
-	}
-	for i := range 1500 {
-		if series, sum := deny(fmt.Sprintf("user-%d", i)); series > maxSeries+1 || sum != float64(i+1) {
-			t.Fatalf("after %d users there are %d series with %v denials", i+1, series, sum)
-		}
-	}
-	now = now.Add(seriesTTL)
-	if series, _ := deny("me"); series != 1 {
-		t.Errorf("a day later there are %d series", series)
-	}
-}
-
-// TestTheMetricDoesNotGrowWithUsers: reviews may be made up, with a new user in each.
-func TestTheMetricDoesNotGrowWithUsers(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	reports, err := NewReports(ReportOptions{Registry: registry, Events: record.NewFakeRecorder(1), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	decision := disruption.Decision{Refused: disruption.Budget, Budget: budgetOf(3, 3)}
-	for i := range 3 * maxSeries {
-		asked := &disruption.Request{Pod: webPod(), Operation: v1beta1.PubUpdateOperation, User: strconv.Itoa(i % (2 * maxSeries))}
-		reports.denied(asked, decision, "no")
-	}
-	families, err := registry.Gather()
-	if err != nil || len(families[0].Metric) != maxSeries+1 {
-		t.Errorf("%d series, want %d (%v)", len(families[0].Metric), maxSeries+1, err)
-	}
-}
-
-// TestTheLogBeginsAnew when it is long, and keeps the one before.
-func TestTheLogBeginsAnew(t *testing.T) {
-	dir := t.TempDir()
-	l, err := OpenLog(dir, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Write(Line{Name: "first"})
-	l.size = maxBytes
-	l.Write(Line{Name: "second"})
-	for file, want := range map[string]string{logName: "second", rotatedName: "first"} {
-		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: %q, %v", file, text, err)
-		}
-	}
-	for _, dir := range []string{"", filepath.Join(dir, "missing")} {
-		l, err := OpenLog(dir, logr.Discard())
-		if l != nil || err != nil {
-			t.Errorf("a log in %q: %v, %v", dir, l, err)
-		}
-		l.Write(Line{})
-	}
-}
-
-// TestTheLogRecoversFromAFailedRotation: nothing is lost meanwhile, and the next rotation that can be made is.
-func TestTheLogRecoversFromAFailedRotation(t *testing.T) {
-	for name, tc := range map[string]struct {
-		fail, mend func(dir string) error
-	}{
-		"it can't be renamed": {
-			fail: func(dir string) error { return os.MkdirAll(filepath.Join(dir, rotatedName, "full"), 0o750) },
-			mend: func(dir string) error { return os.RemoveAll(filepath.Join(dir, rotatedName)) },
-		},
-		"it was renamed, and no new one could be opened": {
-			fail: func(dir string) error {
-				return errors.Join(os.Rename(filepath.Join(dir, logName), filepath.Join(dir, rotatedName)), os.Mkdir(filepath.Join(dir, logName), 0o750))
-			},
-			mend: func(dir string) error {
-				err := os.Remove(filepath.Join(dir, logName))
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				return err
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			l, err := OpenLog(dir, logr.Discard())
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.Write(Line{Name: "first"})
-			l.size = maxBytes
-			if err := tc.fail(dir); err != nil {
-				t.Fatal(err)
-			}
-			l.Write(Line{Name: "second"})
-			if err := tc.mend(dir); err != nil {
-				t.Fatal(err)
-			}
-			l.Write(Line{Name: "third"})
-			l.Write(Line{Name: "fourth"})
-			for file, want := range map[string][]string{rotatedName: {"first", "second"}, logName: {"third", "fourth"}} {
-				text, err := os.ReadFile(filepath.Join(dir, file))
-				for _, line := range want {
-					if err != nil || !strings.Contains(string(text), line) {
-						t.Errorf("%s does not hold %q: %q, %v", file, line, text, err)
-					}
-				}
-			}
-		})
 	}
 }

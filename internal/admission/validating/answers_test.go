@@ -161,7 +161,6 @@ func FuzzCloneSet(f *testing.F) {
 	}
 	o := options(f)
 	o.Templates = &recording{}
-	o.DeletionProtection = true
 	f.Fuzz(func(t *testing.T, object, old []byte) {
 		if len(object) == 0 {
 			object = nil

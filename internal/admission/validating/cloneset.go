@@ -22,7 +22,7 @@ import (
 
 // CloneSet returns the handler that validates CloneSets of both versions.
 func CloneSet(o Options) admission.Handler {
-	k := kind[v1beta1.CloneSet, *v1beta1.CloneSet]{
+	return kind[v1beta1.CloneSet, *v1beta1.CloneSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.CloneSet) any { return set.Spec },
 		validate: func(ctx context.Context, w write[v1beta1.CloneSet]) (findings, error) {
@@ -32,11 +32,7 @@ func CloneSet(o Options) admission.Handler {
 		olderNames: func(write[v1beta1.CloneSet]) []olderName {
 			return []olderName{{"spec.updateStrategy.rollingUpdate", "spec.updateStrategy"}}
 		},
-	}
-	if o.DeletionProtection {
-		k.pods = func(set *v1beta1.CloneSet) int32 { return replicasOf(set.Spec.Replicas) }
-	}
-	return k.handler()
+	}.handler()
 }
 
 // cloneSetChange is a CloneSet to be written.

@@ -16,18 +16,14 @@ import (
 
 // DaemonSet returns the handler that validates DaemonSets of both versions.
 func DaemonSet(o Options) admission.Handler {
-	k := kind[v1beta1.DaemonSet, *v1beta1.DaemonSet]{
+	return kind[v1beta1.DaemonSet, *v1beta1.DaemonSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.DaemonSet) any { return set.Spec },
 		validate: func(ctx context.Context, w write[v1beta1.DaemonSet]) (findings, error) {
 			return daemonSetChange{o, w, daemonSetWorkload(w.new, w.old)}.validate(ctx), nil
 		},
 		ineffective: daemonSetSpelling,
-	}
-	if o.DeletionProtection { // a node that wants a Pod counts for one
-		k.pods = func(set *v1beta1.DaemonSet) int32 { return set.Status.DesiredNumberScheduled }
-	}
-	return k.handler()
+	}.handler()
 }
 
 // daemonSetChange is a DaemonSet to be written.

@@ -2,7 +2,6 @@ package validating
 
 import (
 	"context"
-	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,37 +124,6 @@ func TestDaemonSetWarnings(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, response.Warnings); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestDaemonSetProtection(t *testing.T) {
-	for name, tc := range map[string]struct {
-		protection, nodes string
-		want              string
-	}{
-		"no label":             {"", "3", ""},
-		"always":               {"Always", "0", "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"},
-		"cascading with Pods":  {"Cascading", "3", "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading and replicas 3>0"},
-		"cascading without":    {"Cascading", "0", ""},
-		"a word of the future": {"Sometimes", "3", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			old := edit(t, hubAgent, edits{"metadata.labels": "{policy.kruise.io/delete-protection: '" + tc.protection + "'}", "status.desiredNumberScheduled": tc.nodes})
-			response := askAgent(Options{DeletionProtection: true}, nil, old)
-			got := ""
-			if !response.Allowed {
-				got = response.Result.Message
-				if response.Result.Code != http.StatusForbidden {
-					t.Errorf("answered %d, want 403", response.Result.Code)
-				}
-			}
-			if got != tc.want {
-				t.Errorf("answered %q, want %q", got, tc.want)
-			}
-			if !askAgent(Options{}, nil, old).Allowed {
-				t.Error("refused without the gate")
 			}
 		})
 	}

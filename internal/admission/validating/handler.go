@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
@@ -39,12 +38,13 @@ type Options struct {
 	Namespace string
 	// Accepted is told of each SidecarSet that is about to be stored with another spec, which is refused if it fails. It may be nil.
 	Accepted OnAccept
+	// AcceptedSpread is the same for WorkloadSpreads. SpreadKinds returns the kinds of workloads that the configuration lets be spread.
+	AcceptedSpread OnAcceptSpread
+	SpreadKinds    func(context.Context) ([]schema.GroupKind, error)
 	// Disabled says, for each kind of which no object is of any use, that a feature gate is off.
 	//
 	// Wire: tools look for this message.
 	Disabled map[string]string
-	// DeletionProtection heeds the label policy.kruise.io/delete-protection (gate ResourcesDeletionProtection).
-	DeletionProtection bool
 	// ShortHash keeps the name of a CloneSet out of label values, so that it may be long (gate CloneSetShortHash).
 	ShortHash bool
 	// ClaimResize heeds volumeClaimUpdateStrategy of StatefulSets (gate StatefulSetAutoResizePVCGate).
@@ -56,6 +56,9 @@ type Options struct {
 
 // OnAccept is told of a SidecarSet that is about to be stored, and of the one that it replaces, nil if there is none.
 type OnAccept func(ctx context.Context, before, after *v1beta1.SidecarSet) error
+
+// OnAcceptSpread is told of a WorkloadSpread that is about to be stored, and of the one that it replaces, nil if there is none.
+type OnAcceptSpread func(ctx context.Context, before, after *v1beta1.WorkloadSpread) error
 
 // disabled returns the answer for every new object and new spec of a kind that a feature gate turns off; nil while it is on.
 func (o Options) disabled(kind string, code int32) *admission.Response {
@@ -76,9 +79,6 @@ type kind[H any, P object[H]] struct {
 	hub schema.GroupVersion
 	// subject returns what the rules are about. An update that leaves it unchanged is allowed, whatever is in it.
 	subject func(*H) any
-	// pods returns how many Pods an object stands for. It is set where a label protects objects from deletion, for as long as they have
-	// Pods.
-	pods func(*H) int32
 	// disabled answers what would be validated while a feature gate is off; nil while it is on.
 	disabled *admission.Response
 	// validate returns what is wrong with a write, and warnings. An error means that it could not be found out.
@@ -117,28 +117,11 @@ func (k kind[H, P]) handler() admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, asked admission.Request) admission.Response {
 		switch {
 		case asked.SubResource != "":
-		case asked.Operation == admissionv1.Delete:
-			return k.deleted(asked)
 		case asked.Operation == admissionv1.Create, asked.Operation == admissionv1.Update:
 			return k.written(ctx, asked)
 		}
 		return admission.Allowed("")
 	})
-}
-
-// deleted refuses to delete a protected object.
-func (k kind[H, P]) deleted(asked admission.Request) admission.Response {
-	if k.pods == nil || len(asked.OldObject.Raw) == 0 { // a request to delete a collection is followed by one for each object
-		return admission.Allowed("")
-	}
-	w, err := k.read(asked.OldObject)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the object: %w", err))
-	}
-	if reason := protection(P(w.new).GetLabels(), k.pods(w.new)); reason != "" {
-		return admission.Denied(reason)
-	}
-	return admission.Allowed("")
 }
 
 // written validates an object that is created or updated.
@@ -297,18 +280,4 @@ func replicasOf(replicas *int32) int32 {
 func invalid(request admission.Request, errs field.ErrorList) admission.Response {
 	status := apierrors.NewInvalid(schema.GroupKind{Group: request.Kind.Group, Kind: request.Kind.Kind}, request.Name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
-}
-
-// protection returns why an object with these labels and replicas may not be deleted; nothing if it may.
-//
-// Wire: tools look for this message.
-func protection(labels map[string]string, replicas int32) string {
-	value := labels[keys.DeleteProtection]
-	switch {
-	case value == keys.DeleteProtectionAlways:
-		return fmt.Sprintf("forbidden by ResourcesProtectionDeletion for %s=%s", keys.DeleteProtection, value)
-	case value == keys.DeleteProtectionCascading && replicas > 0:
-		return fmt.Sprintf("forbidden by ResourcesProtectionDeletion for %s=%s and replicas %d>0", keys.DeleteProtection, value, replicas)
-	}
-	return ""
 }

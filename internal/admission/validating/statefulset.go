@@ -19,17 +19,13 @@ import (
 
 // StatefulSet returns the handler that validates StatefulSets of both versions, which have the same fields.
 func StatefulSet(o Options) admission.Handler {
-	k := kind[v1beta1.StatefulSet, *v1beta1.StatefulSet]{
+	return kind[v1beta1.StatefulSet, *v1beta1.StatefulSet]{
 		hub:     v1beta1.GroupVersion,
 		subject: func(set *v1beta1.StatefulSet) any { return set.Spec },
 		validate: func(ctx context.Context, w write[v1beta1.StatefulSet]) (findings, error) {
 			return statefulSetChange{o, w, statefulSetWorkload(w.new, w.old)}.validate(ctx)
 		},
-	}
-	if o.DeletionProtection {
-		k.pods = func(set *v1beta1.StatefulSet) int32 { return replicasOf(set.Spec.Replicas) }
-	}
-	return k.handler()
+	}.handler()
 }
 
 // statefulSetChange is a StatefulSet to be written.

@@ -2,7 +2,6 @@ package validating
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -215,16 +214,5 @@ func TestNamesakeOfKubernetesIsToldOf(t *testing.T) {
 	response := askDatabase(Options{Live: live}, edit(t, hubDatabase, nil), nil)
 	if diff := cmp.Diff(want, response.Warnings); diff != "" || !response.Allowed {
 		t.Errorf("allowed %v (-want +got):\n%s", response.Allowed, diff)
-	}
-}
-
-func TestStatefulSetsAreProtected(t *testing.T) {
-	protected := edits{"metadata.labels": "{policy.kruise.io/delete-protection: Cascading}"}
-	response := askDatabase(Options{DeletionProtection: true}, nil, edit(t, olderDatabase, protected))
-	if response.Allowed || response.Result.Code != http.StatusForbidden {
-		t.Errorf("answered %v, want 403", response.Result)
-	}
-	if response := askDatabase(Options{}, nil, edit(t, hubDatabase, protected)); !response.Allowed {
-		t.Errorf("answered %v with the gate off, want that it is allowed", response.Result)
 	}
 }

@@ -36,6 +36,17 @@ func (r *Reconciler) Admit(ctx context.Context, before, after *v1beta1.SidecarSe
 		}
 	}
 	more := newPending(before, after, r.Now())
+	return r.admit(ctx, admitted{set: &more})
+}
+
+// admitted is an object that is about to be stored and selects Pods.
+type admitted struct {
+	set    *pending
+	spread *pendingSpread
+}
+
+// admit widens the configuration, and returns when API servers go by it.
+func (r *Reconciler) admit(ctx context.Context, more admitted) error {
 	widened := false
 	backoff := wait.Backoff{Duration: r.RetryDelay, Factor: 2, Jitter: 1, Steps: admitTries}
 	err := retry.RetryOnConflict(backoff, func() (err error) {
@@ -55,15 +66,15 @@ func (r *Reconciler) Admit(ctx context.Context, before, after *v1beta1.SidecarSe
 	return nil
 }
 
-// widen adds a pending SidecarSet to the configuration, and reports whether API servers may not yet go by what the configuration says.
-func (r *Reconciler) widen(ctx context.Context, more pending) (bool, error) {
+// widen adds a pending object to the configuration, and reports whether API servers may not yet go by what the configuration says.
+func (r *Reconciler) widen(ctx context.Context, more admitted) (bool, error) {
 	r.mutating.Lock()
 	defer r.mutating.Unlock()
 	live := &admissionv1.MutatingWebhookConfiguration{}
 	if err := r.readOne(ctx, r.Mutating.Name, live); err != nil {
 		return false, err
 	}
-	selection, err := r.readSelection(ctx, live, &more)
+	selection, err := r.readSelection(ctx, live, more)
 	if err != nil {
 		return false, err
 	}
@@ -73,7 +84,7 @@ func (r *Reconciler) widen(ctx context.Context, more pending) (bool, error) {
 		return false, err
 	}
 	if written {
-		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(selection.scope.SidecarSets)+len(selection.scope.Markers))
+		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", selection.scope.len())
 	}
 	after, ok := next.(*admissionv1.MutatingWebhookConfiguration)
 	return selection.recent || ok && !equality.Semantic.DeepEqual(live.Webhooks, after.Webhooks), nil
@@ -102,11 +113,11 @@ func Await(o AwaitOptions) pods.Step {
 }
 
 func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
-	text, err := o.pending(ctx)
+	annotations, err := o.annotations(ctx)
 	if err != nil {
 		return fmt.Errorf("reading which SidecarSets are pending: %w", err)
 	}
-	all, err := parsePending(text)
+	all, err := parsePending(annotations[keys.PodScopePending])
 	if err != nil {
 		return nil //nolint:nilerr // somebody else wrote it; the leader removes it
 	}
@@ -122,19 +133,19 @@ func (o AwaitOptions) run(ctx context.Context, s *pods.Subject) error {
 	return nil
 }
 
-// pending returns the annotation of the configuration; nothing where that is missing. The configuration is not copied for every Pod: it is
+// annotations returns those of the configuration; nothing where that is missing. The configuration is not copied for every Pod: it is
 // large.
-func (o AwaitOptions) pending(ctx context.Context) (string, error) {
+func (o AwaitOptions) annotations(ctx context.Context) (map[string]string, error) {
 	var all admissionv1.MutatingWebhookConfigurationList
 	if err := o.Cached.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return "", err
+		return nil, err
 	}
 	for i := range all.Items {
 		if all.Items[i].Name == o.Configuration {
-			return all.Items[i].Annotations[keys.PodScopePending], nil
+			return all.Items[i].Annotations, nil
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // await returns once the cache holds a pending SidecarSet, or if it is not stored.
@@ -149,9 +160,14 @@ func (o AwaitOptions) await(ctx context.Context, p pending) error {
 	} else if err != nil || !p.isOlderThan(stored) {
 		return nil // the Pod comes before it
 	}
-	err = wait.PollUntilContextTimeout(ctx, awaitInterval, awaitTimeout, true, func(context.Context) (bool, error) { return o.knows(p) })
+	return poll(ctx, "SidecarSet "+p.Name, func() (bool, error) { return o.knows(p) })
+}
+
+// poll returns once an object is known.
+func poll(ctx context.Context, object string, knows func() (bool, error)) error {
+	err := wait.PollUntilContextTimeout(ctx, awaitInterval, awaitTimeout, true, func(context.Context) (bool, error) { return knows() })
 	if err != nil {
-		return fmt.Errorf("SidecarSet %s is not known to this manager yet, try again: %w", p.Name, err)
+		return fmt.Errorf("%s is not known to this manager yet, try again: %w", object, err)
 	}
 	return nil
 }

@@ -69,16 +69,22 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.SidecarSet{},
 			always[*v1beta1.SidecarSet](r.leaderEnqueues(narrowDelay, mutatingPart)), changes(scope.OfSidecarSet)))
 	}
+	if r.Pods && r.Spreads {
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.WorkloadSpread{},
+			always[*v1beta1.WorkloadSpread](r.leaderEnqueues(narrowDelay, mutatingPart)), neverUpdated[*v1beta1.WorkloadSpread]()))
+	}
 	if r.Pods && r.Markers {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1alpha1.PodProbeMarker{},
 			always[*v1alpha1.PodProbeMarker](r.leaderEnqueues(0, mutatingPart)), changes(scope.OfPodProbeMarker)))
 	}
+	if r.Pods && r.PodStates {
+		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.PersistentPodState{},
+			always[*v1beta1.PersistentPodState](r.leaderEnqueues(narrowDelay, mutatingPart)), newTopology()))
+	}
 	if r.Evictions {
-		neverUpdated := predicate.TypedFuncs[*policyv1beta1.PodUnavailableBudget]{
-			UpdateFunc: func(event.TypedUpdateEvent[*policyv1beta1.PodUnavailableBudget]) bool { return false },
-		}
 		sources = append(sources, source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
-			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)), neverUpdated))
+			always[*policyv1beta1.PodUnavailableBudget](r.leaderEnqueues(budgetDelay, validatingPart)),
+			neverUpdated[*policyv1beta1.PodUnavailableBudget]()))
 	}
 	for _, s := range sources {
 		if err := c.Watch(startOnly(s)); err != nil {
@@ -112,12 +118,26 @@ func always[T client.Object](f func(queue)) handler.TypedEventHandler[T, reconci
 	}
 }
 
+// neverUpdated drops all updates.
+func neverUpdated[T client.Object]() predicate.TypedPredicate[T] {
+	return predicate.TypedFuncs[T]{UpdateFunc: func(event.TypedUpdateEvent[T]) bool { return false }}
+}
+
 // changes drops updates of objects that select the same Pods as before.
 func changes[T client.Object](interestOf func(T) (scope.Interest, bool)) predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{UpdateFunc: func(e event.TypedUpdateEvent[T]) bool {
 		was, had := interestOf(e.ObjectOld)
 		is, has := interestOf(e.ObjectNew)
 		return had != has || !was.Equal(is)
+	}}
+}
+
+// newTopology drops updates of PersistentPodStates that neither begin to require a place nor cease to.
+func newTopology() predicate.TypedPredicate[*v1beta1.PersistentPodState] {
+	requires := func(state *v1beta1.PersistentPodState) bool { return state.Spec.RequiredPersistentTopology != nil }
+	return predicate.TypedFuncs[*v1beta1.PersistentPodState]{UpdateFunc: func(e event.TypedUpdateEvent[*v1beta1.PersistentPodState]) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return requires(was) != requires(is) || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
 	}}
 }
 

@@ -73,6 +73,11 @@ func (in Input) mutating(next *admissionv1.MutatingWebhookConfiguration) *admiss
 	} else {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, keys.PodScopePending, in.Pods.Pending)
 	}
+	if in.Pods.PendingSpreads == "" {
+		delete(next.Annotations, keys.SpreadScopePending)
+	} else {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, keys.SpreadScopePending, in.Pods.PendingSpreads)
+	}
 	return next
 }
 
@@ -155,10 +160,10 @@ func leaveOut(selector *metav1.LabelSelector, namespace string) {
 }
 
 // withManifest returns the live webhooks and those of the manifest that are served and missing, with address and CA filled into those that
-// lead to the managers.
+// lead to the managers. Names and paths are known where managers were reached elsewhere before.
 func withManifest[T any](live, manifest []T, of func(*T) parts, in Input) []T {
 	var out []T
-	served, found := map[string]bool{}, map[string]bool{}
+	served, found, paths := map[string]bool{}, map[string]bool{}, map[string]string{}
 	add := func(webhook T) {
 		w := of(&webhook)
 		found[w.name] = true
@@ -169,14 +174,15 @@ func withManifest[T any](live, manifest []T, of func(*T) parts, in Input) []T {
 	}
 	for i := range manifest {
 		w := of(&manifest[i])
-		served[w.name] = in.Serves(pathOf(w.server))
+		paths[w.name] = pathOf(w.server)
+		served[w.name] = in.Serves(paths[w.name])
 	}
 	for _, webhook := range live {
 		w := of(&webhook)
 		switch ours := served[w.name] || in.Endpoint.owns(w.server); {
 		case ours && in.Serves(pathOf(w.server)):
 			add(webhook)
-		case !ours, !in.Prune && !served[w.name]:
+		case !ours && paths[w.name] != pathOf(w.server), !in.Prune && !served[w.name]:
 			out = append(out, webhook)
 		}
 	}

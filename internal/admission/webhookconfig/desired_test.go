@@ -121,4 +121,15 @@ func TestOnlyTheLeaderRemovesWebhooksThatNobodyServes(t *testing.T) {
 	if next := in.mutating(live.DeepCopy()); named(next.Webhooks) {
 		t.Error("the leader leaves it")
 	}
+	in.Endpoint.HostPort = "localhost:9877" // a process that was started anew
+	if next := in.mutating(live.DeepCopy()); named(next.Webhooks) {
+		t.Error("a leader that is reached at another port leaves it")
+	}
+	elsewhere := live.DeepCopy()
+	for i := range elsewhere.Webhooks {
+		elsewhere.Webhooks[i].ClientConfig = admissionv1.WebhookClientConfig{URL: new("https://elsewhere.example.com/")}
+	}
+	if next := in.mutating(elsewhere); !named(next.Webhooks) {
+		t.Error("the leader removes one of the same name that leads to another path")
+	}
 }

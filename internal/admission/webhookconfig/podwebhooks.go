@@ -20,6 +20,13 @@ const (
 	// probeMarkerWebhook is the name of the webhook for Pods that PodProbeMarkers select.
 	probeMarkerWebhook   = "mpodprobe.kb.io"
 	probeMarkerCondition = "selected-by-a-podprobemarker"
+	// spreadWebhook is the name of the webhook for Pods of workloads with a WorkloadSpread.
+	spreadWebhook   = "mpodspread.kb.io"
+	spreadCondition = "of-a-workload-with-a-workloadspread"
+	// boundWebhook and preferringWebhook are the names of the webhooks for Pods that PersistentPodStates bind to where they ran: those that
+	// must not run elsewhere, and those that only prefer it.
+	boundWebhook, preferringWebhook = "mpodstate.kb.io", "mpodstatepreferred.kb.io"
+	podStateCondition               = "of-a-persistentpodstate"
 	// The webhooks for SidecarSets are named sidecarSetPrefix and webhookSuffix, with what tells them apart in between. The first one has
 	// the name of the webhook for all Pods of an installation of the original, which it replaces.
 	sidecarSetPrefix, webhookSuffix = "mpod", ".kb.io"
@@ -38,12 +45,28 @@ type PodScope struct {
 	SidecarSets []scope.Entry
 	// Markers is what PodProbeMarkers select, one entry at most: they say nothing of the labels of namespaces.
 	Markers []scope.Entry
-	// Pending is the annotation with the SidecarSets that are admitted and may not be stored yet.
-	Pending string
+	// Bound and Preferring are expressions that select the Pods of PersistentPodStates that require a place, and of those that only prefer
+	// it; empty for none.
+	Bound, Preferring string
+	// Spreads is a CEL expression on the Pods of workloads with a WorkloadSpread; "" if there are none.
+	Spreads string
+	// Pending and PendingSpreads are the annotations with the SidecarSets and the WorkloadSpreads that are admitted and may not be stored
+	// yet.
+	Pending, PendingSpreads string
 }
 
-// webhooks returns all webhooks, with those for SidecarSets and PodProbeMarkers made anew, at the end. They copy what users set in the
-// webhook for launch orders, such as further namespaces to leave out or another timeout.
+// len returns the number of webhooks.
+func (s PodScope) len() int {
+	n := len(s.SidecarSets) + len(s.Markers)
+	if s.Spreads != "" {
+		n++
+	}
+	return n
+}
+
+// webhooks returns all webhooks, with those for WorkloadSpreads, SidecarSets and PodProbeMarkers made anew, at the end. They copy what
+// users set in the webhook for launch orders, such as further namespaces to leave out or another timeout. That for WorkloadSpreads is
+// first: labels that it adds may be selected by SidecarSets.
 func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.MutatingWebhook {
 	i := slices.IndexFunc(all, func(w admissionv1.MutatingWebhook) bool { return w.Name == LaunchOrderWebhook })
 	if i < 0 {
@@ -51,14 +74,36 @@ func (s PodScope) webhooks(all []admissionv1.MutatingWebhook) []admissionv1.Muta
 	}
 	model := all[i]
 	out := slices.DeleteFunc(slices.Clone(all), func(w admissionv1.MutatingWebhook) bool {
-		return isForSidecarSets(w.Name) || w.Name == probeMarkerWebhook
+		return isForSidecarSets(w.Name) ||
+			slices.Contains([]string{probeMarkerWebhook, boundWebhook, preferringWebhook, spreadWebhook}, w.Name)
 	})
+	if s.Spreads != "" {
+		out = append(out, ignored(model, spreadWebhook, admissionv1.MatchCondition{Name: spreadCondition, Expression: s.Spreads}))
+	}
 	for _, e := range s.SidecarSets {
 		out = append(out, sidecarSetWebhook(model, e))
 	}
 	for _, e := range s.Markers {
-		out = append(out, markerWebhook(model, e))
+		on := admissionv1.MatchCondition{Name: probeMarkerCondition, Expression: e.Expression}
+		out = append(out, ignored(model, probeMarkerWebhook, on))
 	}
+	if s.Bound != "" {
+		out = append(out, podStateWebhook(model, boundWebhook, s.Bound))
+	}
+	if s.Preferring != "" {
+		preferring := podStateWebhook(model, preferringWebhook, s.Preferring)
+		preferring.FailurePolicy = new(admissionv1.Ignore)
+		out = append(out, preferring)
+	}
+	return out
+}
+
+// podStateWebhook returns a webhook for Pods of PersistentPodStates, which fails closed: a Pod that must run where it ran must not be
+// created without being told.
+func podStateWebhook(model admissionv1.MutatingWebhook, name, expression string) admissionv1.MutatingWebhook {
+	out := *model.DeepCopy()
+	out.Name = name
+	out.MatchConditions = withCondition(out.MatchConditions, podStateCondition, expression)
 	return out
 }
 
@@ -80,11 +125,12 @@ func sidecarSetWebhook(model admissionv1.MutatingWebhook, e scope.Entry) admissi
 	return out
 }
 
-func markerWebhook(model admissionv1.MutatingWebhook, e scope.Entry) admissionv1.MutatingWebhook {
+// ignored returns a webhook that stops no Pod while no manager is there, because controllers make up for it.
+func ignored(model admissionv1.MutatingWebhook, name string, on admissionv1.MatchCondition) admissionv1.MutatingWebhook {
 	out := *model.DeepCopy()
-	out.Name = probeMarkerWebhook
+	out.Name = name
 	out.FailurePolicy = new(admissionv1.Ignore)
-	out.MatchConditions = withCondition(out.MatchConditions, probeMarkerCondition, e.Expression)
+	out.MatchConditions = withCondition(out.MatchConditions, on.Name, on.Expression)
 	return out
 }
 

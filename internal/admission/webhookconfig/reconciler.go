@@ -50,8 +50,9 @@ type Options struct {
 	Serving *certs.Serving
 	// Elected is closed once this manager leads.
 	Elected <-chan struct{}
-	// Pods, Markers and Evictions say that the gates want Pods of SidecarSets, Pods of PodProbeMarkers and evictions to be sent.
-	Pods, Markers, Evictions bool
+	// Pods, Markers, PodStates, Spreads and Evictions say that the gates want Pods of SidecarSets, of PodProbeMarkers, of
+	// PersistentPodStates and of WorkloadSpreads, and evictions to be sent.
+	Pods, Markers, PodStates, Spreads, Evictions bool
 	// Propagation is how long API servers may take to go by a changed configuration; mostly it is milliseconds.
 	Propagation time.Duration
 	// RetryDelay is the wait before an admission tries a write again because another manager was first; it doubles with each try.
@@ -162,7 +163,7 @@ func (r *Reconciler) reconcilePart(ctx context.Context, part string, live []clie
 		}
 	}
 	if in.Pods != nil && seen.Written {
-		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", len(in.Pods.SidecarSets)+len(in.Pods.Markers))
+		log.FromContext(ctx).Info("Changed which Pods are sent", "webhooks", in.Pods.len())
 	}
 	served, err := r.Serving.Observe(*r.issue, seen)
 	return soonest(served, expiry), errors.Join(err, scopeErr)
@@ -192,7 +193,7 @@ func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Inpu
 		if !r.Pods {
 			return 0, nil
 		}
-		selection, err := r.readSelection(ctx, live, nil)
+		selection, err := r.readSelection(ctx, live, admitted{})
 		if err != nil {
 			return 0, err
 		}

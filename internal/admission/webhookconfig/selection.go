@@ -26,9 +26,12 @@ type selection struct {
 	expiry time.Time
 }
 
-// readSelection returns the selection by the SidecarSets and PodProbeMarkers that are stored or pending, and by one more that is, if any.
+// readSelection returns the selection by the SidecarSets, PodProbeMarkers and WorkloadSpreads that are stored or pending, and by one more.
 // It is called after the configuration was read: a SidecarSet that is no longer pending there is stored by now.
-func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, more *pending) (selection, error) {
+func (r *Reconciler) readSelection(
+	ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, admitted admitted,
+) (selection, error) {
+	more := admitted.set
 	sets := &v1beta1.SidecarSetList{}
 	if err := r.Client.List(ctx, sets); err != nil {
 		return selection{}, fmt.Errorf("reading SidecarSets: %w", err)
@@ -37,6 +40,12 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 	if r.Markers {
 		if err := r.Client.List(ctx, markers); err != nil {
 			return selection{}, fmt.Errorf("reading PodProbeMarkers: %w", err)
+		}
+	}
+	states := &v1beta1.PersistentPodStateList{}
+	if r.PodStates {
+		if err := r.Client.List(ctx, states); err != nil {
+			return selection{}, fmt.Errorf("reading PersistentPodStates: %w", err)
 		}
 	}
 	waiting := r.stillPending(ctx, live, sets.Items)
@@ -59,6 +68,16 @@ func (r *Reconciler) readSelection(ctx context.Context, live *admissionv1.Mutati
 	}
 	out.scope = newPodScope(sets.Items, markers.Items, waiting)
 	out.scope.Pending = annotation
+	out.scope.Bound, out.scope.Preferring = podStateScopes(states.Items)
+	spreads, err := r.readSpreads(ctx, live.Annotations, admitted.spread)
+	if err != nil {
+		return selection{}, err
+	}
+	out.scope.Spreads, out.scope.PendingSpreads = spreads.expression, spreads.pending
+	out.recent = out.recent || spreads.recent
+	if out.expiry.IsZero() || !spreads.expiry.IsZero() && spreads.expiry.Before(out.expiry) {
+		out.expiry = spreads.expiry
+	}
 	return out, nil
 }
 
@@ -98,6 +117,19 @@ func newPodScope(sets []v1beta1.SidecarSet, markers []v1alpha1.PodProbeMarker, w
 		}
 	}
 	return &PodScope{SidecarSets: scope.Entries(bySets), Markers: scope.Entries(byMarkers)}
+}
+
+// podStateScopes returns what selects the Pods of PersistentPodStates: of those that require a place, and of those that only prefer it.
+func podStateScopes(states []v1beta1.PersistentPodState) (bound, preferring string) {
+	var requiring, others []*v1beta1.PersistentPodState
+	for i := range states {
+		if states[i].Spec.RequiredPersistentTopology != nil {
+			requiring = append(requiring, &states[i])
+		} else {
+			others = append(others, &states[i])
+		}
+	}
+	return scope.OfPodStates(requiring), scope.OfPodStates(others)
 }
 
 // namespacesWithBudgets returns the namespaces that hold PodUnavailableBudgets, sorted; none if evictions are not to be sent.

@@ -37,6 +37,8 @@ func Kind(o Options) loop.Kind[*v1beta1.BroadcastJob, State, v1beta1.BroadcastJo
 		Status:   Status,
 		StatusOf: func(o *v1beta1.BroadcastJob) *v1beta1.BroadcastJobStatus { return &o.Status },
 		Exact:    true, // a finished job must not run again
+		// A node's second Pod would do the job again.
+		CreatesLive: true,
 	}
 }
 

@@ -17,6 +17,10 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken:
+// a restart forgot the names of Pods while a creation was under way.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 1081, 2711, 2731, 3700, 6770) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
@@ -29,8 +32,9 @@ func Kind() loop.Kind[*v1beta1.ContainerRecreateRequest, Snapshot, v1beta1.Conta
 		Watches: func(cached observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Affected(&corev1.Pod{}, requests{cached}.ofPod)}
 		},
-		Read: read,
-		Plan: Plan,
+		Read:    read,
+		Plan:    Plan,
+		Deleted: gone,
 	}
 }
 
@@ -47,11 +51,38 @@ func addIndex(ctx context.Context, to client.FieldIndexer) error {
 // requests finds the requests that a change concerns.
 type requests struct{ observe.Reader }
 
+// ofPod finds those that were made for a Pod, and those that keep it out of service, which need not be there any more.
 func (r requests) ofPod(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
 	p := cmp.Or(after, before)
 	var list v1beta1.ContainerRecreateRequestList
 	all, err := observe.List(ctx, r, &list, &list.Items, client.InNamespace(p.Namespace), client.MatchingFields{byPodUID: string(p.UID)})
-	return observe.Keys(all, func(*v1beta1.ContainerRecreateRequest) bool { return true }), err
+	found := observe.Keys(all, func(*v1beta1.ContainerRecreateRequest) bool { return true })
+	for _, held := range lifecycle.HeldFor(p, userAgent) {
+		if name, ok := strings.CutPrefix(held, p.Namespace+"/"); ok {
+			found = append(found, types.NamespacedName{Namespace: p.Namespace, Name: name})
+		}
+	}
+	return found, err
+}
+
+// gone brings a Pod back into service that a request keeps out of it which is gone: a manager that was stopped in between has taken it
+// out after another one had seen the request go.
+func gone(ctx context.Context, r loop.Reads, key types.NamespacedName) (plan.Object, plan.Plan, error) {
+	b := plan.For("ContainerRecreateRequest " + key.String() + " is gone")
+	if request, err := observe.Find(ctx, r.Live, key, &v1beta1.ContainerRecreateRequest{}); request != nil || err != nil {
+		return nil, b.Plan(), err
+	}
+	var list corev1.PodList
+	pods, err := observe.List(ctx, r, &list, &list.Items, client.InNamespace(key.Namespace))
+	for _, p := range pods {
+		v := Snapshot{Request: &v1beta1.ContainerRecreateRequest{}, Pod: p, Now: r.Now}
+		v.Request.Namespace, v.Request.Name = key.Namespace, key.Name
+		if lifecycle.IsHeld(p, v.mark()) {
+			b.Do(v.bringBack("the request is gone"))
+			return p, b.Plan(), err
+		}
+	}
+	return nil, b.Plan(), err
 }
 
 // Snapshot is all that one pass reads.

@@ -2,6 +2,7 @@ package containerrecreate
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -19,6 +20,9 @@ import (
 //
 // Wire: it is in the message of a Pod condition.
 const userAgent = "ContainerRecreateRequest"
+
+// snapshotWindow is how long after the end of a request the status of its Pod is awaited.
+const snapshotWindow = time.Minute
 
 // Plan decides the next step from the snapshot alone.
 func Plan(v Snapshot) plan.Plan {
@@ -70,9 +74,9 @@ func (v Snapshot) advance(b *plan.Builder) {
 }
 
 // addSnapshot tells of the new containers in a request that its daemon has ended without doing so, as those of older versions do when they
-// see the Pod themselves.
+// see the Pod themselves. The request may have been released by then: the cache of Pods can be behind that of requests.
 func (v Snapshot) addSnapshot(b *plan.Builder) {
-	if !v.isActive() || !v.isItsPod() || len(v.Request.Status.ContainerStatusSnapshot) > 0 {
+	if !v.isActive() && !v.hasJustEnded() || !v.isItsPod() || len(v.Request.Status.ContainerStatusSnapshot) > 0 {
 		return
 	}
 	after := v.Request.DeepCopy()
@@ -118,11 +122,7 @@ func (v Snapshot) status(after *v1beta1.ContainerRecreateRequest, what, why stri
 func (v Snapshot) release(b *plan.Builder, why string) {
 	var chain plan.Chain
 	if v.isItsPod() && lifecycle.IsHeld(v.Pod, v.mark()) {
-		after := v.Pod.DeepCopy()
-		lifecycle.Release(after, v.mark(), v.Now)
-		chain = append(chain, plan.Action{
-			Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why,
-		})
+		chain = append(chain, v.bringBack(why))
 	}
 	after := v.Request.DeepCopy()
 	delete(after.Labels, keys.RecreateActive)
@@ -132,9 +132,24 @@ func (v Snapshot) release(b *plan.Builder, why string) {
 	b.Do(chain...)
 }
 
+// bringBack returns the write that ends what keeps the Pod out of service.
+func (v Snapshot) bringBack(why string) plan.Action {
+	after := v.Pod.DeepCopy()
+	lifecycle.Release(after, v.mark(), v.Now)
+	return plan.Action{
+		Verb: plan.UpdateStatus, Concern: plan.Settle, Before: v.Pod, After: after, What: "bring back into service", Why: why,
+	}
+}
+
 // isItsPod reports whether the Pod is there that the request was made for.
 func (v Snapshot) isItsPod() bool {
 	return v.Pod != nil && string(v.Pod.UID) == v.Request.Labels[keys.RecreatePodUID]
+}
+
+// hasJustEnded reports whether what the Pod's containers are now still tells what the request did.
+func (v Snapshot) hasJustEnded() bool {
+	ended := v.Request.Status.CompletionTime
+	return ended != nil && v.Now.Sub(ended.Time) < snapshotWindow
 }
 
 func (v Snapshot) isActive() bool {

@@ -72,6 +72,12 @@ func TestPlan(t *testing.T) {
 				v.Request.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
 			}}, []string{"update r"}, 0,
 		},
+		"it has ended and is closed, and only now its Pod tells of the new container": {
+			[]func(*Snapshot){ended, closed, recreated}, []string{"update status r"}, 0,
+		},
+		"it has ended and is closed for long, and its Pod tells of a new container": {
+			[]func(*Snapshot){ended, closed, recreated, func(v *Snapshot) { v.Now = now().Add(time.Minute) }}, nil, 0,
+		},
 		"it has ended, and held its Pod": {[]func(*Snapshot){held, ended}, []string{"update status p", "update r"}, 0},
 		"it has ended, and its Pod too":  {[]func(*Snapshot){held, ended, func(v *Snapshot) { v.Pod = nil }}, []string{"update r"}, 0},
 		"it has ended, and is closed":    {[]func(*Snapshot){ended, closed}, nil, 0},

@@ -19,6 +19,10 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken:
+// a Pod was replaced or seen late, and a request went while its Pod was being taken out of service.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 440, 2842, 4340, 6931) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

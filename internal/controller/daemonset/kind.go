@@ -56,6 +56,8 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 		Remember: failed.note,
 		Forget:   failed.Forget,
 		Final:    saysComplete,
+		// A daemon beside another one fights for ports and files.
+		CreatesLive: true,
 	}
 }
 

@@ -17,6 +17,10 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken:
+// Pods were seen by a cache, and orphans live.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 5807, 7554) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
@@ -29,13 +33,6 @@ func TestBlockersAreNamed(t *testing.T) {
 		c := conditionsOf(&set.(*v1beta1.DaemonSet).Status).Get(string(v1beta1.DaemonSetConditionWaiting))
 		return string(c.Status), c.Message
 	})
-}
-
-// TestTheCacheOfANewLeaderIsNotBelieved has the controller believe the cache with which it starts, and expects that to show.
-func TestTheCacheOfANewLeaderIsNotBelieved(t *testing.T) {
-	s := suite(Plan)
-	s.Mistake.TrustsPast = true
-	s.Break(t, invariant.RuleOneANode)
 }
 
 // TestNamesAreNew checks that a Pod that takes the place of another has another name.

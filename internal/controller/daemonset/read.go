@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
-	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -41,10 +40,6 @@ type Snapshot struct {
 }
 
 // read makes every read of a pass, but for the failures, which are kept in memory.
-//
-// A DaemonSet without an observed generation may be there to take over the Pods of another one. The cache of Pods may lag behind that
-// of DaemonSets and still show those Pods as the other one's; a second Pod would be created beside each of them. So its first orphans
-// are read live, and the cache is not read again before it has come as far.
 func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet) (Snapshot, error) {
 	s := Snapshot{Set: set, Now: r.Now, Options: o, Taken: slices.Concat(r.Taken, r.Former)}
 	var err error
@@ -59,11 +54,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet)
 	if s.Pods, err = r.Pods(ctx, set.Namespace, set.UID); err != nil {
 		return Snapshot{}, err
 	}
-	orphans := r.Reader
-	if set.Status.ObservedGeneration == 0 {
-		orphans = observe.Reader{Reader: r.Tracked}
-	}
-	if s.Orphans, err = orphans.Adoptable(ctx, r.Tracked, set, selector); err != nil {
+	if s.Orphans, err = r.Adoptable(ctx, r.Tracked, set, selector); err != nil {
 		return Snapshot{}, err
 	}
 	if s.Revisions, err = r.Revisions(ctx, set.Namespace, selector, set.UID); err != nil {

@@ -26,6 +26,10 @@ const (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken:
+// a write for a node that was gone met a conflict.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 719, 1703, 3313, 4314) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

@@ -73,9 +73,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, b *v1beta1.PodUnavailab
 	return s, err
 }
 
-// needsLive reports whether numbers by the cache may permit too much. Those that rise because a Pod of the ledger is back never do: the cache
-// has seen it go. Others may, because the caches of Pods and workloads each lag for themselves, and because not all disruptions are in the
-// ledger.
+// needsLive reports whether numbers by the cache may permit too much. Those that rise because a Pod of the ledger is back never do: the
+// cache has seen it go. Others may, because the caches of Pods and workloads each lag for themselves, and because not all disruptions are
+// in the ledger.
 func (o Options) needsLive(s Snapshot) bool {
 	counts, err := s.counts()
 	status := &s.Budget.Status
@@ -84,12 +84,12 @@ func (o Options) needsLive(s Snapshot) bool {
 		return false
 	case counts.Desired < status.DesiredAvailable: // a workload wants fewer Pods, or the cache does not know its Pods yet
 		return true
+	case status.DesiredAvailable == 0 && counts.Desired > 0: // what is done to Pods that nobody needs is not recorded
+		return true
 	case status.ObservedGeneration != s.Budget.Generation:
 		return s.Pending == 0 // another spec did not guard against what this one guards against
 	case counts.Allowed <= status.UnavailableAllowed:
 		return false
-	case status.DesiredAvailable == 0: // what is done to Pods that nobody needs is not recorded
-		return true
 	}
 	// The leader before may have seen more of the Pods than the cache has, and have taken permissions out of the ledger for it.
 	return o.isFirst(s.Budget.UID)

@@ -138,6 +138,9 @@ func TestWhatACacheMayNotKnowIsReadLive(t *testing.T) {
 		"none was needed, so none is in the ledger": {
 			change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable, b.Status.UnavailableAllowed = 0, 0 }, live: true,
 		},
+		"none was needed, and fewer are allowed now": {
+			change: func(b *v1beta1.PodUnavailableBudget) { b.Status.DesiredAvailable, b.Status.UnavailableAllowed = 0, 4 }, live: true,
+		},
 		"another spec guarded them": {change: func(b *v1beta1.PodUnavailableBudget) { b.Generation++ }, live: true},
 	} {
 		t.Run(name, func(t *testing.T) {

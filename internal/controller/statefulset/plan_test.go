@@ -202,7 +202,7 @@ func TestStatusOfACanary(t *testing.T) {
 		CurrentRevision: snapshot.Revisions[0].Name, UpdateRevision: snapshot.Revisions[1].Name, CollisionCount: &zero, LabelSelector: "app=web",
 		Conditions: []v1beta1.StatefulSetCondition{{
 			Type: v1beta1.StatefulSetConditionWaiting, Status: corev1.ConditionTrue, Reason: "PodDeleting",
-			Message:            "web-1: it is being deleted; 1 more Pods are not in service",
+			Message:            "web-1: it is being deleted; 1 more Pod is not in service",
 			LastTransitionTime: metav1.NewTime(snapshot.Now),
 		}},
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +32,9 @@ func newFolder(t *testing.T) *folder {
 func (f *folder) write(name, text string, mode os.FileMode) string {
 	f.Helper()
 	path := filepath.Join(f.dir, name)
+	// A process that another test starts meanwhile would inherit the open file for a moment, and no program runs while it is open for writing.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		f.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/worker"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 const (
@@ -38,7 +39,7 @@ const (
 // Grace returns how long the hook and the end of a container of the Pod may take together.
 func Grace(p *corev1.Pod) time.Duration {
 	if seconds := p.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
+		return pod.Seconds(*seconds)
 	}
 	return defaultGrace
 }

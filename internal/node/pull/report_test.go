@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -83,6 +84,29 @@ func TestDue(t *testing.T) {
 				t.Errorf("Due() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAPullTellsTheRuntimeWhatItsOwnerSays: what is said for a whole repository is said by users, for the tags that they list.
+func TestAPullTellsTheRuntimeWhatItsOwnerSays(t *testing.T) {
+	of := func(who string) *v1beta1.SandboxConfig {
+		return &v1beta1.SandboxConfig{Labels: map[string]string{"of": who}}
+	}
+	image := nodeImage([]v1beta1.ImageTagSpec{
+		{Tag: "a", SandboxConfig: of("a job"), OwnerReferences: []corev1.ObjectReference{{Namespace: "ns"}}},
+		{Tag: "b", OwnerReferences: []corev1.ObjectReference{{Namespace: "ns"}, {Namespace: "other"}}},
+		{Tag: "c"},
+	})
+	nginx := image.Spec.Images["nginx"]
+	nginx.SandboxConfig = of("a user")
+	image.Spec.Images["nginx"] = nginx
+	got := map[string]*v1beta1.SandboxConfig{}
+	for _, task := range Due(image) {
+		got[task.Tag] = task.Sandbox
+	}
+	want := map[string]*v1beta1.SandboxConfig{"a": of("a job"), "b": nil, "c": of("a user")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what pulls tell (-want +got):\n%s", diff)
 	}
 }
 

@@ -27,7 +27,8 @@ func (r Round) Image() string { return rules.Reference{Repository: r.Repository,
 // Task is a round with its spec.
 type Task struct {
 	Round
-	Spec    v1beta1.ImageTagSpec
+	Spec v1beta1.ImageTagSpec
+	// Sandbox is what the container runtime is told with the pull; nil for nothing.
 	Sandbox *v1beta1.SandboxConfig
 	// Began is when an earlier daemon started the round; zero if none did.
 	Began time.Time
@@ -76,7 +77,10 @@ func Due(image *v1beta1.NodeImage) []Task {
 				continue
 			}
 			task := Task{
-				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Sandbox: spec.SandboxConfig,
+				Round: Round{repository, tag.Tag, tag.Version}, Spec: tag, Sandbox: tag.SandboxConfig,
+			}
+			if len(tag.OwnerReferences) == 0 {
+				task.Sandbox = spec.SandboxConfig // of the user who lists the tag
 			}
 			if status != nil && status.StartTime != nil {
 				task.Began = status.StartTime.Time

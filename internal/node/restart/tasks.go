@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
 	"github.com/seed-69ecc383/kruise/internal/node/lifecycle"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/recreate"
 )
 
@@ -146,7 +147,7 @@ type target struct {
 
 func (t target) grace() time.Duration {
 	if s := t.request.Spec.Strategy; s != nil && s.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*s.TerminationGracePeriodSeconds) * time.Second
+		return pod.Seconds(*s.TerminationGracePeriodSeconds)
 	}
 	return lifecycle.Grace(t.pod)
 }

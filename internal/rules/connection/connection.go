@@ -64,8 +64,8 @@ type Times struct {
 	Idle time.Duration
 }
 
-// Usual returns the times that are used. A cluster that stops to answer is unreachable 35 seconds later at most: ten until the next probe, two
-// more probes ten seconds apart, and five seconds that the last one may take.
+// Usual returns the times that are used. A cluster that stops to answer is unreachable 35 seconds later at most: ten until the next probe,
+// two more probes ten seconds apart, and five seconds that the last one may take.
 func Usual() Times {
 	return Times{
 		Probe: 10 * time.Second, ProbeLimit: 5 * time.Second, Misses: 3, Join: 30 * time.Second,
@@ -133,8 +133,8 @@ func (s State) told(why *Problem) string {
 	return why.Message
 }
 
-// Probed returns the state after a probe that began now; why is nil if the cluster has answered. What the cluster itself says, such as that it
-// does not accept the credentials, counts at once. Silence counts when it was met often enough.
+// Probed returns the state after a probe that began now; why is nil if the cluster has answered. What the cluster itself says, such as that
+// it does not accept the credentials, counts at once. Silence counts when it was met often enough.
 func (s State) Probed(now time.Time, why *Problem, t Times) State {
 	s.Next = now.Add(t.Probe)
 	switch {

@@ -241,6 +241,16 @@ func unmark(p *corev1.Pod, now time.Time, marked ...string) {
 	}
 }
 
+// HeldFor returns the keys for which a writer keeps the Pod out of service.
+func HeldFor(p *corev1.Pod, userAgent string) (keys []string) {
+	for _, m := range marksOn(p) {
+		if m.UserAgent == userAgent {
+			keys = append(keys, m.Key)
+		}
+	}
+	return keys
+}
+
 // marksOn returns the marks on a Pod. A message that can't be read holds none: whoever wrote it opens and closes the gate as it likes.
 func marksOn(p *corev1.Pod) []Mark {
 	var marks []Mark

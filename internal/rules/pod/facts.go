@@ -6,6 +6,7 @@
 package pod
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -216,4 +217,9 @@ func isStuck(reason string) bool {
 		return true
 	}
 	return false
+}
+
+// Seconds returns a number of seconds of the API as a duration, at least 0 and at most 68 years: more overflow a duration.
+func Seconds(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), math.MaxInt32)) * time.Second
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -199,7 +200,6 @@ func (w Want) Request(n *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 		after.Spec.Images = map[string]v1beta1.ImageSpec{}
 	}
 	image := after.Spec.Images[w.Image.Repository]
-	image.SandboxConfig = w.Job.Spec.SandboxConfig.DeepCopy()
 	tag := v1beta1.ImageTagSpec{Tag: w.Image.Tag}
 	i, found := slices.BinarySearchFunc(image.Tags, w.Image.Tag, func(t v1beta1.ImageTagSpec, name string) int {
 		return cmp.Compare(t.Tag, name)
@@ -238,11 +238,23 @@ func (w Want) newRound(n *v1beta1.NodeImage, tag *v1beta1.ImageTagSpec) {
 		tag.PullPolicy = merge(tag.PullPolicy, policy)
 	}
 	tag.ImagePullPolicy = w.Job.Spec.ImagePullPolicy
+	tag.SandboxConfig = w.sandboxOf(tag)
 	if !w.owns(tag) {
 		tag.OwnerReferences = append(tag.OwnerReferences, corev1.ObjectReference{
 			APIVersion: v1beta1.GroupVersion.String(), Kind: "ImagePullJob", Namespace: w.Job.Namespace, Name: w.Job.Name, UID: w.Job.UID,
 		})
 	}
+}
+
+// sandboxOf returns what the container runtime is told with a round of a tag: what the job says, unless the round is for jobs of other
+// namespaces too and these say something else.
+func (w Want) sandboxOf(tag *v1beta1.ImageTagSpec) *v1beta1.SandboxConfig {
+	says := w.Job.Spec.SandboxConfig
+	others := func(r corev1.ObjectReference) bool { return r.Namespace != w.Job.Namespace }
+	if slices.ContainsFunc(tag.OwnerReferences, others) && !equality.Semantic.DeepEqual(tag.SandboxConfig, says) {
+		return nil
+	}
+	return says.DeepCopy()
 }
 
 // Reseal returns the NodeImage with the credentials of the job as they are now, for a round that goes on.

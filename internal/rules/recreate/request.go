@@ -11,7 +11,6 @@ package recreate
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -104,7 +103,7 @@ func unreadyGrace(r *Request) (time.Duration, bool) {
 	if r.Spec.Strategy == nil || r.Spec.Strategy.UnreadyGracePeriodSeconds == nil {
 		return 0, false
 	}
-	return time.Duration(*r.Spec.Strategy.UnreadyGracePeriodSeconds) * time.Second, true
+	return pod.Seconds(*r.Spec.Strategy.UnreadyGracePeriodSeconds), true
 }
 
 // NeedsGrace reports whether the Pod has yet to be taken out of service for a request that is carried out.
@@ -153,6 +152,7 @@ const daemonTimeout = time.Minute
 // The messages of requests that end before their containers are recreated. Wire: users' tools match them.
 const (
 	podHasGone       = "pod has gone"
+	podHasEnded      = "pod has ended: its containers are not started again"
 	daemonIsSilent   = "daemon has not responded for a long time"
 	deadlineExceeded = "recreating has exceeded the activeDeadlineSeconds"
 )
@@ -166,19 +166,24 @@ func IsCompleted(r *Request) bool {
 // for never. p is the Pod of the name that the request gives, nil if there is none.
 //
 // Example: a request of 12:00:00 with a deadline of 10 s that no daemon has seen is overdue at 12:00:10; without a deadline, at 12:01:00.
+// So is one whose Pod has ended.
 func Overdue(r *Request, p *corev1.Pod, now time.Time) (message string, wait time.Duration) {
 	if p == nil || p.DeletionTimestamp != nil || string(p.UID) != r.Labels[keys.RecreatePodUID] {
 		return podHasGone, 0
 	}
 	until := func(limit time.Duration) time.Duration { return r.CreationTimestamp.Add(limit).Sub(now) }
 	if seconds := r.Spec.ActiveDeadlineSeconds; seconds != nil {
-		if wait = until(time.Duration(min(*seconds, math.MaxInt32)) * time.Second); wait <= 0 { // 68 years: more overflow a duration
+		if wait = until(pod.Seconds(*seconds)); wait <= 0 {
 			return deadlineExceeded, 0
 		}
 	}
-	if r.Status.Phase == "" {
+	if ended := pod.IsFinished(p); ended || r.Status.Phase == "" {
+		// Of a Pod that has ended its daemon can say of each container why it is not started again, unless it was evicted.
 		left := until(daemonTimeout)
-		if left <= 0 {
+		switch {
+		case left <= 0 && ended:
+			return podHasEnded, 0
+		case left <= 0:
 			return daemonIsSilent, 0
 		}
 		if wait == 0 || left < wait {
@@ -209,6 +214,8 @@ func reasonOf(message string) string {
 	switch message {
 	case podHasGone:
 		return "PodGone"
+	case podHasEnded:
+		return "PodEnded"
 	case daemonIsSilent:
 		return "DaemonSilent"
 	case deadlineExceeded:

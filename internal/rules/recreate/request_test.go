@@ -13,6 +13,25 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
+func podThatHas(phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: corev1.PodStatus{Phase: phase}}
+}
+
+// TestAGraceIsWithinBounds reads periods that a stored request of an older schema may have, or that overflow a duration.
+func TestAGraceIsWithinBounds(t *testing.T) {
+	for seconds, want := range map[int64]time.Duration{
+		-1: 0, 0: 0, 7: 7 * time.Second, math.MaxInt32: math.MaxInt32 * time.Second, 1 << 40: math.MaxInt32 * time.Second,
+		math.MaxInt64: math.MaxInt32 * time.Second, math.MinInt64: 0,
+	} {
+		r := &v1beta1.ContainerRecreateRequest{}
+		r.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: &seconds}
+		BeginGrace(&r.Status, noon())
+		if got, begun := GraceLeft(r, noon()); got != want+roundingSlack || !begun {
+			t.Errorf("of %d seconds %s are left, want %s", seconds, got, want+roundingSlack)
+		}
+	}
+}
+
 func TestOverdue(t *testing.T) {
 	deadline := func(seconds int64) *int64 { return &seconds }
 	here := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
@@ -38,8 +57,11 @@ func TestOverdue(t *testing.T) {
 		"a deadline that never comes": {
 			here, recreating, deadline(math.MaxInt64), time.Second, "", math.MaxInt32*time.Second - time.Second,
 		},
-		"the Pod is gone":          {nil, recreating, nil, time.Second, "pod has gone", 0},
-		"the Pod is being deleted": {leaving, recreating, nil, time.Second, "pod has gone", 0},
+		"the Pod was evicted":                             {podThatHas(corev1.PodFailed), recreating, nil, time.Minute, "pod has ended: its containers are not started again", 0},
+		"the Pod has done its work":                       {podThatHas(corev1.PodSucceeded), "", nil, time.Minute, "pod has ended: its containers are not started again", 0},
+		"the daemon may still tell why the Pod has ended": {podThatHas(corev1.PodFailed), recreating, nil, 20 * time.Second, "", 40 * time.Second},
+		"the Pod is gone":                                 {nil, recreating, nil, time.Second, "pod has gone", 0},
+		"the Pod is being deleted":                        {leaving, recreating, nil, time.Second, "pod has gone", 0},
 		"another Pod has the Pod's name": {
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "v"}}, recreating, nil, time.Second, "pod has gone", 0,
 		},

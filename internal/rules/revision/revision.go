@@ -159,6 +159,9 @@ func equal(a, b *appsv1.ControllerRevision, same Same) bool {
 	if bytes.Equal(a.Data.Raw, b.Data.Raw) {
 		return true
 	}
+	if same, are := sameSubsets(a.Data.Raw, b.Data.Raw); are {
+		return same
+	}
 	left, err := decode(a.Data.Raw)
 	if err != nil {
 		return sameJSON(a.Data.Raw, b.Data.Raw) // such as the revision of a SidecarSet

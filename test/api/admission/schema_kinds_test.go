@@ -25,8 +25,10 @@ func crds() map[string]string {
 		"AdvancedCronJob": "apps.kruise.io_advancedcronjobs", "BroadcastJob": "apps.kruise.io_broadcastjobs",
 		"ContainerRecreateRequest": "apps.kruise.io_containerrecreaterequests", "EphemeralJob": "apps.kruise.io_ephemeraljobs",
 		"ImageListPullJob": "apps.kruise.io_imagelistpulljobs", "ImagePullJob": "apps.kruise.io_imagepulljobs", "NodeImage": "apps.kruise.io_nodeimages",
+		"PersistentPodState": "apps.kruise.io_persistentpodstates", "ResourceDistribution": "apps.kruise.io_resourcedistributions",
 		"NodePodProbe": "apps.kruise.io_nodepodprobes", "PodProbeMarker": "apps.kruise.io_podprobemarkers",
 		"PodUnavailableBudget": "policy.kruise.io_podunavailablebudgets", "SidecarSet": "apps.kruise.io_sidecarsets",
+		"WorkloadSpread": "apps.kruise.io_workloadspreads",
 	}
 }
 
@@ -91,7 +93,7 @@ func TestSchemasOfAllKinds(t *testing.T) {
 		t.Run(tc.kind+", stored before a rule", func(t *testing.T) { s.ratchets(t, tc) })
 	}
 	tables := map[string]schemaCase{}
-	for _, table := range []map[string]schemaCase{sidecarSetSchema(), jobSchema(), imageSchema(), podSchema()} {
+	for _, table := range []map[string]schemaCase{sidecarSetSchema(), jobSchema(), imageSchema(), podSchema(), operationsSchema()} {
 		maps.Copy(tables, table)
 	}
 	for name, tc := range tables {

@@ -22,7 +22,15 @@ func podSchema() map[string]schemaCase {
 	older := restart("strategy: {failurePolicy: Wait}", `spec.strategy.failurePolicy: Unsupported value: "Wait"`)
 	older.version = "v1alpha1"
 	const ask = "probe: {exec: {command: [a]}}"
+	spread := func(spec, want string) schemaCase { return schemaCase{kind: "WorkloadSpread", spec: spec, want: want} }
 	return map[string]schemaCase{
+		"spread over subsets":          spread("{targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, subsets: [{name: a, maxReplicas: 3}, {name: b, maxReplicas: 30%}]}", ""),
+		"spread over none":             spread("{targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, subsets: []}", "spec.subsets"),
+		"spread of nothing":            spread("{subsets: [{name: a}]}", "spec.targetRef: Required value"),
+		"spread of no kind":            spread("{targetRef: {apiVersion: apps/v1, kind: '', name: web}, subsets: [{name: a}]}", "spec.targetRef.kind"),
+		"spread over two of a name":    spread("{targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, subsets: [{name: a}, {name: a}]}", "Duplicate value"),
+		"spread by an unknown way":     spread("{targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, subsets: [{name: a}], scheduleStrategy: {type: Other}}", "Unsupported value"),
+		"spread later than ever":       spread("{targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, subsets: [{name: a}], scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: -1}}}", "rescheduleCriticalSeconds"),
 		"by a selector":                budget("maxUnavailable: 1", ""),
 		"by a target":                  target("apiVersion: apps/v1, kind: Deployment, name: web", ""),
 		"both ways":                    budget("targetRef: {apiVersion: v1, kind: A, name: b}, maxUnavailable: 1", "exactly one of selector and targetRef is needed"),

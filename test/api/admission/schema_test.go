@@ -55,9 +55,10 @@ type update struct {
 
 func schemas() map[string]schema {
 	return map[string]schema{
-		"CloneSet":    cloneSetSchema(),
-		"DaemonSet":   daemonSetSchema(),
-		"StatefulSet": statefulSetSchema(),
+		"CloneSet":         cloneSetSchema(),
+		"DaemonSet":        daemonSetSchema(),
+		"StatefulSet":      statefulSetSchema(),
+		"UnitedDeployment": unitedDeploymentSchema(),
 	}
 }
 

@@ -117,7 +117,7 @@ func (s *server) serveWebhooks() {
 	templates, err := validating.NewTemplateChecker(s.Config)
 	s.must(err)
 	kruiseadmission.Register(muxServer{mux}, kruiseadmission.Options{
-		Validation: validating.Options{Live: s.Client, Templates: templates, DeletionProtection: true},
+		Validation: validating.Options{Live: s.Client, Templates: templates},
 	})
 	web := httptest.NewTLSServer(mux)
 	s.Cleanup(web.Close)
@@ -150,7 +150,7 @@ func (s *server) serveWebhooks() {
 		ObjectMeta: metav1.ObjectMeta{Name: "test"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "vcloneset.kb.io", ClientConfig: hook("/validate-apps-kruise-io-v1alpha1-cloneset"), FailurePolicy: &fail, MatchPolicy: &exact, SideEffects: &none,
-			TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"}, Rules: rules("CREATE", "UPDATE", "DELETE"),
+			TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"}, Rules: rules("CREATE", "UPDATE"),
 		}},
 	}))
 	s.eventually("the webhooks are called", func() error {

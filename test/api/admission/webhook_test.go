@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestWebhooks(t *testing.T) {
@@ -20,7 +19,6 @@ func TestWebhooks(t *testing.T) {
 		"in place only":                                          inPlaceOnly,
 		"a write by the older version loses nothing":             roundTrip,
 		"fields taken away do not come back":                     staleAnnotations,
-		"protected from deletion":                                protected,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := *s
@@ -217,20 +215,5 @@ func staleAnnotations(t *testing.T, s *server) {
 	hub = s.get("v1beta1", "stale")
 	if got, _, _ := unstructured.NestedMap(hub.Object, "spec", "updateStrategy", "rollingUpdate", "inPlaceUpdateStrategy"); len(got) > 0 {
 		t.Errorf("the field is back: %v", got)
-	}
-}
-
-func protected(t *testing.T, s *server) {
-	o := s.parse("v1alpha1", strings.ReplaceAll(minimal, "web", "protected"))
-	o.SetLabels(map[string]string{"policy.kruise.io/delete-protection": "Cascading"})
-	s.must(s.client.Create(s.ctx, o))
-	err := s.client.Delete(s.ctx, o)
-	if err == nil || codeOf(err) != 403 || !strings.Contains(err.Error(), "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading and replicas 1>0") {
-		t.Errorf("got %v, want a refusal", err)
-	}
-	scale := []byte(`{"spec":{"replicas":0}}`)
-	s.must(s.client.SubResource("scale").Patch(s.ctx, o, client.RawPatch("application/merge-patch+json", scale)))
-	if err := s.client.Delete(s.ctx, o); err != nil {
-		t.Errorf("deleting it without Pods: %v", err)
 	}
 }

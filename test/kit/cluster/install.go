@@ -34,8 +34,8 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making namespace %s: %w", system.Name, err)
 	}
-	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/daemon/rights.yaml",
-		"config/daemon/policy.yaml"} {
+	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml",
+		"config/daemon/rights.yaml", "config/daemon/policy.yaml"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(files) == 0 {
 			return errors.Join(err, fmt.Errorf("there are no manifests %s below %s", pattern, root))

@@ -19,6 +19,8 @@ import (
 type ManagerOptions struct {
 	// Dir holds the manager's log and certificates.
 	Dir string
+	// Binary is the path of the manager; empty for the one of this build.
+	Binary string
 	// Args are further arguments, Env further variables of the environment; a later one wins over an earlier one of the same name. By
 	// WEBHOOK_HOST= the API server is to reach the manager through its Service, whose endpoints are the caller's affair.
 	Args, Env []string
@@ -61,9 +63,11 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	if err != nil {
 		return nil, err
 	}
-	binary, err := Binary("kruise-manager")
-	if err != nil {
-		return nil, err
+	binary := o.Binary
+	if binary == "" {
+		if binary, err = Binary("kruise-manager"); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.installWebhooks(ctx); err != nil {
 		return nil, err
@@ -155,17 +159,7 @@ func pidIn(path string) int {
 func (m *Manager) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/readyz", http.NoBody)
-		if err != nil {
-			return err
-		}
-		if response, err := http.DefaultClient.Do(request); err == nil {
-			_ = response.Body.Close() // nothing of it is read
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
+	for !m.IsReady(ctx) {
 		select {
 		case err := <-m.exited:
 			m.exited <- err
@@ -175,6 +169,21 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+	return nil
+}
+
+// IsReady reports whether the manager says that it is ready.
+func (m *Manager) IsReady(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close() // nothing of it is read
+	return response.StatusCode == http.StatusOK
 }
 
 // PID returns the manager's process id.

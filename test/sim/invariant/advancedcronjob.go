@@ -40,6 +40,14 @@ type cronHistory struct {
 	// made are the slots that a job was made for.
 	made map[int64]bool
 	jobs map[simulate.Key]client.Object
+	// late are the revisions at which jobs were made that the controller had given up.
+	late map[simulate.Key]int64
+}
+
+// couldKnow reports whether a pass could know of a job.
+func (h *cronHistory) couldKnow(pass *simulate.Pass, job simulate.Key) bool {
+	made, late := h.late[job]
+	return !late || pass.Seen[job.Kind] >= made
 }
 
 // now returns the AdvancedCronJob as it is, or as it was when it went.
@@ -75,7 +83,7 @@ func (k *crons) breaks(rule string, c simulate.Change, format string, args ...an
 func (k *crons) record(c simulate.Change) {
 	uid := eitherOf(c).GetUID()
 	if k.jobs[uid] == nil {
-		k.jobs[uid] = &cronHistory{made: map[int64]bool{}, jobs: map[simulate.Key]client.Object{}}
+		k.jobs[uid] = &cronHistory{made: map[int64]bool{}, jobs: map[simulate.Key]client.Object{}, late: map[simulate.Key]int64{}}
 	}
 	after, exists := c.After.(*v1beta1.AdvancedCronJob)
 	k.jobs[uid].versions = append(k.jobs[uid].versions, dated[*v1beta1.AdvancedCronJob]{c.Revision, c.Time, c.Pass, c.Late, after})
@@ -91,6 +99,9 @@ func (k *crons) record(c simulate.Change) {
 func (k *crons) recordJob(c simulate.Change, h *cronHistory) {
 	if c.Before == nil && c.Pass != nil && !c.Late {
 		k.judge(c, h)
+	}
+	if c.Before == nil && c.Late {
+		h.late[c.Key] = c.Revision
 	}
 	if c.After == nil {
 		delete(h.jobs, c.Key)
@@ -128,7 +139,7 @@ func (k *crons) judge(c simulate.Change, h *cronHistory) {
 	k.judgeSlot(c, job, slot)
 	if job.Spec.ConcurrencyPolicy == v1beta1.ForbidConcurrent || job.Spec.ConcurrencyPolicy == v1beta1.ReplaceConcurrent {
 		for key, other := range h.jobs {
-			if !hasFinished(other) && other.GetDeletionTimestamp() == nil {
+			if !hasFinished(other) && other.GetDeletionTimestamp() == nil && h.couldKnow(c.Pass, key) {
 				k.breaks(RuleForbid, c, "job %s beside %s", c.Key.Name, key.Name)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -294,10 +296,15 @@ func (l *ledger) judgeClaim(c simulate.Change) {
 	for _, other := range l.pods {
 		p := other.now()
 		if isActive(p) && !other.isUnknownTo(simulate.Change{Key: podKey, Pass: c.Pass}) &&
-			p.Labels[keys.InstanceID] == claim.GetLabels()[keys.InstanceID] && mounts(p, claim.GetName()) {
+			p.Labels[keys.InstanceID] == claim.GetLabels()[keys.InstanceID] && mounts(p, claim.GetName()) && !isOlderOrphan(p, claim) {
 			l.breaks(RuleClaims, c, "%s is deleted although %s is there", claim.GetName(), p.Name)
 		}
 	}
+}
+
+// isOlderOrphan reports whether a Pod was released before the claim was made, which is then for another Pod that was to have its name.
+func isOlderOrphan(p *corev1.Pod, claim client.Object) bool {
+	return metav1.GetControllerOfNoCopy(p) == nil && p.CreationTimestamp.Before(ptr.To(claim.GetCreationTimestamp()))
 }
 
 func mounts(p *corev1.Pod, claim string) bool {

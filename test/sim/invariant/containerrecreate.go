@@ -82,7 +82,7 @@ func (r *recreations) changed(c simulate.Change, before, after *v1beta1.Containe
 	switch {
 	case !isThere || p.DeletionTimestamp != nil:
 	case deadline != nil && age >= time.Duration(*deadline)*time.Second:
-	case before.Status.Phase == "" && age >= time.Minute:
+	case (before.Status.Phase == "" || pod.IsFinished(p)) && age >= time.Minute:
 	default:
 		r.breaks(RuleEndedWithReason, c, "request %s is ended after %s: %s", after.Name, age, after.Status.Message)
 	}

@@ -247,8 +247,8 @@ func (s *sight) judgeCreation(p *corev1.Pod) {
 		s.breaks(RuleOneANode, "%s is created on %s beside %s", p.Name, node, beside[0].Name)
 		return
 	}
-	if condition := condition(beside[0], corev1.PodReady); condition == nil || condition.Status != corev1.ConditionTrue {
-		return // a broken one gets help at once
+	if !serves(beside[0], s.set.Spec.MinReadySeconds, s.c.Pass.Time) {
+		return // one that is not available gets help at once
 	}
 	pairs := 0
 	for _, name := range s.fitting {

@@ -19,6 +19,9 @@ const kubeletActor = "kubelet"
 type Kubelet struct {
 	// IsBad tells images that can't be pulled; nil means that there are none.
 	IsBad func(image string) bool
+	// IsHeld tells containers that can't be created, such as for want of a key of a ConfigMap; nil means that there are none. They are
+	// tried again at each step.
+	IsHeld func(p *corev1.Pod, c *corev1.Container) bool
 
 	cluster    *Cluster
 	containers int
@@ -41,7 +44,7 @@ func (k *Kubelet) Step(p *corev1.Pod) bool {
 	after := withOwnStatus(p)
 	k.advance(after)
 	if p.Spec.NodeName == after.Spec.NodeName && equal(&p.Status, &after.Status) {
-		if p.Spec.NodeName != "" { // else its node may still come
+		if p.Spec.NodeName != "" && !k.waits(p) { // else its node may still come
 			k.idle[p.UID] = p
 		}
 		return false
@@ -164,8 +167,17 @@ func (k *Kubelet) run(status *corev1.ContainerStatus, image string) {
 	}
 }
 
+// waits reports whether a container of the Pod is not ready because it can't be created.
+func (k *Kubelet) waits(p *corev1.Pod) bool {
+	return k.IsHeld != nil && slices.ContainsFunc(running(p), func(c runs) bool { return !c.status.Ready && k.IsHeld(p, c.wanted) })
+}
+
 func (k *Kubelet) getReady(p *corev1.Pod) {
 	for _, c := range running(p) {
+		if !c.status.Ready && k.IsHeld != nil && k.IsHeld(p, c.wanted) {
+			c.status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}
+			continue
+		}
 		if k.IsBad != nil && k.IsBad(c.status.Image) {
 			c.status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 			continue

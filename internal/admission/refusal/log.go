@@ -1,4 +1,4 @@
-package podbudget
+package refusal
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ const (
 
 // Line is one denied request in the protection log. Wire: software that collects audit logs reads it.
 type Line struct {
-	// Event says what denied it: PUB.
+	// Event says what denied it: PUB or DeletionProtection.
 	Event string
 	// Kind, Namespace and Name are of the object that denied it.
 	Kind, Namespace, Name string

@@ -1,0 +1,143 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UnitedDeploymentStatus is what was last seen of a UnitedDeployment.
+type UnitedDeploymentStatus struct {
+	UnitedDeploymentBaseStatus `json:",inline"`
+
+	// updatedRevision is the name of the revision of the newest template.
+	// +optional
+	UpdatedRevision string `json:"updatedRevision,omitempty"`
+}
+
+// UnitedDeploymentBaseStatus is what both versions say in status.
+type UnitedDeploymentBaseStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of Pods in all subsets, without those that are reserved.
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of Pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// updatedReplicas is the number of Pods of the newest template.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// updatedReadyReplicas is the number of Pods of the newest template that are ready.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
+
+	// reservedPods is the number of Pods that wait for a node while others stand in for them.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+
+	// collisionCount goes into the hash of a revision, so that a taken name can be avoided.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// currentRevision is the name of the last revision that was rolled out to all Pods.
+	CurrentRevision string `json:"currentRevision"`
+
+	// subsetStatuses tell of each subset, in the order of the spec.
+	// +optional
+	// +listType=atomic
+	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
+
+	// conditions tell how subsets and rollout stand.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []UnitedDeploymentCondition `json:"conditions,omitempty"`
+
+	// labelSelector is the selector as text, for the scale subresource. With reserveUnschedulablePods it leaves out reserved Pods.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// UnitedDeploymentSubsetStatus is what was last seen of one subset.
+type UnitedDeploymentSubsetStatus struct {
+	// name of the subset.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// replicas is the number of Pods that the subset is to have.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// readyReplicas is the number of its Pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// partition is the number of its Pods that are to stay at their old template.
+	// +optional
+	Partition int32 `json:"partition,omitempty"`
+	// reservedPods is the number of its Pods that wait for a node while others stand in for them.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+	// conditions tell whether Pods of the subset can be scheduled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []UnitedDeploymentSubsetCondition `json:"conditions,omitempty"`
+}
+
+// UnitedDeploymentSubsetConditionType names a condition of a subset.
+type UnitedDeploymentSubsetConditionType string
+
+// UnitedDeploymentSubsetSchedulable tells whether Pods of the subset can be scheduled; it is there only with the type Adaptive.
+const UnitedDeploymentSubsetSchedulable UnitedDeploymentSubsetConditionType = "Schedulable"
+
+// UnitedDeploymentSubsetCondition is one aspect of a subset's state.
+type UnitedDeploymentSubsetCondition struct {
+	// type of the condition.
+	Type UnitedDeploymentSubsetConditionType `json:"type"`
+	// status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// lastTransitionTime is when the status of the condition last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// reason is one word for programs to read.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is a sentence for people to read.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// UnitedDeploymentConditionType names a condition of a UnitedDeployment.
+type UnitedDeploymentConditionType string
+
+const (
+	// UnitedDeploymentSubsetProvisioned is True when every subset has its workload and no workload is left of others.
+	UnitedDeploymentSubsetProvisioned UnitedDeploymentConditionType = "SubsetProvisioned"
+	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted.
+	UnitedDeploymentSubsetUpdated UnitedDeploymentConditionType = "SubsetUpdated"
+	// UnitedDeploymentSubsetFailure is True while the workload of a subset reports a failure, or could not be written.
+	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"
+	// UnitedDeploymentUpdated is True when all Pods are of the newest template and ready.
+	UnitedDeploymentUpdated UnitedDeploymentConditionType = "UnitedDeploymentUpdated"
+	// UnitedDeploymentReplicasAdjusted is True while the replicas that the subsets specify do not add up to those of the UnitedDeployment,
+	// so that each subset gets its share of them instead.
+	UnitedDeploymentReplicasAdjusted UnitedDeploymentConditionType = "SubsetReplicasAdjusted"
+)
+
+// UnitedDeploymentCondition is one aspect of a UnitedDeployment's state.
+type UnitedDeploymentCondition struct {
+	// type of the condition.
+	Type UnitedDeploymentConditionType `json:"type"`
+	// status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// lastTransitionTime is when the status of the condition last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// reason is one word for programs to read.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message is a sentence for people to read.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,200 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// WorkloadSpread gives the Pods of a workload to subsets, such as zones or kinds of nodes, when they are created: the first subset that has
+// room takes a Pod, which then may only run there.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ws
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="WorkloadName",type="string",JSONPath=".spec.targetRef.name",description="The name of the workload."
+// +kubebuilder:printcolumn:name="WorkloadKind",type="string",JSONPath=".spec.targetRef.kind",description="The kind of the workload."
+// +kubebuilder:printcolumn:name="Adaptive",type="boolean",JSONPath=".spec.scheduleStrategy.type[?(@ == \"Adaptive\")]",description="Whether Pods that can't be scheduled in a subset go to another one."
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+type WorkloadSpread struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is wanted.
+	// +optional
+	Spec WorkloadSpreadSpec `json:"spec,omitempty"`
+	// status is what was last seen of the Pods, and the ledger of those that are being created.
+	// +optional
+	Status WorkloadSpreadStatus `json:"status,omitempty"`
+}
+
+// WorkloadSpreadList is a list of WorkloadSpreads.
+//
+// +kubebuilder:object:root=true
+type WorkloadSpreadList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []WorkloadSpread `json:"items"`
+}
+
+// WorkloadSpreadSpec says whose Pods are spread, and over what.
+type WorkloadSpreadSpec struct {
+	// targetRef is the workload whose Pods are spread, in the namespace of the WorkloadSpread: a CloneSet, Deployment, ReplicaSet, Job,
+	// StatefulSet, or a kind that the ConfigMap kruise-configuration lists. It can't be changed, and a workload has one WorkloadSpread.
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && (self.apiVersion.contains('/') ? self.apiVersion.split('/')[0] : '') == (oldSelf.apiVersion.contains('/') ? oldSelf.apiVersion.split('/')[0] : '')",message="is immutable: create another WorkloadSpread for another workload",reason="FieldValueForbidden"
+	TargetReference *SpreadTargetReference `json:"targetRef"`
+	// targetFilter narrows the Pods of the workload that are spread. Defaults to all of them.
+	// +optional
+	TargetFilter *SpreadTargetFilter `json:"targetFilter,omitempty"`
+	// subsets are what Pods are given to, in the order in which they are filled.
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Subsets []WorkloadSpreadSubset `json:"subsets" patchStrategy:"merge" patchMergeKey:"name"`
+	// scheduleStrategy says what happens to Pods that can't be scheduled in their subset. Defaults to Fixed: they wait.
+	// +optional
+	ScheduleStrategy WorkloadSpreadScheduleStrategy `json:"scheduleStrategy,omitempty"`
+}
+
+// SpreadTargetReference names a workload in the namespace of the WorkloadSpread.
+type SpreadTargetReference struct {
+	// apiVersion is the group and version of the workload, such as apps/v1. Only the group counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=320
+	APIVersion string `json:"apiVersion"`
+	// kind is the kind of the workload, such as Deployment.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Kind string `json:"kind"`
+	// name is the name of the workload.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// SpreadTargetFilter narrows the Pods of a workload, such as to the workers of a training job.
+type SpreadTargetFilter struct {
+	// selector selects the Pods that are spread, by their labels. Defaults to all Pods of the workload.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// replicasPathList are the fields of the workload whose sum is the number of Pods that percentages are of, with dots between the names,
+	// such as spec.replicaSpecs.Worker.replicas; a number stands for the item of a list. Defaults to the replicas of the workload.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	ReplicasPathList []string `json:"replicasPathList,omitempty"`
+}
+
+// WorkloadSpreadSubset is what Pods are given to.
+type WorkloadSpreadSubset struct {
+	// name is the name of the subset, which is unique in the WorkloadSpread.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// requiredNodeSelector is what nodes must be like for the Pods of the subset. It is added to each term that a Pod requires. Defaults to
+	// any node.
+	// +optional
+	RequiredNodeSelector *corev1.NodeSelectorTerm `json:"requiredNodeSelector,omitempty"`
+	// preferredNodeSelector is what nodes are preferred for the Pods of the subset. Defaults to none.
+	// +optional
+	PreferredNodeSelector []corev1.PreferredSchedulingTerm `json:"preferredNodeSelector,omitempty"`
+	// tolerations are added to those of the Pods of the subset. Defaults to none.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// maxReplicas is the most Pods that the subset takes: a number, or a percentage of the Pods of the workload, rounded up; all subsets
+	// have the one or the other. Of a StatefulSet it can only be a number. Defaults to as many as there are.
+	// +optional
+	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
+	// patch is applied to the Pods of the subset when they are created, as a strategic merge patch. Its labels and annotations are given to
+	// Pods that are taken over, too. Defaults to none.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Patch *runtime.RawExtension `json:"patch,omitempty"`
+}
+
+// WorkloadSpreadScheduleStrategy says what happens to Pods that can't be scheduled in their subset.
+type WorkloadSpreadScheduleStrategy struct {
+	// type is Fixed, by which they wait, or Adaptive, by which they are deleted, so that they are created in another subset. Defaults to
+	// Fixed.
+	// +optional
+	// +kubebuilder:validation:Enum=Adaptive;Fixed;""
+	Type WorkloadSpreadScheduleStrategyType `json:"type,omitempty"`
+	// adaptive is how Pods are moved with type Adaptive.
+	// +optional
+	Adaptive *AdaptiveWorkloadSpreadStrategy `json:"adaptive,omitempty"`
+}
+
+// WorkloadSpreadScheduleStrategyType is the type of a schedule strategy.
+type WorkloadSpreadScheduleStrategyType string
+
+const (
+	// AdaptiveWorkloadSpread has Pods that can't be scheduled deleted.
+	AdaptiveWorkloadSpread WorkloadSpreadScheduleStrategyType = "Adaptive"
+	// FixedWorkloadSpread has them wait.
+	FixedWorkloadSpread WorkloadSpreadScheduleStrategyType = "Fixed"
+)
+
+// AdaptiveWorkloadSpreadStrategy is how Pods are moved that can't be scheduled.
+type AdaptiveWorkloadSpreadStrategy struct {
+	// disableSimulationSchedule has no effect: no scheduling is simulated. It is there for manifests of the original.
+	// +optional
+	DisableSimulationSchedule bool `json:"disableSimulationSchedule,omitempty"`
+	// rescheduleCriticalSeconds is how long a Pod may wait to be scheduled before it is deleted and its subset takes no more Pods for five
+	// minutes. With several subsets it is at most 295 divided by their number less one, so that no Pod goes in circles. Defaults to none:
+	// Pods wait.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
+}
+
+// WorkloadSpreadStatus is what was last seen of the Pods, and the ledger of those that are being created.
+type WorkloadSpreadStatus struct {
+	// observedGeneration is the generation of the spec that the status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// subsetStatuses are the subsets with the Pods of all versions.
+	// +optional
+	SubsetStatuses []WorkloadSpreadSubsetStatus `json:"subsetStatuses,omitempty"`
+	// versionedSubsetStatuses are the subsets with the Pods of each version of the workload's template; those of workloads whose versions
+	// do not count are under versionIgnored.
+	// +optional
+	VersionedSubsetStatuses map[string][]WorkloadSpreadSubsetStatus `json:"versionedSubsetStatuses,omitempty"`
+	// podVersion is the resource version of the newest Pod that was taken out of creatingPods because it was seen. Only who has seen as
+	// much may count Pods anew.
+	// +optional
+	PodVersion string `json:"podVersion,omitempty"`
+}
+
+// WorkloadSpreadSubsetStatus is what was last seen of the Pods of a subset.
+type WorkloadSpreadSubsetStatus struct {
+	// name is the name of the subset.
+	Name string `json:"name"`
+	// conditions are what else is to be known of the subset: Schedulable is False for five minutes after Pods could not be scheduled there.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// replicas is the number of Pods that are neither over nor on their way out.
+	Replicas int32 `json:"replicas"`
+	// missingReplicas is the number of Pods that the subset has room for: 0 if it is full, -1 if it takes as many as there are.
+	MissingReplicas int32 `json:"missingReplicas"`
+	// creatingPods is the room that is given to Pods that have not been seen yet, or set aside by a manager for those to come, with the
+	// time. What is not seen 30 seconds later is room again.
+	// +optional
+	CreatingPods map[string]metav1.Time `json:"creatingPods,omitempty"`
+	// deletingPods are Pods that are expected to go, with the time. Only the original writes them; they are heeded for 15 seconds.
+	// +optional
+	DeletingPods map[string]metav1.Time `json:"deletingPods,omitempty"`
+}
+
+const (
+	// SubsetSchedulable is the condition that is False while Pods can't be scheduled in a subset.
+	SubsetSchedulable = "Schedulable"
+	// VersionIgnored is the version of the Pods of workloads whose versions do not count.
+	VersionIgnored = "versionIgnored"
+)

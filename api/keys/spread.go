@@ -1,0 +1,14 @@
+package keys
+
+// Annotations of WorkloadSpreads and of the Pods that they spread.
+const (
+	// MatchedWorkloadSpread is the Pod annotation with the WorkloadSpread and the subset that a Pod is given to, as JSON. The Pod webhook
+	// and the controller of WorkloadSpreads write it, that controller reads it.
+	MatchedWorkloadSpread = "apps.kruise.io/matched-workloadspread"
+	// IgnorePatchExistingPodsMetadata is the WorkloadSpread annotation that, with the value true in any case, keeps the labels and
+	// annotations of a subset's patch from Pods that are taken over. Users write it.
+	IgnorePatchExistingPodsMetadata = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
+	// SpreadScopePending is the annotation of the mutating webhook configuration with the WorkloadSpreads that have been admitted and may
+	// not be stored yet. Managers write and read it.
+	SpreadScopePending = "apps.kruise.io/spread-scope-pending"
+)

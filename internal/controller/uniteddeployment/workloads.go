@@ -1,0 +1,273 @@
+package uniteddeployment
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+)
+
+// workloadKind is a kind of workloads that subsets can have.
+type workloadKind struct {
+	// name is how events call the kind.
+	name string
+	gvk  schema.GroupVersionKind
+	// list returns an empty list.
+	list func() client.ObjectList
+	// make returns a workload with what the template says, nil where that is of another kind.
+	make func(*v1beta1.SubsetTemplate) plan.Object
+	// fields returns what a UnitedDeployment sets in a workload, and progress what the workload tells of itself.
+	fields   func(plan.Object) fields
+	progress func(plan.Object) progress
+}
+
+// fields are the places in the spec of a workload that a UnitedDeployment sets.
+type fields struct {
+	replicas **int32
+	selector **metav1.LabelSelector
+	pods     *corev1.PodTemplateSpec
+	// partition is the number of Pods that stay at their old template; nil where the kind or its strategy knows none. setPartition sets it.
+	partition    func() *int32
+	setPartition func(int32)
+	// setMaxUnavailable says how many Pods may be unavailable in a rollout; nil where that can't be said.
+	setMaxUnavailable func(int32)
+	// numbered Pods are deleted from the highest number on, whether they are ready or not.
+	numbered bool
+}
+
+// progress is what a workload tells of itself.
+type progress struct {
+	// observed means that the workload speaks of its present spec.
+	observed                 bool
+	replicas, ready, updated int32
+	// revision is the one that Pods carry that the workload calls updated; empty where it does not say.
+	revision string
+	// failure says what the workload has failed in, in words; empty where it has not.
+	failure string
+}
+
+// workloadKinds returns all kinds.
+func workloadKinds() []workloadKind {
+	return []workloadKind{deployments(), cloneSets(), statefulSets(), advancedStatefulSets()}
+}
+
+// kindOf returns the kind of the workloads that the template makes; nil for none.
+func kindOf(template *v1beta1.SubsetTemplate) *workloadKind {
+	for _, k := range workloadKinds() {
+		if k.make(template) != nil {
+			return &k
+		}
+	}
+	return nil
+}
+
+// metadataOf returns the metadata that workloads take over from their template.
+func metadataOf(template *metav1.ObjectMeta) metav1.ObjectMeta {
+	copied := template.DeepCopy()
+	return metav1.ObjectMeta{Labels: copied.Labels, Annotations: copied.Annotations}
+}
+
+func valueOr(number *int32, otherwise int32) int32 {
+	if number == nil {
+		return otherwise
+	}
+	return *number
+}
+
+func deployments() workloadKind {
+	return workloadKind{
+		name: "Deployment",
+		gvk:  appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		list: func() client.ObjectList { return &appsv1.DeploymentList{} },
+		make: func(t *v1beta1.SubsetTemplate) plan.Object {
+			if t.DeploymentTemplate == nil {
+				return nil
+			}
+			return &appsv1.Deployment{ObjectMeta: metadataOf(&t.DeploymentTemplate.ObjectMeta), Spec: *t.DeploymentTemplate.Spec.DeepCopy()}
+		},
+		fields: func(o plan.Object) fields {
+			spec := &o.(*appsv1.Deployment).Spec
+			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template}
+			if spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+				out.setMaxUnavailable = func(n int32) {
+					if spec.Strategy.RollingUpdate == nil {
+						spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
+					}
+					value := intstr.FromInt32(n)
+					spec.Strategy.RollingUpdate.MaxUnavailable = &value
+				}
+			}
+			return out
+		},
+		progress: func(o plan.Object) progress {
+			s := &o.(*appsv1.Deployment).Status
+			out := progress{
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+			}
+			for _, c := range s.Conditions {
+				isLate := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+				if isLate || c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+					out.failure = c.Message
+				}
+			}
+			return out
+		},
+	}
+}
+
+func cloneSets() workloadKind {
+	return workloadKind{
+		name: "CloneSet",
+		gvk:  v1beta1.GroupVersion.WithKind("CloneSet"),
+		list: func() client.ObjectList { return &v1beta1.CloneSetList{} },
+		make: func(t *v1beta1.SubsetTemplate) plan.Object {
+			if t.CloneSetTemplate == nil {
+				return nil
+			}
+			return &v1beta1.CloneSet{ObjectMeta: metadataOf(&t.CloneSetTemplate.ObjectMeta), Spec: *t.CloneSetTemplate.Spec.DeepCopy()}
+		},
+		fields: func(o plan.Object) fields {
+			spec := &o.(*v1beta1.CloneSet).Spec
+			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template}
+			if spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType {
+				return out
+			}
+			rolling := func() *v1beta1.RollingUpdateCloneSetStrategy {
+				if spec.UpdateStrategy.RollingUpdate == nil {
+					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{}
+				}
+				return spec.UpdateStrategy.RollingUpdate
+			}
+			out.partition = func() *int32 {
+				if r := spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && r.Partition.Type == intstr.Int {
+					return &r.Partition.IntVal
+				}
+				return nil
+			}
+			out.setPartition = func(n int32) {
+				value := intstr.FromInt32(n)
+				rolling().Partition = &value
+			}
+			out.setMaxUnavailable = func(n int32) {
+				value := intstr.FromInt32(n)
+				rolling().MaxUnavailable = &value
+			}
+			return out
+		},
+		progress: func(o plan.Object) progress {
+			s := &o.(*v1beta1.CloneSet).Status
+			out := progress{
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				revision: s.UpdateRevision,
+			}
+			for _, c := range s.Conditions {
+				isFailure := c.Type == v1beta1.CloneSetConditionFailedScale || c.Type == v1beta1.CloneSetConditionFailedUpdate
+				if isFailure && c.Status == corev1.ConditionTrue || c.Reason == v1beta1.CloneSetProgressDeadlineExceeded {
+					out.failure = c.Message
+				}
+			}
+			return out
+		},
+	}
+}
+
+func statefulSets() workloadKind {
+	return workloadKind{
+		name: "StatefulSet",
+		gvk:  appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		list: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		make: func(t *v1beta1.SubsetTemplate) plan.Object {
+			given := t.StatefulSetTemplate
+			if given == nil {
+				return nil
+			}
+			return &appsv1.StatefulSet{ObjectMeta: metadataOf(&given.ObjectMeta), Spec: *given.Spec.DeepCopy()}
+		},
+		fields: func(o plan.Object) fields {
+			spec := &o.(*appsv1.StatefulSet).Spec
+			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template, numbered: true}
+			if spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+				return out
+			}
+			out.partition = func() *int32 {
+				if spec.UpdateStrategy.RollingUpdate == nil {
+					return nil
+				}
+				return spec.UpdateStrategy.RollingUpdate.Partition
+			}
+			out.setPartition = func(n int32) {
+				if spec.UpdateStrategy.RollingUpdate == nil {
+					spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+				}
+				spec.UpdateStrategy.RollingUpdate.Partition = &n
+			}
+			return out
+		},
+		progress: func(o plan.Object) progress {
+			s := &o.(*appsv1.StatefulSet).Status
+			return progress{
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				revision: s.UpdateRevision,
+			}
+		},
+	}
+}
+
+func advancedStatefulSets() workloadKind {
+	return workloadKind{
+		name: "AdvancedStatefulSet",
+		gvk:  v1beta1.GroupVersion.WithKind("StatefulSet"),
+		list: func() client.ObjectList { return &v1beta1.StatefulSetList{} },
+		make: func(t *v1beta1.SubsetTemplate) plan.Object {
+			given := t.AdvancedStatefulSetTemplate
+			if given == nil {
+				return nil
+			}
+			return &v1beta1.StatefulSet{ObjectMeta: metadataOf(&given.ObjectMeta), Spec: *given.Spec.DeepCopy()}
+		},
+		fields: func(o plan.Object) fields {
+			spec := &o.(*v1beta1.StatefulSet).Spec
+			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template, numbered: true}
+			if spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+				return out
+			}
+			out.partition = func() *int32 {
+				if spec.UpdateStrategy.RollingUpdate == nil {
+					return nil
+				}
+				return spec.UpdateStrategy.RollingUpdate.Partition
+			}
+			out.setPartition = func(n int32) {
+				if spec.UpdateStrategy.RollingUpdate == nil {
+					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
+				}
+				spec.UpdateStrategy.RollingUpdate.Partition = &n
+			}
+			return out
+		},
+		progress: func(o plan.Object) progress {
+			s := &o.(*v1beta1.StatefulSet).Status
+			out := progress{
+				observed: s.ObservedGeneration >= o.GetGeneration(),
+				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				revision: s.UpdateRevision,
+			}
+			for _, c := range s.Conditions {
+				isFailure := c.Type == v1beta1.StatefulSetConditionFailedCreatePod || c.Type == v1beta1.StatefulSetConditionFailedUpdatePod
+				isLate := c.Type == v1beta1.StatefulSetConditionProgressing && c.Status == corev1.ConditionFalse
+				if isFailure && c.Status == corev1.ConditionTrue || isLate {
+					out.failure = c.Message
+				}
+			}
+			return out
+		},
+	}
+}

@@ -1,0 +1,210 @@
+package distribution
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+// Object is a Secret or a ConfigMap.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Source is what copies are made from.
+type Source struct {
+	// Object is the resource with its defaults, and without what it says of itself: namespace, UID and the like.
+	Object Object
+	// Hash tells it from all others.
+	Hash string
+}
+
+// Parse reads the resource of a ResourceDistribution. The hash is that of its bytes.
+func Parse(raw []byte) (Source, error) {
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(raw, &kind); err != nil {
+		return Source{}, fmt.Errorf("reading spec.resource: %w", err)
+	}
+	object := New(kind.Kind)
+	if object == nil || kind.APIVersion != "v1" {
+		return Source{}, fmt.Errorf("unknown or unsupported resource GroupKind %s %s, only support [Secret, ConfigMap]",
+			kind.APIVersion, kind.Kind)
+	}
+	if err := json.Unmarshal(raw, object); err != nil {
+		return Source{}, fmt.Errorf("reading spec.resource: %w", err)
+	}
+	if object.GetName() == "" {
+		return Source{}, errors.New("spec.resource has no metadata.name")
+	}
+	sum := sha256.Sum256(raw)
+	return Source{Object: bare(object), Hash: hex.EncodeToString(sum[:])}, nil
+}
+
+// From returns a source made from an object of the cluster. The hash is that of its content, labels and annotations.
+func From(object Object) Source {
+	stripped := bare(object)
+	stripped.SetFinalizers(nil) // whoever holds the original does not hold its copies
+	encoded, err := json.Marshal(stripped)
+	if err != nil {
+		panic("encoding an object of the API: " + err.Error()) // it consists of maps of texts
+	}
+	sum := sha256.Sum256(encoded)
+	return Source{Object: stripped, Hash: hex.EncodeToString(sum[:])}
+}
+
+// New returns an empty object of a kind; nil if it is none that can be distributed.
+func New(kind string) Object {
+	switch kind {
+	case "Secret":
+		return &corev1.Secret{}
+	case "ConfigMap":
+		return &corev1.ConfigMap{}
+	}
+	return nil
+}
+
+// bare returns a copy of an object as it is in no namespace yet. What the API server would make of it is done to it here, so that it can be
+// compared with what is stored: it folds stringData into data, and gives Secrets a type.
+func bare(object Object) Object {
+	out := object.DeepCopyObject().(Object)
+	meta := metav1.ObjectMeta{Name: object.GetName()}
+	meta.Labels, meta.Annotations = maps.Clone(object.GetLabels()), maps.Clone(object.GetAnnotations())
+	delete(meta.Annotations, corev1.LastAppliedConfigAnnotation)
+	meta.Finalizers = object.GetFinalizers()
+	switch o := out.(type) {
+	case *corev1.Secret:
+		o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, meta
+		for key, value := range o.StringData {
+			if o.Data == nil {
+				o.Data = map[string][]byte{}
+			}
+			o.Data[key] = []byte(value)
+		}
+		o.StringData = nil
+		if o.Type == "" {
+			o.Type = corev1.SecretTypeOpaque
+		}
+	case *corev1.ConfigMap:
+		o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, meta
+	}
+	return out
+}
+
+// declared are the keys of labels and annotations that a resource declares.
+type declared struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
+
+// Copy returns what a copy is to be in a namespace. Was is the object that is there, nil if there is none: its foreign labels, annotations
+// and finalizers stay, and what the resource declared before and declares no more goes.
+func (s Source) Copy(of *v1beta1.ResourceDistribution, namespace string, was Object) Object {
+	out := s.Object.DeepCopyObject().(Object)
+	keysText, err := json.Marshal(declared{
+		Labels: slices.Sorted(maps.Keys(s.Object.GetLabels())), Annotations: slices.Sorted(maps.Keys(s.Object.GetAnnotations())),
+	})
+	if err != nil {
+		panic("encoding texts: " + err.Error())
+	}
+	labels, annotations := map[string]string{}, map[string]string{}
+	if was != nil {
+		labels, annotations = foreign(was)
+		out.SetUID(was.GetUID())
+		out.SetResourceVersion(was.GetResourceVersion())
+		out.SetCreationTimestamp(was.GetCreationTimestamp())
+		out.SetGenerateName(was.GetGenerateName())
+		out.SetManagedFields(was.GetManagedFields())
+		for _, finalizer := range was.GetFinalizers() {
+			if !slices.Contains(out.GetFinalizers(), finalizer) {
+				out.SetFinalizers(append(out.GetFinalizers(), finalizer))
+			}
+		}
+	}
+	maps.Copy(labels, s.Object.GetLabels())
+	maps.Copy(annotations, s.Object.GetAnnotations())
+	labels[keys.DistributedBy] = string(of.UID)
+	annotations[keys.DistributedFrom], annotations[keys.DistributedHash] = of.Name, s.Hash
+	annotations[keys.DistributedKeys] = string(keysText)
+	out.SetNamespace(namespace)
+	out.SetLabels(labels)
+	out.SetAnnotations(annotations)
+	if of.Spec.DeletionPolicy != v1beta1.RetainCopies { // a copy that is to outlive its ResourceDistribution is owned by nobody
+		out.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "ResourceDistribution", Name: of.Name, UID: of.UID,
+			Controller: new(true), BlockOwnerDeletion: new(true),
+		}})
+	}
+	return out
+}
+
+// foreign returns the labels and annotations of an object without those that a resource has declared.
+func foreign(was Object) (labels, annotations map[string]string) {
+	var before declared
+	// What can't be read was written by somebody else: nothing is known to be declared.
+	_ = json.Unmarshal([]byte(was.GetAnnotations()[keys.DistributedKeys]), &before)
+	labels, annotations = map[string]string{}, map[string]string{}
+	maps.Copy(labels, was.GetLabels())
+	maps.Copy(annotations, was.GetAnnotations())
+	for _, key := range before.Labels {
+		delete(labels, key)
+	}
+	for _, key := range before.Annotations {
+		delete(annotations, key)
+	}
+	return labels, annotations
+}
+
+// IsSame reports whether an object is as a copy is to be.
+func IsSame(is, wanted Object) bool {
+	return equality.Semantic.DeepEqual(content(is), content(wanted)) && maps.Equal(is.GetLabels(), wanted.GetLabels()) &&
+		maps.Equal(is.GetAnnotations(), wanted.GetAnnotations()) &&
+		equality.Semantic.DeepEqual(is.GetOwnerReferences(), wanted.GetOwnerReferences()) &&
+		equality.Semantic.DeepEqual(is.GetFinalizers(), wanted.GetFinalizers())
+}
+
+// SameContent reports whether two objects hold the same, whatever their metadata.
+func SameContent(a, b Object) bool { return equality.Semantic.DeepEqual(content(a), content(b)) }
+
+// content returns what an object holds, as it is stored.
+func content(of Object) Object {
+	out := bare(of)
+	out.SetName("")
+	out.SetLabels(nil)
+	out.SetAnnotations(nil)
+	out.SetFinalizers(nil)
+	return out
+}
+
+// IsImmutable reports whether the content of an object can't be changed any more.
+func IsImmutable(object Object) bool {
+	switch o := object.(type) {
+	case *corev1.Secret:
+		return o.Immutable != nil && *o.Immutable
+	case *corev1.ConfigMap:
+		return o.Immutable != nil && *o.Immutable
+	}
+	return false
+}
+
+// NeedsNew reports whether an object can only be brought to another content by deleting it: it is immutable, or a Secret of another type.
+func NeedsNew(is, wanted Object) bool {
+	if IsImmutable(is) && !SameContent(is, wanted) {
+		return true
+	}
+	a, ok := is.(*corev1.Secret)
+	b, both := wanted.(*corev1.Secret)
+	return ok && both && a.Type != b.Type
+}

@@ -1,0 +1,126 @@
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/spread"
+)
+
+// Assigner gives new Pods to the subsets of WorkloadSpreads.
+type Assigner struct {
+	Ledger  *Ledger
+	Targets *Targets
+}
+
+// Assignment is the subset that a new Pod is given to.
+type Assignment struct {
+	Spread *v1beta1.WorkloadSpread
+	Room
+}
+
+// Assign gives a Pod that is about to be stored to a subset; the Subset is -1 if it belongs to no WorkloadSpread or if none has room.
+func (a *Assigner) Assign(ctx context.Context, namespace string, p *corev1.Pod) (Assignment, error) {
+	none := Assignment{Room: Room{Subset: -1}}
+	s, err := a.match(ctx, namespace, p)
+	if err != nil || s == nil {
+		return none, err
+	}
+	for range maxTries {
+		room, err := a.give(ctx, s, p)
+		var changed Changed
+		if errors.As(err, &changed) {
+			s = changed.Now
+			continue
+		}
+		if err != nil {
+			return none, err
+		}
+		return Assignment{Spread: s, Room: room}, nil
+	}
+	return none, fmt.Errorf("the spec of WorkloadSpread %s changes all the time: try again", s.Name)
+}
+
+func (a *Assigner) give(ctx context.Context, s *v1beta1.WorkloadSpread, p *corev1.Pod) (Room, error) {
+	kind, total := rules.TargetOf(s).GroupKind, int32(0)
+	if rules.NeedsTotal(s) || rules.SurgesOnly(kind) {
+		var err error
+		if total, err = a.Targets.Total(ctx, s); err != nil {
+			return Room{}, err
+		}
+	}
+	limits, err := rules.Limits(s, total)
+	if err != nil {
+		return Room{Subset: -1}, nil //nolint:nilerr // the status of the WorkloadSpread says so; its Pods are not to wait for that
+	}
+	if rules.ByOrdinal(kind) {
+		ordinal, ok := ordinalOf(p.Name)
+		if !ok {
+			return Room{Subset: -1}, nil
+		}
+		return Room{Subset: rules.OfOrdinal(s, limits, ordinal)}, nil
+	}
+	return a.Ledger.Give(ctx, Request{Spread: s, Limits: limits, Total: total, Version: rules.VersionOf(kind, p)})
+}
+
+// ordinalOf returns the ordinal at the end of the name of a StatefulSet's Pod.
+func ordinalOf(name string) (int32, bool) {
+	ordinal, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32)
+	return int32(ordinal), err == nil && ordinal >= 0
+}
+
+// match returns the WorkloadSpread of the namespace that a new Pod belongs to, by its name the first if there are several; nil if there is
+// none.
+func (a *Assigner) match(ctx context.Context, namespace string, p *corev1.Pod) (*v1beta1.WorkloadSpread, error) {
+	controller := metav1.GetControllerOfNoCopy(p)
+	if controller == nil {
+		return nil, nil
+	}
+	spreads, err := observe.Reader{Reader: a.Ledger.Cached, Indexed: true}.Spreads(ctx, namespace)
+	if err != nil || len(spreads) == 0 {
+		return nil, err
+	}
+	owner := rules.ReferenceOf(controller)
+	var owners []rules.Reference
+	for _, s := range spreads {
+		if s.DeletionTimestamp != nil || !Selects(s, p.Labels) {
+			continue
+		}
+		target := rules.TargetOf(s)
+		if target == owner {
+			return s, nil
+		}
+		if target.Kind == "" || target.GroupKind == owner.GroupKind || !rules.MayOwn(target, owner) {
+			continue
+		}
+		if owners == nil {
+			if owners, err = a.Targets.Above(ctx, namespace, controller); err != nil {
+				return nil, err
+			}
+		}
+		for _, above := range owners {
+			if above == target {
+				return s, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Selects reports whether the filter of a WorkloadSpread lets Pods with these labels through; without a selector it lets all.
+func Selects(s *v1beta1.WorkloadSpread, of map[string]string) bool {
+	if s.Spec.TargetFilter == nil || s.Spec.TargetFilter.Selector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.TargetFilter.Selector)
+	return err == nil && selector.Matches(labels.Set(of))
+}
