@@ -56,8 +56,10 @@ type Kind[O plan.Object, S, T any] struct {
 	Concerns func(before, after O) bool
 	// Owns are types of objects that owners control. Their events ask for a pass over the owner.
 	Owns []client.Object
-	// Disrupts means that owners take Pods out of service that others own, as many as the state of all these allows.
-	Disrupts bool
+	// ActsOn are types of objects that others own and that owners write to, as many as the state of all these allows. ReadsAll means that a
+	// live read of an owner lists all objects of a kind, so that a new leader has more patience with its cache.
+	ActsOn   []client.Object
+	ReadsAll bool
 	// Watches returns the other events that ask for passes. It is given a cache to look owners up in.
 	Watches func(cached observe.Reader) []Watch
 

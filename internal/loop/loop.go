@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,7 +111,7 @@ var errGone = errors.New("the owner is gone")
 // decide looks with a reader, and live if that is a cache that the plan can't be made from.
 func (l *Loop[O, S, T]) decide(ctx context.Context, reader observe.Reader, owner O) (look[O, S], error) {
 	looked, err := l.look(ctx, reader, owner)
-	if err != nil || !reader.Indexed || looked.plan.Empty() {
+	if err != nil || !reader.Indexed || l.isIdle(owner, looked) {
 		return looked, err
 	}
 	trusted, wait, err := l.trustCache(ctx, owner)
@@ -119,6 +120,15 @@ func (l *Loop[O, S, T]) decide(ctx context.Context, reader observe.Reader, owner
 		return looked, err
 	}
 	return l.look(ctx, l.readLive(ctx, owner), owner)
+}
+
+// isIdle reports whether nothing follows from a look but at most a status that tells what was seen. An exact one is a record that later
+// passes rely on: what it drops is lost.
+func (l *Loop[O, S, T]) isIdle(owner O, looked look[O, S]) bool {
+	if !looked.plan.Empty() || !l.Exact || l.Status == nil {
+		return looked.plan.Empty()
+	}
+	return equality.Semantic.DeepEqual(*l.StatusOf(owner), l.Status(looked.state, looked.plan, apply.Outcome{}))
 }
 
 // look reads an owner and all that belongs to it, and plans.

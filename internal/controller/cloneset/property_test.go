@@ -18,6 +18,9 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken: Pods were created by an older cache of the CloneSet.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 3359, 4499) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

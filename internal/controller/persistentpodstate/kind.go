@@ -35,6 +35,7 @@ func Kind(o Options) loop.Kind[*v1beta1.PersistentPodState, Snapshot, v1beta1.Pe
 	return loop.Kind[*v1beta1.PersistentPodState, Snapshot, v1beta1.PersistentPodStateStatus]{
 		Name:   "persistentpodstate",
 		Source: EventSource,
+		ActsOn: []client.Object{&corev1.Pod{}},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			s := states{cached}
 			return []loop.Watch{

@@ -30,6 +30,10 @@ const (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken: a Pod was deleted for a record that an older cache did
+// not know.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 2694, 19244, 20229, 22064) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

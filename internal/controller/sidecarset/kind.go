@@ -31,7 +31,8 @@ func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetSta
 	refused := &apply.Refused{Verb: plan.Update, Concern: plan.Rollout}
 	return loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus]{
 		Name:     "sidecarset",
-		Disrupts: true,
+		ActsOn:   []client.Object{&corev1.Pod{}},
+		ReadsAll: true,
 		Watches: func(cached observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Affected(&corev1.Pod{}, setsOfPod), loop.Affected(namespaceMetadata(), finder{cached}.ofNamespace)}
 		},

@@ -30,6 +30,10 @@ const (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken: a workload was given the template of an older cache, or
+// of a write that its controller had given up.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 1214, 2815, 3499, 3699) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 
