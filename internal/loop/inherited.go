@@ -8,27 +8,30 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
 )
 
-// How long a pass over an inherited owner waits for the cache before it reads live: the owner and what is its own, or all objects of a kind,
-// as a SidecarSet does. A cache of a kind that is at rest tells only once a minute how far it has come.
+// How long a pass over an inherited owner waits for the cache of its Pods before it reads live: the Pods of one owner, or all Pods, as a
+// SidecarSet does. A cache of Pods that are at rest tells only once a minute how far it has come.
 const (
 	inheritedPatience = 500 * time.Millisecond
-	readsAllPatience  = 10 * time.Second
+	disruptsPatience  = 10 * time.Second
 )
 
-// inherited are the owners that were there when the controller began to lead. What the leader before it saw of their specs and did to their
-// objects last, the cache may not show yet: its watch lags behind, or the API server that answers it does. A plan from such a cache could
-// use a budget a second time, create what is there, roll back to a template that is given up, or run a slot that is long over. Our own writes
-// cannot tell how new the cache has to be, as they can later on (apply.Freshness), so the API server is asked once for each kind, and for
-// each owner with something to do, and plans with writes wait for those versions.
+// inherited are the owners that were there when the controller began to lead. What the leader before it did last, the cache may not show
+// yet: its watch lags behind, or the API server that answers it does. A plan from such a cache could use a budget a second time, create
+// objects that are there, or delete the claims of Pods that it does not see. Our own writes cannot tell how new the cache has to be, as they
+// can later on (apply.Freshness), so the API server is asked once, and what writes waits for that version, or is planned from a live read.
 //
 // An owner of which the cache does not tell at first, because its own watch lags behind, is known by its age. That compares the clocks of
 // the API server and of this machine; where the former is behind, an owner counts as inherited that need not.
@@ -37,9 +40,9 @@ type inherited struct {
 	owners map[types.UID]bool
 	// began is when the controller began to lead.
 	began time.Time
-	// floors are the versions that the kinds had at the first question, which was asked at since; none before.
-	floors map[schema.GroupVersionKind]string
-	since  time.Time
+	// floor is the version of all Pods at the first question, which was asked at since; empty before.
+	floor string
+	since time.Time
 }
 
 // begin notes that the controller begins to lead.
@@ -82,9 +85,7 @@ func (l *Loop[O, S, T]) inheriting(watch Watch) Watch {
 	asks := watch.Handler
 	watch.Handler = handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
-			if l.Concerns == nil || l.Concerns(*new(O), typed[O](e.Object)) {
-				l.inherited.came(e.Object, e.IsInInitialList)
-			}
+			l.inherited.came(e.Object, e.IsInInitialList)
 			asks.Create(ctx, e, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
@@ -98,92 +99,90 @@ func (l *Loop[O, S, T]) inheriting(watch Watch) Watch {
 	return watch
 }
 
-// trustCache says whether the cache shows all that was done for an owner before this controller began to lead. Where it does not, it
-// returns how long to wait until it is asked again, or zero if the cache has had its time.
-func (l *Loop[O, S, T]) trustCache(ctx context.Context, owner O) (trusted bool, wait time.Duration, err error) {
-	if !l.inherited.has(owner.GetUID()) {
-		return true, 0, nil
+// acts reports whether a pass writes something that a cache which is older can make wrong. A status that decides nothing can't.
+func (l *Loop[O, S, T]) acts(looked look[O, S]) bool {
+	if !looked.plan.Empty() {
+		return true
 	}
-	floors, since, err := l.inheritedFloors(ctx)
+	return l.Exact && !equality.Semantic.DeepEqual(*l.StatusOf(looked.owner), l.Status(looked.state, looked.plan, apply.Outcome{}))
+}
+
+// trustCache says whether the cache shows all that was done for an inherited owner before this controller began to lead. Where it does not, it returns
+// how long to wait until it is asked again, or zero if the cache has had its time.
+func (l *Loop[O, S, T]) trustCache(ctx context.Context, owner O) (trusted bool, wait time.Duration, err error) {
+	floor, since, err := l.inheritedFloor(ctx)
 	if err != nil {
 		return false, 0, err
 	}
-	for kind, floor := range floors {
-		behind, err := l.Executor.IsBehind(ctx, kind, floor)
-		if err != nil {
-			return false, 0, fmt.Errorf("asking how far the cache has come: %w", err)
+	pods, others, err := l.behind(ctx, floor)
+	switch {
+	case err != nil:
+		return false, 0, fmt.Errorf("asking how far the cache has come: %w", err)
+	case pods:
+		patience, recheck := inheritedPatience, staleRecheck
+		if l.Disrupts {
+			patience, recheck = disruptsPatience, disruptsPatience/10
 		}
-		if behind {
-			return false, l.untilLive(since), nil
+		if l.Executor.Now().Sub(since) < patience {
+			wait = recheck
 		}
-	}
-	if isLast, err := l.isLast(ctx, owner); err != nil || !isLast {
-		return false, l.untilLive(since), err
+		return false, wait, nil
+	case others:
+		// A cache of objects at rest does not come as far soon. What was read live once is not believed to be older later.
+		return l.Executor.WasReadLive(owner.GetUID()), 0, nil
 	}
 	l.inherited.forget(owner.GetUID())
 	return true, 0, nil
 }
 
-// untilLive returns when to ask a cache again that was asked for the first time a while ago; zero if it has had its time.
-func (l *Loop[O, S, T]) untilLive(since time.Time) time.Duration {
-	patience, recheck := inheritedPatience, staleRecheck
-	if l.ReadsAll {
-		patience, recheck = readsAllPatience, readsAllPatience/10
-	}
-	if l.Executor.Now().Sub(since) < patience {
-		return recheck
-	}
-	return 0
-}
-
-// isLast reports whether an owner is in the cache as the API server has it.
-func (l *Loop[O, S, T]) isLast(ctx context.Context, cached O) (bool, error) {
-	owner := newObject[O]()
-	if err := l.live.Get(ctx, client.ObjectKeyFromObject(cached), owner); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, nil
+// behind reports whether the caches of what passes read have not come as far as a version: that of the Pods which owners own or disrupt,
+// and any other.
+func (l *Loop[O, S, T]) behind(ctx context.Context, version string) (pods, others bool, err error) {
+	for _, kind := range l.cachedKinds {
+		isBehind, err := l.Executor.IsBehind(ctx, kind, version)
+		switch {
+		case err != nil:
+			return false, false, err
+		case kind == corev1.SchemeGroupVersion.WithKind("Pod") && (l.ownsPods() || l.Disrupts):
+			pods = isBehind
+		case !l.Disrupts: // reading all Pods live, as such a kind does, for the sake of others would be too dear
+			others = others || isBehind
 		}
-		return false, fmt.Errorf("asking for the version of %s: %w", cached.GetName(), err)
 	}
-	return owner.GetUID() == cached.GetUID() && owner.GetResourceVersion() == cached.GetResourceVersion(), nil
+	return pods, others, nil
 }
 
-// inheritedFloors returns the versions that the kinds had which the plan of an owner depends on when they were asked for first, and when that
-// was. The API server is asked for one object, without a version that it may answer from: so the version of the list is one that no older
-// write is missing of.
-func (l *Loop[O, S, T]) inheritedFloors(ctx context.Context) (versions map[schema.GroupVersionKind]string, since time.Time, err error) {
+// kindsOf returns the kinds of objects whose events a controller hears by the cache, of which it has whole objects.
+func kindsOf(watches []Watch, scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
+	var out []schema.GroupVersionKind
+	for _, watch := range watches {
+		if _, isMetadata := watch.Object.(*metav1.PartialObjectMetadata); isMetadata || watch.Cache != nil {
+			continue
+		}
+		kind, err := apiutil.GVKForObject(watch.Object, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("finding the kind of %T: %w", watch.Object, err)
+		}
+		if !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	return out, nil
+}
+
+// inheritedFloor returns the version that Pods had when it was asked for first, and when that was. The API server is asked for one Pod,
+// without a version that it may answer from: so the version of the list is one that no older write is missing of.
+func (l *Loop[O, S, T]) inheritedFloor(ctx context.Context) (version string, since time.Time, err error) {
 	l.inherited.mu.Lock()
 	defer l.inherited.mu.Unlock()
-	if l.inherited.floors != nil {
-		return l.inherited.floors, l.inherited.since, nil
-	}
-	floors := map[schema.GroupVersionKind]string{}
-	for _, object := range l.actsOn() {
-		kind, err := apiutil.GVKForObject(object, l.Executor.Scheme)
-		if err != nil {
-			return nil, since, fmt.Errorf("finding the kind of %T: %w", object, err)
+	if l.inherited.floor == "" {
+		var pods corev1.PodList
+		if err := l.live.List(ctx, &pods, client.Limit(1)); err != nil {
+			return "", since, fmt.Errorf("asking for the version of Pods: %w", err)
 		}
-		empty, err := l.Executor.Scheme.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err != nil {
-			return nil, since, fmt.Errorf("making a list of %s: %w", kind.Kind, err)
-		}
-		list := empty.(client.ObjectList)
-		if err := l.live.List(ctx, list, client.Limit(1)); err != nil {
-			return nil, since, fmt.Errorf("asking for the version of %s: %w", kind.Kind, err)
-		}
-		floors[kind] = list.GetResourceVersion()
+		l.inherited.floor, l.inherited.since = pods.ResourceVersion, l.Executor.Now()
 	}
-	l.inherited.floors, l.inherited.since = floors, l.Executor.Now()
-	return floors, l.inherited.since, nil
-}
-
-// actsOn returns the kinds that the cache has to be new of. What owners have besides Pods changes with these, and rarely enough that its
-// cache could not tell how far it has come.
-func (l *Loop[O, S, T]) actsOn() []client.Object {
-	if l.ownsPods() {
-		return []client.Object{&corev1.Pod{}}
-	}
-	return slices.Concat(l.Owns, l.ActsOn)
+	return l.inherited.floor, l.inherited.since, nil
 }
 
 // ownsPods reports whether the objects that an owner of the kind owns are Pods, too.

@@ -56,10 +56,8 @@ type Kind[O plan.Object, S, T any] struct {
 	Concerns func(before, after O) bool
 	// Owns are types of objects that owners control. Their events ask for a pass over the owner.
 	Owns []client.Object
-	// ActsOn are types of objects that others own and that owners write to, as many as the state of all these allows. ReadsAll means that a
-	// live read of an owner lists all objects of a kind, so that a new leader has more patience with its cache.
-	ActsOn   []client.Object
-	ReadsAll bool
+	// Disrupts means that owners take Pods out of service that others own, as many as the state of all these allows.
+	Disrupts bool
 	// Watches returns the other events that ask for passes. It is given a cache to look owners up in.
 	Watches func(cached observe.Reader) []Watch
 
@@ -193,6 +191,10 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	}
 	if l.Watches != nil {
 		out = append(out, l.Watches(l.cached)...)
+	}
+	var err error
+	if l.cachedKinds, err = kindsOf(out, l.Executor.Scheme); err != nil {
+		return nil, err
 	}
 	if l.Executor.Budgets != nil {
 		out = append(out, Affected(&policyv1beta1.PodUnavailableBudget{}, l.Executor.BudgetChanged))

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
+	"github.com/seed-69ecc383/kruise/internal/controller/uniteddeployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
@@ -56,7 +57,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	if err := s.tellLacking(); err != nil {
 		return err
 	}
-	executor := executors(mgr, live)
+	executor := executors(mgr, live, s.clock.Now)
 	for _, c := range s.controllers(live) {
 		if len(s.lacking[c.kind.EventSource()]) > 0 {
 			continue
@@ -110,6 +111,7 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: sidecarset.Kind(sidecarSets), workers: s.SidecarSetWorkers, needs: sidecarSetNeeds(), guarded: true},
 		{kind: broadcastjob.Kind(broadcastJobs), workers: s.BroadcastJobWorkers, needs: broadcastJobNeeds()},
 		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers, needs: advancedCronJobNeeds()},
+		{kind: uniteddeployment.Kind(), workers: s.UnitedDeploymentWorkers, needs: unitedDeploymentNeeds()},
 		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers, needs: ephemeralJobNeeds()},
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
@@ -231,12 +233,12 @@ func (s settings) budgets() podunavailablebudget.Options {
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.
-func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
+func executors(mgr ctrlmanager.Manager, live client.Client, now func() time.Time) func(eventSource string) *apply.Executor {
 	return func(eventSource string) *apply.Executor {
 		return &apply.Executor{Config: apply.Config{
 			Writer: apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
 			Scheme: mgr.GetScheme(),
-			Seen:   apply.SeenBy(mgr.GetCache()), Now: time.Now,
+			Seen:   apply.SeenBy(mgr.GetCache()), Now: now,
 			Events:   mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
 			Parallel: parallelWrites,
 		}}

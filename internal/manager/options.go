@@ -43,6 +43,7 @@ type Options struct {
 	SidecarSetWorkers           int
 	WorkloadSpreadWorkers       int
 	StatefulSetWorkers          int
+	UnitedDeploymentWorkers     int
 	ExcludePreparingDelete      bool
 	AssignPodsByScheduler       bool
 	ImagePullJobWorkers         int
@@ -156,6 +157,7 @@ func (o *Options) workers() []workers {
 		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
 		{&o.WorkloadSpreadWorkers, "workloadspread-workers", "WorkloadSpreads looked after at the same time"},
 		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
+		{&o.UnitedDeploymentWorkers, "uniteddeployment-workers", "UnitedDeployments looked after at the same time"},
 	}
 }
 
@@ -168,7 +170,6 @@ func ignored() map[string]string {
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy":         "false",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"uniteddeployment-workers":    "3",
 	}
 }
 

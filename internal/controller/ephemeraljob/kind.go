@@ -25,7 +25,6 @@ func Kind() loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus
 	return loop.Kind[*v1alpha1.EphemeralJob, State, v1alpha1.EphemeralJobStatus]{
 		Name:    "ephemeraljob",
 		Indexes: addIndex,
-		ActsOn:  []client.Object{&corev1.Pod{}},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Affected(&corev1.Pod{}, jobs{cached}.ofPod)}
 		},

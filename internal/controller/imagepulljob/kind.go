@@ -40,8 +40,6 @@ func Kind(o Options) loop.Kind[*v1beta1.ImagePullJob, State, v1beta1.ImagePullJo
 		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
 			return observe.AddControllerIndex(ctx, indexer, &v1beta1.ImagePullJob{})
 		},
-		ActsOn:   []client.Object{&v1beta1.NodeImage{}},
-		ReadsAll: true,
 		Watches: func(cached observe.Reader) []loop.Watch {
 			j := jobs{cached, o.SystemNamespace}
 			return []loop.Watch{

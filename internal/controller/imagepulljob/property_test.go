@@ -23,8 +23,7 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
-// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken: more nodes were asked to pull by an older cache of the
-// job or of NodeImages.
+// TestWhatBrokeOnceHolds lets clusters live again in which a controller began to lead with a cache that was older than what the one before it had done.
 func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 6469, 8264, 8429) }
 
 // TestRunsRepeat checks that a failure could be repeated.

@@ -27,7 +27,7 @@ const (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
-// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken: a barrier was taken for open by an older cache.
+// TestWhatBrokeOnceHolds lets clusters live again in which a controller began to lead with a cache that was older than what the one before it had done.
 func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 16469) }
 
 // TestRunsRepeat checks that a failure could be repeated.
@@ -42,10 +42,7 @@ func TestMistakesShow(t *testing.T) {
 		}
 	}
 	deaf := suite(Plan)
-	// A controller that waits for its first cache looks again by the clock, which hides what it does not hear.
-	deaf.Mistake = promises.Mistake{
-		TrustsPast: true, IsDeaf: func(e simulate.Event) bool { _, is := e.New.(*corev1.ConfigMap); return is },
-	}
+	deaf.Mistake = promises.Mistake{IsDeaf: func(e simulate.Event) bool { _, is := e.New.(*corev1.ConfigMap); return is }}
 	for name, tc := range map[string]struct {
 		suite promises.Suite
 		want  string

@@ -35,7 +35,6 @@ func Kind(o Options) loop.Kind[*v1beta1.PersistentPodState, Snapshot, v1beta1.Pe
 	return loop.Kind[*v1beta1.PersistentPodState, Snapshot, v1beta1.PersistentPodStateStatus]{
 		Name:   "persistentpodstate",
 		Source: EventSource,
-		ActsOn: []client.Object{&corev1.Pod{}},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			s := states{cached}
 			return []loop.Watch{
@@ -78,7 +77,7 @@ func isSame(a, b *corev1.Pod) bool {
 	}
 	return a.Spec.NodeName == b.Spec.NodeName && pod.IsReady(a) == pod.IsReady(b) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
+		equality.Semantic.DeepEqual(a.Annotations, b.Annotations) && slices.Equal(a.Status.PodIPs, b.Status.PodIPs) &&
 		equality.Semantic.DeepEqual(pod.Condition(a, corev1.PodScheduled), pod.Condition(b, corev1.PodScheduled))
 }
 

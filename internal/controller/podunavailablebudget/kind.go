@@ -40,7 +40,6 @@ func Kind(o Options) loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.
 	return loop.Kind[*v1beta1.PodUnavailableBudget, Snapshot, v1beta1.PodUnavailableBudgetStatus]{
 		Name:    "podunavailablebudget",
 		Indexes: addIndex,
-		ActsOn:  []client.Object{&corev1.Pod{}},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			b := budgets{observe.Workloads{Reader: cached, Scales: o.Scales}}
 			watches := []loop.Watch{

@@ -25,7 +25,7 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can, beside a judge who gives permissions all the time.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
-// TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken: permissions were dropped by an older cache of Pods.
+// TestWhatBrokeOnceHolds lets clusters live again in which a controller began to lead with a cache that was older than what the one before it had done.
 func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 4429, 4674, 11669) }
 
 // TestRunsRepeat checks that a failure could be repeated.

@@ -31,8 +31,7 @@ func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetSta
 	refused := &apply.Refused{Verb: plan.Update, Concern: plan.Rollout}
 	return loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus]{
 		Name:     "sidecarset",
-		ActsOn:   []client.Object{&corev1.Pod{}},
-		ReadsAll: true,
+		Disrupts: true,
 		Watches: func(cached observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Affected(&corev1.Pod{}, setsOfPod), loop.Affected(namespaceMetadata(), finder{cached}.ofNamespace)}
 		},

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/clusters"
@@ -40,6 +41,7 @@ type fleet struct {
 // newFleet brings up a hub and members, and a registry that probes them every second.
 func newFleet(t *testing.T, names ...string) *fleet {
 	t.Helper()
+	log.SetLogger(logr.Discard()) // else the caches complain that there is none
 	f := &fleet{Test: scene.NewTest(t), members: map[string]*cluster.Cluster{}}
 	var err error
 	f.dir, err = os.MkdirTemp("", "kruise-fleet-")

@@ -36,12 +36,12 @@ type broadcast struct {
 	pods     map[string]*corev1.Pod
 	// gone are the Pods that it had before.
 	gone []dated[*corev1.Pod]
-	// late are the revisions at which Pods were made that the controller had given up.
+	// late are the revisions of creations whose outcome the controller did not know, by the name of the Pod.
 	late map[string]int64
 }
 
 // CheckBroadcastJob returns the promises that a BroadcastJob controller has broken in a history. What it had not seen is no excuse for a
-// second Pod on a node, nor for more Pods than parallelism allows, but for those of writes that it had given up.
+// second Pod on a node, nor for more Pods than parallelism allows, unless it comes of a creation that it had given up on.
 func CheckBroadcastJob(history []simulate.Change) []Violation {
 	b := &broadcasts{jobs: map[types.UID]*broadcast{}, nodes: map[string][]dated[*corev1.Node]{}}
 	for _, c := range history {
@@ -128,8 +128,8 @@ func (b *broadcasts) judgeCreation(c simulate.Change, j *broadcast, created *cor
 			b.breaks(RuleOnce, c, "node %s has %s and gets %s", nodeOf(p), p.Name, created.Name)
 		}
 		counted[nodeOf(p)] = true
-		known := j.late[p.Name] <= c.Pass.Seen[corev1.SchemeGroupVersion.WithKind("Pod")]
-		if known && !hasEnded(p) && p.DeletionTimestamp == nil && !hasRestartedTooOften(p, job) {
+		isUnknown := j.late[p.Name] > c.Pass.Seen[corev1.SchemeGroupVersion.WithKind("Pod")]
+		if !isUnknown && !hasEnded(p) && p.DeletionTimestamp == nil && !hasRestartedTooOften(p, job) {
 			active++
 		}
 	}
