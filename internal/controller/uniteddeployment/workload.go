@@ -133,6 +133,9 @@ func (v *State) hasNumbers(one *subset) bool {
 	return valueOr(*f.replicas, 1) == one.replicas && (f.partition == nil || valueOr(f.partition(), 0) == one.partition)
 }
 
+// whyNumbers is why a workload is written of which only numbers of Pods differ.
+const whyNumbers = "the number of Pods is another one"
+
 // update returns the workload of a subset as it is to be; false where it is that already. wanted is it as it would be created.
 func (v *State) update(one *subset, wanted plan.Object, hash string) (plan.Object, string, bool) {
 	now := one.now.Object
@@ -143,7 +146,7 @@ func (v *State) update(one *subset, wanted plan.Object, hash string) (plan.Objec
 		return nil, "", false
 	}
 	out := now.DeepCopyObject().(plan.Object)
-	why := "the number of Pods is another one"
+	why := whyNumbers
 	if !isSame || isRepair {
 		why = "what it is made of has changed"
 		if isRepair {
