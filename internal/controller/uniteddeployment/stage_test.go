@@ -61,6 +61,13 @@ func (w *world) tells(when, want string) {
 	}
 }
 
+// replaced has a workload run with new Pods, all of them ready.
+func (w *world) replaced(subset string, ready int) {
+	w.Helper()
+	w.of(subset).Pods = nil
+	w.run(subset, ready, 0)
+}
+
 func TestWaves(t *testing.T) {
 	w := newWorld(t, inWaves)
 	w.pass()
@@ -81,7 +88,7 @@ func TestWaves(t *testing.T) {
 	w.wants("it is scaled as it is", "write the Deployment of subset b with 5 replicas")
 	w.tells("it is scaled", "a two, b one, WaitingForWave, canary")
 
-	w.run("a", 4, 0)
+	w.replaced("a", 4)
 	w.run("b", 5, 0)
 	w.pass()
 	w.tells("the rollout pauses", "a two, b one, WavePaused, canary")
@@ -93,7 +100,7 @@ func TestWaves(t *testing.T) {
 		set.Annotations = map[string]string{keys.ContinuedWave: set.Status.UpdatedRevision + "/canary"}
 	})
 	w.wants("b follows", "write the Deployment of subset b with 5 replicas")
-	w.run("b", 5, 0)
+	w.replaced("b", 5)
 	w.pass()
 	w.tells("all are updated", "a two, b two")
 	w.wants("at the end nothing is written")
@@ -143,7 +150,7 @@ func TestABudgetBelowTheOwnLimit(t *testing.T) {
 	w.change(image("two"))
 	w.pass()
 	w.pass()
-	w.tells("one of b is unavailable, so that a gets one", "a two 1, b one 3, WaitingForBudget")
+	w.tells("one of b is unavailable, which may be replaced, and one of a", "a two 1, b two 1")
 }
 
 // TestAStrategyThatTakesTooMany is told, and holds nobody else.
