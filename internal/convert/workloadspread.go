@@ -25,6 +25,7 @@ func WorkloadSpreadToHub(src *v1alpha1.WorkloadSpread, dst *v1beta1.WorkloadSpre
 	}
 	dst.Status = v1beta1.WorkloadSpreadStatus{
 		ObservedGeneration: src.Status.ObservedGeneration, PodVersion: src.Status.PodVersion,
+		Assigned: src.Status.Assigned, Unassigned: src.Status.Unassigned, Overflow: src.Status.Overflow,
 		SubsetStatuses:          each(src.Status.SubsetStatuses, subsetStatusToHub),
 		VersionedSubsetStatuses: ofEach(src.Status.VersionedSubsetStatuses, subsetStatusToHub),
 	}
@@ -41,6 +42,7 @@ func WorkloadSpreadFromHub(src *v1beta1.WorkloadSpread, dst *v1alpha1.WorkloadSp
 	}
 	dst.Status = v1alpha1.WorkloadSpreadStatus{
 		ObservedGeneration: src.Status.ObservedGeneration, PodVersion: src.Status.PodVersion,
+		Assigned: src.Status.Assigned, Unassigned: src.Status.Unassigned, Overflow: src.Status.Overflow,
 		SubsetStatuses:          each(src.Status.SubsetStatuses, subsetStatusFromHub),
 		VersionedSubsetStatuses: ofEach(src.Status.VersionedSubsetStatuses, subsetStatusFromHub),
 	}

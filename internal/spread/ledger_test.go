@@ -274,6 +274,24 @@ func TestAnotherSpecIsReported(t *testing.T) {
 	}
 }
 
+// TestTotalWithoutReplicas: a workload that does not say how many Pods it is to have, because no defaults were written when it was created, has one.
+func TestTotalWithoutReplicas(t *testing.T) {
+	s := newStore(t, 1)
+	ws := s.request(t).Spread
+	targets := &spread.Targets{Cached: s, Live: live{s}, Now: time.Now}
+	for kind, o := range map[string]client.Object{"CloneSet": &v1beta1.CloneSet{}, "StatefulSet": &v1beta1.StatefulSet{}} {
+		o.SetNamespace("shop")
+		o.SetName("web")
+		if err := s.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		ws.Spec.TargetReference = &v1beta1.SpreadTargetReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: kind, Name: "web"}
+		if total, err := targets.Total(t.Context(), ws); total != 1 || err != nil {
+			t.Errorf("a %s has %d Pods, %v; want 1", kind, total, err)
+		}
+	}
+}
+
 func TestNumberAt(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{"groups": []any{map[string]any{"replicas": int64(3)}, map[string]any{}}, "name": "x"}}
 	for path, want := range map[string]int32{"spec.groups.0.replicas": 3, "spec.groups.1.replicas": 1, "spec.later": 1, "spec.groups.2.replicas": -1, "spec.name": -1, "spec.name.x": -1} {

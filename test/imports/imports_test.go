@@ -64,7 +64,7 @@ func rooms() []room {
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/disruption"}, ours: []string{"api/...", "internal/plan", "internal/rules/disruption", "internal/rules/pod"}, others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
-		{packages: []string{"internal/spread"}, ours: []string{"api/...", "internal/observe", "internal/rules/spread"}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
+		{packages: []string{"internal/spread"}, ours: []string{"api/...", "internal/observe", "internal/rules/pod", "internal/rules/spread"}, others: kubernetes("sigs.k8s.io/controller-runtime/...", "github.com/prometheus/client_golang/prometheus")},
 		{packages: []string{"internal/admission/..."}, ours: []string{"api/...", "internal/disruption", "internal/spread", "internal/convert", "internal/defaults", "internal/rules/...", "internal/admission/..."},
 			others: []string{"..."}},
 		{packages: []string{"internal/node/cri"}, ours: []string{"internal/rules/registry"}, others: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/...", "github.com/go-logr/logr"}},

@@ -157,6 +157,16 @@ type WorkloadSpreadStatus struct {
 	// observedGeneration is the generation of the spec that the status is of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// assigned is the number of active Pods of the workload that are in a subset.
+	// +optional
+	Assigned int32 `json:"assigned"`
+	// unassigned is the number of active Pods of the workload that are in no subset: none had room for them, or their node is in none.
+	// +optional
+	Unassigned int32 `json:"unassigned"`
+	// overflow is the number of assigned Pods that are above the limits of their subsets, and the first to go when the workload is scaled in:
+	// they were there before the limit.
+	// +optional
+	Overflow int32 `json:"overflow"`
 	// subsetStatuses are the subsets with the Pods of all versions.
 	// +optional
 	SubsetStatuses []WorkloadSpreadSubsetStatus `json:"subsetStatuses,omitempty"`

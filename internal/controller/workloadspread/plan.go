@@ -210,7 +210,9 @@ func Status(s Snapshot, _ plan.Plan, _ apply.Outcome) v1beta1.WorkloadSpreadStat
 	if s.Problem != nil {
 		return s.Spread.Status
 	}
-	status := s.ledger().spread.Status
+	counted := s.ledger().spread
+	spread.Tally(counted, s.Limits, s.Owned)
+	status := counted.Status
 	status.ObservedGeneration = s.Spread.Generation
 	for i := range status.SubsetStatuses {
 		one := &status.SubsetStatuses[i]

@@ -105,21 +105,16 @@ func (o Options) readOwned(ctx context.Context, r observe.Reader, s *Snapshot) (
 	} else {
 		err = readBuiltIn(ctx, r, s)
 	}
-	s.Owned = slices.DeleteFunc(s.Owned, func(p *corev1.Pod) bool { return !selects(s.Spread, p) })
+	s.Owned = slices.DeleteFunc(s.Owned, func(p *corev1.Pod) bool { return !spread.Selects(s.Spread, p.Labels) })
 	return err
-}
-
-func selects(s *v1beta1.WorkloadSpread, p *corev1.Pod) bool {
-	if s.Spec.TargetFilter == nil || s.Spec.TargetFilter.Selector == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(s.Spec.TargetFilter.Selector)
-	return err == nil && selector.Matches(labels.Set(p.Labels))
 }
 
 func readBuiltIn(ctx context.Context, r observe.Reader, s *Snapshot) error {
 	target := spread.TargetOf(s.Spread)
-	object := newTarget(target)
+	object := observe.NewWorkload(target.GroupKind)
+	if object == nil {
+		object = &batchv1.Job{}
+	}
 	err := r.Get(ctx, client.ObjectKey{Namespace: s.Spread.Namespace, Name: target.Name}, object)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -138,17 +133,6 @@ func readBuiltIn(ctx context.Context, r observe.Reader, s *Snapshot) error {
 		s.Latest = spread.VersionOf(target.GroupKind, s.Owned[0])
 	}
 	return err
-}
-
-// newTarget returns an empty object of the kind of a workload.
-func newTarget(target spread.Reference) client.Object {
-	for _, object := range []client.Object{&v1beta1.CloneSet{}, &v1beta1.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{},
-		&appsv1.StatefulSet{}} {
-		if w, _ := observe.WorkloadOf(object); w.GroupKind == target.GroupKind {
-			return object
-		}
-	}
-	return &batchv1.Job{}
 }
 
 // readThroughReplicaSets reads the Pods of a Deployment: its latest version is that of the ReplicaSet with the highest number.
