@@ -193,10 +193,11 @@ func (v *State) heed(one *subset, l waves.Load, verdict waves.Verdict) {
 
 func (v *State) whyOfBudget(l waves.Load) string {
 	if l.Fixed && l.Own > v.budget {
-		return fmt.Sprintf("its strategy takes %d Pods out of service at once, and updateStrategy.maxUnavailable is %d: raise that, or use "+
-			"another strategy", l.Own, v.budget)
+		return fmt.Sprintf("its strategy takes %d Pods out of service at once, and updateStrategy.maxUnavailable is %d: "+
+			"raise that, or use another strategy", l.Own, v.budget)
 	}
-	return fmt.Sprintf("updateStrategy.maxUnavailable of %d is used up by Pods of all subsets that are unavailable or being updated", v.budget)
+	return fmt.Sprintf("updateStrategy.maxUnavailable of %d is used up by Pods of all subsets that are unavailable or being updated",
+		v.budget)
 }
 
 // held returns the condition that tells which subsets wait, and for what; false if none does.
