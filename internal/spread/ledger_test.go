@@ -305,6 +305,32 @@ func TestNumberAt(t *testing.T) {
 	}
 }
 
+// TestOwnersAreReadAgain: a ReplicaSet that is adopted after its first Pod is found below its new owner, if not at once.
+func TestOwnersAreReadAgain(t *testing.T) {
+	s, now := newStore(t, 1), time.Now()
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "rs"}}
+	if err := s.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	targets := &spread.Targets{Cached: s, Live: live{s}, Namespace: "kruise-system", Now: func() time.Time { return now }}
+	controller := &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "rs"}
+	if above, err := targets.Above(t.Context(), "shop", controller); len(above) != 0 || err != nil {
+		t.Fatalf("above are %v, %v", above, err)
+	}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "above", Controller: new(true)}}
+	if err := s.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	if err := s.Create(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(10 * time.Minute)
+	if above, err := targets.Above(t.Context(), "shop", controller); len(above) != 1 || above[0].Name != "web" || err != nil {
+		t.Errorf("above are %v, %v; want Deployment web", above, err)
+	}
+}
+
 // TestOwnersAreReadOnce follows a Pod to its Deployment, and to a kind that only the configuration knows.
 func TestOwnersAreReadOnce(t *testing.T) {
 	s := newStore(t, 1)

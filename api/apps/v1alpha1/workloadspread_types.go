@@ -60,6 +60,12 @@ type WorkloadSpreadSpec struct {
 	// scheduleStrategy says what happens to Pods that can't be scheduled in their subset. Defaults to Fixed: they wait.
 	// +optional
 	ScheduleStrategy v1beta1.WorkloadSpreadScheduleStrategy `json:"scheduleStrategy,omitempty"`
+	// surplusPolicy says what happens to Pods above the limit of their subset, such as after maxReplicas was lowered: Keep, by which they stay
+	// until the workload is scaled in, or Move, by which they are deleted one by one, while all Pods of the workload are ready, as long as
+	// another subset has room for the Pods that the workload creates instead. PodUnavailableBudgets are heeded. Only of CloneSets,
+	// Deployments and ReplicaSets. Defaults to Keep.
+	// +optional
+	SurplusPolicy v1beta1.WorkloadSpreadSurplusPolicy `json:"surplusPolicy,omitempty"`
 }
 
 // WorkloadSpreadSubset is what Pods are given to.

@@ -62,7 +62,7 @@ func (v *State) order(given []v1beta1.UpdateWave) {
 	}
 	var progress []waves.Progress
 	for _, one := range v.subsets {
-		progress = append(progress, waves.Progress{Name: one.Name, Done: v.isDone(one)})
+		progress = append(progress, waves.Progress{Name: one.Name, Done: v.isDone(one), Away: one.isAway()})
 	}
 	continued := ""
 	if revision, wave, ok := strings.Cut(v.Set.Annotations[keys.ContinuedWave], "/"); ok && revision == v.history.Update.Name {
@@ -129,7 +129,12 @@ func (v *State) whyOfWave() (why, reason string) {
 func (v *State) shareBudget() {
 	var sharing []*subset
 	var loads []waves.Load
+	open := v.budget
 	for _, one := range v.subsets {
+		if one.isAway() {
+			open -= max(one.before.Replicas-one.before.ReadyReplicas, 0) // what was last seen of it
+			continue
+		}
 		if one.now == nil {
 			continue
 		}
@@ -137,7 +142,7 @@ func (v *State) shareBudget() {
 			sharing, loads = append(sharing, one), append(loads, load)
 		}
 	}
-	for i, verdict := range waves.Share(v.budget, loads) {
+	for i, verdict := range waves.Share(open, loads) {
 		v.heed(sharing[i], loads[i], verdict)
 	}
 }

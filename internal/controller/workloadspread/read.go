@@ -33,7 +33,9 @@ type Snapshot struct {
 	// Latest is the version of the workload's present template.
 	Latest string
 	// Limits are what the subsets take; nil with Problem, which is why they can't be told.
-	Limits  []int32
+	Limits []int32
+	// Total is how many Pods the workload is to have.
+	Total   int32
 	Problem error
 	// Nodes are those that Pods run on which were given to no subset.
 	Nodes map[string]*corev1.Node
@@ -60,6 +62,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 	if err != nil {
 		return out, err
 	}
+	out.Total = total
 	out.Limits, out.Problem = spread.Limits(s, total)
 	if out.Named, err = readNamed(ctx, r, s); err != nil {
 		return out, err

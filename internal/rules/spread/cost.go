@@ -75,6 +75,22 @@ func byPlace(s *v1beta1.WorkloadSpread, pods []*corev1.Pod, latest string) map[P
 	return out
 }
 
+// Surplus returns the active Pods of the latest version that are above the limits of their subsets, the first to go first.
+func Surplus(s *v1beta1.WorkloadSpread, limits []int32, owned []*corev1.Pod, latest string) []*corev1.Pod {
+	var out []*corev1.Pod
+	kind, costs := TargetOf(s).GroupKind, Costs(s, limits, owned, latest)
+	for p, cost := range costs {
+		m, _ := MatchedOf(p)
+		if cost < 0 && IndexOf(s, m.Subset) >= 0 && (SurgesOnly(kind) || VersionOf(kind, p) == latest) {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(costs[a], costs[b]), order.ByWorth(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
 // Tally writes into the status how many of the active Pods of the workload are in a subset and in none, and how many are above the limits.
 //
 // Example: with limits of 2 and none, and 3, 4 and 1 Pods in the first subset, in the second and in none, 7 are assigned, 1 is unassigned and
