@@ -74,7 +74,7 @@ type UnitedDeploymentSubsetStatus struct {
 	// name of the subset.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// replicas is the number of Pods that the subset is to have.
+	// replicas is the number of Pods that the subset is to have. In another cluster it is no more than what was seen to be written there.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of its Pods that are ready.
@@ -92,6 +92,10 @@ type UnitedDeploymentSubsetStatus struct {
 	// lastObservedTime is when the cluster had last been read at the time of this status; not for the hub.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+	// observed is what was last seen of the subset in its cluster: it counts while the cluster can't be read. Not for the hub, nor before
+	// the cluster was first read.
+	// +optional
+	Observed *SubsetObservation `json:"observed,omitempty"`
 	// conditions tell whether Pods of the subset can be scheduled.
 	// +optional
 	// +listType=map
