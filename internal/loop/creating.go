@@ -96,7 +96,7 @@ func (r *sideRun[O, S, T]) runOnce(ctx context.Context) {
 	if r.ended {
 		return
 	}
-	seen, err := r.read(ctx, r.cached, r.owner)
+	seen, err := r.Read(ctx, r.reads(r.cached, r.owner.GetUID()), r.owner)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Leaving the rest to the next pass", "why", err.Error())
 		r.ended = true

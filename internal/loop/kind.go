@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
@@ -56,8 +57,13 @@ type Kind[O plan.Object, S, T any] struct {
 	Concerns func(before, after O) bool
 	// Owns are types of objects that owners control. Their events ask for a pass over the owner.
 	Owns []client.Object
+	// Disrupts means that owners take Pods out of service that others own, as many as the state of all these allows.
+	Disrupts bool
 	// Watches returns the other events that ask for passes. It is given a cache to look owners up in.
 	Watches func(cached observe.Reader) []Watch
+
+	// Asked, if there is one, is given the function that asks for passes because of what no cache of the manager tells. It returns at once.
+	Asked func(ask func(owner types.NamespacedName))
 
 	// Read makes every read of a pass, and classifies what it found.
 	Read func(context.Context, Reads, O) (S, error)
@@ -148,6 +154,10 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 	if err != nil {
 		return err
 	}
+	// Sources start when the manager leads.
+	if err := ctl.Watch(source.Func(func(context.Context, Queue) error { l.Begin(); return nil })); err != nil {
+		return fmt.Errorf("waiting to lead for the controller %s: %w", k.Name, err)
+	}
 	var deferred []source.Source
 	for _, watch := range events {
 		in := mgr.GetCache()
@@ -161,6 +171,12 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 			err = errors.Join(err, ctl.Watch(from))
 		}
 	}
+	if k.Asked != nil {
+		err = errors.Join(err, ctl.Watch(source.Func(func(_ context.Context, q Queue) error {
+			k.Asked(func(owner types.NamespacedName) { q.AddAfter(reconcile.Request{NamespacedName: owner}, gather) })
+			return nil
+		})))
+	}
 	if len(deferred) > 0 {
 		err = errors.Join(err, ctl.Watch(afterFirst(mgr.GetCache(), newObject[O](), deferred)))
 	}
@@ -173,7 +189,7 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 // Events returns all events that ask for passes, those of the owners first.
 func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	owner := newObject[O]()
-	out := []Watch{owners(owner, l.Concerns, l.Forget)}
+	out := []Watch{l.inheriting(owners(owner, l.Concerns, l.Forget))}
 	if len(l.Owns) > 0 {
 		gvk, err := apiutil.GVKForObject(owner, l.Executor.Scheme)
 		if err != nil {
@@ -185,6 +201,10 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	}
 	if l.Watches != nil {
 		out = append(out, l.Watches(l.cached)...)
+	}
+	var err error
+	if l.cachedKinds, err = kindsOf(out, l.Executor.Scheme); err != nil {
+		return nil, err
 	}
 	if l.Executor.Budgets != nil {
 		out = append(out, Affected(&policyv1beta1.PodUnavailableBudget{}, l.Executor.BudgetChanged))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,9 +23,9 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
-// createdRecheck is when to reconcile again after a creation although no event has come: a cache whose watch breaks and that lists anew
-// never tells of an object that was created and is gone again by then.
-const createdRecheck = 30 * time.Second
+// missedRecheck is when to reconcile again although no event has come, after a creation and after a live read: a cache whose watch breaks and
+// that lists anew never tells of an object that the pass knew of and that is gone again by then.
+const missedRecheck = 30 * time.Second
 
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
@@ -37,6 +38,9 @@ type Loop[O plan.Object, S, T any] struct {
 	cached, live observe.Reader
 	statuses     *apply.Statuses[O, T]
 	next         apply.PerOwner[nextPass]
+	inherited    inherited
+	// cachedKinds are the kinds that passes read in the cache.
+	cachedKinds []schema.GroupVersionKind
 }
 
 // New returns the reconcile of a kind over a cache and the API server itself.
@@ -66,28 +70,16 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	if err != nil || reader == nil {
 		return reconcile.Result{RequeueAfter: staleRecheck}, err
 	}
-	if !reader.Indexed {
-		cached := owner.GetUID()
-		owner = newObject[O]()
-		if err := reader.Get(ctx, request.NamespacedName, owner); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(err)
-		}
-		if owner.GetUID() != cached {
-			// Another owner has the name by now, of which the cache will tell.
-			return reconcile.Result{RequeueAfter: staleRecheck}, nil
-		}
-	}
-	state, err := l.read(ctx, *reader, owner)
+	looked, err := l.decide(ctx, *reader, owner)
 	switch {
+	case errors.Is(err, errGone):
+		return reconcile.Result{}, nil
 	case errors.Is(err, observe.ErrOutdated):
 		return reconcile.Result{RequeueAfter: staleRecheck}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading: %w", err)
+	case err != nil || looked.wait > 0:
+		return reconcile.Result{RequeueAfter: looked.wait}, err
 	}
-	if !reader.Indexed {
-		l.Executor.NoteReadLive(owner.GetUID())
-	}
-	decided := l.Plan(state)
+	owner, state, decided := looked.owner, looked.state, looked.plan
 	if l.CreatesLive && creates(decided) && l.Executor.HasToReadLive(owner.GetUID()) {
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 	}
@@ -103,11 +95,63 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		wait, err = l.statuses.Write(ctx, owner, l.Status(state, decided, outcome))
 	}
 	l.delayNext(owner, state, wait)
+	if looked.live || slices.ContainsFunc(outcome.Results, isCreated) {
+		wait = sooner(wait, missedRecheck)
+	}
 	return result(decided, outcome, wait, err)
 }
 
-func (l *Loop[O, S, T]) read(ctx context.Context, reader observe.Reader, owner O) (S, error) {
-	return l.Read(ctx, l.reads(reader, owner.GetUID()), owner)
+// look is what a pass has read, and what it is to do.
+type look[O, S any] struct {
+	owner O
+	state S
+	plan  plan.Plan
+	// live means that it was read around the cache.
+	live bool
+	// wait, if not zero, is when to look again instead of carrying the plan out.
+	wait time.Duration
+}
+
+// errGone means that the owner is not there any more.
+var errGone = errors.New("the owner is gone")
+
+// decide looks with a reader, and live if that is a cache that the plan can't be made from.
+func (l *Loop[O, S, T]) decide(ctx context.Context, reader observe.Reader, owner O) (look[O, S], error) {
+	looked, err := l.look(ctx, reader, owner)
+	if err != nil || !reader.Indexed || !l.inherited.has(owner.GetUID()) || !l.acts(looked) {
+		return looked, err
+	}
+	trusted, wait, err := l.trustCache(ctx, owner)
+	if err != nil || trusted || wait > 0 {
+		looked.wait = wait
+		return looked, err
+	}
+	return l.look(ctx, l.readLive(ctx, owner), owner)
+}
+
+// look reads an owner and all that belongs to it, and plans.
+func (l *Loop[O, S, T]) look(ctx context.Context, reader observe.Reader, owner O) (look[O, S], error) {
+	if !reader.Indexed {
+		cached := owner
+		owner = newObject[O]()
+		switch err := reader.Get(ctx, client.ObjectKeyFromObject(cached), owner); {
+		case apierrors.IsNotFound(err):
+			return look[O, S]{}, errGone
+		case err != nil:
+			return look[O, S]{}, err
+		case owner.GetUID() != cached.GetUID():
+			// Another owner has the name by now, of which the cache will tell.
+			return look[O, S]{}, observe.ErrOutdated
+		}
+	}
+	state, err := l.Read(ctx, l.reads(reader, owner.GetUID()), owner)
+	if err != nil {
+		return look[O, S]{}, fmt.Errorf("reading: %w", err)
+	}
+	if !reader.Indexed {
+		l.Executor.NoteReadLive(owner.GetUID())
+	}
+	return look[O, S]{owner: owner, state: state, plan: l.Plan(state), live: !reader.Indexed}, nil
 }
 
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
@@ -115,7 +159,7 @@ func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
 		Reader: reader, Live: l.Live, Tracked: l.Executor.Tracked(owner, l.live.Reader),
 		Now: l.Executor.Now(), Taken: l.Executor.TakenNames(owner), cached: l.cached,
 	}
-	if owner != "" && slices.ContainsFunc(l.Owns, isPod) {
+	if owner != "" && l.ownsPods() {
 		out.Former = l.Executor.FormerNames(owner)
 	}
 	return out
@@ -175,13 +219,19 @@ func (l *Loop[O, S, T]) reader(ctx context.Context, owner O) (*observe.Reader, e
 	case fresh == apply.Stale:
 		return nil, nil
 	case fresh == apply.Unknown:
-		log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
-		live := l.live
-		live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
+		live := l.readLive(ctx, owner)
 		return &live, nil
 	default:
 		return &l.cached, nil
 	}
+}
+
+// readLive returns what reads around the cache, so that the passes after this one do not believe a cache that is older.
+func (l *Loop[O, S, T]) readLive(ctx context.Context, owner O) observe.Reader {
+	log.FromContext(ctx).Info("Reading live: the cache is late, or the outcome of a write is unknown")
+	live := l.live
+	live.Reader = l.Executor.Tracked(owner.GetUID(), live.Reader)
+	return live
 }
 
 // creates reports whether a plan creates an object.
@@ -206,9 +256,6 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 		wait = budgetWait
 	}
 	next.RequeueAfter = sooner(next.RequeueAfter, wait)
-	if slices.ContainsFunc(outcome.Results, isCreated) {
-		next.RequeueAfter = sooner(next.RequeueAfter, createdRecheck)
-	}
 	return next, nil
 }
 
@@ -226,6 +273,7 @@ func isCreated(r apply.Result) bool { return r.Err == nil && r.Action.Verb == pl
 func (l *Loop[O, S, T]) Forget(owner O) {
 	l.Executor.Forget(owner)
 	l.next.Forget(owner.GetUID())
+	l.inherited.forget(owner.GetUID())
 	if l.Kind.Forget != nil {
 		l.Kind.Forget(owner.GetUID())
 	}

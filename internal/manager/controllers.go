@@ -30,9 +30,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarset"
 	"github.com/seed-69ecc383/kruise/internal/controller/sidecarterminator"
 	"github.com/seed-69ecc383/kruise/internal/controller/statefulset"
+	"github.com/seed-69ecc383/kruise/internal/controller/uniteddeployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/seal"
@@ -56,7 +58,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	if err := s.tellLacking(); err != nil {
 		return err
 	}
-	executor := executors(mgr, live)
+	executor := executors(mgr, live, s.clock.Now)
 	for _, c := range s.controllers(live) {
 		if len(s.lacking[c.kind.EventSource()]) > 0 {
 			continue
@@ -67,6 +69,9 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		}
 		if c.guarded {
 			e.Budgets = s.askBudgets()
+		}
+		if c.elsewhere != nil {
+			e.Elsewhere = c.elsewhere.Send
 		}
 		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers}); err != nil {
 			return err
@@ -95,6 +100,8 @@ type controller struct {
 	guarded bool
 	// seen tells how far its caches have come; nil for the cache of the manager.
 	seen apply.Seen
+	// elsewhere writes in other clusters; nil for a controller that does not.
+	elsewhere *members.Members
 	// needs are the rights without which it is off.
 	needs []need
 }
@@ -110,6 +117,10 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: sidecarset.Kind(sidecarSets), workers: s.SidecarSetWorkers, needs: sidecarSetNeeds(), guarded: true},
 		{kind: broadcastjob.Kind(broadcastJobs), workers: s.BroadcastJobWorkers, needs: broadcastJobNeeds()},
 		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers, needs: advancedCronJobNeeds()},
+		{
+			kind: uniteddeployment.Kind(s.unitedDeployment()), workers: s.UnitedDeploymentWorkers, needs: unitedDeploymentNeeds(),
+			elsewhere: s.members,
+		},
 		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers, needs: ephemeralJobNeeds()},
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}
@@ -231,12 +242,12 @@ func (s settings) budgets() podunavailablebudget.Options {
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.
-func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
+func executors(mgr ctrlmanager.Manager, live client.Client, now func() time.Time) func(eventSource string) *apply.Executor {
 	return func(eventSource string) *apply.Executor {
 		return &apply.Executor{Config: apply.Config{
 			Writer: apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
 			Scheme: mgr.GetScheme(),
-			Seen:   apply.SeenBy(mgr.GetCache()), Now: time.Now,
+			Seen:   apply.SeenBy(mgr.GetCache()), Now: now,
 			Events:   mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
 			Parallel: parallelWrites,
 		}}

@@ -43,6 +43,8 @@ type Options struct {
 	SidecarSetWorkers           int
 	WorkloadSpreadWorkers       int
 	StatefulSetWorkers          int
+	UnitedDeploymentWorkers     int
+	ClusterProviderFile         string
 	ExcludePreparingDelete      bool
 	AssignPodsByScheduler       bool
 	ImagePullJobWorkers         int
@@ -94,6 +96,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "address of pprof")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", true, "serve pprof")
 	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas")
+	fs.StringVar(&o.ClusterProviderFile, "clusterprofile-provider-file", "",
+		"path of a JSON file with the programs that make credentials for ClusterProfiles; empty for none")
 	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
 	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also whole plans and what is held back")
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "run controllers on one of several managers only")
@@ -156,6 +160,7 @@ func (o *Options) workers() []workers {
 		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
 		{&o.WorkloadSpreadWorkers, "workloadspread-workers", "WorkloadSpreads looked after at the same time"},
 		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
+		{&o.UnitedDeploymentWorkers, "uniteddeployment-workers", "UnitedDeployments looked after at the same time"},
 	}
 }
 
@@ -168,7 +173,6 @@ func ignored() map[string]string {
 		"rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s", "rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 		"disable-no-deepcopy":         "false",
 		"ws-enabled-versioned-status": "deployment,replicaset",
-		"uniteddeployment-workers":    "3",
 	}
 }
 

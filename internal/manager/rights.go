@@ -94,6 +94,12 @@ func advancedCronJobNeeds() []need {
 		to(reads+" create delete", "jobs.batch"), to(manages, "broadcastjobs.apps.kruise.io", "imagelistpulljobs.apps.kruise.io"))
 }
 
+func unitedDeploymentNeeds() []need {
+	return slices.Concat(ownsObjects("uniteddeployments"), to(reads, "uniteddeployments.apps.kruise.io", "replicasets.apps"),
+		to(manages, "deployments.apps", "statefulsets.apps", "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io",
+			"controllerrevisions.apps"), to("patch delete", "pods"))
+}
+
 func ephemeralJobNeeds() []need {
 	return slices.Concat(to("patch", "ephemeraljobs.apps.kruise.io/status", "pods/ephemeralcontainers"),
 		to(reads+" patch delete", "ephemeraljobs.apps.kruise.io"))

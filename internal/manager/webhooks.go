@@ -25,10 +25,12 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
+	"github.com/seed-69ecc383/kruise/internal/clock"
 	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/spread"
 )
@@ -37,6 +39,9 @@ import (
 type settings struct {
 	Options
 	gates features.Set
+	// clock tells the API server's time, by which everything is judged that others write, too. What only this process knows, such as how
+	// long a handler takes, goes by the clock of this machine.
+	clock *clock.Clock
 	// scales reads how many Pods workloads should have.
 	scales *observe.Scales
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
@@ -48,6 +53,9 @@ type settings struct {
 	seenPods func(context.Context) (string, error)
 	// copies know what ResourceDistributions have made; nil if the gate leaves them out.
 	copies *copies
+	// members are the clusters that subsets of UnitedDeployments are in, hubID the identity of this one; nil if the gate leaves them out.
+	members *members.Members
+	hubID   string
 	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
@@ -153,12 +161,13 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			AcceptedSpread: spreadAdmitted,
 			SpreadKinds:    s.spreadKinds(),
 			Disabled:       s.disabledKinds(),
+			OtherClusters:  s.members != nil,
 			ShortHash:      s.gates.Enabled(features.CloneSetShortHash),
 			ClaimResize:    s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			AnyAnnotation:  s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
-		Now:               time.Now,
+		Now:               s.clock.Now,
 	})
 	return addConfigurations(mgr, s)
 }
@@ -205,7 +214,9 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err != nil {
 		return pods.Chain{}, fmt.Errorf("making the metrics of Pod admission: %w", err)
 	}
-	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), live, s.Webhook.PodNamespace)
+	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), pods.CatalogOptions{
+		Live: live, RevisionNamespace: s.Webhook.PodNamespace, Metrics: counted,
+	})
 	if err != nil {
 		return pods.Chain{}, err
 	}
@@ -224,7 +235,7 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
 			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),
-			Now:        time.Now,
+			Now:        s.clock.Now,
 			Metrics:    counted,
 		}),
 		// After all that adds containers.

@@ -50,6 +50,14 @@ type UnitedDeploymentBaseStatus struct {
 	// +listType=atomic
 	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
 
+	// memberClusters are the other clusters that hold, or may hold, workloads of the UnitedDeployment. A cluster is recorded before it is first
+	// written to, and stays until nothing is left there.
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	MemberClusters []MemberCluster `json:"memberClusters,omitempty"`
+
 	// conditions tell how subsets and rollout stand.
 	// +optional
 	// +listType=map
@@ -66,7 +74,7 @@ type UnitedDeploymentSubsetStatus struct {
 	// name of the subset.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// replicas is the number of Pods that the subset is to have.
+	// replicas is the number of Pods that the subset is to have. In another cluster it is no more than what was seen to be written there.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of its Pods that are ready.
@@ -78,6 +86,16 @@ type UnitedDeploymentSubsetStatus struct {
 	// reservedPods is the number of its Pods that wait for a node while others stand in for them.
 	// +optional
 	ReservedPods int32 `json:"reservedPods,omitempty"`
+	// cluster is the namespace and name, with a slash between them, of the cluster object of the subset; empty for the hub.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// lastObservedTime is when the cluster had last been read at the time of this status; not for the hub.
+	// +optional
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+	// observed is what was last seen of the subset in its cluster: it counts while the cluster can't be read. Not for the hub, nor before
+	// the cluster was first read.
+	// +optional
+	Observed *SubsetObservation `json:"observed,omitempty"`
 	// conditions tell whether Pods of the subset can be scheduled.
 	// +optional
 	// +listType=map

@@ -47,6 +47,7 @@ type UnitedDeploymentList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="is immutable: the workloads of the subsets can't select other Pods; create another UnitedDeployment",fieldPath=".selector",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!self.?topology.?scheduleStrategy.?adaptive.?reserveUnschedulablePods.orValue(false) || self.?topology.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !has(self.template.statefulSetTemplate) && !has(self.template.advancedStatefulSetTemplate)",message="can only be used with deploymentTemplate and cloneSetTemplate: the Pods of a StatefulSet are replaced by number",fieldPath=".topology.scheduleStrategy.adaptive.reserveUnschedulablePods",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="self.?topology.?clusterRegistry.?unreachablePolicy.orValue('Freeze') != 'Reallocate' || !has(self.template.statefulSetTemplate) && !has(self.template.advancedStatefulSetTemplate)",message="Reallocate can only be used with deploymentTemplate and cloneSetTemplate: two Pods of a StatefulSet would have one identity",fieldPath=".topology.clusterRegistry.unreachablePolicy",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(name, has(self.topology) && has(self.topology.subsets) && self.topology.subsets.exists(s, s.name == name))",message="every key must be the name of a subset",fieldPath=".updateStrategy.manualUpdate.partitions"
 type UnitedDeploymentSpec struct {
 	// replicas is the number of Pods wanted in all subsets together. Defaults to 1.
@@ -154,6 +155,9 @@ type DeploymentTemplateSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.replicas)) || !self.subsets.exists(s, has(s.minReplicas) || has(s.maxReplicas))",message="replicas of one subset and minReplicas or maxReplicas of any exclude each other",fieldPath=".subsets"
 // +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !self.subsets.exists(s, has(s.maxReplicas)) || self.subsets.exists(s, !has(s.maxReplicas))",message="at least one subset must have no maxReplicas: what is left of replicas goes there",fieldPath=".subsets"
 // +kubebuilder:validation:XValidation:rule="self.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !has(self.subsets) || !self.subsets.exists(s, has(s.replicas))",message="replicas of a subset can't be used with the type Adaptive: give minReplicas and maxReplicas",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || has(self.clusterRegistry) || !self.subsets.exists(s, has(s.targetCluster))",message="is required where a subset has a targetCluster: say in which namespaces its cluster object is",fieldPath=".clusterRegistry",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="!has(self.subsets) || !has(self.clusterRegistry) || self.subsets.all(s, !has(s.targetCluster) || !has(s.targetCluster.namespace) || size(s.targetCluster.namespace) == 0 || (has(self.clusterRegistry.namespaces) ? s.targetCluster.namespace in self.clusterRegistry.namespaces : s.targetCluster.namespace == 'default'))",message="the namespace of every targetCluster must be one of clusterRegistry.namespaces",fieldPath=".subsets"
+// +kubebuilder:validation:XValidation:rule="self.?clusterRegistry.?unreachablePolicy.orValue('Freeze') != 'Reallocate' || self.?scheduleStrategy.?type.orValue('Fixed') == 'Adaptive'",message="Reallocate needs scheduleStrategy.type Adaptive",fieldPath=".clusterRegistry.unreachablePolicy"
 type Topology struct {
 	// subsets are the domains, in the order in which they are filled.
 	// +optional
@@ -167,12 +171,18 @@ type Topology struct {
 	// scheduleStrategy says what becomes of Pods that can't be scheduled. Defaults to Fixed: they wait.
 	// +optional
 	ScheduleStrategy UnitedDeploymentScheduleStrategy `json:"scheduleStrategy,omitempty"`
+
+	// clusterRegistry says where the objects are that stand for other clusters. It is there if, and only if, a subset has a targetCluster, or had
+	// one.
+	// +optional
+	ClusterRegistry *ClusterRegistry `json:"clusterRegistry,omitempty"`
 }
 
 // Subset is one domain.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.nodeSelectorTerm) && (has(self.nodeSelectorTerm.matchExpressions) || has(self.nodeSelectorTerm.matchFields)) || has(oldSelf.nodeSelectorTerm) && (has(oldSelf.nodeSelectorTerm.matchExpressions) || has(oldSelf.nodeSelectorTerm.matchFields))) ? has(self.nodeSelectorTerm) && has(oldSelf.nodeSelectorTerm) && self.nodeSelectorTerm == oldSelf.nodeSelectorTerm : true",message="is immutable: add a subset of another name and remove this one",fieldPath=".nodeSelectorTerm",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="(has(self.tolerations) ? self.tolerations : []) == (has(oldSelf.tolerations) ? oldSelf.tolerations : [])",message="is immutable: add a subset of another name and remove this one",fieldPath=".tolerations",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="has(self.targetCluster) == has(oldSelf.targetCluster) && (!has(self.targetCluster) || self.targetCluster == oldSelf.targetCluster)",message="is immutable: add a subset of another name and remove this one",fieldPath=".targetCluster",reason="FieldValueForbidden"
 type Subset struct {
 	// name tells the subset from others. It becomes a label of the Pods, and a part of the name of the workload.
 	// +kubebuilder:validation:MaxLength=63
@@ -203,6 +213,11 @@ type Subset struct {
 	// maxReplicas is the most Pods that the subset gets, or a percentage of all. At least one subset must have none. Defaults to no limit.
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
+
+	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to the
+	// cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to be there.
+	// +optional
+	TargetCluster *ClusterReference `json:"targetCluster,omitempty"`
 
 	// patch is a strategic merge patch of the Pod template of the subset. It counts before all else, but for the labels that the Pods
 	// are known by. A change of it replaces the Pods of this subset only.

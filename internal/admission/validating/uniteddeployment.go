@@ -38,6 +38,7 @@ type unitedChange struct {
 
 func (c unitedChange) validate(ctx context.Context) (findings, error) {
 	found := rules[v1beta1.UnitedDeployment](unitedRules).ratcheted(c.write)
+	c.elsewhere(&found)
 	if len(found.errors) > 0 {
 		return found, nil
 	}

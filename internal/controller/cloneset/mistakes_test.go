@@ -91,6 +91,12 @@ func TestMistakesAreCaught(t *testing.T) {
 		"a cache believed that is older than our own writes": {
 			mistake: promises.Mistake{TrustsCache: true, Unconditional: true}, want: invariant.RuleUnavailable,
 		},
+		"a cache believed that is older than what the one before it has done": {
+			mistake: promises.Mistake{TrustsPast: true}, want: invariant.RuleTotal,
+		},
+		"a claim deleted because such a cache lacks its Pod": {
+			mistake: promises.Mistake{TrustsPast: true}, want: invariant.RuleClaims,
+		},
 		"names of new Pods that differ each time": {
 			planned: func() func(State) plan.Plan {
 				r := rand.New(rand.NewSource(1))

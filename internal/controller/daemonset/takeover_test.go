@@ -75,6 +75,8 @@ const ruleBeside = "no Pod beside another"
 func createdBeside(history []simulate.Change) []invariant.Violation {
 	var out []invariant.Violation
 	pods := map[string]*corev1.Pod{}
+	// late are creations that the controller had given up on, by the name of the Pod.
+	late := map[string]int64{}
 	for _, c := range history {
 		p, isPod := c.After.(*corev1.Pod)
 		if c.Key.Kind.Kind != "Pod" {
@@ -84,8 +86,11 @@ func createdBeside(history []simulate.Change) []invariant.Violation {
 		if !isPod {
 			continue
 		}
+		if c.Before == nil && c.Late {
+			late[p.Name] = c.Revision
+		}
 		for _, other := range pods {
-			if c.Before == nil && c.Pass != nil && nodefit.NodeOf(other) == nodefit.NodeOf(p) {
+			if c.Before == nil && c.Pass != nil && !c.Late && late[other.Name] <= c.Pass.Seen[c.Key.Kind] && nodefit.NodeOf(other) == nodefit.NodeOf(p) {
 				out = append(out, invariant.Violation{Rule: ruleBeside, Revision: c.Revision, Text: p.Name + " is created beside " + other.Name})
 			}
 		}

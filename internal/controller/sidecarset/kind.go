@@ -30,7 +30,8 @@ type Options struct {
 func Kind(o Options) loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus] {
 	refused := &apply.Refused{Verb: plan.Update, Concern: plan.Rollout}
 	return loop.Kind[*v1beta1.SidecarSet, State, v1beta1.SidecarSetStatus]{
-		Name: "sidecarset",
+		Name:     "sidecarset",
+		Disrupts: true,
 		Watches: func(cached observe.Reader) []loop.Watch {
 			return []loop.Watch{loop.Affected(&corev1.Pod{}, setsOfPod), loop.Affected(namespaceMetadata(), finder{cached}.ofNamespace)}
 		},

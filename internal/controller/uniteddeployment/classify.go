@@ -36,6 +36,8 @@ type State struct {
 	adaptive, reserving bool
 	// wait is the time until the answer changes by itself; zero if it does not.
 	wait time.Duration
+	// records are the clusters that hold, or may hold, workloads, as the status is to say.
+	records []v1beta1.MemberCluster
 	// problem is what can't be read in the spec.
 	problem error
 }
@@ -55,6 +57,8 @@ type subset struct {
 	stuck     int32
 	condition v1beta1.UnitedDeploymentSubsetCondition
 	before    v1beta1.UnitedDeploymentSubsetStatus
+	// elsewhere is about the cluster that it is in; nil for that of the UnitedDeployment.
+	elsewhere *elsewhere
 }
 
 // member is a workload that the UnitedDeployment controls.
@@ -81,6 +85,7 @@ func Classify(s Snapshot) (State, error) {
 	v.adaptive = strategy.Type == v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType
 	v.reserving = v.adaptive && strategy.Adaptive != nil && strategy.Adaptive.ReserveUnschedulablePods
 	if v.kind == nil || s.Set.DeletionTimestamp != nil {
+		v.leave()
 		return v, nil
 	}
 	var err error
@@ -92,6 +97,7 @@ func Classify(s Snapshot) (State, error) {
 		v.judge(one)
 	}
 	v.divide()
+	v.records = v.recorded()
 	return v, nil
 }
 
@@ -128,6 +134,7 @@ func (v *State) assign() {
 				one.before = status
 			}
 		}
+		v.locate(one)
 		bySubset[one.Name] = one
 		v.subsets = append(v.subsets, one)
 	}
@@ -145,7 +152,7 @@ func (v *State) assign() {
 	for _, m := range members {
 		one := bySubset[m.subsetName()]
 		switch {
-		case one == nil:
+		case one == nil || m.Cluster != one.place():
 			v.surplus = append(v.surplus, m)
 		case m.kind.gvk != v.kind.gvk:
 			one.former = append(one.former, m)
@@ -183,6 +190,9 @@ func (m *member) subsetName() string {
 // count counts the Pods of a workload. A Pod is updated if it has the template of the newest revision, and the workload calls no fewer
 // Pods updated: the patch of a subset is no part of the revision.
 func (v *State) count(m *member) (c counts) {
+	if v.history.Update == nil {
+		return c // of a UnitedDeployment that is being deleted
+	}
 	for _, p := range m.Pods {
 		if !pod.IsActive(p) {
 			continue
@@ -211,15 +221,20 @@ func (v *State) divide() {
 	d := placement.Demand{Total: v.total, Adaptive: v.adaptive && !v.reserving, Reserve: v.reserving}
 	for _, one := range v.subsets {
 		d.Subsets = append(d.Subsets, v.demandOf(one))
+		d.Reserve = d.Reserve || v.isReallocated(one)
 	}
 	out, err := placement.Divide(d)
 	if err != nil {
 		v.problem = fmt.Errorf("spec.topology.subsets: %w", err)
 		return
 	}
+	v.keepShares(d, &out)
 	v.adjusted, v.unplaced = out.Adjusted, out.Unplaced
 	for i, one := range v.subsets {
 		one.replicas = out.Replicas[i]
+	}
+	v.keepSurplus()
+	for _, one := range v.subsets {
 		one.partition = v.partitionOf(one)
 		v.remark(one)
 	}
@@ -237,6 +252,9 @@ func (v *State) partitionOf(one *subset) int32 {
 // demandOf returns what the division has to know of a subset.
 func (v *State) demandOf(one *subset) placement.Subset {
 	out := placement.Subset{Name: one.Name, Replicas: one.Replicas, Min: one.MinReplicas, Max: one.MaxReplicas}
+	if one.isAway() {
+		return v.demandOfAway(one, out)
+	}
 	now := one.now
 	if now == nil && len(one.former) > 0 {
 		now = one.former[0]
@@ -268,12 +286,17 @@ func (s *subset) isMarked() bool { return s.schedulable().Status == corev1.Condi
 
 // schedulable returns the condition as it was last written.
 func (s *subset) schedulable() v1beta1.UnitedDeploymentSubsetCondition {
+	return s.told(v1beta1.UnitedDeploymentSubsetSchedulable)
+}
+
+// told returns a condition as it was last written; without a status if there was none.
+func (s *subset) told(t v1beta1.UnitedDeploymentSubsetConditionType) v1beta1.UnitedDeploymentSubsetCondition {
 	for _, c := range s.before.Conditions {
-		if c.Type == v1beta1.UnitedDeploymentSubsetSchedulable {
+		if c.Type == t {
 			return c
 		}
 	}
-	return v1beta1.UnitedDeploymentSubsetCondition{}
+	return v1beta1.UnitedDeploymentSubsetCondition{Type: t}
 }
 
 // isLateComer reports whether a subset without a workload comes to others that have theirs: with reservation, what it gets then counts only

@@ -57,12 +57,17 @@ func (v *State) workload(one *subset) (plan.Object, string, error) {
 	*f.selector = selector
 	identity := maps.Clone(selector.MatchLabels)
 	identity[keys.SubsetRevision] = v.history.Update.Name
+	if one.elsewhere != nil {
+		identity = v.identity(one).Labelled(identity)
+	}
 	pods.Labels = with(pods.Labels, identity)
 	f.pods.Labels = pods.Labels
 	out.SetLabels(with(out.GetLabels(), identity))
 	out.SetAnnotations(with(out.GetAnnotations(), map[string]string{keys.SubsetPatch: patchOf(one)}))
 	out.SetNamespace(v.Set.Namespace)
-	out.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(v.Set, kind())})
+	if one.elsewhere == nil {
+		out.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(v.Set, kind())})
+	}
 	*f.replicas = nil
 	encoded, err := json.Marshal(out)
 	if err != nil {
@@ -155,7 +160,7 @@ func (v *State) update(one *subset, wanted plan.Object, hash string) (plan.Objec
 	if !contains(now, wanted) {
 		note.generation++
 	}
-	out.SetAnnotations(with(out.GetAnnotations(), map[string]string{keys.SubsetApplied: note.String()}))
+	out.SetAnnotations(with(out.GetAnnotations(), v.notes(one, note)))
 	return out, why, true
 }
 
@@ -246,6 +251,9 @@ const longestName = 52
 //
 // Wire: it is the same in every version, so that no subset gets a second workload.
 func (v *State) nameFor(one *subset) string {
+	if one.elsewhere != nil {
+		return v.identity(one).WorkloadName()
+	}
 	prefix := strings.ReplaceAll(v.Set.Name, ".", "-")
 	long := prefix + "-" + one.Name
 	if room := longestName - len("-12345"); len(long) <= room {

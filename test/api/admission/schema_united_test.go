@@ -13,6 +13,7 @@ spec:
 
 func unitedDeploymentSchema() schema {
 	const subsets, strategy, template = "spec.topology.subsets", "spec.topology.scheduleStrategy", "spec.template"
+	const registry, elsewhere = "spec.topology.clusterRegistry", "[{name: a, targetCluster: {namespace: default, name: m}}]"
 	of := func(field, more string) string {
 		return "{" + field + ": {metadata: {labels: {app: web}}, spec: {" + more + "selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}}}}}"
 	}
@@ -40,6 +41,17 @@ func unitedDeploymentSchema() schema {
 			"StatefulSets are not reserved": {set: edits{strategy: adaptive, subsets: "[]", template: of("statefulSetTemplate", "")}, want: strategy + ".adaptive.reserveUnschedulablePods: Forbidden: can only be used with deploymentTemplate and cloneSetTemplate", unstorable: true},
 			"a partition of no subset":      {set: edits{"spec.updateStrategy": "{manualUpdate: {partitions: {a: 1, c: 1}}}"}, want: "spec.updateStrategy.manualUpdate.partitions: Invalid value: every key must be the name of a subset", unstorable: true},
 			"a partition of a subset":       {set: edits{"spec.updateStrategy": "{type: Manual, manualUpdate: {partitions: {a: 1}}}"}},
+			"a subset in another cluster":   {set: edits{subsets: elsewhere, registry: "{}"}},
+			"a cluster found nowhere":       {set: edits{subsets: elsewhere}, want: registry + ": Required value: is required where a subset has a targetCluster"},
+			"a cluster found elsewhere":     {set: edits{subsets: elsewhere, registry: "{namespaces: [prod]}"}, want: subsets + ": Invalid value: the namespace of every targetCluster must be one of clusterRegistry.namespaces"},
+			"a cluster without a namespace": {set: edits{subsets: "[{name: a, targetCluster: {name: m}}]", registry: "{namespaces: [prod]}"}},
+			"a cluster of two names":        {set: edits{subsets: "[{name: a, targetCluster: {name: m/n}}]", registry: "{}"}, want: subsets + "[0].targetCluster.name: Invalid value"},
+			"kubeconfigs":                   {set: edits{registry: "{clusterType: {apiVersion: v1, kind: Secret}}"}},
+			"clusters of long ago":          {set: edits{registry: "{clusterType: {apiVersion: clusterregistry.k8s.io/v1alpha1, kind: Cluster}}"}, want: registry + ".clusterType.kind: Invalid value: must be ClusterProfile or Secret"},
+			"a version of long ago":         {set: edits{registry: "{clusterType: {apiVersion: v2, kind: Secret}}"}, want: registry + ".clusterType.apiVersion: Invalid value: must be v1 for Secret"},
+			"substitutes with Fixed":        {set: edits{registry: "{unreachablePolicy: Reallocate}"}, want: registry + ".unreachablePolicy: Invalid value: Reallocate needs scheduleStrategy.type Adaptive"},
+			"substitutes with Adaptive":     {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: adaptive, subsets: "[]"}},
+			"substitutes of StatefulSets":   {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: "{type: Adaptive}", subsets: "[]", template: of("statefulSetTemplate", "")}, want: registry + ".unreachablePolicy: Forbidden: Reallocate can only be used with deploymentTemplate and cloneSetTemplate", unstorable: true},
 			"older, no template":            {older: true, set: edits{template: "{}"}, want: one},
 		},
 		updates: map[string]update{
@@ -51,6 +63,14 @@ func unitedDeploymentSchema() schema {
 			"a toleration":               {old: edits{subsets: "[{name: a}]"}, new: edits{subsets: "[{name: a, tolerations: [{key: a}]}]"}, want: kept},
 			"another order":              {old: edits{subsets: "[{name: a, tolerations: [{key: a}]}, {name: b}]"}, new: edits{subsets: "[{name: b}, {name: a, tolerations: [{key: a}]}]"}},
 			"another subset":             {old: edits{subsets: "[{name: a}]"}, new: edits{subsets: "[{name: b, tolerations: [{key: a}]}]"}},
+			"another cluster":            {old: edits{subsets: elsewhere, registry: "{}"}, new: edits{subsets: "[{name: a, targetCluster: {namespace: default, name: other}}]", registry: "{}"}, want: kept},
+			"from another cluster":       {old: edits{subsets: elsewhere, registry: "{}"}, new: edits{subsets: "[{name: a}]", registry: "{}"}, want: kept},
+			"into another cluster":       {old: edits{subsets: "[{name: a}]"}, new: edits{subsets: elsewhere, registry: "{}"}, want: kept},
+			"one more cluster":           {old: edits{subsets: elsewhere, registry: "{}"}, new: edits{subsets: "[{name: a, targetCluster: {namespace: default, name: m}}, {name: b, targetCluster: {name: other}}]", registry: "{}"}},
+			"another first namespace":    {old: edits{registry: "{namespaces: [a, b]}"}, new: edits{registry: "{namespaces: [b, a]}"}, want: registry + ".namespaces: Forbidden: the first one is immutable"},
+			"another namespace":          {old: edits{registry: "{namespaces: [a]}"}, new: edits{registry: "{namespaces: [a, b]}"}},
+			"the default in words":       {old: edits{registry: "{}"}, new: edits{registry: "{namespaces: [default], clusterType: {apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ClusterProfile}}"}},
+			"another type of clusters":   {old: edits{registry: "{}"}, new: edits{registry: "{clusterType: {apiVersion: v1, kind: Secret}}"}, want: registry + ".clusterType: Forbidden: is immutable"},
 			"another kind":               {new: edits{template: of("cloneSetTemplate", "")}},
 			"another policy": {
 				old: edits{template: of("advancedStatefulSetTemplate", "")}, new: edits{template: of("advancedStatefulSetTemplate", "podManagementPolicy: Parallel, ")},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -92,6 +93,7 @@ func TestAStolenTokenOfTheManager(t *testing.T) {
 	})
 
 	s.sendsElsewhere(thief)
+	s.takesWorkloads(thief)
 
 	t.Log("the barrier of a Pod is what the right on ConfigMaps is for")
 	s.Must(thief.Create(s.Ctx, configMap("default", "victim-barrier", ownedBy("v1", "Pod"))))
@@ -132,6 +134,34 @@ func (s *site) sendsElsewhere(thief client.Client) {
 			return thief.Update(s.Ctx, &crd, client.DryRunAll)
 		})
 	}
+}
+
+// takesWorkloads checks that the thief cannot have Pods made by workloads that no UnitedDeployment controls, or delete them.
+func (s *site) takesWorkloads(thief client.Client) {
+	s.Helper()
+	labels := map[string]string{"app": "somebody"}
+	own := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "somebody", Namespace: "default"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: one("app")},
+		},
+	}
+	s.isForbidden("create a Deployment without an owner", func() error {
+		return thief.Create(s.Ctx, own.DeepCopy(), client.DryRunAll)
+	})
+	s.Must(s.Client.Create(s.Ctx, own))
+	set := cloneSet("somebody", 0)
+	s.Must(s.Client.Create(s.Ctx, set))
+	s.isForbidden("scale a Deployment of somebody", func() error {
+		return thief.Patch(s.Ctx, own.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":9}}`)))
+	})
+	s.isForbidden("make a Deployment of somebody a UnitedDeployment's", func() error {
+		return thief.Patch(s.Ctx, own.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":[
+			{"apiVersion":"apps.kruise.io/v1beta1","kind":"UnitedDeployment","name":"u","uid":"u","controller":true}]}}`)))
+	})
+	s.isForbidden("delete a Deployment of somebody", func() error { return thief.Delete(s.Ctx, own.DeepCopy(), client.DryRunAll) })
+	s.isForbidden("delete a CloneSet of somebody", func() error { return thief.Delete(s.Ctx, set.DeepCopy(), client.DryRunAll) })
 }
 
 func one(name string) corev1.PodSpec {

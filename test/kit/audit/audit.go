@@ -38,7 +38,11 @@ type entry struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
+	User struct {
+		Extra map[string][]string `json:"extra"`
+	} `json:"user"`
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
@@ -47,9 +51,19 @@ type entry struct {
 // Read counts the requests in an audit log.
 func Read(file string, q Query) (Requests, error) {
 	out := Requests{Counts: map[string]int{}}
+	err := each(file, func(e entry) {
+		if q.matches(e) {
+			out.add(e)
+		}
+	})
+	return out, err
+}
+
+// each calls a function for each request in an audit log that was answered.
+func each(file string, use func(entry)) error {
 	log, err := os.Open(file)
 	if err != nil {
-		return out, err
+		return err
 	}
 	defer func() { _ = log.Close() }() // it was only read
 	lines := bufio.NewScanner(log)
@@ -59,11 +73,11 @@ func Read(file string, q Query) (Requests, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the last line may be half written
 		}
-		if e.Stage == "ResponseComplete" && q.matches(e) {
-			out.add(e)
+		if e.Stage == "ResponseComplete" {
+			use(e)
 		}
 	}
-	return out, lines.Err()
+	return lines.Err()
 }
 
 func (q Query) matches(e entry) bool {
@@ -73,11 +87,7 @@ func (q Query) matches(e entry) bool {
 }
 
 func (r *Requests) add(e entry) {
-	resource := e.ObjectRef.Resource
-	if e.ObjectRef.Subresource != "" {
-		resource += "/" + e.ObjectRef.Subresource
-	}
-	r.Counts[fmt.Sprintf("%s %s %d", e.Verb, resource, e.ResponseStatus.Code)]++
+	r.Counts[fmt.Sprintf("%s %s %d", e.Verb, e.resource(), e.ResponseStatus.Code)]++
 	if e.ResponseStatus.Code == 409 {
 		r.Conflicts++
 	}

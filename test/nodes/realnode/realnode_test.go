@@ -63,6 +63,7 @@ func TestOnRealNodes(t *testing.T) {
 	})
 	// These measure times, or end what the others need.
 	t.Run("the leader is killed during a rollout", func(t *testing.T) { w.on(t).killLeader() })
+	t.Run("a node is drained through a WorkloadSpread and a budget", func(t *testing.T) { w.on(t).drain() })
 	t.Run("containers start in the order of their priorities", func(t *testing.T) { w.on(t).launchInOrder() })
 	t.Run("sidecars do not keep Jobs from ending", func(t *testing.T) { w.on(t).terminateSidecars() })
 	t.Run("an image that was pulled ahead needs no pull when a Pod is updated in place", func(t *testing.T) { w.on(t).pullAhead() })

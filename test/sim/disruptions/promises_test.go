@@ -2,9 +2,12 @@ package disruptions
 
 import (
 	"fmt"
+	"maps"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
@@ -19,9 +22,10 @@ import (
 func TestPromises(t *testing.T) { suite(mistake{}).Hold(t) }
 
 // TestWhatBrokeOnceHolds lets clusters live again in which budgets were overspent: by numbers of a cache that did not know all Pods yet, and by
-// Pods that no budget needed a moment before. In the last two a Pod was gone before the cache had heard of its creation.
+// Pods that no budget needed a moment before. In 5055 and 5722 a Pod was gone before the cache had heard of its creation; in 496 the controller
+// knew of a change of replicas, and not of a Pod that was created before it.
 func TestWhatBrokeOnceHolds(t *testing.T) {
-	suite(mistake{}).Again(t, 1370, 2158, 2433, 3200, 3283, 5632, 5055, 5722)
+	suite(mistake{}).Again(t, 1370, 2158, 2433, 3200, 3283, 5632, 5055, 5722, 496)
 }
 
 // TestRunsRepeat checks that a failure could be repeated.
@@ -31,6 +35,7 @@ func TestRunsRepeat(t *testing.T) { suite(mistake{}).Repeat(t) }
 func TestMistakesShow(t *testing.T) {
 	t.Run("it permits by Pods of a cache that is behind", func(t *testing.T) { suite(mistake{countsByCache: true}).Break(t, overspent) })
 	t.Run("it records no permission", func(t *testing.T) { suite(mistake{forgets: true}).Break(t, overspent) })
+	t.Run("its clock is an hour behind", func(t *testing.T) { suite(mistake{late: time.Hour}).Break(t, overspent) })
 }
 
 func suite(wrong mistake) promises.Suite {
@@ -54,15 +59,27 @@ type ledger struct {
 	// floor is how many Pods have to stay available: the least that was desired since there were as many, or that the controller can have
 	// taken for it.
 	floor int32
-	// seen is the revision up to which the controller had seen the workloads when it last computed the numbers.
-	seen int64
+	// seen is the revision up to which the controller had seen the workloads when it last computed the numbers, and counted the number of
+	// Pods that it took for wanted then. It may be one that never was: Pods of one revision, and workloads of another.
+	seen    int64
+	counted int32
 	// serving remembers which versions of Pods are available: most do not change from one write to the next.
 	serving map[*corev1.Pod]bool
 }
 
+// total is how many Pods there should be from a revision on, by workload: of those that have Pods.
 type total struct {
 	revision int64
-	pods     int32
+	replicas map[string]int32
+	known    map[string]bool
+}
+
+// pods returns the total of all workloads.
+func (t total) pods() (sum int32) {
+	for of := range t.known {
+		sum += t.replicas[of]
+	}
+	return sum
 }
 
 // check returns the writes that took more Pods out of service than the budget allows, whoever made them. No Pod fails by itself here.
@@ -75,14 +92,14 @@ func check(history []simulate.Change) []invariant.Violation {
 		if l.budget == nil {
 			continue
 		}
-		desired := l.desired(l.total())
+		desired := l.desired(l.total().pods())
 		if l.available(l.budget) >= desired {
 			l.floor = desired
 		}
-		l.floor = min(l.floor, desired)
+		l.floor = min(l.floor, desired, l.desired(l.counted))
 		for i, t := range l.totals {
 			if i+1 == len(l.totals) || l.totals[i+1].revision > l.seen {
-				l.floor = min(l.floor, l.desired(t.pods))
+				l.floor = min(l.floor, l.desired(t.pods()))
 			}
 		}
 		if now := l.available(nil); now < before && now < l.floor && !c.Late {
@@ -103,11 +120,7 @@ func (l *ledger) record(c simulate.Change) {
 	case *policyv1beta1.PodUnavailableBudget:
 		l.budget = o
 		if c.Pass != nil && c.Pass.Owner.Name == o.Name {
-			seen := c.Pass.Seen
-			l.seen = min(
-				seen[v1beta1.GroupVersion.WithKind("CloneSet")], seen[v1beta1.GroupVersion.WithKind("StatefulSet")],
-				seen[corev1.SchemeGroupVersion.WithKind("Pod")],
-			)
+			l.count(c.Pass.Seen)
 		}
 	case *corev1.Pod:
 		l.pods[o.Name] = o
@@ -116,21 +129,42 @@ func (l *ledger) record(c simulate.Change) {
 			delete(l.pods, c.Key.Name)
 		}
 	}
-	if now := l.total(); len(l.totals) == 0 || l.totals[len(l.totals)-1].pods != now {
-		l.totals = append(l.totals, total{c.Revision, now})
+	now, last := l.total(), l.totalAt(c.Revision)
+	if !maps.Equal(now.replicas, last.replicas) || !maps.Equal(now.known, last.known) {
+		now.revision = c.Revision
+		l.totals = append(l.totals, now)
 	}
 }
 
-// total returns how many Pods there should be of the workloads that have any: of others a budget that selects Pods does not know.
-func (l *ledger) total() (sum int32) {
-	known := map[string]bool{}
-	for _, p := range l.pods {
-		if of := p.Labels["of"]; pod.IsActive(p) && !known[of] {
-			known[of] = true
-			sum += l.replicas[of]
+// count notes what the controller computes that has seen each kind up to a revision.
+func (l *ledger) count(seen map[schema.GroupVersionKind]int64) {
+	pods := seen[corev1.SchemeGroupVersion.WithKind("Pod")]
+	clonesSeen, statefulSeen := seen[v1beta1.GroupVersion.WithKind("CloneSet")], seen[v1beta1.GroupVersion.WithKind("StatefulSet")]
+	l.seen = min(clonesSeen, statefulSeen, pods)
+	l.counted = total{known: l.totalAt(pods).known, replicas: map[string]int32{
+		clones: l.totalAt(clonesSeen).replicas[clones], stateful: l.totalAt(statefulSeen).replicas[stateful],
+	}}.pods()
+}
+
+// totalAt returns the total as it was at a revision.
+func (l *ledger) totalAt(revision int64) (at total) {
+	for _, t := range l.totals {
+		if t.revision <= revision {
+			at = t
 		}
 	}
-	return sum
+	return at
+}
+
+// total returns how many Pods there should be of the workloads that have any: of others a budget that selects Pods does not know.
+func (l *ledger) total() total {
+	t := total{replicas: maps.Clone(l.replicas), known: map[string]bool{}}
+	for _, p := range l.pods {
+		if pod.IsActive(p) {
+			t.known[p.Labels["of"]] = true
+		}
+	}
+	return t
 }
 
 // desired returns how many of a total are to stay available.

@@ -20,6 +20,8 @@ type Mistake struct {
 	IsDeaf func(simulate.Event) bool
 	// TrustsCache has it look at a cache that is older than its own writes.
 	TrustsCache bool
+	// TrustsPast has it take the cache with which it starts for as new as what the one before it has done.
+	TrustsPast bool
 	// GlancesAtCache has it read its cache where it reads around it to be sure.
 	GlancesAtCache bool
 	// Unconditional has it write whatever has become of the object meanwhile.

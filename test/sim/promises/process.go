@@ -45,6 +45,9 @@ func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Conn
 	}
 	l := loop.New(k, r, c.Cached, c.Live)
 	l.BetweenCreates = c.Between
+	if !c.TrustsPast {
+		l.Begin()
+	}
 	events, err := l.Events()
 	if err != nil {
 		panic(err)
@@ -53,6 +56,7 @@ func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Conn
 	for _, watch := range events {
 		hear := On(watch.Handler)
 		p.Ears = append(p.Ears, func(e simulate.Event, queue *simulate.Queue) {
+			e.IsInitial = e.IsInitial && !c.TrustsPast
 			if of := cmp.Or(e.New, e.Old); reflect.TypeOf(watch.Object) == reflect.TypeOf(of) {
 				hear(e, queue)
 			}
@@ -70,7 +74,7 @@ func On[T client.Object](h handler.TypedEventHandler[T, reconcile.Request]) Ear 
 		case existed && exists:
 			h.Update(ctx, event.TypedUpdateEvent[T]{ObjectOld: before, ObjectNew: after}, queue)
 		case exists:
-			h.Create(ctx, event.TypedCreateEvent[T]{Object: after}, queue)
+			h.Create(ctx, event.TypedCreateEvent[T]{Object: after, IsInInitialList: e.IsInitial}, queue)
 		case existed:
 			h.Delete(ctx, event.TypedDeleteEvent[T]{Object: before}, queue)
 		}

@@ -17,6 +17,8 @@ import (
 const (
 	// turmoil is the number of steps in which things go wrong.
 	turmoil = 250
+	// lagging is how many clusters there are for each in which the controller often starts again with caches that lag behind.
+	lagging = 5
 	// patience is how long the controller may take to come to rest.
 	patience = time.Hour
 )
@@ -45,6 +47,9 @@ func (s Suite) World(seed int64) *World {
 	if seed%3 != 0 {
 		// In the others, mistakes that faults would excuse must show as well.
 		w.Rig.Faults = simulate.Faults{Crash: 0.01, Lost: 0.02, Dropped: 0.02, Late: 0.02, Conflict: 0.02, Denied: 0.03}
+	}
+	if seed%lagging == lagging-1 {
+		w.Rig.Faults.Crash, w.Rig.Faults.Behind = 0.05, 20
 	}
 	w.scenario = s.Populate(w)
 	w.Rig.User, w.Rig.Others = w.scenario.Act, w.scenario.Others
@@ -93,7 +98,7 @@ func (w *World) start(connection *simulate.Client, view *simulate.View) simulate
 	mistake := w.suite.Mistake
 	started := w.scenario.Start(Connection{
 		Cached: observe.Reader{Reader: view, Indexed: true}, Live: observe.Reader{Reader: connection}, Now: w.Cluster.Now,
-		Glance: mistake.glance(glance{w.Cluster}, view), Between: connection.Between,
+		Glance: mistake.glance(glance{w.Cluster}, view), Between: connection.Between, TrustsPast: mistake.TrustsPast,
 		Executor: &apply.Executor{Config: apply.Config{
 			Writer: mistake.writer(connection), Scheme: w.suite.Scheme, Seen: mistake.seen(view.Seen), Now: w.Cluster.Now,
 			Events: &record.FakeRecorder{}, Parallel: 1,
@@ -116,4 +121,6 @@ type Connection struct {
 	// Between lets the controller look at what a pass has created so far, between its creations (loop.Loop.BetweenCreates).
 	Between func(look func()) (over func())
 	Now     func() time.Time
+	// TrustsPast is a mistake that is made on purpose.
+	TrustsPast bool
 }

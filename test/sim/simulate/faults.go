@@ -23,6 +23,9 @@ type Faults struct {
 	Denied float64
 	// Refused refuses a change of a spec, as a budget does.
 	Refused float64
+	// Behind is the most events of a kind that the cache of a controller which starts again does not know yet, although the one before it
+	// may have known them: it is a replica whose watch lags behind, or its API server does.
+	Behind int
 }
 
 // CrashPoint is a write at which a controller crashes.

@@ -93,15 +93,20 @@ func (r *Rig) noteIdle(request reconcile.Request, pass *Pass) {
 
 func (r *Rig) start() {
 	var late []func()
+	behind := 0
 	if r.client != nil {
-		late = r.client.late
+		late, behind = r.client.late, r.client.faults.Behind
 	}
 	r.client = r.Cluster.Connect("controller", r.Rand)
 	r.client.late, r.client.meantime, r.client.beforeWrite = late, r.meantime, r.countWrite
 	r.view, r.queue = r.Cluster.NewView(), r.Cluster.NewQueue()
 	r.process = r.Start(r.client, r.view)
 	for _, kind := range r.Watched {
-		for _, event := range r.view.Watch(kind) {
+		lacks := 0
+		if behind > 0 {
+			lacks = r.Rand.Intn(behind + 1)
+		}
+		for _, event := range r.view.WatchPast(kind, lacks) {
 			r.process.Hear(event, r.queue)
 		}
 	}

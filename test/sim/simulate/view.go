@@ -33,6 +33,8 @@ type Event struct {
 	Key Key
 	// Old is nil for an object that came, New for one that went.
 	Old, New client.Object
+	// IsInitial means that the object was there when the cache started.
+	IsInitial bool
 }
 
 // NewView returns a cache that knows nothing yet.
@@ -44,7 +46,34 @@ func (c *Cluster) NewView() *View {
 func (v *View) Watch(object client.Object) []Event {
 	kind := v.cluster.KeyOf(object).Kind
 	v.kinds[kind] = &stream{objects: &shelf{kind: kind}}
-	return v.Relist(kind)
+	events := v.Relist(kind)
+	for i := range events {
+		events[i].IsInitial = true
+	}
+	return events
+}
+
+// WatchPast starts the cache of the kind of an object with what there was before its last events: that of a replica that begins to lead
+// while its watch lags behind, or that is answered by an API server that does.
+func (v *View) WatchPast(object client.Object, events int) []Event {
+	kind := v.cluster.KeyOf(object).Kind
+	now := v.Watch(object)
+	stored := v.cluster.shelves.of(kind)
+	if stored == nil || events == 0 || len(stored.changes) == 0 {
+		return now
+	}
+	s := v.kinds[kind]
+	s.next = max(0, len(stored.changes)-events)
+	for _, i := range slices.Backward(stored.changes[s.next:]) {
+		change := &v.cluster.history[i]
+		s.set(change.Key, change.Before)
+	}
+	s.revision = v.cluster.history[stored.changes[s.next]].Revision - 1
+	past := make([]Event, len(s.objects.keys))
+	for i, key := range s.objects.keys {
+		past[i] = Event{Key: key, New: s.objects.objects[i], IsInitial: true}
+	}
+	return past
 }
 
 // IndexField adds an index.
