@@ -95,6 +95,12 @@ func (v *State) storeRevision(b *plan.Builder) {
 
 // provide creates the workload of a subset, or changes it.
 func (v *State) provide(b *plan.Builder, one *subset) error {
+	if one.keeps.why != "" {
+		b.Hold(plan.Hold{Name: one.Name, Why: one.keeps.why})
+	}
+	if one.now == nil && one.keeps.former {
+		return nil
+	}
 	wanted, hash, err := v.workload(one)
 	if err != nil {
 		return err
