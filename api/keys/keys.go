@@ -247,7 +247,7 @@ const (
 )
 
 // Labels and annotations of UnitedDeployments, and of what is made from them. The UnitedDeployment controller writes and reads them, but
-// for TemplateSwitch.
+// for TemplateSwitch and ContinuedWave.
 const (
 	// SubsetName is the label, of the workload of a subset and of its Pods, with the name of the subset. The workload selects by it.
 	SubsetName = "apps.kruise.io/subset-name"
@@ -265,4 +265,7 @@ const (
 	// deleted at once, instead of when the new ones have as many ready Pods. Users write it.
 	TemplateSwitch         = "apps.kruise.io/template-switch"
 	TemplateSwitchRecreate = "Recreate"
+	// ContinuedWave is the annotation of a UnitedDeployment that ends the pauses of a rollout up to that of a wave. Its value is the name of
+	// the revision that is rolled out, a slash and the name of the wave: another rollout pauses again. Users write it.
+	ContinuedWave = "apps.kruise.io/continued-wave"
 )

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,10 @@ type Config struct {
 	Events record.EventRecorder
 	// Parallel is the number of writes under way at the same time for one owner.
 	Parallel int
+	// Elsewhere takes over the writes for another cluster, without waiting for them; nil where there is none.
+	Elsewhere func(owner plan.Object, cluster string, stage plan.Stage)
+	// Controls reports whether an object is the owner's, by which a create that was sent twice is known; nil for one by owner references.
+	Controls func(object, owner plan.Object) bool
 	// Budgets are asked before Pods are taken out of service; nil where there are none.
 	Budgets Budgets
 }
@@ -116,12 +121,18 @@ func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outc
 
 func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.Stage) []Result {
 	var creates, others plan.Stage
+	elsewhere := map[string]plan.Stage{}
 	for _, chain := range stage {
-		if chain[0].Verb == plan.Create && !chain[0].Optional { // one that fails must not slow the others down
+		if cluster := chain[0].Cluster; cluster != "" {
+			elsewhere[cluster] = append(elsewhere[cluster], chain)
+		} else if chain[0].Verb == plan.Create && !chain[0].Optional { // one that fails must not slow the others down
 			creates = append(creates, chain)
 		} else {
 			others = append(others, chain)
 		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(elsewhere)) {
+		e.Elsewhere(owner, cluster, elsewhere[cluster])
 	}
 	if e.Parallel <= 1 {
 		return append(e.runAll(ctx, owner, others), e.runCreates(ctx, owner, creates)...)

@@ -72,7 +72,7 @@ func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action)
 		if readErr := e.Writer.Read(ctx, existing); readErr != nil {
 			return nil, errors.Join(err, fmt.Errorf("reading what has the name: %w", readErr))
 		}
-		if existing.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(existing, owner) {
+		if existing.GetDeletionTimestamp() != nil || !e.controls(existing, owner) {
 			e.owners.Do(owner.GetUID(), func(m *memory) { m.noteTaken(object.GetName()) })
 			return nil, err
 		}
@@ -82,6 +82,13 @@ func (e *Executor) create(ctx context.Context, owner plan.Object, a plan.Action)
 		return nil, err
 	}
 	return object, e.wrote(owner, object)
+}
+
+func (e *Executor) controls(object, owner plan.Object) bool {
+	if e.Controls != nil {
+		return e.Controls(object, owner)
+	}
+	return metav1.IsControlledBy(object, owner)
 }
 
 func (e *Executor) delete(ctx context.Context, owner plan.Object, a plan.Action, condition precondition) error {

@@ -3,10 +3,13 @@ package clusters
 import (
 	"context"
 	"maps"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/rules/connection"
@@ -36,6 +39,14 @@ func (v View) Serves(kind schema.GroupVersionKind) (served, readable bool) {
 	return informer != nil, informer != nil && informer.HasSynced()
 }
 
+// Informer returns what fills the cache of a kind; nil for one that is not watched.
+func (v View) Informer(kind schema.GroupVersionKind) cache.Informer {
+	if v.session == nil {
+		return nil
+	}
+	return v.session.informer(kind)
+}
+
 // Cached returns what the cluster holds of the hub, from a cache; nil if nothing is known.
 func (v View) Cached() client.Reader {
 	if v.session == nil {
@@ -51,6 +62,14 @@ func (v View) Client() client.Client {
 		return nil
 	}
 	return v.session.client
+}
+
+// Transport returns what the client sends its requests with; nil if there is no connection.
+func (v View) Transport() (*rest.Config, *http.Client) {
+	if v.session == nil {
+		return nil, nil
+	}
+	return v.session.config, v.session.http
 }
 
 // link keeps the connection to one cluster.

@@ -29,6 +29,7 @@ import (
 type session struct {
 	*Options
 	id     string
+	config *rest.Config
 	client client.Client
 	health rest.Interface
 	cache  cache.Cache
@@ -76,7 +77,7 @@ func join(ctx context.Context, config *rest.Config, o *Options) (*session, *conn
 func newSession(config *rest.Config, o *Options) (*session, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = o.UserAgent
-	s := &session{Options: o, informers: map[schema.GroupVersionKind]cache.Informer{}, cancel: func() {}}
+	s := &session{Options: o, config: config, informers: map[schema.GroupVersionKind]cache.Informer{}, cancel: func() {}}
 	var err error
 	if s.http, err = newHTTPClient(config); err != nil {
 		return nil, err

@@ -70,6 +70,8 @@ const (
 	SidecarTerminator Gate = "SidecarTerminator"
 	// EnableSortSidecarContainerByName: sidecars of all SidecarSets stand in a Pod in the order of their names.
 	EnableSortSidecarContainerByName Gate = "EnableSortSidecarContainerByName"
+	// UnitedDeploymentMultiCluster: subsets of UnitedDeployments can be in other clusters.
+	UnitedDeploymentMultiCluster Gate = "UnitedDeploymentMultiCluster"
 	// DefaultHostNetworkHostPortsInPodTemplates: templates on the host's network get host ports by default.
 	DefaultHostNetworkHostPortsInPodTemplates Gate = "DefaultHostNetworkHostPortsInPodTemplates"
 )
@@ -131,6 +133,7 @@ func specs() []spec {
 		{EnableSortSidecarContainerByName, false, alpha},
 		{InPlacePodVerticalScaling, false, alpha},
 		{DefaultHostNetworkHostPortsInPodTemplates, false, alpha},
+		{UnitedDeploymentMultiCluster, false, alpha},
 		{"DaemonSetPruneIneligibleNodes", false, alpha},
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
@@ -60,6 +61,9 @@ type Kind[O plan.Object, S, T any] struct {
 	Disrupts bool
 	// Watches returns the other events that ask for passes. It is given a cache to look owners up in.
 	Watches func(cached observe.Reader) []Watch
+
+	// Asked, if there is one, is given the function that asks for passes because of what no cache of the manager tells. It returns at once.
+	Asked func(ask func(owner types.NamespacedName))
 
 	// Read makes every read of a pass, and classifies what it found.
 	Read func(context.Context, Reads, O) (S, error)
@@ -166,6 +170,12 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 		default:
 			err = errors.Join(err, ctl.Watch(from))
 		}
+	}
+	if k.Asked != nil {
+		err = errors.Join(err, ctl.Watch(source.Func(func(_ context.Context, q Queue) error {
+			k.Asked(func(owner types.NamespacedName) { q.AddAfter(reconcile.Request{NamespacedName: owner}, gather) })
+			return nil
+		})))
 	}
 	if len(deferred) > 0 {
 		err = errors.Join(err, ctl.Watch(afterFirst(mgr.GetCache(), newObject[O](), deferred)))

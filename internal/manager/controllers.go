@@ -34,6 +34,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/workloadspread"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/seal"
@@ -69,6 +70,9 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		if c.guarded {
 			e.Budgets = s.askBudgets()
 		}
+		if c.elsewhere != nil {
+			e.Elsewhere = c.elsewhere.Send
+		}
 		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers}); err != nil {
 			return err
 		}
@@ -96,6 +100,8 @@ type controller struct {
 	guarded bool
 	// seen tells how far its caches have come; nil for the cache of the manager.
 	seen apply.Seen
+	// elsewhere writes in other clusters; nil for a controller that does not.
+	elsewhere *members.Members
 	// needs are the rights without which it is off.
 	needs []need
 }
@@ -111,7 +117,10 @@ func (s settings) controllers(live client.Reader) []controller {
 		{kind: sidecarset.Kind(sidecarSets), workers: s.SidecarSetWorkers, needs: sidecarSetNeeds(), guarded: true},
 		{kind: broadcastjob.Kind(broadcastJobs), workers: s.BroadcastJobWorkers, needs: broadcastJobNeeds()},
 		{kind: advancedcronjob.Kind(), workers: s.AdvancedCronJobWorkers, needs: advancedCronJobNeeds()},
-		{kind: uniteddeployment.Kind(), workers: s.UnitedDeploymentWorkers, needs: unitedDeploymentNeeds()},
+		{
+			kind: uniteddeployment.Kind(s.unitedDeployment()), workers: s.UnitedDeploymentWorkers, needs: unitedDeploymentNeeds(),
+			elsewhere: s.members,
+		},
 		{kind: ephemeraljob.Kind(), workers: ephemeralJobWorkers, needs: ephemeralJobNeeds()},
 		{kind: launchpriority.Kind(), workers: launchPriorityWorkers, needs: launchPriorityNeeds()},
 	}

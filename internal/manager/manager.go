@@ -129,6 +129,9 @@ func (s *settings) addShared(ctx context.Context, mgr ctrlmanager.Manager, live 
 	if err := s.addSpreads(ctx, mgr, live); err != nil {
 		return err
 	}
+	if err := s.addClusters(ctx, mgr, live); err != nil {
+		return err
+	}
 	return s.addCopies(mgr, live)
 }
 

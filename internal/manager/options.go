@@ -44,6 +44,7 @@ type Options struct {
 	WorkloadSpreadWorkers       int
 	StatefulSetWorkers          int
 	UnitedDeploymentWorkers     int
+	ClusterProviderFile         string
 	ExcludePreparingDelete      bool
 	AssignPodsByScheduler       bool
 	ImagePullJobWorkers         int
@@ -95,6 +96,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "address of pprof")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", true, "serve pprof")
 	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas")
+	fs.StringVar(&o.ClusterProviderFile, "clusterprofile-provider-file", "",
+		"path of a JSON file with the programs that make credentials for ClusterProfiles; empty for none")
 	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
 	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also whole plans and what is held back")
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "run controllers on one of several managers only")

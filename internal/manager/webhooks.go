@@ -30,6 +30,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/spread"
 )
@@ -52,6 +53,9 @@ type settings struct {
 	seenPods func(context.Context) (string, error)
 	// copies know what ResourceDistributions have made; nil if the gate leaves them out.
 	copies *copies
+	// members are the clusters that subsets of UnitedDeployments are in, hubID the identity of this one; nil if the gate leaves them out.
+	members *members.Members
+	hubID   string
 	// lacking are the rights that controllers lack, which are off for that, by the source of their events.
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
@@ -157,6 +161,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			AcceptedSpread: spreadAdmitted,
 			SpreadKinds:    s.spreadKinds(),
 			Disabled:       s.disabledKinds(),
+			OtherClusters:  s.members != nil,
 			ShortHash:      s.gates.Enabled(features.CloneSetShortHash),
 			ClaimResize:    s.gates.Enabled(features.StatefulSetAutoResizePVCGate),
 			AnyAnnotation:  s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),

@@ -66,6 +66,9 @@ type Action struct {
 	Before Object
 	// After is the object as it is wanted. Nil for Delete.
 	After Object
+	// Cluster names another cluster, in which the write is made without waiting for it: its outcome comes with a later pass. Empty for the
+	// cluster of the owner. The writes of a chain are all for one cluster.
+	Cluster string
 	// AnyVersion leaves the resourceVersion out of the precondition: for a write that is right whatever else has changed meanwhile.
 	AnyVersion bool
 	// While names a label or an annotation that must still be as it was in Before, or be missing as it was, instead of the resourceVersion:

@@ -119,6 +119,19 @@ type MemberCluster struct {
 	Message string `json:"message,omitempty"`
 }
 
+// SubsetObservation is what was last seen of a subset in another cluster.
+type SubsetObservation struct {
+	// replicas is the number of its Pods.
+	Replicas int32 `json:"replicas"`
+	// updatedReplicas is the number of its Pods of the template of revision.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// updatedReadyReplicas is the number of those that are ready.
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
+	// revision is the name of the revision that was the newest then.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+}
+
 // MemberClusterPhase says how it stands with a cluster that was written to.
 type MemberClusterPhase string
 

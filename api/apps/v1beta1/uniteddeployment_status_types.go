@@ -45,6 +45,10 @@ type UnitedDeploymentBaseStatus struct {
 	// currentRevision is the name of the last revision that was rolled out to all Pods.
 	CurrentRevision string `json:"currentRevision"`
 
+	// wave is the name of the wave of updateStrategy.waves that is under way, or after which the rollout pauses. It is empty when none is.
+	// +optional
+	Wave string `json:"wave,omitempty"`
+
 	// subsetStatuses tell of each subset, in the order of the spec.
 	// +optional
 	// +listType=atomic
@@ -74,7 +78,7 @@ type UnitedDeploymentSubsetStatus struct {
 	// name of the subset.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// replicas is the number of Pods that the subset is to have.
+	// replicas is the number of Pods that the subset is to have. In another cluster it is no more than what was seen to be written there.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of its Pods that are ready.
@@ -92,6 +96,10 @@ type UnitedDeploymentSubsetStatus struct {
 	// lastObservedTime is when the cluster had last been read at the time of this status; not for the hub.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+	// observed is what was last seen of the subset in its cluster: it counts while the cluster can't be read. Not for the hub, nor before
+	// the cluster was first read.
+	// +optional
+	Observed *SubsetObservation `json:"observed,omitempty"`
 	// conditions tell whether Pods of the subset can be scheduled.
 	// +optional
 	// +listType=map
@@ -128,7 +136,8 @@ type UnitedDeploymentConditionType string
 const (
 	// UnitedDeploymentSubsetProvisioned is True when every subset has its workload and no workload is left of others.
 	UnitedDeploymentSubsetProvisioned UnitedDeploymentConditionType = "SubsetProvisioned"
-	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted.
+	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted. While waves, a pause or
+	// maxUnavailable hold subsets back it is False, and its message says what ends that.
 	UnitedDeploymentSubsetUpdated UnitedDeploymentConditionType = "SubsetUpdated"
 	// UnitedDeploymentSubsetFailure is True while the workload of a subset reports a failure, or could not be written.
 	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"

@@ -45,6 +45,8 @@ type Options struct {
 	//
 	// Wire: tools look for this message.
 	Disabled map[string]string
+	// OtherClusters lets subsets of UnitedDeployments be in other clusters (gate UnitedDeploymentMultiCluster).
+	OtherClusters bool
 	// ShortHash keeps the name of a CloneSet out of label values, so that it may be long (gate CloneSetShortHash).
 	ShortHash bool
 	// ClaimResize heeds volumeClaimUpdateStrategy of StatefulSets (gate StatefulSetAutoResizePVCGate).

@@ -1,10 +1,19 @@
 package validating
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
-// elsewhere refuses new subsets in other clusters. No controller connects to other clusters yet, and one that does not know of them would
-// keep the workload in this cluster. Without a webhook nothing is stored at all: it fails closed.
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+)
+
+// elsewhere refuses new subsets in other clusters while the manager does not connect to any.
 func (c unitedChange) elsewhere(found *findings) {
+	if r := c.new.Spec.Topology.ClusterRegistry; r != nil && r.DeletionPolicy == v1beta1.AbandonInCluster {
+		found.forbidden(field.NewPath("spec", "topology", "clusterRegistry", "deletionPolicy"), "Abandon can't be used yet: only Wait can")
+	}
+	if c.OtherClusters {
+		return
+	}
 	stored := map[string]bool{}
 	if c.old != nil {
 		for i := range c.old.Spec.Topology.Subsets {
@@ -15,7 +24,7 @@ func (c unitedChange) elsewhere(found *findings) {
 	path := field.NewPath("spec", "topology", "subsets")
 	for i := range c.new.Spec.Topology.Subsets {
 		if s := &c.new.Spec.Topology.Subsets[i]; s.TargetCluster != nil && !stored[s.Name] {
-			found.forbidden(path.Index(i).Child("targetCluster"), "can't be used: this manager does not connect to other clusters")
+			found.forbidden(path.Index(i).Child("targetCluster"), "can't be used: feature-gate UnitedDeploymentMultiCluster is not enabled")
 		}
 	}
 }

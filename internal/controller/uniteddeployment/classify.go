@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/placement"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+	"github.com/seed-69ecc383/kruise/internal/rules/waves"
 )
 
 // State is a Snapshot, classified once for the plan and the status.
@@ -34,8 +35,13 @@ type State struct {
 	unplaced int32
 	// adaptive and reserving say what becomes of Pods that can't be scheduled.
 	adaptive, reserving bool
+	// stage is how far the rollout has come in waves, and budget the most Pods that may be unavailable for it; 0 for no limit.
+	stage  waves.Stage
+	budget int32
 	// wait is the time until the answer changes by itself; zero if it does not.
 	wait time.Duration
+	// records are the clusters that hold, or may hold, workloads, as the status is to say.
+	records []v1beta1.MemberCluster
 	// problem is what can't be read in the spec.
 	problem error
 }
@@ -48,6 +54,9 @@ type subset struct {
 	former []*member
 	// replicas is the number of Pods that it is to have, and partition how many of them stay at their old template.
 	replicas, partition int32
+	// keeps is what waves or the budget have it keep of its present workload, and limit its part of the budget; nil where there is none.
+	keeps kept
+	limit *limit
 	// reserved is the number of Pods that are reserved, and marks what is to be written on Pods for that.
 	reserved int32
 	marks    []mark
@@ -55,6 +64,8 @@ type subset struct {
 	stuck     int32
 	condition v1beta1.UnitedDeploymentSubsetCondition
 	before    v1beta1.UnitedDeploymentSubsetStatus
+	// elsewhere is about the cluster that it is in; nil for that of the UnitedDeployment.
+	elsewhere *elsewhere
 }
 
 // member is a workload that the UnitedDeployment controls.
@@ -81,6 +92,7 @@ func Classify(s Snapshot) (State, error) {
 	v.adaptive = strategy.Type == v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType
 	v.reserving = v.adaptive && strategy.Adaptive != nil && strategy.Adaptive.ReserveUnschedulablePods
 	if v.kind == nil || s.Set.DeletionTimestamp != nil {
+		v.leave()
 		return v, nil
 	}
 	var err error
@@ -92,6 +104,8 @@ func Classify(s Snapshot) (State, error) {
 		v.judge(one)
 	}
 	v.divide()
+	v.stageRollout()
+	v.records = v.recorded()
 	return v, nil
 }
 
@@ -128,6 +142,7 @@ func (v *State) assign() {
 				one.before = status
 			}
 		}
+		v.locate(one)
 		bySubset[one.Name] = one
 		v.subsets = append(v.subsets, one)
 	}
@@ -145,7 +160,7 @@ func (v *State) assign() {
 	for _, m := range members {
 		one := bySubset[m.subsetName()]
 		switch {
-		case one == nil:
+		case one == nil || m.Cluster != one.place():
 			v.surplus = append(v.surplus, m)
 		case m.kind.gvk != v.kind.gvk:
 			one.former = append(one.former, m)
@@ -183,6 +198,9 @@ func (m *member) subsetName() string {
 // count counts the Pods of a workload. A Pod is updated if it has the template of the newest revision, and the workload calls no fewer
 // Pods updated: the patch of a subset is no part of the revision.
 func (v *State) count(m *member) (c counts) {
+	if v.history.Update == nil {
+		return c // of a UnitedDeployment that is being deleted
+	}
 	for _, p := range m.Pods {
 		if !pod.IsActive(p) {
 			continue
@@ -211,15 +229,20 @@ func (v *State) divide() {
 	d := placement.Demand{Total: v.total, Adaptive: v.adaptive && !v.reserving, Reserve: v.reserving}
 	for _, one := range v.subsets {
 		d.Subsets = append(d.Subsets, v.demandOf(one))
+		d.Reserve = d.Reserve || v.isReallocated(one)
 	}
 	out, err := placement.Divide(d)
 	if err != nil {
 		v.problem = fmt.Errorf("spec.topology.subsets: %w", err)
 		return
 	}
+	v.keepShares(d, &out)
 	v.adjusted, v.unplaced = out.Adjusted, out.Unplaced
 	for i, one := range v.subsets {
 		one.replicas = out.Replicas[i]
+	}
+	v.keepSurplus()
+	for _, one := range v.subsets {
 		one.partition = v.partitionOf(one)
 		v.remark(one)
 	}
@@ -237,6 +260,9 @@ func (v *State) partitionOf(one *subset) int32 {
 // demandOf returns what the division has to know of a subset.
 func (v *State) demandOf(one *subset) placement.Subset {
 	out := placement.Subset{Name: one.Name, Replicas: one.Replicas, Min: one.MinReplicas, Max: one.MaxReplicas}
+	if one.isAway() {
+		return v.demandOfAway(one, out)
+	}
 	now := one.now
 	if now == nil && len(one.former) > 0 {
 		now = one.former[0]
@@ -268,12 +294,17 @@ func (s *subset) isMarked() bool { return s.schedulable().Status == corev1.Condi
 
 // schedulable returns the condition as it was last written.
 func (s *subset) schedulable() v1beta1.UnitedDeploymentSubsetCondition {
+	return s.told(v1beta1.UnitedDeploymentSubsetSchedulable)
+}
+
+// told returns a condition as it was last written; without a status if there was none.
+func (s *subset) told(t v1beta1.UnitedDeploymentSubsetConditionType) v1beta1.UnitedDeploymentSubsetCondition {
 	for _, c := range s.before.Conditions {
-		if c.Type == v1beta1.UnitedDeploymentSubsetSchedulable {
+		if c.Type == t {
 			return c
 		}
 	}
-	return v1beta1.UnitedDeploymentSubsetCondition{}
+	return v1beta1.UnitedDeploymentSubsetCondition{Type: t}
 }
 
 // isLateComer reports whether a subset without a workload comes to others that have theirs: with reservation, what it gets then counts only

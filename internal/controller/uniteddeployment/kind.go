@@ -22,22 +22,42 @@ import (
 // kind is that of the owner in references.
 func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("UnitedDeployment") }
 
+// Options are what the controller works with.
+type Options struct {
+	// Clusters are the other clusters that subsets may be in; nil while they can't be (gate UnitedDeploymentMultiCluster).
+	Clusters Clusters
+	// HubID is the UID of the namespace kube-system of the cluster of the UnitedDeployments.
+	HubID string
+}
+
+// Lists returns empty lists of all kinds of workloads that subsets can have.
+func Lists() (out []client.ObjectList) {
+	for _, k := range workloadKinds() {
+		out = append(out, k.list())
+	}
+	return out
+}
+
 // Kind is the controller of UnitedDeployments.
-func Kind() loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedDeploymentStatus] {
+func Kind(o Options) loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedDeploymentStatus] {
 	owned := []client.Object{&appsv1.Deployment{}, &v1beta1.CloneSet{}, &appsv1.StatefulSet{}, &v1beta1.StatefulSet{}}
-	return loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedDeploymentStatus]{
+	out := loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedDeploymentStatus]{
 		Name: "uniteddeployment",
 		Owns: owned,
 		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
 			return observe.AddControllerIndex(ctx, indexer, append(owned, &appsv1.ReplicaSet{})...)
 		},
 		Watches:     func(observe.Reader) []loop.Watch { return []loop.Watch{loop.Affected(&corev1.Pod{}, podChanged)} },
-		Read:        read,
+		Read:        o.read,
 		Plan:        Plan,
 		Status:      Status,
 		StatusOf:    func(o *v1beta1.UnitedDeployment) *v1beta1.UnitedDeploymentStatus { return &o.Status },
 		MinInterval: minInterval,
 	}
+	if o.Clusters != nil {
+		out.Asked, out.Forget = o.Clusters.Asked, o.Clusters.Forget
+	}
+	return out
 }
 
 // minInterval grows with the number of Pods: 50 ms for a thousand, a second at most.

@@ -31,14 +31,19 @@ const historyLimit = 10
 func Plan(v State) plan.Plan {
 	b := plan.For(v.summary())
 	if v.kind == nil || v.Set.DeletionTimestamp != nil {
-		// The garbage collector takes the workloads along.
+		// The garbage collector takes the workloads along that are in the same cluster.
+		v.cleanUp(b)
 		return b.Plan()
 	}
 	if v.problem != nil {
 		return b.Stop(v.problem)
 	}
 	v.storeRevision(b)
+	v.guard(b)
 	for _, one := range v.subsets {
+		if !v.mayWrite(one.place()) {
+			continue
+		}
 		if err := v.provide(b, one); err != nil {
 			b.Hold(plan.Hold{Name: one.Name, Why: err.Error(), Event: eventFailedUpdate, Failure: plan.Rollout})
 		}
@@ -47,12 +52,15 @@ func Plan(v State) plan.Plan {
 		v.unblock(b, one)
 	}
 	for _, m := range sortedByName(v.surplus) {
-		b.Do(v.remove(m, "no subset needs it", eventFailedDuplicates))
+		if v.mayWrite(m.Cluster) {
+			b.Do(v.remove(m, "no subset needs it", eventFailedDuplicates))
+		}
 	}
 	v.tidyRevisions(b)
 	if v.adjusted != "" {
 		b.Hold(plan.Hold{Why: v.adjusted, Event: eventFailedSpecified})
 	}
+	v.tellClusters(b)
 	b.Recheck(v.wait, "a Pod may have waited for a node for too long, or a subset may be tried again")
 	return b.Plan()
 }
@@ -87,6 +95,12 @@ func (v *State) storeRevision(b *plan.Builder) {
 
 // provide creates the workload of a subset, or changes it.
 func (v *State) provide(b *plan.Builder, one *subset) error {
+	if one.keeps.why != "" {
+		b.Hold(plan.Hold{Name: one.Name, Why: one.keeps.why})
+	}
+	if one.now == nil && one.keeps.former {
+		return nil
+	}
 	wanted, hash, err := v.workload(one)
 	if err != nil {
 		return err
@@ -94,9 +108,9 @@ func (v *State) provide(b *plan.Builder, one *subset) error {
 	message := func(verb string) string { return fmt.Sprintf("%s 1 Subset (%s)", verb, v.kind.name) }
 	if one.now == nil {
 		wanted.SetName(v.nameFor(one))
-		wanted.SetAnnotations(with(wanted.GetAnnotations(), map[string]string{keys.SubsetApplied: applied{hash, 1}.String()}))
+		wanted.SetAnnotations(with(wanted.GetAnnotations(), v.notes(one, applied{hash, 1})))
 		b.Do(plan.Action{
-			Verb: plan.Create, Concern: plan.Scale, After: wanted,
+			Verb: plan.Create, Concern: plan.Scale, After: wanted, Cluster: one.place(),
 			What: fmt.Sprintf("create the %s of subset %s with %d replicas", v.kind.name, one.Name, one.replicas), Why: "it has none",
 			Event: eventSuccessfulUpdate, EventMessage: message("Create"), FailedEvent: eventFailedUpdate,
 		})
@@ -104,7 +118,7 @@ func (v *State) provide(b *plan.Builder, one *subset) error {
 	}
 	if after, why, differs := v.update(one, wanted, hash); differs {
 		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Rollout, Before: one.now.Object, After: after, AnyVersion: true,
+			Verb: plan.Update, Concern: plan.Rollout, Before: one.now.Object, After: after, AnyVersion: true, Cluster: one.place(),
 			What: fmt.Sprintf("write the %s of subset %s with %d replicas", v.kind.name, one.Name, one.replicas), Why: why,
 			Event: eventSuccessfulUpdate, EventMessage: message("Update"), FailedEvent: eventFailedUpdate,
 		})
@@ -130,7 +144,7 @@ func (v *State) retire(b *plan.Builder, one *subset) {
 
 func (v *State) remove(m *member, why, failed string) plan.Action {
 	return plan.Action{
-		Verb: plan.Delete, Concern: plan.Scale, Before: m.Object, AnyVersion: true, What: "delete", Why: why,
+		Verb: plan.Delete, Concern: plan.Scale, Before: m.Object, AnyVersion: true, Cluster: m.Cluster, What: "delete", Why: why,
 		Event: eventSuccessfulUpdate, EventMessage: fmt.Sprintf("Delete 1 Subset (%s)", m.kind.name), FailedEvent: failed,
 	}
 }
@@ -141,7 +155,7 @@ func (v *State) mark(b *plan.Builder, one *subset) {
 		after := m.pod.DeepCopy()
 		after.Labels = with(after.Labels, map[string]string{keys.ReservedPod: fmt.Sprint(m.reserved)})
 		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Settle, Before: m.pod, After: after, AnyVersion: true,
+			Verb: plan.Update, Concern: plan.Settle, Before: m.pod, After: after, AnyVersion: true, Cluster: one.place(),
 			What: fmt.Sprintf("label it reserved: %t", m.reserved), Why: "others stand in for Pods that wait for a node",
 		})
 	}
@@ -160,7 +174,7 @@ func (v *State) unblock(b *plan.Builder, one *subset) {
 	for _, p := range one.now.Pods {
 		number, ok := numberOf(p.Name)
 		isOld := p.Labels[appsv1.ControllerRevisionHashLabelKey] != one.now.revision
-		if ok && number >= one.partition && isOld && pod.IsActive(p) && !pod.IsReady(p) {
+		if ok && one.elsewhere == nil && number >= one.partition && isOld && pod.IsActive(p) && !pod.IsReady(p) {
 			b.Do(plan.Action{
 				Verb: plan.Delete, Concern: plan.Rollout, Before: p, AnyVersion: true, What: "delete",
 				Why: "it is not ready, and its StatefulSet waits for it before it gives it the new template",

@@ -47,7 +47,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 		planner := promises.Planner[Snapshot, State]{Plan: planned, Take: taken, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
-				k := Kind()
+				k := Kind(Options{})
 				k.Plan = planner.In(w)
 				return promises.Start(k, c.Runtime(), c)
 			},

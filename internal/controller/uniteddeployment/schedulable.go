@@ -54,6 +54,10 @@ func (v *State) judge(one *subset) {
 	if !v.adaptive {
 		return
 	}
+	if one.isAway() {
+		one.condition, one.reserved = one.schedulable(), one.before.ReservedPods
+		return
+	}
 	if one.now != nil {
 		for _, p := range one.now.Pods {
 			if v.isStuck(p) {
@@ -79,7 +83,7 @@ func (v *State) judge(one *subset) {
 	}
 }
 
-// turn gives the condition of a subset a status, with the time at which that changed.
+// turn gives the condition Schedulable of a subset a status, with the time at which that changed.
 func (v *State) turn(one *subset, status corev1.ConditionStatus, reason, message string) {
 	before := one.schedulable()
 	one.condition = v1beta1.UnitedDeploymentSubsetCondition{
@@ -171,7 +175,7 @@ func (v *State) hangs(one *subset) bool {
 // one that comes to others.
 func (v *State) remark(one *subset) {
 	switch {
-	case !v.reserving:
+	case !v.reserving, one.isAway():
 	case one.now == nil && v.isLateComer(one):
 		v.turn(one, corev1.ConditionFalse, reasonCreated, "newly-created subsets in reservation strategy")
 	case one.now != nil && one.reserved == 0 && one.isMarked() && one.replicas > one.now.specified:

@@ -31,6 +31,7 @@ const (
 func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.UnitedDeploymentStatus {
 	s := *v.Set.Status.DeepCopy()
 	if v.kind == nil || v.Set.DeletionTimestamp != nil {
+		s.MemberClusters = v.records
 		return s
 	}
 	s.ObservedGeneration = v.Set.Generation
@@ -45,12 +46,19 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.UnitedDeploymentSt
 		s.CollisionCount = &n
 	}
 	v.sum(&s)
+	s.MemberClusters = v.records
+	v.tellOfClusters(set)
 	s.LabelSelector = metav1.FormatLabelSelector(v.Set.Spec.Selector)
 	if v.reserving {
 		s.LabelSelector += "," + keys.ReservedPod + "=false"
 	}
 	set.done(v1beta1.UnitedDeploymentSubsetProvisioned, v.unprovided(), failures)
-	set.done(v1beta1.UnitedDeploymentSubsetUpdated, unwritten(p, done), failures)
+	if held, ok := v.held(); ok && failures == "" {
+		set.put(held)
+	} else {
+		set.done(v1beta1.UnitedDeploymentSubsetUpdated, unwritten(p, done), failures)
+	}
+	s.Wave = v.stage.Wave
 	rolledOut := v.isRolledOut(&s, unwritten(p, done))
 	if s.CurrentRevision == "" || rolledOut {
 		s.CurrentRevision = v.history.Update.Name
@@ -72,6 +80,10 @@ func (v *State) sum(s *v1beta1.UnitedDeploymentStatus) {
 	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas, s.ReservedPods = 0, 0, 0, 0, 0
 	s.SubsetStatuses = nil
 	for _, one := range v.subsets {
+		if one.isAway() {
+			s.SubsetStatuses = append(s.SubsetStatuses, v.sumAway(s, one))
+			continue
+		}
 		told := v1beta1.UnitedDeploymentSubsetStatus{
 			Name: one.Name, Replicas: one.replicas, Partition: one.partition, ReservedPods: one.reserved,
 		}
@@ -92,6 +104,7 @@ func (v *State) sum(s *v1beta1.UnitedDeploymentStatus) {
 			}
 		}
 		s.ReservedPods += one.reserved
+		v.tellObserved(one, &told)
 		s.SubsetStatuses = append(s.SubsetStatuses, told)
 	}
 }
@@ -102,7 +115,10 @@ func (v *State) isRolledOut(s *v1beta1.UnitedDeploymentStatus, unwritten string)
 		return false
 	}
 	return !slices.ContainsFunc(v.subsets, func(one *subset) bool {
-		return !one.now.observed || one.now.Object.GetLabels()[keys.SubsetRevision] != v.history.Update.Name ||
+		if one.isAway() {
+			return !v.isRolledOutAway(one)
+		}
+		return one.keeps.why != "" || !one.now.observed || one.now.Object.GetLabels()[keys.SubsetRevision] != v.history.Update.Name ||
 			one.now.replicas < one.replicas-one.reserved
 	})
 }
@@ -111,7 +127,7 @@ func (v *State) isRolledOut(s *v1beta1.UnitedDeploymentStatus, unwritten string)
 func (v *State) unprovided() string {
 	var lacking, left []string
 	for _, one := range v.subsets {
-		if one.now == nil {
+		if one.now == nil && (!one.isAway() || one.before.Observed == nil) {
 			lacking = append(lacking, one.Name)
 		}
 		for _, m := range one.former {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,16 @@ type Place struct{ Kind, Namespace, Name string }
 
 // String returns the namespace and the name.
 func (p Place) String() string { return p.Namespace + "/" + p.Name }
+
+// Key returns the kind, the namespace and the name, by which plans and memory know the cluster.
+func (p Place) Key() string { return p.Kind + "/" + p.Namespace + "/" + p.Name }
+
+// PlaceOf returns the place of a key.
+func PlaceOf(key string) Place {
+	kind, rest, _ := strings.Cut(key, "/")
+	namespace, name, _ := strings.Cut(rest, "/")
+	return Place{kind, namespace, name}
+}
 
 // Seen is a cluster as it stands.
 type Seen struct {
@@ -72,6 +83,14 @@ func Find(records []v1beta1.MemberCluster, place Place) *v1beta1.MemberCluster {
 }
 
 func placeOf(r *v1beta1.MemberCluster) Place { return Place{r.Kind, r.Namespace, r.Name} }
+
+// Recorded returns the places of records.
+func Recorded(records []v1beta1.MemberCluster) (out []Place) {
+	for i := range records {
+		out = append(out, placeOf(&records[i]))
+	}
+	return out
+}
 
 // Left says whether something is left in a cluster that no subset is in any more.
 type Left string

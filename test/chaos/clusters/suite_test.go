@@ -41,6 +41,14 @@ type fleet struct {
 // newFleet brings up a hub and members, and a registry that probes them every second.
 func newFleet(t *testing.T, names ...string) *fleet {
 	t.Helper()
+	f := bringUp(t, 0, names...)
+	f.connect()
+	return f
+}
+
+// bringUp brings up a hub and members, each with so many simulated nodes, or with nothing but an API server.
+func bringUp(t *testing.T, nodes int, names ...string) *fleet {
+	t.Helper()
 	log.SetLogger(logr.Discard()) // else the caches complain that there is none
 	f := &fleet{Test: scene.NewTest(t), members: map[string]*cluster.Cluster{}}
 	var err error
@@ -51,7 +59,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	var options []cluster.Options
 	for _, name := range append(all, names...) {
 		options = append(options, cluster.Options{
-			Dir: filepath.Join(f.dir, name), Bare: true, Args: []string{"--owner", strconv.Itoa(os.Getpid()), "--audit=false"},
+			Dir: filepath.Join(f.dir, name), Bare: nodes == 0, Nodes: nodes, Args: []string{"--owner", strconv.Itoa(os.Getpid()), "--audit=false"},
 		})
 	}
 	up, err := cluster.UpAll(f.Ctx, options)
@@ -73,7 +81,6 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	for i, name := range names {
 		f.members[name] = up[i+1]
 	}
-	f.connect()
 	return f
 }
 
