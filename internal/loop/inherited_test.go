@@ -29,7 +29,8 @@ type questioned struct {
 
 func (q *questioned) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(options); o.Limit == 1 && o.Raw == nil {
+	o.ApplyOptions(options)
+	if o.Limit == 1 && o.Raw == nil {
 		q.questions++
 	}
 	list.SetResourceVersion("100")

@@ -45,10 +45,11 @@ func naming(named *observe.AnnotationKeys) toolscache.TransformFunc {
 	}
 }
 
-// nameAnnotations notes the annotations that all objects of a namespace, or of all, name, before the cache of Pods begins. Kinds that are not
-// installed name none. Where they can't be read, as before any manager converts them, the cache keeps all annotations.
+// nameAnnotations notes the annotations that all objects of a namespace, or of all, name, before the cache of Pods begins. Kinds that are
+// not installed name none. Where they can't be read, as before any manager converts them, the cache keeps all annotations.
 func nameAnnotations(ctx context.Context, live client.Reader, namespace string, named *observe.AnnotationKeys) {
-	for _, list := range []client.ObjectList{&v1alpha1.PodProbeMarkerList{}, &v1beta1.WorkloadSpreadList{}, &v1beta1.PersistentPodStateList{}} {
+	lists := []client.ObjectList{&v1alpha1.PodProbeMarkerList{}, &v1beta1.WorkloadSpreadList{}, &v1beta1.PersistentPodStateList{}}
+	for _, list := range lists {
 		err := live.List(ctx, list, client.InNamespace(namespace))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue

@@ -48,8 +48,8 @@ func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bo
 	}
 }
 
-// outline returns, without annotations, what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
-// containers.
+// outline returns, without annotations, what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs
+// that add ephemeral containers.
 func outline(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

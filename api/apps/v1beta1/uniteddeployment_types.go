@@ -216,8 +216,8 @@ type Subset struct {
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to
-	// the cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to
+	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults
+	// to the cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to
 	// be there.
 	// +optional
 	TargetCluster *ClusterReference `json:"targetCluster,omitempty"`

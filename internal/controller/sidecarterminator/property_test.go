@@ -118,7 +118,8 @@ func check(history []simulate.Change) []invariant.Violation {
 					broken(ruleMain)
 				}
 			}
-			if requests[of]++; requests[of] > mostRequests {
+			requests[of]++
+			if requests[of] > mostRequests {
 				broken(ruleTries)
 			}
 		case *corev1.Pod:

@@ -118,9 +118,11 @@ func (v *State) provide(b *plan.Builder, one *subset) error {
 	}
 	if after, why, differs := v.update(one, wanted, hash); differs {
 		b.Do(plan.Action{
-			// What is late by then must not bring back a former template. Numbers may: the next pass sees it, and no Pod is replaced for it.
-			Verb: plan.Update, Concern: plan.Rollout, Before: one.now.Object, After: after, AnyVersion: why == whyNumbers, Cluster: one.place(),
-			What: fmt.Sprintf("write the %s of subset %s with %d replicas", v.kind.name, one.Name, one.replicas), Why: why,
+			// What is late by then must not bring back a former template. Numbers may: the next pass sees it, and no Pod is replaced for
+			// it.
+			Verb: plan.Update, Concern: plan.Rollout, Before: one.now.Object, After: after, AnyVersion: why == whyNumbers,
+			Cluster: one.place(),
+			What:    fmt.Sprintf("write the %s of subset %s with %d replicas", v.kind.name, one.Name, one.replicas), Why: why,
 			Event: eventSuccessfulUpdate, EventMessage: message("Update"), FailedEvent: eventFailedUpdate,
 		})
 	}

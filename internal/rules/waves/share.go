@@ -39,8 +39,8 @@ type Verdict struct {
 // spec, when all Pods of the subset count. A limit is given only as far as the sum of the bounds stays within the budget. It grows by what
 // others give back, but only to what the subset can use or to twice as much, so that a rollout writes a few limits, not one for each Pod.
 //
-// A budget of 5 gives two subsets of 10 Pods, with limits of 3 of their own, 3 and 2. Where Pods go out of service for other reasons, limits
-// are lowered, but not below 1 and what is out of service anyway.
+// A budget of 5 gives two subsets of 10 Pods, with limits of 3 of their own, 3 and 2. Where Pods go out of service for other reasons,
+// limits are lowered, but not below 1 and what is out of service anyway.
 func Share(budget int32, subsets []Load) []Verdict {
 	out := make([]Verdict, len(subsets))
 	free, likely := int64(budget), int64(0)

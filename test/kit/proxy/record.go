@@ -92,7 +92,7 @@ func (r *Request) IsWork() bool {
 }
 
 // IsWrite reports whether a request asks for a change.
-func (r *Request) IsWrite() bool { return slices.Contains(writes, r.Verb) }
+func (r *Request) IsWrite() bool { return slices.Contains(Writes(), r.Verb) }
 
 // shown is that a client was shown a resource up to a version.
 type shown struct {

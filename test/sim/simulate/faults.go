@@ -24,8 +24,8 @@ type Faults struct {
 	Denied float64
 	// Refused refuses a change of a spec, as a budget does.
 	Refused float64
-	// Overload is the chance that a request, reads included, finds the API server overloaded. It is for a while then, and refuses requests or
-	// takes seconds to answer them.
+	// Overload is the chance that a request, reads included, finds the API server overloaded. It is for a while then, and refuses requests
+	// or takes seconds to answer them.
 	Overload float64
 	// Behind is the most events of a kind that the cache of a controller which starts again does not know yet, although the one before it
 	// may have known them: it is a replica whose watch lags behind, or its API server does.
