@@ -50,13 +50,15 @@ func template(labels map[string]string) corev1.PodTemplateSpec {
 // workloadOf returns what the workloads of all kinds have in common. The object is read anew for each phase, in its place.
 func workloadOf(object client.Object, replicas **int32, template *corev1.PodTemplateSpec) workload {
 	return workload{
-		object:   object,
-		replicas: func(n int32) { *replicas = &n },
-		image:    func(image string) { template.Spec.Containers[0].Image = image },
-		environment: func(value string) {
-			template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
-		},
+		object:      object,
+		replicas:    func(n int32) { *replicas = &n },
+		image:       func(image string) { template.Spec.Containers[0].Image = image },
+		environment: func(value string) { setEnvironment(template, value) },
 	}
+}
+
+func setEnvironment(template *corev1.PodTemplateSpec, value string) {
+	template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "BENCH", Value: value}}
 }
 
 func deployment(namespace string) workload {
@@ -98,15 +100,17 @@ func cloneSet(namespace string) workload {
 		},
 	}
 	w := workloadOf(set, &set.Spec.Replicas, &set.Spec.Template)
-	w.inPlace = func(graceSeconds int32) {
-		rolling := set.Spec.UpdateStrategy.RollingUpdate
-		rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
-		rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
-	}
+	w.inPlace = func(graceSeconds int32) { updateInPlace(&set.Spec, graceSeconds) }
 	w.done = func(want int32) bool {
 		s := set.Status
 		return s.ObservedGeneration == set.Generation && s.Replicas == want && s.UpdatedReplicas == want &&
 			s.UpdatedAvailableReplicas == want
 	}
 	return w
+}
+
+func updateInPlace(spec *v1beta1.CloneSetSpec, graceSeconds int32) {
+	rolling := spec.UpdateStrategy.RollingUpdate
+	rolling.PodUpdatePolicy = v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType
+	rolling.InPlaceUpdateStrategy = &v1beta1.InPlaceUpdateStrategy{GracePeriodSeconds: graceSeconds}
 }

@@ -1,5 +1,6 @@
-// Command bench measures a CloneSet against a native Deployment, or an Advanced StatefulSet or DaemonSet against its native namesake: on
-// the same control plane, on the same simulated nodes, in the same run.
+// Command bench measures a CloneSet against a native Deployment, an Advanced StatefulSet or DaemonSet against its native namesake, or a
+// UnitedDeployment of ten CloneSets against one CloneSet of as many Pods: on the same control plane, on the same simulated nodes, in the
+// same run.
 //
 // For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb
 // as the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
@@ -61,7 +62,7 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, statefulset or daemonset, which has a node for each Pod; "+
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, which has a node for each Pod; "+
 		"injection, the admission of Pods one at a time; load, the same of many; or spread, that of Pods with a WorkloadSpread")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")

@@ -30,8 +30,13 @@ func contenders(kind string, native, ours func() int) ([]contender, error) {
 			{name: "DaemonSet", agent: "kube-controller-manager", pid: native, make: nativeDaemonSet},
 			{name: "AdvancedDaemonSet", agent: "kruise-manager", pid: ours, make: daemonSet},
 		}, nil
+	case "uniteddeployment":
+		return []contender{
+			{name: "CloneSet", agent: "kruise-manager", pid: ours, make: cloneSet},
+			{name: "UnitedDeployment", agent: "kruise-manager", pid: ours, make: unitedDeployment},
+		}, nil
 	}
-	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset or daemonset", kind)
+	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset, daemonset or uniteddeployment", kind)
 }
 
 // nativeStatefulSet is created in parallel, so that creating compares like with like. It is updated one by one, which is all that
