@@ -26,7 +26,7 @@ import (
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
 // TestWhatBrokeOnceHolds lets clusters live again in which a controller began to lead with a cache that was older than what the one before it had done.
-func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 4429, 4674, 11669) }
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 4429, 4674, 11669, 558) }
 
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
@@ -90,7 +90,7 @@ func checkLedger(history []simulate.Change) []invariant.Violation {
 		}
 		check := func(was, is map[string]metav1.Time, lasts time.Duration) {
 			for name, at := range was {
-				if _, kept := is[name]; kept || c.Pass.Time.Sub(at.Time) >= lasts || hasEnded(pods[name], at) {
+				if _, kept := is[name]; kept || c.Time.Sub(at.Time) >= lasts || hasEnded(pods[name], at) {
 					continue
 				}
 				out = append(out, invariant.Violation{Revision: c.Revision, Rule: ruleLedger, Text: fmt.Sprintf("of %s, given at %s", name, at)})

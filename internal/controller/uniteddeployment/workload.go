@@ -179,10 +179,14 @@ func (v *State) update(one *subset, wanted plan.Object, hash string) (plan.Objec
 	} else {
 		v.setNumbers(v.kind.fields(out), one)
 	}
-	note = applied{hash, now.GetGeneration()}
-	if !contains(now, wanted) || one.keeps.spec {
-		note.generation++
+	generation := now.GetGeneration()
+	switch {
+	case one.keeps.spec && one.now.isEdited():
+		generation = note.generation // what somebody else has changed is changed back when it is the subset's turn
+	case one.keeps.spec, !contains(now, wanted):
+		generation++
 	}
+	note = applied{hash, generation}
 	out.SetAnnotations(with(out.GetAnnotations(), v.notes(one, note)))
 	return out, why, true
 }

@@ -110,8 +110,13 @@ func TestFacts(t *testing.T) {
 	}
 
 	// An update in place changes it: the container is stopped once, however often the Pod changes meanwhile.
+	state, err := json.Marshal(pub.InPlaceUpdateState{
+		UpdateEnvFromMetadata: true, ContainerBatchesRecord: []pub.InPlaceUpdateContainerBatch{{Containers: []string{"main"}}},
+	})
+	must(t, err)
 	s.patchPod(p, func(p *corev1.Pod) {
 		p.Labels["tier"] = "silver"
+		p.Annotations[keys.InPlaceUpdateState] = string(state)
 		p.Status.Conditions = []corev1.PodCondition{{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse}}
 	})
 	eventually(t, "the container is stopped", func() error {
