@@ -62,7 +62,8 @@ func main() {
 	flag.IntVar(&s.pods, "n", 1000, "Pods of each contender")
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
-	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, which has a node for each Pod; "+
+	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
+		"which has a node for each Pod; "+
 		"injection, the admission of Pods one at a time; load, the same of many; or spread, that of Pods with a WorkloadSpread")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
