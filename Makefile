@@ -28,7 +28,7 @@ test: ## Run all tests. As root on a machine with apt-get, install what real nod
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $$(go list ./... | grep -vE '/test/(api|kinds|chaos|nodes)/')
+	go test $$(go list ./... | grep -vE '/test/(api|kinds|chaos|nodes|long)/')
 	cd tools && go test ./...
 
 # These suites wait more than they work. Three at a time are faster on two processors, but then a webhook may take longer than API servers wait.
@@ -66,6 +66,10 @@ SEEDS ?= 100000
 .PHONY: soak
 soak: ## Run the promises of all controllers over SEEDS (100000) simulated clusters each, or TOTAL together; goes on where it was. Broken seeds go to dist/soak/broken.txt.
 	go run ./hack/soak -seeds $(SEEDS) -total $(or $(TOTAL),0)
+
+.PHONY: test-faults
+test-faults: build ## Run managers behind a proxy that loses, delays and refuses what they ask for, from a random KRUISE_SEED: five minutes, no part of test.
+	go test -timeout 20m -count 1 ./test/long/faults
 
 KIND ?= cloneset
 .PHONY: demo
