@@ -37,11 +37,11 @@ func (m *machine) rolling() {
 // no change of a plan stands for an approval.
 func (m *machine) changedPlan() {
 	p := m.at()
+	p.CurrentStepIndex = min(max(p.CurrentStepIndex, 1), int32(len(m.Steps))) // somebody may have written what is no step
 	if p.RolloutHash == m.Hash {
 		return
 	}
 	p.RolloutHash = m.Hash
-	p.CurrentStepIndex = min(max(p.CurrentStepIndex, 1), int32(len(m.Steps)))
 	p.NextStepIndex = m.natural(p.CurrentStepIndex)
 	p.Analysis = nil
 	m.enter(v1beta1.StepStateBeforeUpgrade)
