@@ -59,6 +59,7 @@ func rooms() []room {
 		{packages: []string{"internal/observe"}, ours: []string{"api/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/apply"}, ours: []string{"api/...", "internal/plan"}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
 			"k8s.io/client-go/...", "github.com/prometheus/client_golang/...", "golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
+		{packages: []string{"internal/analysis"}, ours: []string{"api/...", "internal/rules/analysis"}, others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
 		{packages: []string{"internal/loop"}, ours: []string{"api/policy/v1beta1", "internal/plan", "internal/apply", "internal/observe"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
 		{packages: []string{"internal/clusters"}, ours: []string{"api/...", "internal/observe", "internal/rules/connection"},

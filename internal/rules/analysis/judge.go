@@ -202,7 +202,7 @@ func JobOutcome(job *batchv1.Job) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// NotBegun returns the result of a measurement that could not begin, at a time.
-func NotBegun(key Key, at metav1.Time, why Outcome) Result {
-	return Result{key, v1beta1.Measurement{Phase: why.Phase, StartedAt: at, Value: why.Value, Message: why.Message}}
+// Of returns the result of a measurement that began at a time.
+func Of(key Key, began metav1.Time, told Outcome) Result {
+	return Result{key, v1beta1.Measurement{Phase: told.Phase, StartedAt: began, Value: told.Value, Message: told.Message}}
 }
