@@ -34,7 +34,7 @@ type memberTable struct {
 	*fleet
 	// rows are what was last seen, by member.
 	rows map[*member]row
-	// most is the largest number of Pods that were unavailable at a time since it was reset.
+	// most is the largest number of Pods that were unavailable at a time; -1 until all have been ready.
 	most int
 }
 
@@ -63,7 +63,9 @@ func (t *memberTable) look(ctx context.Context, revision string) {
 			t.rows[t.members[i]] = *r
 		}
 	}
-	t.most = max(t.most, t.unavailable())
+	if t.most >= 0 {
+		t.most = max(t.most, t.unavailable())
+	}
 }
 
 func (m *member) read(ctx context.Context, revision string) (row, error) {
@@ -117,14 +119,23 @@ func (t *memberTable) picture(set *v1beta1.UnitedDeployment) picture {
 		fmt.Fprintf(table, "  %s\t%s\t%d\t%d\t%d\t%s\n", name, cmp.Or(clusterReason(set, i), "-"), r.pods, r.ready, r.updated, r.share)
 	}
 	_ = table.Flush() // a strings.Builder does not fail
-	state := "updated"
-	if c := condition(set, v1beta1.UnitedDeploymentSubsetUpdated); c.Status == corev1.ConditionFalse {
-		state = c.Reason
+	counts := fmt.Sprintf("UPDATED %d of %d", t.sum(func(r row) int { return r.updated }), t.sum(func(r row) int { return r.wanted }))
+	if t.most >= 0 {
+		counts += fmt.Sprintf("  UNAVAILABLE %d of %d, %d at most so far", t.unavailable(), budget, t.most)
 	}
-	counts := fmt.Sprintf("UPDATED %d of %d  UNAVAILABLE %d of %d, %d at most so far  WAVE %s  %s",
-		t.sum(func(r row) int { return r.updated }), t.sum(func(r row) int { return r.wanted }),
-		t.unavailable(), budget, t.most, cmp.Or(set.Status.Wave, "-"), state)
+	counts += fmt.Sprintf("  WAVE %s  %s", cmp.Or(set.Status.Wave, "-"), state(set))
 	return picture{counts: counts, table: out.String()}
+}
+
+// state is why subsets wait, or whether all are updated.
+func state(set *v1beta1.UnitedDeployment) string {
+	if c := condition(set, v1beta1.UnitedDeploymentSubsetUpdated); c.Status == corev1.ConditionFalse {
+		return c.Reason
+	}
+	if condition(set, v1beta1.UnitedDeploymentUpdated).Status == corev1.ConditionTrue {
+		return "updated"
+	}
+	return "updating"
 }
 
 func condition(set *v1beta1.UnitedDeployment, t v1beta1.UnitedDeploymentConditionType) v1beta1.UnitedDeploymentCondition {

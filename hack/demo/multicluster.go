@@ -39,7 +39,7 @@ func overClusters(ctx context.Context) (err error) {
 		err = errors.Join(err, f.end(ctx))
 		fmt.Println("\nAll four control planes are gone. Next: docs/uniteddeployment.md says how to have the same in clusters of your own.")
 	}()
-	s := &clusterDemo{memberTable: &memberTable{fleet: f, rows: map[*member]row{}}, screen: newScreen(os.Stdout)}
+	s := &clusterDemo{memberTable: &memberTable{fleet: f, rows: map[*member]row{}, most: -1}, screen: newScreen(os.Stdout)}
 	if err := s.perform(ctx); err != nil {
 		return errors.Join(err, fmt.Errorf("the manager's last words:\n%s", f.manager.Tail(20)))
 	}
@@ -111,7 +111,7 @@ func (d *clusterDemo) perform(ctx context.Context) error {
 			return fmt.Errorf("waiting in step %d: %w", i+1, err)
 		}
 		if i == 0 {
-			d.most = 0 // until now no Pod had been ready
+			d.most = 0
 		}
 	}
 	fmt.Printf("\nOf ten Pods in three clusters %d were unavailable at a time at most, and the budget is %d.\n", d.most, budget)

@@ -121,7 +121,7 @@ apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
   name: clusterprofiles.multicluster.x-k8s.io
-  annotations: {api-approved.kubernetes.io: unapproved, for a test}
+  annotations: {api-approved.kubernetes.io: "unapproved, for a test"}
 spec:
   group: multicluster.x-k8s.io
   scope: Namespaced
