@@ -20,6 +20,12 @@ func templateWith(image string, labels map[string]string) corev1.PodTemplateSpec
 	}
 }
 
+// holding returns a workload with a template.
+func holding(workload Object, template corev1.PodTemplateSpec) Object {
+	*templateOf(workload) = template
+	return workload
+}
+
 func TestTheOldTemplateIsPutBack(t *testing.T) {
 	app := map[string]string{"app": "web"}
 	now := templateWith("app:v2", app)
@@ -46,12 +52,12 @@ func TestTheOldTemplateIsPutBack(t *testing.T) {
 		"a Deployment":                 {Objects{Workload: labelled("old"), ReplicaSets: sets}, ""},
 		"a ReplicaSet that is gone":    {Objects{Workload: labelled("older"), ReplicaSets: sets}, `the ReplicaSet of revision "older" is not there any more`},
 		"a Deployment without a label": {Objects{Workload: labelled(""), ReplicaSets: append(sets, set("", "app:v0"))}, `the ReplicaSet of revision "" is not`},
-		"a CloneSet":                   {Objects{Workload: &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Template: now}}, Revisions: revisions}, ""},
-		"a StatefulSet":                {Objects{Workload: &v1beta1.StatefulSet{Spec: v1beta1.StatefulSetSpec{Template: now}}, Revisions: revisions}, ""},
-		"a DaemonSet":                  {Objects{Workload: &v1beta1.DaemonSet{Spec: v1beta1.DaemonSetSpec{Template: now}}, Revisions: revisions}, ""},
-		"a native StatefulSet":         {Objects{Workload: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: now}}, Revisions: revisions}, ""},
-		"a native DaemonSet":           {Objects{Workload: &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: now}}, Revisions: revisions}, ""},
-		"a revision that is gone":      {Objects{Workload: &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Template: now}}, Revisions: revisions[:1]}, "the revision web-1 is not there any more"},
+		"a CloneSet":                   {Objects{Workload: holding(&v1beta1.CloneSet{}, now), Revisions: revisions}, ""},
+		"a StatefulSet":                {Objects{Workload: holding(&v1beta1.StatefulSet{}, now), Revisions: revisions}, ""},
+		"a DaemonSet":                  {Objects{Workload: holding(&v1beta1.DaemonSet{}, now), Revisions: revisions}, ""},
+		"a native StatefulSet":         {Objects{Workload: holding(&appsv1.StatefulSet{}, now), Revisions: revisions}, ""},
+		"a native DaemonSet":           {Objects{Workload: holding(&appsv1.DaemonSet{}, now), Revisions: revisions}, ""},
+		"a revision that is gone":      {Objects{Workload: holding(&v1beta1.CloneSet{}, now), Revisions: revisions[:1]}, "the revision web-1 is not there any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.objects.Workload.DeepCopyObject()
