@@ -28,10 +28,10 @@ func TestScripts(t *testing.T) {
 			nil, map[string]any{"a": "1", "b": "2", "c": "heLLo"}},
 		"replacing by a table and by a function": {
 			`return string.gsub("a b", "%w", {a = "x"}) .. string.gsub("a b", "%w", function(c) return c .. c end)`, nil, "x baa bb"},
-		"JSON":     {`return json.decode(json.encode({a = {1, 2}, b = json.decode("[]")}))`, nil, map[string]any{"a": []any{int64(1), int64(2)}, "b": []any{}}},
+		"JSON": {`return json.decode(json.encode({a = {1, 2}, b = json.decode("[]")}))`, nil, map[string]any{"a": []any{int64(1), int64(2)}, "b": []any{}}},
 		"keys come in one order": {
 			`local out = ""; for k in pairs(obj) do out = out .. k end; return out`, map[string]any{"c": "", "a": "", "b": ""}, "abc"},
-		"nothing": {`local a = 1`, nil, nil},
+		"nothing":                 {`local a = 1`, nil, nil},
 		"an error that is caught": {`local ok = pcall(error, "x"); return ok`, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

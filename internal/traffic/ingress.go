@@ -39,9 +39,9 @@ func (i *ingress) untouched() bool { return i.canary == nil }
 func (i *ingress) problem(key string) string {
 	switch wanted := i.wanted[key]; {
 	case i.taken:
-		return sentence("Ingress %s is there and was not made for this release: delete or rename it", rules.CanaryName(i.name))
+		return fmt.Sprintf("Ingress %s is there and was not made for this release: delete or rename it", rules.CanaryName(i.name))
 	case wanted.err != nil:
-		return sentence("Ingress %s: %v", i.name, wanted.err)
+		return fmt.Sprintf("Ingress %s: %v", i.name, wanted.err)
 	}
 	return ""
 }

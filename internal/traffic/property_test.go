@@ -23,7 +23,7 @@ import (
 // TestWhateverHappensTheUsersObjectsAreRestored lets releases jump between steps, crash at writes, lose answers and meet edits of others.
 // In the end each object is what the user wrote, with what others have changed, and nothing else is left.
 func TestWhateverHappensTheUsersObjectsAreRestored(t *testing.T) {
-	for seed := range int64(100) {
+	for seed := range int64(60) {
 		if problem := live(t, seed, func(*plan.Action) {}); problem != "" {
 			t.Errorf("seed %d: %s", seed, problem)
 			return
@@ -127,7 +127,9 @@ func others() []func(w *world, n int) {
 			})
 		},
 		func(w *world, n int) { // a change of a rule that leads elsewhere
-			w.each("HTTPRoute", "rules", func(rule map[string]any) bool { return fmt.Sprint(rule["backendRefs"]) == "[map[name:unrelated port:80]]" },
+			w.each("HTTPRoute", "rules", func(rule map[string]any) bool {
+				return fmt.Sprint(rule["backendRefs"]) == "[map[name:unrelated port:80]]"
+			},
 				func(rule map[string]any) { rule["timeouts"] = fmt.Sprint(n) })
 		},
 		func(w *world, n int) { // a change of a rule that is split

@@ -155,7 +155,7 @@ func (r *reading) route(ctx context.Context, ref *v1beta1.TrafficRoutingRef, nam
 		r.missing(err.Error())
 		return nil
 	case apierrors.IsForbidden(err):
-		r.out.problems = append(r.out.problems, sentence(
+		r.out.problems = append(r.out.problems, fmt.Sprintf(
 			"the manager may not read, watch and patch %s of %s: give its account a role for them", name.Kind, name.Group))
 		return nil
 	case err != nil:

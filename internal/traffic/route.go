@@ -83,7 +83,8 @@ func contentOf(live *unstructured.Unstructured, whole bool) rules.Original {
 func (r *route) is(wanted rules.Original) bool {
 	now := contentOf(r.live, r.whole)
 	same := func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 || maps.Equal(a, b) }
-	return equality.Semantic.DeepEqual(now.Spec, wanted.Spec) && (!r.whole || same(now.Labels, wanted.Labels) && same(now.Annotations, wanted.Annotations))
+	return equality.Semantic.DeepEqual(now.Spec, wanted.Spec) &&
+		(!r.whole || same(now.Labels, wanted.Labels) && same(now.Annotations, wanted.Annotations))
 }
 
 func (r *route) shows(key string) bool {
@@ -97,11 +98,11 @@ func (r *route) untouched() bool { return r.by == "" || r.others }
 func (r *route) problem(key string) string {
 	switch e := r.edits[key]; {
 	case r.others:
-		return sentence("%s is changed by the release of %s: this one goes on when that has ended", r.routeName, r.by)
+		return fmt.Sprintf("%s is changed by the release of %s: this one goes on when that has ended", r.routeName, r.by)
 	case r.broken != nil:
-		return sentence("%s: %v: put its spec right and delete the annotation %s", r.routeName, r.broken, keys.OriginalSpecConfiguration)
+		return fmt.Sprintf("%s: %v: put its spec right and delete the annotation %s", r.routeName, r.broken, keys.OriginalSpecConfiguration)
 	case e.err != nil:
-		return sentence("%s: %v", r.routeName, e.err)
+		return fmt.Sprintf("%s: %v", r.routeName, e.err)
 	}
 	return ""
 }

@@ -64,9 +64,9 @@ func (s *service) problem() string {
 	case !s.splits || s.stable == nil:
 		return ""
 	case s.taken:
-		return sentence("Service %s is there and was not made for this release: delete or rename it", rules.CanaryName(s.name))
+		return fmt.Sprintf("Service %s is there and was not made for this release: delete or rename it", rules.CanaryName(s.name))
 	case len(s.stable.Spec.Selector) == 0:
-		return sentence("Service %s has no selector, so it can't tell old Pods from new ones: give it one", s.name)
+		return fmt.Sprintf("Service %s has no selector, so it can't tell old Pods from new ones: give it one", s.name)
 	}
 	return ""
 }

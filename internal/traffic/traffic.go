@@ -2,9 +2,7 @@ package traffic
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -299,6 +297,3 @@ func isRoute(r routeName) int {
 	}
 	return 1
 }
-
-// sentence joins what went wrong and what frees it.
-func sentence(format string, args ...any) string { return strings.TrimSuffix(fmt.Sprintf(format, args...), ".") }

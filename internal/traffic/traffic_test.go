@@ -78,7 +78,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"a Service": {func(w *world) { w.cluster.Delete("user", w.service("api")) }, "Service api"},
+		"a Service":  {func(w *world) { w.cluster.Delete("user", w.service("api")) }, "Service api"},
 		"an Ingress": {func(w *world) { w.cluster.Delete("user", w.ingress("web")) }, "Ingress web"},
 		"a route":    {func(w *world) { w.cluster.Delete("user", w.untyped("HTTPRoute", "web")) }, "HTTPRoute web"},
 		"a script": {func(w *world) {

@@ -41,7 +41,9 @@ func EditorOf(kind schema.GroupKind) (Editor, bool) {
 	case schema.GroupKind{Group: IstioGroup, Kind: "DestinationRule"}:
 		return ofSpec(
 			func(spec map[string]any, _ Split) (map[string]any, error) { return DestinationRule(spec), nil },
-			func(original, now map[string]any, _ Split) map[string]any { return RestoredDestinationRule(original, now) }), true
+			func(original, now map[string]any, _ Split) map[string]any {
+				return RestoredDestinationRule(original, now)
+			}), true
 	}
 	return Editor{}, false
 }
@@ -54,7 +56,9 @@ func ofSpec(
 			spec, err := edit(original.Spec, s)
 			return Original{Spec: spec}, err
 		},
-		Restore: func(original, now Original, s Split) Original { return Original{Spec: restore(original.Spec, now.Spec, s)} },
+		Restore: func(original, now Original, s Split) Original {
+			return Original{Spec: restore(original.Spec, now.Spec, s)}
+		},
 	}
 }
 
