@@ -74,7 +74,7 @@ type RolloutStatus struct {
 	// blueGreenStatus is where a release of blueGreen style is.
 	// +optional
 	BlueGreenStatus *BlueGreenStatus `json:"blueGreenStatus,omitempty"`
-	// conditions are Progressing, Succeeded and Terminating, with reasons.
+	// conditions are Progressing, Succeeded, Terminating, Ready, Stalled and Intercepted, with reasons.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -180,6 +180,12 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionTerminating says how far the deletion of the Rollout is.
 	ConditionTerminating = "Terminating"
+	// ConditionReady is True while no release is under way.
+	ConditionReady = "Ready"
+	// ConditionStalled is True while a release does not go on without a person.
+	ConditionStalled = "Stalled"
+	// ConditionIntercepted is False if a change of the template has gone out without steps, because the webhook did not see it.
+	ConditionIntercepted = "Intercepted"
 )
 
 // Reasons of condition Progressing, and of Terminating.

@@ -196,6 +196,9 @@ func (m *machine) initializing() {
 func (m *machine) hold() {
 	m.reason(v1beta1.ReasonPaused, "spec.strategy.paused holds the release")
 	m.say("paused at " + m.where())
+	if b := m.seen.Batch; b.Exists && !b.Paused {
+		m.out.Do = append(m.out.Do, Action{Do: Hold})
+	}
 }
 
 // another begins again because the template has changed once more. The revision that the release came from stays, and so does the Service

@@ -69,8 +69,9 @@ type Batch struct {
 	Exists, Resumed bool
 	// Step is the step, counted from 1, whose Pods are ready by the plan of the Rollout as it is now; 0 if none is.
 	Step int32
-	// Allowed is the step that it may release.
+	// Allowed is the step that it may release. Paused says that it updates no further Pod.
 	Allowed int32
+	Paused  bool
 	// Message says what its Pods wait for.
 	Message string
 }
@@ -96,6 +97,8 @@ type Verb string
 const (
 	// Upgrade lets the BatchRelease release up to a step.
 	Upgrade Verb = "Upgrade"
+	// Hold has the BatchRelease update no further Pod, until it is to release a step again.
+	Hold Verb = "Hold"
 	// Pin has the Service select only old Pods.
 	Pin Verb = "Pin"
 	// Unpin has the Service select the Pods that it selected before the release.

@@ -31,11 +31,11 @@ func (m *machine) rolling() {
 // no change of a plan stands for an approval.
 func (m *machine) changedPlan() {
 	p := m.at()
+	p.CurrentStepIndex = min(max(p.CurrentStepIndex, 1), int32(len(m.Steps))) // somebody may have written what is no step
 	if p.RolloutHash == m.Hash {
 		return
 	}
 	p.RolloutHash = m.Hash
-	p.CurrentStepIndex = min(max(p.CurrentStepIndex, 1), int32(len(m.Steps)))
 	p.NextStepIndex = m.natural(p.CurrentStepIndex)
 	m.enter(v1beta1.StepStateBeforeUpgrade)
 }
@@ -142,7 +142,7 @@ func (m *machine) act(a Action) {
 
 func (m *machine) upgrade() bool {
 	p, b := m.at(), m.seen.Batch
-	if b.Allowed != p.CurrentStepIndex || !b.Exists {
+	if b.Allowed != p.CurrentStepIndex || !b.Exists || b.Paused {
 		m.out.Do = append(m.out.Do, Action{Do: Upgrade, Step: p.CurrentStepIndex})
 	}
 	if b.Exists && b.Allowed == p.CurrentStepIndex && b.Step >= p.CurrentStepIndex {

@@ -66,7 +66,9 @@ func (w *world) act(a Action) {
 	b, t := &w.seen.Batch, &w.seen.Traffic
 	switch a.Do {
 	case Upgrade:
-		b.Exists, b.Allowed, b.Resumed = true, a.Step, false
+		b.Exists, b.Allowed, b.Resumed, b.Paused = true, a.Step, false, false
+	case Hold:
+		b.Paused = true
 	case Pin:
 		t.Pinned = true
 	case Unpin:
