@@ -57,7 +57,7 @@ func (m *machine) end(way []ending) bool {
 		}
 		p.FinalisingStep = e.name
 		if !m.reached(e.goal) {
-			m.say("ending the release: " + string(e.name))
+			m.say("ending the release: " + string(e.name) + m.trouble(e.goal))
 			m.act(e.goal)
 			return false
 		}
@@ -72,7 +72,16 @@ func (m *machine) end(way []ending) bool {
 }
 
 func (m *machine) isTraffic(a Action) bool {
-	return a.Do == Unpin || a.Do == SetRoutes || a.Do == RestoreRoutes || a.Do == RemoveService
+	return slices.Contains([]Verb{Pin, Unpin, CreateService, RemoveService, SetRoutes, RestoreRoutes}, a.Do)
+}
+
+// trouble returns what keeps an action about traffic from its goal, to be added to a message.
+func (m *machine) trouble(a Action) string {
+	problem := m.seen.Traffic.Problem
+	if problem == "" || !m.isTraffic(a) {
+		return ""
+	}
+	return ": " + problem
 }
 
 // gone tells whether what an action is about can't be there: traffic of a Rollout that leads none, or a workload that was deleted.
@@ -96,11 +105,11 @@ func (m *machine) reached(a Action) bool {
 	case Pin:
 		return t.Pinned
 	case Unpin:
-		return !t.Pinned
+		return !t.Pinned && !t.PinLeft
 	case CreateService:
 		return t.NewService
 	case RemoveService:
-		return !t.NewService
+		return !t.NewService && !t.ServiceLeft
 	case SetRoutes:
 		if a.Step == 0 {
 			return t.Routes == AllTraffic

@@ -92,8 +92,13 @@ type Traffic struct {
 	Missing string
 	// Pinned says that the Service selects only old Pods, NewService that one for new Pods is there.
 	Pinned, NewService bool
+	// PinLeft says that some Service still selects by revision, as after an earlier release; ServiceLeft that one for new Pods is there,
+	// which may be of another revision or incomplete.
+	PinLeft, ServiceLeft bool
 	// Routes is what the routes lead to the new version: "" as the user wrote them, else what Route returns for a step.
 	Routes string
+	// Problem says what keeps traffic from being led as wanted, and what would free it; empty if nothing is known to.
+	Problem string
 }
 
 // Verb is what an action does.
@@ -165,6 +170,8 @@ func Route(s v1beta1.Step) string {
 	switch {
 	case len(s.Matches) > 0:
 		return "matches " + digest(s.Matches, s.RequestHeaderModifier)
+	case s.Traffic != nil && s.RequestHeaderModifier != nil:
+		return *s.Traffic + " with headers " + digest(s.RequestHeaderModifier)
 	case s.Traffic != nil:
 		return *s.Traffic
 	}

@@ -128,7 +128,7 @@ func (m *machine) prepare() bool {
 func (m *machine) bring(what string, goals ...Action) bool {
 	for _, goal := range goals {
 		if !m.reached(goal) {
-			m.say(m.where() + ", " + what)
+			m.say(m.where() + ", " + what + m.trouble(goal))
 			m.act(goal)
 			return false
 		}
