@@ -291,26 +291,26 @@ func (l life) ends(p Pod, age time.Duration) Pod {
 
 // stops plays a release as a controller sees it, in steps with pauses, looked at every twenty seconds, with Pods that others delete in
 // between, and returns after how many updated Pods the guard stops it; 0 if it does not.
-func stops(r *rand.Rand, before, now app, pods int) int {
-	var old []Pod
+func stops(r *rand.Rand, before, now app, pods int, names []string) int {
+	var old, seen []Pod
 	for i := range pods {
 		age := time.Duration(r.Float64() * float64(48*time.Hour))
-		old = append(old, before.live(r, after(-age), age).at(fmt.Sprint("old-", i), base()))
+		old = append(old, before.live(r, after(-age), age).at(names[i], base()))
 	}
 	st := Begin(old, nil, base())
 	var lives []life
-	gone := map[int]bool{}
-	for look := range 32 {
+	var gone [64]bool
+	for look := range 24 {
 		at := after(time.Duration(look) * 20 * time.Second)
 		if look%4 == 0 && len(lives) < pods {
 			for range max(pods/6, 1) {
 				lives = append(lives, now.live(r, at, 11*time.Minute))
 			}
 		}
-		var seen []Pod
+		seen = seen[:0]
 		for i, l := range lives {
 			if !gone[i] {
-				seen = append(seen, l.at(fmt.Sprint("new-", i), at))
+				seen = append(seen, l.at(names[i], at))
 			}
 		}
 		if Watch(st, seen, nil, at); st.Phase == v1beta1.AnalysisFailed {
@@ -327,6 +327,10 @@ func stops(r *rand.Rand, before, now app, pods int) int {
 // verdict. Less than one in a hundred is stopped. Bad ones are stopped early.
 func TestReleasesAsAControllerSeesThem(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
+	var names []string
+	for i := range 64 {
+		names = append(names, fmt.Sprint("web-", i))
+	}
 	apps := map[string]app{
 		"quiet":                      {start: 3 * time.Second},
 		"slow to start":              {start: time.Minute},
@@ -339,7 +343,7 @@ func TestReleasesAsAControllerSeesThem(t *testing.T) {
 	for name, a := range apps {
 		stopped := 0
 		for range releases {
-			if stops(r, a, a, 3+r.IntN(12)) > 0 {
+			if stops(r, a, a, 3+r.IntN(12), names) > 0 {
 				stopped++
 			}
 		}
@@ -354,7 +358,7 @@ func TestReleasesAsAControllerSeesThem(t *testing.T) {
 	} {
 		caught, pods := 0, 0
 		for range releases / 10 {
-			if n := stops(r, app{start: 3 * time.Second}, bad, 12); n > 0 {
+			if n := stops(r, app{start: 3 * time.Second}, bad, 12, names); n > 0 {
 				caught, pods = caught+1, pods+n
 			}
 		}
