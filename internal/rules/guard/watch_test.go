@@ -333,13 +333,13 @@ func TestReleasesAsAControllerSeesThem(t *testing.T) {
 	}
 	const hardest = "one start in three crashes"
 	apps := map[string]app{
-		"quiet":                      {start: 3 * time.Second},
-		"slow to start":              {start: time.Minute},
-		hardest:                      {start: 5 * time.Second, crash: 0.33},
-		"each start crashes once":    {start: 5 * time.Second, crash: 1},
-		"crashes once an hour":       {start: 5 * time.Second, crashes: 1},
-		"not ready at times":         {start: 5 * time.Second, unready: 2, spell: 50 * time.Second},
-		"all of it":                  {start: 20 * time.Second, crash: 0.1, crashes: 0.2, unready: 1, spell: 2 * time.Minute, neverOK: 0.03},
+		"quiet":                   {start: 3 * time.Second},
+		"slow to start":           {start: time.Minute},
+		hardest:                   {start: 5 * time.Second, crash: 0.33},
+		"each start crashes once": {start: 5 * time.Second, crash: 1},
+		"crashes once an hour":    {start: 5 * time.Second, crashes: 1},
+		"not ready at times":      {start: 5 * time.Second, unready: 2, spell: 50 * time.Second},
+		"all of it":               {start: 20 * time.Second, crash: 0.1, crashes: 0.2, unready: 1, spell: 2 * time.Minute, neverOK: 0.03},
 	}
 	for name, a := range apps {
 		stopped, releases := 0, releases/5
