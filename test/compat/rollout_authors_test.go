@@ -18,7 +18,7 @@ import (
 
 // TestWhoMayHaveRolloutsRunJobs: only who may create Jobs in the namespace.
 func TestWhoMayHaveRolloutsRunJobs(t *testing.T) {
-	file, err := os.Open("../../config/rollouts/analysis.yaml")
+	file, err := os.Open("../../config/rollouts/policy_authors.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
