@@ -24,6 +24,7 @@ test: ## Run all tests. As root on a machine with apt-get, install what real nod
 	  KRUISE_REAL_NODES=none $(MAKE) test-unit test-cluster && \
 	  printf '\nNOT RUN: the tests on real nodes, because %s.\nTo run them, call make test-real as root on Linux with containerd (hack/real-nodes.sh installs it).\n' "$$why"; \
 	fi
+	@why=$$(hack/version-before.sh) || printf '\nNOT RUN: managers of two versions in one cluster, because %s.\n' "$$why"
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

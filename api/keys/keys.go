@@ -146,6 +146,11 @@ const (
 	// DeleteProtectionUnlock is the annotation that names its object where the label sticks, so that the label can be removed. Users write
 	// it, an optional policy reads it.
 	DeleteProtectionUnlock = "policy.kruise.io/delete-protection-unlock"
+	// DeleteProtectionUnlockUntil is the annotation with the time at which the label sticks again, such as 2030-01-31T12:00:00Z. Users write
+	// it, an optional policy reads it.
+	DeleteProtectionUnlockUntil = "policy.kruise.io/delete-protection-unlock-until"
+	// ScaleProtection is the label by which a user keeps a workload from being scaled to 0: Always. Optional policies read it.
+	ScaleProtection = "policy.kruise.io/scale-protection"
 )
 
 // Labels and annotations of BroadcastJobs.

@@ -19,3 +19,7 @@ const InjectedPodState = "kruise.io/injected-persistent-pod-state"
 
 // PodStateKinds is the key in the ConfigMap kruise-configuration with the further kinds that a PersistentPodState may be for, as JSON.
 const PodStateKinds = "PPS_Watch_Custom_Workload_WhiteList"
+
+// PreviousPodIPs is the annotation of a new Pod with the addresses of the Pod of its name before it, with commas between them. Admission
+// writes it, plugins that assign addresses read it.
+const PreviousPodIPs = "kruise.io/previous-pod-ips"

@@ -12,3 +12,9 @@ const (
 	// not be stored yet. Managers write and read it.
 	SpreadScopePending = "apps.kruise.io/spread-scope-pending"
 )
+
+// Configuration is the ConfigMap, in the namespace of Kruise, with what administrators allow while managers run. They write it.
+const Configuration = "kruise-configuration"
+
+// SpreadKinds is the key in the ConfigMap kruise-configuration with the further kinds of workloads that can be spread, as JSON.
+const SpreadKinds = "WorkloadSpread_Watch_Custom_Workload_WhiteList"

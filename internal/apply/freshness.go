@@ -92,7 +92,13 @@ func (e *Executor) noteUnknown(owner types.UID) {
 
 // NoteReadLive notes that the owner was read live: no outcome is unknown any more, and the cache has as long again to catch up.
 func (e *Executor) NoteReadLive(owner types.UID) {
-	e.owners.Peek(owner, func(m *memory) { m.writes.unknown, m.writes.readLive, m.writes.since = false, true, e.Now() })
+	e.owners.Do(owner, func(m *memory) { m.writes.unknown, m.writes.readLive, m.writes.since = false, true, e.Now() })
+}
+
+// WasReadLive reports whether the owner was read live since this process began.
+func (e *Executor) WasReadLive(owner types.UID) (was bool) {
+	e.owners.Peek(owner, func(m *memory) { was = m.writes.readLive })
+	return was
 }
 
 // HasToReadLive reports whether the owner was not read live yet since this process began. The next pass then does.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
@@ -78,6 +79,7 @@ type memory struct {
 // Forget drops what is remembered of an owner that is gone, and its metrics.
 func (e *Executor) Forget(owner plan.Object) {
 	e.owners.Forget(owner.GetUID())
+	e.questions.forget(client.ObjectKeyFromObject(owner))
 	forgetLate(owner)
 }
 

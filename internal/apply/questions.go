@@ -126,6 +126,17 @@ func (q *questions) change(budget types.NamespacedName) []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(one.owners), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
+// forget drops an owner that is gone, and the budgets that nobody else waits for.
+func (q *questions) forget(owner types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for budget, one := range q.of {
+		if delete(one.owners, owner); len(one.owners) == 0 && one.inLine == 0 {
+			delete(q.of, budget)
+		}
+	}
+}
+
 // mayAllowMore reports whether a budget may allow after a change what it refused before.
 func mayAllowMore(before, after *v1beta1.PodUnavailableBudget) bool {
 	if before == nil || after == nil || after.Status.UnavailableAllowed > 0 || before.Generation != after.Generation {

@@ -293,3 +293,13 @@ func TestAPermissionIsUsedSoonOrNotAtAll(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnersThatAreGoneWaitForNoBudget: nothing is kept of them, nor of a budget that nobody else waits for.
+func TestOwnersThatAreGoneWaitForNoBudget(t *testing.T) {
+	w := newWaiting(t, 2, &limited{})
+	w.pass(t)
+	w.Forget(w.owner)
+	if owners, err := w.BudgetChanged(t.Context(), budgetOf(0), budgetOf(1)); len(owners) > 0 || len(w.questions.of) > 0 || err != nil {
+		t.Errorf("a change of the budget wakes %v (%v), and %d budgets are remembered", owners, err, len(w.questions.of))
+	}
+}

@@ -21,10 +21,12 @@ func WorkloadSpreadToHub(src *v1alpha1.WorkloadSpread, dst *v1beta1.WorkloadSpre
 	dst.ObjectMeta = src.ObjectMeta
 	dst.Spec = v1beta1.WorkloadSpreadSpec{
 		TargetReference: src.Spec.TargetReference, TargetFilter: src.Spec.TargetFilter, ScheduleStrategy: src.Spec.ScheduleStrategy,
-		Subsets: each(src.Spec.Subsets, subsetToHub),
+		SurplusPolicy: src.Spec.SurplusPolicy,
+		Subsets:       each(src.Spec.Subsets, subsetToHub),
 	}
 	dst.Status = v1beta1.WorkloadSpreadStatus{
 		ObservedGeneration: src.Status.ObservedGeneration, PodVersion: src.Status.PodVersion,
+		Assigned: src.Status.Assigned, Unassigned: src.Status.Unassigned, Overflow: src.Status.Overflow,
 		SubsetStatuses:          each(src.Status.SubsetStatuses, subsetStatusToHub),
 		VersionedSubsetStatuses: ofEach(src.Status.VersionedSubsetStatuses, subsetStatusToHub),
 	}
@@ -37,10 +39,12 @@ func WorkloadSpreadFromHub(src *v1beta1.WorkloadSpread, dst *v1alpha1.WorkloadSp
 	dst.ObjectMeta = src.ObjectMeta
 	dst.Spec = v1alpha1.WorkloadSpreadSpec{
 		TargetReference: src.Spec.TargetReference, TargetFilter: src.Spec.TargetFilter, ScheduleStrategy: src.Spec.ScheduleStrategy,
-		Subsets: each(src.Spec.Subsets, subsetFromHub),
+		SurplusPolicy: src.Spec.SurplusPolicy,
+		Subsets:       each(src.Spec.Subsets, subsetFromHub),
 	}
 	dst.Status = v1alpha1.WorkloadSpreadStatus{
 		ObservedGeneration: src.Status.ObservedGeneration, PodVersion: src.Status.PodVersion,
+		Assigned: src.Status.Assigned, Unassigned: src.Status.Unassigned, Overflow: src.Status.Overflow,
 		SubsetStatuses:          each(src.Status.SubsetStatuses, subsetStatusFromHub),
 		VersionedSubsetStatuses: ofEach(src.Status.VersionedSubsetStatuses, subsetStatusFromHub),
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
@@ -112,5 +114,35 @@ func TestWhoWaitedNeedNotAsk(t *testing.T) {
 	asking.Wait()
 	if c.reads != 1 {
 		t.Errorf("%d reads for %d requests that came together", c.reads, requests)
+	}
+}
+
+// TestNothingIsKeptOfABudgetThatIsGone, unless another one has taken its name.
+func TestNothingIsKeptOfABudgetThatIsGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone types.UID
+		kept int
+	}{
+		"the budget is gone":                             {"first", 0},
+		"the one before is, and this one has taken over": {"earlier", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := budget(1)
+			b.UID = "first"
+			c := newSetup(b)
+			decision, err := c.Evaluate(t.Context(), Request{Pod: guarded(1), Operation: v1beta1.PubDeleteOperation})
+			if !decision.Allowed() || err != nil {
+				t.Fatalf("%+v, %v", decision, err)
+			}
+			gone := b.DeepCopy()
+			c.NoteBudget(b, gone)
+			gone.UID = tc.gone
+			c.NoteBudget(gone, nil)
+			kept := 0
+			c.budgets.Range(func(any, any) bool { kept++; return true })
+			if kept != tc.kept {
+				t.Errorf("%d budgets are remembered, want %d", kept, tc.kept)
+			}
+		})
 	}
 }

@@ -137,6 +137,24 @@ func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 	return decision, err
 }
 
+// NoteBudget drops what is kept of a budget that is gone; after is nil then.
+func (e *Evaluator) NoteBudget(before, after *v1beta1.PodUnavailableBudget) {
+	if after != nil {
+		return
+	}
+	key := client.ObjectKeyFromObject(before)
+	found, known := e.budgets.Load(key)
+	if !known {
+		return
+	}
+	kept := found.(*memory)
+	kept.Lock()
+	defer kept.Unlock()
+	if kept.written == nil || kept.written.UID == before.UID { // else it is of another budget, which has taken the name
+		e.budgets.Delete(key)
+	}
+}
+
 // asked returns the budget that a request is to be evaluated by; it has no name if the one that the cache has allows it unrecorded.
 func (e *Evaluator) asked(ctx context.Context, r Request) types.NamespacedName {
 	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: rules.Related(r.Pod.Annotations)}

@@ -8,23 +8,30 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
 )
 
-// How long a pass over an inherited owner waits for the cache of Pods before it reads live: the Pods of one owner, or all Pods, as a
+// How long a pass over an inherited owner waits for the cache of its Pods before it reads live: the Pods of one owner, or all Pods, as a
 // SidecarSet does. A cache of Pods that are at rest tells only once a minute how far it has come.
 const (
 	inheritedPatience = 500 * time.Millisecond
 	disruptsPatience  = 10 * time.Second
 )
 
-// inherited are the owners that were there when the controller began to lead. What the leader before it did to their Pods last, the cache
-// may not show yet: its watch lags behind, or the API server that answers it does. A plan from such a cache could use a budget a second
-// time, create Pods that are there, or delete the claims of Pods that it does not see. Our own writes cannot tell how new the cache has to
-// be, as they can later on (apply.Freshness), so the API server is asked once, and plans with writes wait for that version.
+// inherited are the owners that were there when the controller began to lead. What the leader before it did last, the cache may not show
+// yet: its watch lags behind, or the API server that answers it does. A plan from such a cache could use a budget a second time, create
+// objects that are there, or delete the claims of Pods that it does not see. Our own writes cannot tell how new the cache has to be, as they
+// can later on (apply.Freshness), so the API server is asked once, and what writes waits for that version, or is planned from a live read.
 //
 // An owner of which the cache does not tell at first, because its own watch lags behind, is known by its age. That compares the clocks of
 // the API server and of this machine; where the former is behind, an owner counts as inherited that need not.
@@ -73,12 +80,8 @@ func (i *inherited) has(owner types.UID) bool {
 // Begin notes that the controller begins to lead: what is there, others have worked on.
 func (l *Loop[O, S, T]) Begin() { l.inherited.begin(l.Executor.Now()) }
 
-// inheriting has the owners that are there at first count as inherited. Other kinds than those of Pods need no such care: each write of theirs
-// is conditional on the version that it was planned from.
+// inheriting has the owners that are there at first count as inherited.
 func (l *Loop[O, S, T]) inheriting(watch Watch) Watch {
-	if !l.ownsPods() && !l.Disrupts {
-		return watch
-	}
 	asks := watch.Handler
 	watch.Handler = handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
@@ -96,32 +99,75 @@ func (l *Loop[O, S, T]) inheriting(watch Watch) Watch {
 	return watch
 }
 
-// trustCache says whether the cache shows all that was done to the Pods of an owner before this controller began to lead. Where it does
-// not, it returns how long to wait until it is asked again, or zero if the cache has had its time.
-func (l *Loop[O, S, T]) trustCache(ctx context.Context, owner O) (trusted bool, wait time.Duration, err error) {
-	if !l.inherited.has(owner.GetUID()) {
-		return true, 0, nil
+// acts reports whether a pass writes something that a cache which is older can make wrong. A status that decides nothing can't.
+func (l *Loop[O, S, T]) acts(looked look[O, S]) bool {
+	if !looked.plan.Empty() {
+		return true
 	}
+	return l.Exact && !equality.Semantic.DeepEqual(*l.StatusOf(looked.owner), l.Status(looked.state, looked.plan, apply.Outcome{}))
+}
+
+// trustCache says whether the cache shows all that was done for an inherited owner before this controller began to lead. Where it does not, it returns
+// how long to wait until it is asked again, or zero if the cache has had its time.
+func (l *Loop[O, S, T]) trustCache(ctx context.Context, owner O) (trusted bool, wait time.Duration, err error) {
 	floor, since, err := l.inheritedFloor(ctx)
 	if err != nil {
 		return false, 0, err
 	}
-	behind, err := l.Executor.IsBehind(ctx, corev1.SchemeGroupVersion.WithKind("Pod"), floor)
-	if err != nil {
+	pods, others, err := l.behind(ctx, floor)
+	switch {
+	case err != nil:
 		return false, 0, fmt.Errorf("asking how far the cache has come: %w", err)
+	case pods:
+		patience, recheck := inheritedPatience, staleRecheck
+		if l.Disrupts {
+			patience, recheck = disruptsPatience, disruptsPatience/10
+		}
+		if l.Executor.Now().Sub(since) < patience {
+			wait = recheck
+		}
+		return false, wait, nil
+	case others:
+		// A cache of objects at rest does not come as far soon. What was read live once is not believed to be older later.
+		return l.Executor.WasReadLive(owner.GetUID()), 0, nil
 	}
-	if !behind {
-		l.inherited.forget(owner.GetUID())
-		return true, 0, nil
+	l.inherited.forget(owner.GetUID())
+	return true, 0, nil
+}
+
+// behind reports whether the caches of what passes read have not come as far as a version: that of the Pods which owners own or disrupt,
+// and any other.
+func (l *Loop[O, S, T]) behind(ctx context.Context, version string) (pods, others bool, err error) {
+	for _, kind := range l.cachedKinds {
+		isBehind, err := l.Executor.IsBehind(ctx, kind, version)
+		switch {
+		case err != nil:
+			return false, false, err
+		case kind == corev1.SchemeGroupVersion.WithKind("Pod") && (l.ownsPods() || l.Disrupts):
+			pods = isBehind
+		case !l.Disrupts: // reading all Pods live, as such a kind does, for the sake of others would be too dear
+			others = others || isBehind
+		}
 	}
-	patience, recheck := inheritedPatience, staleRecheck
-	if l.Disrupts {
-		patience, recheck = disruptsPatience, disruptsPatience/10
+	return pods, others, nil
+}
+
+// kindsOf returns the kinds of objects whose events a controller hears by the cache, of which it has whole objects.
+func kindsOf(watches []Watch, scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
+	var out []schema.GroupVersionKind
+	for _, watch := range watches {
+		if _, isMetadata := watch.Object.(*metav1.PartialObjectMetadata); isMetadata || watch.Cache != nil {
+			continue
+		}
+		kind, err := apiutil.GVKForObject(watch.Object, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("finding the kind of %T: %w", watch.Object, err)
+		}
+		if !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
 	}
-	if l.Executor.Now().Sub(since) < patience {
-		wait = recheck
-	}
-	return false, wait, nil
+	return out, nil
 }
 
 // inheritedFloor returns the version that Pods had when it was asked for first, and when that was. The API server is asked for one Pod,

@@ -48,20 +48,23 @@ func TestAnInheritedOwnerIsNotPlannedForFromAnOlderCache(t *testing.T) {
 		seen     string
 		idle     bool
 		disrupts bool
-		waits    time.Duration
-		want     []string
-		asks     int
+		// others means that owners own no Pods.
+		others bool
+		waits  time.Duration
+		want   []string
+		asks   int
 	}{
-		"at first nothing is written":                          {initial: true, seen: "99", asks: 1},
-		"after a moment it is read live":                       {initial: true, seen: "99", waits: time.Second, want: []string{live}, asks: 1},
-		"a cache that has come as far is good enough":          {initial: true, seen: "100", want: []string{cached}, asks: 1},
-		"versions are numbers":                                 {initial: true, seen: "1000", want: []string{cached}, asks: 1},
-		"what takes Pods of others out of service waits more":  {initial: true, seen: "99", disrupts: true, waits: time.Second, asks: 1},
-		"and not for ever":                                     {initial: true, seen: "99", disrupts: true, waits: time.Minute, want: []string{live}, asks: 1},
-		"an owner without anything to do costs no question":    {initial: true, seen: "99", idle: true},
-		"one that was created since then costs no question":    {created: time.Second, seen: "99", want: []string{cached}},
-		"one that is older, but was heard of later, is no new": {created: -time.Second, seen: "99", asks: 1},
-		"nor is one that was heard of in place of another":     {created: -time.Second, replaces: true, seen: "99", asks: 1},
+		"at first nothing is written":                                  {initial: true, seen: "99", asks: 1},
+		"after a moment it is read live":                               {initial: true, seen: "99", waits: time.Second, want: []string{live}, asks: 1},
+		"a cache that has come as far is good enough":                  {initial: true, seen: "100", want: []string{cached}, asks: 1},
+		"versions are numbers":                                         {initial: true, seen: "1000", want: []string{cached}, asks: 1},
+		"what takes Pods of others out of service waits more":          {initial: true, seen: "99", disrupts: true, waits: time.Second, asks: 1},
+		"and not for ever":                                             {initial: true, seen: "99", disrupts: true, waits: time.Minute, want: []string{live}, asks: 1},
+		"an owner without anything to do costs no question":            {initial: true, seen: "99", idle: true},
+		"one that was created since then costs no question":            {created: time.Second, seen: "99", want: []string{cached}},
+		"one that is older, but was heard of later, is no new":         {created: -time.Second, seen: "99", asks: 1},
+		"owners of other objects are read live at once, and only once": {initial: true, seen: "99", others: true, waits: time.Second, want: []string{live, cached}, asks: 1},
+		"nor is one that was heard of in place of another":             {created: -time.Second, replaces: true, seen: "99", asks: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := began
@@ -72,8 +75,12 @@ func TestAnInheritedOwnerIsNotPlannedForFromAnOlderCache(t *testing.T) {
 				Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return tc.seen, nil },
 			}}
 			var wrote []string
+			owns := []client.Object{&corev1.Pod{}}
+			if tc.others {
+				owns = nil
+			}
 			l := New(Kind[*corev1.Pod, string, corev1.PodStatus]{
-				Owns: []client.Object{&corev1.Pod{}}, Disrupts: tc.disrupts,
+				Owns: owns, Disrupts: tc.disrupts,
 				Read: func(_ context.Context, r Reads, _ *corev1.Pod) (string, error) {
 					if r.Indexed {
 						return cached, nil

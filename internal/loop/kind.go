@@ -202,6 +202,10 @@ func (l *Loop[O, S, T]) Events() ([]Watch, error) {
 	if l.Watches != nil {
 		out = append(out, l.Watches(l.cached)...)
 	}
+	var err error
+	if l.cachedKinds, err = kindsOf(out, l.Executor.Scheme); err != nil {
+		return nil, err
+	}
 	if l.Executor.Budgets != nil {
 		out = append(out, Affected(&policyv1beta1.PodUnavailableBudget{}, l.Executor.BudgetChanged))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,9 +23,9 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
-// createdRecheck is when to reconcile again after a creation although no event has come: a cache whose watch breaks and that lists anew
-// never tells of an object that was created and is gone again by then.
-const createdRecheck = 30 * time.Second
+// missedRecheck is when to reconcile again although no event has come, after a creation and after a live read: a cache whose watch breaks and
+// that lists anew never tells of an object that the pass knew of and that is gone again by then.
+const missedRecheck = 30 * time.Second
 
 // Loop is the reconcile of a Kind.
 type Loop[O plan.Object, S, T any] struct {
@@ -38,6 +39,8 @@ type Loop[O plan.Object, S, T any] struct {
 	statuses     *apply.Statuses[O, T]
 	next         apply.PerOwner[nextPass]
 	inherited    inherited
+	// cachedKinds are the kinds that passes read in the cache.
+	cachedKinds []schema.GroupVersionKind
 }
 
 // New returns the reconcile of a kind over a cache and the API server itself.
@@ -92,6 +95,9 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		wait, err = l.statuses.Write(ctx, owner, l.Status(state, decided, outcome))
 	}
 	l.delayNext(owner, state, wait)
+	if looked.live || slices.ContainsFunc(outcome.Results, isCreated) {
+		wait = sooner(wait, missedRecheck)
+	}
 	return result(decided, outcome, wait, err)
 }
 
@@ -100,6 +106,8 @@ type look[O, S any] struct {
 	owner O
 	state S
 	plan  plan.Plan
+	// live means that it was read around the cache.
+	live bool
 	// wait, if not zero, is when to look again instead of carrying the plan out.
 	wait time.Duration
 }
@@ -110,7 +118,7 @@ var errGone = errors.New("the owner is gone")
 // decide looks with a reader, and live if that is a cache that the plan can't be made from.
 func (l *Loop[O, S, T]) decide(ctx context.Context, reader observe.Reader, owner O) (look[O, S], error) {
 	looked, err := l.look(ctx, reader, owner)
-	if err != nil || !reader.Indexed || looked.plan.Empty() {
+	if err != nil || !reader.Indexed || !l.inherited.has(owner.GetUID()) || !l.acts(looked) {
 		return looked, err
 	}
 	trusted, wait, err := l.trustCache(ctx, owner)
@@ -143,7 +151,7 @@ func (l *Loop[O, S, T]) look(ctx context.Context, reader observe.Reader, owner O
 	if !reader.Indexed {
 		l.Executor.NoteReadLive(owner.GetUID())
 	}
-	return look[O, S]{owner: owner, state: state, plan: l.Plan(state)}, nil
+	return look[O, S]{owner: owner, state: state, plan: l.Plan(state), live: !reader.Indexed}, nil
 }
 
 func (l *Loop[O, S, T]) reads(reader observe.Reader, owner types.UID) Reads {
@@ -248,9 +256,6 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 		wait = budgetWait
 	}
 	next.RequeueAfter = sooner(next.RequeueAfter, wait)
-	if slices.ContainsFunc(outcome.Results, isCreated) {
-		next.RequeueAfter = sooner(next.RequeueAfter, createdRecheck)
-	}
 	return next, nil
 }
 

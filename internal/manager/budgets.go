@@ -50,20 +50,26 @@ func (s *settings) addBudgets(ctx context.Context, mgr ctrlmanager.Manager, live
 
 // newEvaluator returns the one evaluator of this process, for its webhook and its controllers.
 func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, s settings) (*disruption.Evaluator, error) {
-	for _, kind := range []client.Object{&policyv1beta1.PodUnavailableBudget{}, &policyv1.PodDisruptionBudget{}} {
-		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil {
-			return nil, fmt.Errorf("following %T: %w", kind, err)
-		}
+	budgets, err := mgr.GetCache().GetInformer(ctx, &policyv1beta1.PodUnavailableBudget{})
+	if err != nil {
+		return nil, fmt.Errorf("following PodUnavailableBudgets: %w", err)
+	}
+	if _, err := mgr.GetCache().GetInformer(ctx, &policyv1.PodDisruptionBudget{}); err != nil {
+		return nil, fmt.Errorf("following PodDisruptionBudgets: %w", err)
 	}
 	resizing := rules.ResizeIsUpdate
 	if s.gates.Enabled(features.InPlacePodVerticalScaling) {
 		resizing = rules.ResizeIsOwn
 	}
-	return disruption.New(disruption.Config{
-		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: time.Now,
+	evaluator := disruption.New(disruption.Config{
+		Cached: mgr.GetCache(), Live: live, Exempt: list(s.ExemptUsers), Resizing: resizing, Pause: ledgerPause, Now: s.clock.Now,
 		Count:     count(observe.Reader{Reader: wanted{Reader: mgr.GetCache(), live: live}, Indexed: true}, s),
 		CountLive: count(observe.Reader{Reader: live}, s),
-	}), nil
+	})
+	if _, err := budgets.AddEventHandler(noting(evaluator.NoteBudget)); err != nil {
+		return nil, fmt.Errorf("following PodUnavailableBudgets: %w", err)
+	}
+	return evaluator, nil
 }
 
 // askBudgets returns what controllers ask before they take a Pod out of service; nil where there are no budgets.
@@ -108,7 +114,7 @@ func count(
 ) func(context.Context, *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 	workloads := observe.Workloads{Reader: pods, Scales: s.scales.Anew()}
 	return func(ctx context.Context, b *policyv1beta1.PodUnavailableBudget) (rules.Numbers, error) {
-		return podunavailablebudget.Count(ctx, workloads, b, time.Now())
+		return podunavailablebudget.Count(ctx, workloads, b, s.clock.Now())
 	}
 }
 

@@ -58,7 +58,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	if err := s.tellLacking(); err != nil {
 		return err
 	}
-	executor := executors(mgr, live)
+	executor := executors(mgr, live, s.clock.Now)
 	for _, c := range s.controllers(live) {
 		if len(s.lacking[c.kind.EventSource()]) > 0 {
 			continue
@@ -242,12 +242,12 @@ func (s settings) budgets() podunavailablebudget.Options {
 }
 
 // executors returns how the executor of a controller is made, which is known by the source of its events.
-func executors(mgr ctrlmanager.Manager, live client.Client) func(eventSource string) *apply.Executor {
+func executors(mgr ctrlmanager.Manager, live client.Client, now func() time.Time) func(eventSource string) *apply.Executor {
 	return func(eventSource string) *apply.Executor {
 		return &apply.Executor{Config: apply.Config{
 			Writer: apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
 			Scheme: mgr.GetScheme(),
-			Seen:   apply.SeenBy(mgr.GetCache()), Now: time.Now,
+			Seen:   apply.SeenBy(mgr.GetCache()), Now: now,
 			Events:   mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
 			Parallel: parallelWrites,
 		}}

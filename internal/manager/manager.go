@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
@@ -30,6 +31,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/clock"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
@@ -66,7 +68,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("reading --feature-gates: %w", err)
 	}
-	restConfig, err := restConfig(o.Kubeconfig)
+	serverClock := clock.New(log.Log.WithName("clock"))
+	restConfig, err := restConfig(o.Kubeconfig, serverClock)
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	configured := settings{Options: o, gates: gates, served: map[string]bool{}}
+	configured := settings{Options: o, gates: gates, clock: serverClock, served: map[string]bool{}}
 	if configured.lacking, err = configured.examine(ctx, restConfig, s); err != nil {
 		return err
 	}
@@ -146,13 +149,14 @@ func (s settings) examine(ctx context.Context, restConfig *rest.Config, scheme *
 }
 
 // restConfig returns how the API server is reached, without a limit of our own: the server's priority and fairness sets the pace.
-func restConfig(kubeconfig string) (*rest.Config, error) {
+func restConfig(kubeconfig string, by *clock.Clock) (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
 	c.QPS = -1
 	c.UserAgent = UserAgent
+	c.Wrap(by.Transport)
 	return c, nil
 }
 

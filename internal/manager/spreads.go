@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
@@ -48,12 +49,16 @@ func (s *settings) addSpreads(ctx context.Context, mgr ctrlmanager.Manager, live
 	}
 	seen := apply.SeenBy(mgr.GetCache())
 	s.seenPods = func(ctx context.Context) (string, error) { return seen(ctx, corev1.SchemeGroupVersion.WithKind("Pod")) }
+	counted, err := spread.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
 	ledger := spread.NewLedger(spread.Config{
 		Cached: mgr.GetCache(), Live: live, SeenPods: s.seenPods, Holder: rand.String(8), Pause: spreadPause, Patience: spreadPatience,
-		Now: time.Now,
+		Now: s.clock.Now, Metrics: counted,
 	})
 	s.spreads = &spread.Assigner{
-		Ledger: ledger, Targets: &spread.Targets{Cached: mgr.GetCache(), Live: live, Namespace: s.Webhook.PodNamespace, Now: time.Now},
+		Ledger: ledger, Targets: &spread.Targets{Cached: mgr.GetCache(), Live: live, Namespace: s.Webhook.PodNamespace, Now: s.clock.Now},
 	}
 	if err := mgr.Add(ledger); err != nil {
 		return fmt.Errorf("adding the ledger of WorkloadSpreads: %w", err)

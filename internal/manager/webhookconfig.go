@@ -71,7 +71,7 @@ func newWebhookReconciler(
 		CRDs:   crds(),
 		Issuer: certs.Issuer{
 			Store: s.Webhook.store(live), Hosts: endpoint.Hosts(), RenewBefore: renewBefore,
-			External: s.gates.Enabled(features.EnableExternalCerts), Log: log.Log.WithName("certificates"), Now: time.Now,
+			External: s.gates.Enabled(features.EnableExternalCerts), Log: log.Log.WithName("certificates"), Now: s.clock.Now,
 		},
 		Serving:     serving,
 		Elected:     mgr.Elected(),
@@ -82,7 +82,7 @@ func newWebhookReconciler(
 		Evictions:   s.budgetsOff() == "" && s.gates.Enabled(features.PodUnavailableBudgetDeleteGate),
 		Propagation: propagation,
 		RetryDelay:  10 * time.Millisecond,
-		Now:         time.Now,
+		Now:         s.clock.Now,
 	}), nil
 }
 

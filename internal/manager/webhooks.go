@@ -25,6 +25,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/admission/validating"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
+	"github.com/seed-69ecc383/kruise/internal/clock"
 	"github.com/seed-69ecc383/kruise/internal/controller/persistentpodstate"
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
@@ -38,6 +39,9 @@ import (
 type settings struct {
 	Options
 	gates features.Set
+	// clock tells the API server's time, by which everything is judged that others write, too. What only this process knows, such as how
+	// long a handler takes, goes by the clock of this machine.
+	clock *clock.Clock
 	// scales reads how many Pods workloads should have.
 	scales *observe.Scales
 	// evaluator evaluates PodUnavailableBudgets; nil if the gates leave them out.
@@ -163,7 +167,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			AnyAnnotation:  s.gates.Enabled(features.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
 		ContainerRecreate: recreate.Options{Live: live, Disabled: !s.gates.Enabled(features.KruiseDaemon)},
-		Now:               time.Now,
+		Now:               s.clock.Now,
 	})
 	return addConfigurations(mgr, s)
 }
@@ -210,7 +214,9 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 	if err != nil {
 		return pods.Chain{}, fmt.Errorf("making the metrics of Pod admission: %w", err)
 	}
-	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), live, s.Webhook.PodNamespace)
+	catalog, err := pods.NewCatalog(ctx, mgr.GetCache(), pods.CatalogOptions{
+		Live: live, RevisionNamespace: s.Webhook.PodNamespace, Metrics: counted,
+	})
 	if err != nil {
 		return pods.Chain{}, err
 	}
@@ -229,7 +235,7 @@ func podChain(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, 
 		pods.Sidecars(pods.SidecarOptions{
 			Facts:      catalog,
 			SortByName: s.gates.Enabled(features.EnableSortSidecarContainerByName),
-			Now:        time.Now,
+			Now:        s.clock.Now,
 			Metrics:    counted,
 		}),
 		// After all that adds containers.

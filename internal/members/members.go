@@ -1,8 +1,8 @@
 // Package members reads and writes what owners in the hub have in other clusters, their members.
 //
-// Nobody waits for a member. Look returns at once what its cache holds, if the cache is as new as what was last written there for the owner.
-// Send has an executor of the member's own carry writes out in a goroutine, one at a time for each owner and member, and asks for a pass of
-// the owner when they are done. A write whose outcome is unknown is followed by a live read in the same way.
+// Nobody waits for a member. Look returns at once what its cache holds, if the cache is as new as what was last written there for the
+// owner. Send has an executor of the member's own carry writes out in a goroutine, one at a time for each owner and member, and asks for a
+// pass of the owner when they are done. A write whose outcome is unknown is followed by a live read in the same way.
 package members
 
 import (

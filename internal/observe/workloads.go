@@ -71,8 +71,8 @@ func workloadIn(object any) (workload, bool) {
 	return workload{}, false
 }
 
-// newWorkload returns an empty object of a kind that caches have; nil for any other kind.
-func newWorkload(kind schema.GroupKind) client.Object {
+// NewWorkload returns an empty object of a kind that caches have; nil for any other kind.
+func NewWorkload(kind schema.GroupKind) client.Object {
 	for _, object := range []client.Object{
 		&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{},
 		&v1beta1.CloneSet{}, &v1beta1.StatefulSet{},
@@ -190,7 +190,7 @@ func (w Workloads) Get(ctx context.Context, namespace string, kind schema.GroupV
 
 // object returns a workload of a kind that a cache has, and nil for any other kind.
 func (w Workloads) object(ctx context.Context, namespace string, kind schema.GroupKind, name string) (client.Object, error) {
-	object := newWorkload(kind)
+	object := NewWorkload(kind)
 	if object == nil {
 		return nil, nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -30,6 +29,12 @@ type Assignment struct {
 
 // Assign gives a Pod that is about to be stored to a subset; the Subset is -1 if it belongs to no WorkloadSpread or if none has room.
 func (a *Assigner) Assign(ctx context.Context, namespace string, p *corev1.Pod) (Assignment, error) {
+	to, err := a.assign(ctx, namespace, p)
+	a.Ledger.Metrics.countAssignment(to, err)
+	return to, err
+}
+
+func (a *Assigner) assign(ctx context.Context, namespace string, p *corev1.Pod) (Assignment, error) {
 	none := Assignment{Room: Room{Subset: -1}}
 	s, err := a.match(ctx, namespace, p)
 	if err != nil || s == nil {
@@ -92,7 +97,7 @@ func (a *Assigner) match(ctx context.Context, namespace string, p *corev1.Pod) (
 	owner := rules.ReferenceOf(controller)
 	var owners []rules.Reference
 	for _, s := range spreads {
-		if s.DeletionTimestamp != nil || !Selects(s, p.Labels) {
+		if s.DeletionTimestamp != nil || !rules.Selects(s, p.Labels) {
 			continue
 		}
 		target := rules.TargetOf(s)
@@ -114,13 +119,4 @@ func (a *Assigner) match(ctx context.Context, namespace string, p *corev1.Pod) (
 		}
 	}
 	return nil, nil
-}
-
-// Selects reports whether the filter of a WorkloadSpread lets Pods with these labels through; without a selector it lets all.
-func Selects(s *v1beta1.WorkloadSpread, of map[string]string) bool {
-	if s.Spec.TargetFilter == nil || s.Spec.TargetFilter.Selector == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(s.Spec.TargetFilter.Selector)
-	return err == nil && selector.Matches(labels.Set(of))
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/spread"
 )
 
@@ -114,7 +115,7 @@ func (l *Ledger) giveBackOf(ctx context.Context, m *memory, choose surplus) erro
 		if !changed {
 			return nil
 		}
-		err := writeOver(ctx, l.Live, stored, next)
+		err := l.writeOver(ctx, stored, next)
 		if err == nil {
 			m.written = next
 		}
@@ -177,7 +178,7 @@ func (l *Ledger) NotePod(before, after *corev1.Pod) {
 	if ok && after == nil && m.UID != "" {
 		l.noteGone(client.ObjectKey{Namespace: before.Namespace, Name: m.Name}, m.UID)
 	}
-	if !ok || after != nil && isGone(before) || after != nil && !isGone(after) && sameCount(before, after) {
+	if !ok || after != nil && (!pod.IsActive(before) || pod.IsActive(after) && sameCount(before, after)) {
 		return
 	}
 	key := client.ObjectKey{Namespace: before.Namespace, Name: m.Name}

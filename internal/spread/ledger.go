@@ -43,6 +43,8 @@ type Config struct {
 	// Patience is how long a Pod waits for room that another manager has set aside.
 	Patience time.Duration
 	Now      func() time.Time
+	// Metrics may be nil.
+	Metrics *Metrics
 }
 
 // Ledger gives room.
@@ -303,7 +305,7 @@ func (g *giving) lease(ctx context.Context, subset int) (string, error) {
 }
 
 func (g *giving) write(ctx context.Context, stored, next *v1beta1.WorkloadSpread) error {
-	if err := writeOver(ctx, g.Live, stored, next); err != nil {
+	if err := g.writeOver(ctx, stored, next); err != nil {
 		return err
 	}
 	g.written, g.stored, g.counted = next, next, next
@@ -311,8 +313,9 @@ func (g *giving) write(ctx context.Context, stored, next *v1beta1.WorkloadSpread
 }
 
 // writeOver writes a status over the version that it was computed from.
-func writeOver(ctx context.Context, live client.Client, stored, next *v1beta1.WorkloadSpread) error {
-	err := live.Status().Patch(ctx, next, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+func (l *Ledger) writeOver(ctx context.Context, stored, next *v1beta1.WorkloadSpread) error {
+	err := l.Live.Status().Patch(ctx, next, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	l.Metrics.countWrite(err)
 	if err != nil {
 		return fmt.Errorf("writing the ledger of WorkloadSpread %s: %w", stored.Name, err)
 	}
@@ -328,11 +331,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// isGone reports whether a Pod no longer counts.
-func isGone(p *corev1.Pod) bool {
-	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // sameCount reports whether a Pod counts as it did.

@@ -274,6 +274,24 @@ func TestAnotherSpecIsReported(t *testing.T) {
 	}
 }
 
+// TestTotalWithoutReplicas: a workload that does not say how many Pods it is to have, because no defaults were written when it was created, has one.
+func TestTotalWithoutReplicas(t *testing.T) {
+	s := newStore(t, 1)
+	ws := s.request(t).Spread
+	targets := &spread.Targets{Cached: s, Live: live{s}, Now: time.Now}
+	for kind, o := range map[string]client.Object{"CloneSet": &v1beta1.CloneSet{}, "StatefulSet": &v1beta1.StatefulSet{}} {
+		o.SetNamespace("shop")
+		o.SetName("web")
+		if err := s.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		ws.Spec.TargetReference = &v1beta1.SpreadTargetReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: kind, Name: "web"}
+		if total, err := targets.Total(t.Context(), ws); total != 1 || err != nil {
+			t.Errorf("a %s has %d Pods, %v; want 1", kind, total, err)
+		}
+	}
+}
+
 func TestNumberAt(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{"groups": []any{map[string]any{"replicas": int64(3)}, map[string]any{}}, "name": "x"}}
 	for path, want := range map[string]int32{"spec.groups.0.replicas": 3, "spec.groups.1.replicas": 1, "spec.later": 1, "spec.groups.2.replicas": -1, "spec.name": -1, "spec.name.x": -1} {
@@ -284,6 +302,32 @@ func TestNumberAt(t *testing.T) {
 		if got != want {
 			t.Errorf("%s is %d, want %d", path, got, want)
 		}
+	}
+}
+
+// TestOwnersAreReadAgain: a ReplicaSet that is adopted after its first Pod is found below its new owner, if not at once.
+func TestOwnersAreReadAgain(t *testing.T) {
+	s, now := newStore(t, 1), time.Now()
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "rs"}}
+	if err := s.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	targets := &spread.Targets{Cached: s, Live: live{s}, Namespace: "kruise-system", Now: func() time.Time { return now }}
+	controller := &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "rs"}
+	if above, err := targets.Above(t.Context(), "shop", controller); len(above) != 0 || err != nil {
+		t.Fatalf("above are %v, %v", above, err)
+	}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "above", Controller: new(true)}}
+	if err := s.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	if err := s.Create(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(10 * time.Minute)
+	if above, err := targets.Above(t.Context(), "shop", controller); len(above) != 1 || above[0].Name != "web" || err != nil {
+		t.Errorf("above are %v, %v; want Deployment web", above, err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/spread"
 )
@@ -26,14 +27,12 @@ import (
 const (
 	// configTTL is for how long the list of further kinds, and an object of such a kind, is not read again.
 	configTTL = 5 * time.Second
-	// maxOwners is of how many owners it is kept who owns them; that never changes.
+	// maxOwners is of how many owners it is kept who owns them, and ownersTTL for how long: it hardly ever changes, but an owner without a
+	// controller may be adopted.
 	maxOwners = 4096
+	ownersTTL = 10 * time.Minute
 	// longestChain is more than any workload has owners above it.
 	longestChain = 8
-	// configurationName and kindsKey are the ConfigMap and the key in it that list further kinds.
-	//
-	// Wire: users write them.
-	configurationName, kindsKey = "kruise-configuration", "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 )
 
 // Targets reads the workloads whose Pods are spread, and who owns them.
@@ -48,7 +47,13 @@ type Targets struct {
 	custom *observe.Kept[string, []CustomKind]
 	totals *observe.Kept[types.UID, int32]
 	mu     sync.Mutex
-	above  map[types.UID][]rules.Reference
+	above  map[types.UID]owners
+}
+
+// owners are the controllers above an object, as they were at a time.
+type owners struct {
+	above []rules.Reference
+	at    time.Time
 }
 
 // CustomKind is a kind of workloads that the configuration lets be spread.
@@ -66,7 +71,7 @@ func (t *Targets) init() {
 	t.once.Do(func() {
 		t.custom = observe.NewKept[string, []CustomKind](configTTL, t.Now)
 		t.totals = observe.NewKept[types.UID, int32](configTTL, t.Now)
-		t.above = map[types.UID][]rules.Reference{}
+		t.above = map[types.UID]owners{}
 	})
 }
 
@@ -77,14 +82,14 @@ func (t *Targets) Custom(ctx context.Context) ([]CustomKind, error) {
 		return known, nil
 	}
 	var config corev1.ConfigMap
-	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: configurationName}, &config)
+	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: keys.Configuration}, &config)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", configurationName, err)
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", keys.Configuration, err)
 	}
 	var list struct{ Workloads []CustomKind }
-	if text := config.Data[kindsKey]; err == nil && text != "" {
+	if text := config.Data[keys.SpreadKinds]; err == nil && text != "" {
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return nil, fmt.Errorf("reading %s of ConfigMap %s: %w", kindsKey, configurationName, err)
+			return nil, fmt.Errorf("reading %s of ConfigMap %s: %w", keys.SpreadKinds, keys.Configuration, err)
 		}
 	}
 	t.custom.Set("", list.Workloads)
@@ -121,15 +126,15 @@ func (t *Targets) isKnown(ctx context.Context, kind schema.GroupKind) (bool, err
 	return false, err
 }
 
-// Above returns the controllers above the controller of a Pod, as far as kinds are known. An owner is read once. It fails if one is
+// Above returns the controllers above the controller of a Pod, as far as kinds are known. An owner is hardly ever read twice. It fails if one is
 // missing: the Pod's controller tries again.
 func (t *Targets) Above(ctx context.Context, namespace string, controller *metav1.OwnerReference) ([]rules.Reference, error) {
 	t.init()
 	t.mu.Lock()
 	known, ok := t.above[controller.UID]
 	t.mu.Unlock()
-	if ok {
-		return known, nil
+	if ok && t.Now().Sub(known.at) < ownersTTL {
+		return known.above, nil
 	}
 	out := []rules.Reference{}
 	next := controller
@@ -155,7 +160,7 @@ func (t *Targets) Above(ctx context.Context, namespace string, controller *metav
 	if len(t.above) >= maxOwners {
 		clear(t.above)
 	}
-	t.above[controller.UID] = out
+	t.above[controller.UID] = owners{out, t.Now()}
 	return out, nil
 }
 

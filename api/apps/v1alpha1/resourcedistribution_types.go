@@ -70,8 +70,8 @@ type ResourceDistributionCondition struct {
 type ResourceDistributionStatus struct {
 	v1beta1.ResourceDistributionBaseStatus `json:",inline"`
 
-	// conditions are always six, in one order: GetResourceFailed, CreateResourceFailed, UpdateResourceFailed, DeleteResourceFailed,
-	// ConflictOccurred, NamespaceNotExists.
+	// conditions are always seven, in one order: GetResourceFailed, CreateResourceFailed, UpdateResourceFailed, DeleteResourceFailed,
+	// ConflictOccurred, NamespaceNotExists, Ready.
 	// +optional
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }

@@ -79,6 +79,10 @@ type PersistentPodStateBaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
+	// recordPodIPs records the addresses of Pods, and gives those of the Pod before to a new Pod that is bound to its place, in the annotation
+	// kruise.io/previous-pod-ips with commas between them: for a network that can assign the same ones again. False by default.
+	// +optional
+	RecordPodIPs bool `json:"recordPodIPs,omitempty"`
 	// avoidUnavailableNodes leaves a recorded value out of a new Pod if all nodes that have it are cordoned or have a taint with the effect
 	// NoExecute, as nodes that are drained or lost have. False by default: such a Pod waits for its node where the topology is required.
 	// +optional
@@ -219,6 +223,9 @@ type PodState struct {
 	// annotations are those that the Pod had, of those that the spec names.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// podIPs are the addresses that the Pod had, where the spec has recordPodIPs.
+	// +optional
+	PodIPs []string `json:"podIPs,omitempty"`
 	// releasedTime is since when no Pod of the name has been ready on the node. It is only kept where the spec has maxAgeSeconds.
 	// +optional
 	ReleasedTime *metav1.Time `json:"releasedTime,omitempty"`

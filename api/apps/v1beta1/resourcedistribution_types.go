@@ -182,6 +182,15 @@ type ResourceDistributionNamespaces struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=5000
 	List []ResourceDistributionNamespace `json:"list,omitempty"`
+	// patterns are patterns of names, in which * stands for any number of characters, such as team-*: all namespaces that there are with
+	// such a name. None by default.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[-a-z0-9*]+$`
+	Patterns []string `json:"patterns,omitempty"`
 }
 
 // ResourceDistributionNamespace names a namespace.
@@ -193,8 +202,8 @@ type ResourceDistributionNamespace struct {
 	Name string `json:"name"`
 }
 
-// ResourceDistributionConditionType is what a condition of a ResourceDistribution is about. The status of each is True while the problem
-// is there.
+// ResourceDistributionConditionType is what a condition of a ResourceDistribution is about. The status of each but the last one is True
+// while the problem is there.
 type ResourceDistributionConditionType string
 
 // The conditions, in the order in which they stand in the status. Wire: clients find them by their places.
@@ -205,18 +214,20 @@ const (
 	ResourceDistributionDeleteResourceFailed ResourceDistributionConditionType = "DeleteResourceFailed"
 	ResourceDistributionConflictOccurred     ResourceDistributionConditionType = "ConflictOccurred"
 	ResourceDistributionNamespaceNotExists   ResourceDistributionConditionType = "NamespaceNotExists"
+	// ResourceDistributionReady sums the others up: it is True when all namespaces have their copy.
+	ResourceDistributionReady ResourceDistributionConditionType = "Ready"
 )
 
 // ResourceDistributionConditionBase is what both versions say of a condition in the same words.
 type ResourceDistributionConditionBase struct {
 	// type is what the condition is about.
 	Type ResourceDistributionConditionType `json:"type"`
-	// status is True while there is the problem, and False else.
+	// status is True while there is the problem, and False else; of Ready it is True when there is none.
 	Status metav1.ConditionStatus `json:"status"`
 	// lastTransitionTime is when the status changed last.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// reason is Succeeded, or the last error.
+	// reason is Succeeded, or the last error; of Ready, how many namespaces lack their copy.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
@@ -267,8 +278,8 @@ type ResourceDistributionNamespaceStatus struct {
 type ResourceDistributionStatus struct {
 	ResourceDistributionBaseStatus `json:",inline"`
 
-	// conditions are always six, in one order: GetResourceFailed, CreateResourceFailed, UpdateResourceFailed, DeleteResourceFailed,
-	// ConflictOccurred, NamespaceNotExists.
+	// conditions are always seven, in one order: GetResourceFailed, CreateResourceFailed, UpdateResourceFailed, DeleteResourceFailed,
+	// ConflictOccurred, NamespaceNotExists, Ready.
 	// +optional
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }

@@ -50,8 +50,8 @@ type UnitedDeploymentBaseStatus struct {
 	// +listType=atomic
 	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
 
-	// memberClusters are the other clusters that hold, or may hold, workloads of the UnitedDeployment. A cluster is recorded before it is first
-	// written to, and stays until nothing is left there.
+	// memberClusters are the other clusters that hold, or may hold, workloads of the UnitedDeployment. A cluster is recorded before it is
+	// first written to, and stays until nothing is left there.
 	// +optional
 	// +listType=map
 	// +listMapKey=namespace

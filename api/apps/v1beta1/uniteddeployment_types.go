@@ -172,8 +172,8 @@ type Topology struct {
 	// +optional
 	ScheduleStrategy UnitedDeploymentScheduleStrategy `json:"scheduleStrategy,omitempty"`
 
-	// clusterRegistry says where the objects are that stand for other clusters. It is there if, and only if, a subset has a targetCluster, or had
-	// one.
+	// clusterRegistry says where the objects are that stand for other clusters. It is there if, and only if, a subset has a targetCluster,
+	// or had one.
 	// +optional
 	ClusterRegistry *ClusterRegistry `json:"clusterRegistry,omitempty"`
 }
@@ -214,8 +214,9 @@ type Subset struct {
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to the
-	// cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to be there.
+	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to
+	// the cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to
+	// be there.
 	// +optional
 	TargetCluster *ClusterReference `json:"targetCluster,omitempty"`
 

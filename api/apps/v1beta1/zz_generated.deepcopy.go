@@ -2154,6 +2154,11 @@ func (in *PodState) DeepCopyInto(out *PodState) {
 			(*out)[key] = val
 		}
 	}
+	if in.PodIPs != nil {
+		in, out := &in.PodIPs, &out.PodIPs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ReleasedTime != nil {
 		in, out := &in.ReleasedTime, &out.ReleasedTime
 		*out = (*in).DeepCopy()
@@ -2425,6 +2430,11 @@ func (in *ResourceDistributionNamespaces) DeepCopyInto(out *ResourceDistribution
 	if in.List != nil {
 		in, out := &in.List, &out.List
 		*out = make([]ResourceDistributionNamespace, len(*in))
+		copy(*out, *in)
+	}
+	if in.Patterns != nil {
+		in, out := &in.Patterns, &out.Patterns
+		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 }

@@ -245,6 +245,13 @@ func (m *Metrics) observe(step string, took time.Duration, err error) {
 	m.failures.WithLabelValues(step, result).Inc()
 }
 
+// forgetSidecarSet drops the series of a SidecarSet that is gone.
+func (m *Metrics) forgetSidecarSet(name string) {
+	if m != nil {
+		m.replaced.DeleteLabelValues(name)
+	}
+}
+
 // countReplaced counts a container that a SidecarSet replaced.
 func (m *Metrics) countReplaced(sidecarSet string) {
 	if m != nil {

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
@@ -254,5 +256,45 @@ func TestRevisionsTakeTurns(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"old": 70, "new": 30}, images); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNothingIsKeptOfSidecarSetsThatAreGone: neither their series nor how many Pods got which of their revisions.
+func TestNothingIsKeptOfSidecarSetsThatAreGone(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	counted, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := setOf(t, "gone", `{containers: [{name: gone, image: i}]}`)
+	catalog := &Catalog{CatalogOptions: CatalogOptions{Metrics: counted}, byName: map[string]*inject.Candidate{}}
+	catalog.put(set)
+	counted.countReplaced(set.Name)
+	catalog.remove(set)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families { // one without series is not among them
+		if family.GetName() == "kruise_pod_admission_replaced_containers_total" {
+			t.Errorf("a SidecarSet that is gone has series: %v", family)
+		}
+	}
+
+	split := `{customVersion: v2, containers: [{name: log, image: new}], injectionStrategy: {revision: {customVersion: v1, policy: Partial}}, updateStrategy: {partition: 70%}}`
+	facts := &known{}
+	step := &sidecars{SidecarOptions: SidecarOptions{Facts: facts, Now: time.Now}, counts: map[string]int{}, compiled: map[types.UID]*inject.Sidecars{}}
+	for _, name := range []string{"first", "second", "third"} {
+		old := setOf(t, name, `{customVersion: v1, containers: [{name: log, image: old}]}`)
+		revision, err := sidecar.NewRevision(old, "kruise-system", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts.all, facts.revisions = inject.NewCandidates(inject.NewCandidate(setOf(t, name, split))), []*appsv1.ControllerRevision{revision}
+		create(t, Chain{Steps: []Step{{Name: "sidecarset", Run: step.run}}},
+			jsonOf(t, `{apiVersion: v1, kind: Pod, metadata: {labels: {app: web}}, spec: {containers: [{name: app}]}}`))
+	}
+	if diff := cmp.Diff(map[string]int{"third": 1}, step.counts); diff != "" {
+		t.Errorf("numbers that are kept (-want +got):\n%s", diff)
 	}
 }

@@ -49,7 +49,7 @@ type SidecarOptions struct {
 
 // Sidecars puts the containers of SidecarSets into the Pods that these select.
 func Sidecars(o SidecarOptions) Step {
-	s := &sidecars{SidecarOptions: o, counts: map[types.UID]int{}, compiled: map[types.UID]*inject.Sidecars{}}
+	s := &sidecars{SidecarOptions: o, counts: map[string]int{}, compiled: map[types.UID]*inject.Sidecars{}}
 	return Step{Name: "sidecarset", Run: s.run}
 }
 
@@ -57,7 +57,7 @@ type sidecars struct {
 	SidecarOptions
 	mu sync.Mutex
 	// counts holds the number of Pods so far, modulo 100, of each SidecarSet of which some Pods get an older revision.
-	counts map[types.UID]int
+	counts map[string]int
 	// compiled are revisions, whose content never changes.
 	compiled map[types.UID]*inject.Sidecars
 }
@@ -130,11 +130,23 @@ func (s *sidecars) getsRequested(c *inject.Candidate, requested *appsv1.Controll
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	count := s.counts[c.Set.UID]
+	count, known := s.counts[c.Set.Name]
+	if !known {
+		s.forgetOthers()
+	}
 	if !subject.DryRun {
-		s.counts[c.Set.UID] = (count + 1) % 100
+		s.counts[c.Set.Name] = (count + 1) % 100
 	}
 	return inject.GetsRequested(count, percent)
+}
+
+// forgetOthers drops the numbers of SidecarSets that are gone. The caller holds the lock.
+func (s *sidecars) forgetOthers() {
+	present, err := s.Facts.Candidates()
+	if err != nil {
+		return
+	}
+	maps.DeleteFunc(s.counts, func(name string, _ int) bool { return present.Named(name) == nil })
 }
 
 // maxCompiled is how many compiled revisions are kept; few are in use at a time.
@@ -163,10 +175,9 @@ func (s *sidecars) compile(c *inject.Candidate, revision *appsv1.ControllerRevis
 
 // Catalog implements Facts over a cache. SidecarSets are compiled when they change and not when a Pod is created.
 type Catalog struct {
-	cached, live client.Reader
-	// namespace is that of the revisions.
-	namespace string
-	synced    func() bool
+	CatalogOptions
+	cached client.Reader
+	synced func() bool
 
 	mu     sync.Mutex
 	byName map[string]*inject.Candidate
@@ -174,9 +185,19 @@ type Catalog struct {
 	all atomic.Pointer[inject.Candidates]
 }
 
-// NewCatalog returns a catalog that follows a cache, whose namespaces are kept as metadata. What the cache does not have yet is read live.
-func NewCatalog(ctx context.Context, informers cache.Cache, live client.Reader, namespace string) (*Catalog, error) {
-	c := &Catalog{cached: informers, live: live, namespace: namespace, byName: map[string]*inject.Candidate{}}
+// CatalogOptions configure a Catalog.
+type CatalogOptions struct {
+	// Live reads what the cache does not have yet.
+	Live client.Reader
+	// RevisionNamespace is that of the revisions.
+	RevisionNamespace string
+	// Metrics are those that forget SidecarSets which are gone; may be nil.
+	Metrics *Metrics
+}
+
+// NewCatalog returns a catalog that follows a cache, whose namespaces are kept as metadata.
+func NewCatalog(ctx context.Context, informers cache.Cache, o CatalogOptions) (*Catalog, error) {
+	c := &Catalog{CatalogOptions: o, cached: informers, byName: map[string]*inject.Candidate{}}
 	c.all.Store(inject.NewCandidates())
 	informer, err := informers.GetInformer(ctx, &v1beta1.SidecarSet{})
 	if err != nil {
@@ -239,6 +260,7 @@ func (c *Catalog) remove(object any) {
 	defer c.mu.Unlock()
 	delete(c.byName, set.Name)
 	c.publish()
+	c.Metrics.forgetSidecarSet(set.Name)
 }
 
 // publish gives readers what has changed; the caller holds the lock.
@@ -265,7 +287,7 @@ func (c *Catalog) Namespace(ctx context.Context, name string) (map[string]string
 	found := namespaceMetadata()
 	err := c.cached.Get(ctx, client.ObjectKey{Name: name}, found)
 	if apierrors.IsNotFound(err) {
-		err = c.live.Get(ctx, client.ObjectKey{Name: name}, found)
+		err = c.Live.Get(ctx, client.ObjectKey{Name: name}, found)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
@@ -276,10 +298,10 @@ func (c *Catalog) Namespace(ctx context.Context, name string) (map[string]string
 // Revision implements Facts. One that was recorded a moment ago may not be in the cache yet.
 func (c *Catalog) Revision(ctx context.Context, set *v1beta1.SidecarSet) (*appsv1.ControllerRevision, error) {
 	var missing error
-	for _, reader := range []client.Reader{c.cached, c.live} {
+	for _, reader := range []client.Reader{c.cached, c.Live} {
 		var list appsv1.ControllerRevisionList
 		ofSet := client.MatchingLabels{keys.SidecarSetName: set.Name}
-		if err := reader.List(ctx, &list, client.InNamespace(c.namespace), ofSet); err != nil {
+		if err := reader.List(ctx, &list, client.InNamespace(c.RevisionNamespace), ofSet); err != nil {
 			return nil, fmt.Errorf("listing the revisions of SidecarSet %s: %w", set.Name, err)
 		}
 		var all []*appsv1.ControllerRevision

@@ -75,17 +75,17 @@ func (o Options) podStateKind(ctx context.Context, found *findings, state *v1bet
 		return nil
 	}
 	var configuration corev1.ConfigMap
-	err := o.Live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: configurationName}, &configuration)
+	err := o.Live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: keys.Configuration}, &configuration)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading ConfigMap %s: %w", configurationName, err)
+		return fmt.Errorf("reading ConfigMap %s: %w", keys.Configuration, err)
 	}
 	further, err := podstate.ParseKinds(configuration.Data[keys.PodStateKinds])
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s: %w", configurationName, err)
+		return fmt.Errorf("ConfigMap %s: %w", keys.Configuration, err)
 	}
 	if !slices.Contains(further, target) {
 		found.invalid(field.NewPath("spec", "targetRef", "kind"), target.String(),
-			"targetRef.Kind must be StatefulSet or in %s of ConfigMap %s", keys.PodStateKinds, configurationName)
+			"targetRef.Kind must be StatefulSet or in %s of ConfigMap %s", keys.PodStateKinds, keys.Configuration)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestPersistentPodState(t *testing.T) {
 			}
 			there := fake.NewClientBuilder().WithScheme(scheme)
 			if tc.kinds != "" {
-				there.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: configurationName}, Data: map[string]string{keys.PodStateKinds: tc.kinds}})
+				there.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: keys.Configuration}, Data: map[string]string{keys.PodStateKinds: tc.kinds}})
 			}
 			if tc.beside != "" {
 				other := &v1beta1.PersistentPodState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}

@@ -41,11 +41,8 @@ func (c sidecarSetChange) revision(ctx context.Context, found *findings, spec *f
 	return nil
 }
 
-// What the administrator of the cluster allows to SidecarSets.
-const (
-	configurationName = "kruise-configuration"
-	allowedKey        = "SidecarSet_PatchPodMetadata_WhiteList"
-)
+// allowedKey is the key of the configuration with what the administrator of the cluster allows to SidecarSets.
+const allowedKey = "SidecarSet_PatchPodMetadata_WhiteList"
 
 // allowed checks that the annotations to write are allowed.
 func (c sidecarSetChange) allowed(ctx context.Context, found *findings, spec *field.Path) error {
@@ -53,7 +50,7 @@ func (c sidecarSetChange) allowed(ctx context.Context, found *findings, spec *fi
 		return nil
 	}
 	var configuration corev1.ConfigMap
-	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: configurationName}, &configuration)
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: keys.Configuration}, &configuration)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading what annotations are allowed: %w", err)
 	}

@@ -2,12 +2,16 @@ package webhookconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
@@ -26,59 +30,92 @@ type selection struct {
 	expiry time.Time
 }
 
-// readSelection returns the selection by the SidecarSets, PodProbeMarkers and WorkloadSpreads that are stored or pending, and by one more.
+// readSelection returns the selection by what is stored or pending, and by one SidecarSet or WorkloadSpread more.
 // It is called after the configuration was read: a SidecarSet that is no longer pending there is stored by now.
 func (r *Reconciler) readSelection(
 	ctx context.Context, live *admissionv1.MutatingWebhookConfiguration, admitted admitted,
 ) (selection, error) {
 	more := admitted.set
-	sets := &v1beta1.SidecarSetList{}
-	if err := r.Client.List(ctx, sets); err != nil {
-		return selection{}, fmt.Errorf("reading SidecarSets: %w", err)
+	known, err := r.readStored(ctx)
+	if err != nil {
+		return selection{}, err
 	}
-	markers := &v1alpha1.PodProbeMarkerList{}
-	if r.Markers {
-		if err := r.Client.List(ctx, markers); err != nil {
-			return selection{}, fmt.Errorf("reading PodProbeMarkers: %w", err)
-		}
-	}
-	states := &v1beta1.PersistentPodStateList{}
-	if r.PodStates {
-		if err := r.Client.List(ctx, states); err != nil {
-			return selection{}, fmt.Errorf("reading PersistentPodStates: %w", err)
-		}
-	}
-	waiting := r.stillPending(ctx, live, sets.Items)
+	sets := known.sets.Items
+	waiting := r.stillPending(ctx, live, sets)
 	var out selection
-	if more != nil && more.canBeStored(sets.Items) {
-		out.recent = slices.ContainsFunc(waiting, func(p pending) bool { return r.Now().Sub(p.At.Time) <= r.Propagation+time.Second })
-		var err error
-		if waiting, err = withPending(waiting, *more, sets.Items); err != nil {
+	if more != nil && more.canBeStored(sets) {
+		out.recent = slices.ContainsFunc(waiting, func(p pending) bool { return r.isRecent(p.At) })
+		if waiting, err = withPending(waiting, *more, sets); err != nil {
 			return selection{}, err
 		}
 	}
 	for _, p := range waiting {
-		if end := p.expiry(sets.Items); out.expiry.IsZero() || end.Before(out.expiry) {
-			out.expiry = end
-		}
+		out.expiry = earlier(out.expiry, p.expiry(sets))
 	}
 	annotation, err := formatPending(waiting)
 	if err != nil {
 		return selection{}, fmt.Errorf("writing annotation %s: %w", keys.PodScopePending, err)
 	}
-	out.scope = newPodScope(sets.Items, markers.Items, waiting)
+	out.scope = newPodScope(sets, known.markers.Items, waiting)
 	out.scope.Pending = annotation
-	out.scope.Bound, out.scope.Preferring = podStateScopes(states.Items)
-	spreads, err := r.readSpreads(ctx, live.Annotations, admitted.spread)
+	out.scope.Bound, out.scope.Preferring = podStateScopes(known.states.Items)
+	spreads, err := r.selectSpreads(known.spreads.Items, live.Annotations, admitted.spread)
 	if err != nil {
 		return selection{}, err
 	}
 	out.scope.Spreads, out.scope.PendingSpreads = spreads.expression, spreads.pending
 	out.recent = out.recent || spreads.recent
-	if out.expiry.IsZero() || !spreads.expiry.IsZero() && spreads.expiry.Before(out.expiry) {
-		out.expiry = spreads.expiry
-	}
+	out.expiry = earlier(out.expiry, spreads.expiry)
 	return out, nil
+}
+
+// stored is what decides which new Pods are sent, as it is stored.
+type stored struct {
+	sets    v1beta1.SidecarSetList
+	markers v1alpha1.PodProbeMarkerList
+	states  v1beta1.PersistentPodStateList
+	spreads v1beta1.WorkloadSpreadList
+}
+
+// readStored reads all kinds at the same time, live: the admission of a SidecarSet waits for it. Kinds whose Pods are not sent are left out.
+func (r *Reconciler) readStored(ctx context.Context) (*stored, error) {
+	out := &stored{}
+	var errs [4]error
+	var running sync.WaitGroup
+	for i, read := range []struct {
+		name   string
+		wanted bool
+		into   client.ObjectList
+	}{
+		{"SidecarSets", true, &out.sets},
+		{"PodProbeMarkers", r.Markers, &out.markers},
+		{"PersistentPodStates", r.PodStates, &out.states},
+		{"WorkloadSpreads", r.Spreads, &out.spreads},
+	} {
+		if !read.wanted {
+			continue
+		}
+		running.Go(func() {
+			if err := r.Client.List(ctx, read.into); err != nil {
+				errs[i] = fmt.Errorf("reading %s: %w", read.name, err)
+			}
+		})
+	}
+	running.Wait()
+	return out, errors.Join(errs[:]...)
+}
+
+// isRecent reports whether what was admitted at a time may be missing from the configuration that an API server goes by.
+func (r *Reconciler) isRecent(at metav1.Time) bool {
+	return r.Now().Sub(at.Time) <= r.Propagation+time.Second
+}
+
+// earlier returns the earlier one of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // stillPending returns what the annotation holds, without what has expired.

@@ -57,35 +57,30 @@ type spreadSelection struct {
 	expiry time.Time
 }
 
-// readSpreads returns the selection by the WorkloadSpreads that are stored or pending, and by one more that is, if any. It is called after
-// the configuration was read.
-func (r *Reconciler) readSpreads(ctx context.Context, annotations map[string]string, more *pendingSpread) (spreadSelection, error) {
-	if !r.Spreads {
-		return spreadSelection{}, nil
-	}
-	var stored v1beta1.WorkloadSpreadList
-	if err := r.Client.List(ctx, &stored); err != nil {
-		return spreadSelection{}, fmt.Errorf("reading WorkloadSpreads: %w", err)
-	}
-	waiting := slices.DeleteFunc(parseSpreads(annotations), func(p pendingSpread) bool { return !p.expiry(stored.Items).After(r.Now()) })
+// selectSpreads returns the selection by the WorkloadSpreads that are stored or pending, and by one more that is, if any.
+func (r *Reconciler) selectSpreads(
+	stored []v1beta1.WorkloadSpread, annotations map[string]string, more *pendingSpread,
+) (spreadSelection, error) {
 	var out spreadSelection
+	if !r.Spreads {
+		return out, nil
+	}
+	waiting := slices.DeleteFunc(parseSpreads(annotations), func(p pendingSpread) bool { return !p.expiry(stored).After(r.Now()) })
 	if more != nil {
-		out.recent = slices.ContainsFunc(waiting, func(p pendingSpread) bool { return r.Now().Sub(p.At.Time) <= r.Propagation+time.Second })
+		out.recent = slices.ContainsFunc(waiting, func(p pendingSpread) bool { return r.isRecent(p.At) })
 		waiting = append(slices.DeleteFunc(waiting, func(p pendingSpread) bool { return p.UID == more.UID }), *more)
 	}
 	var interests []scope.SpreadInterest
-	for i := range stored.Items {
-		if interest, ok := scope.OfWorkloadSpread(&stored.Items[i]); ok {
+	for i := range stored {
+		if interest, ok := scope.OfWorkloadSpread(&stored[i]); ok {
 			interests = append(interests, interest)
 		}
 	}
 	missing := 0
 	for _, p := range waiting {
 		interests = append(interests, scope.OfTarget(p.Namespace, p.Target))
-		if end := p.expiry(stored.Items); out.expiry.IsZero() || end.Before(out.expiry) {
-			out.expiry = end
-		}
-		if !p.isStored(stored.Items) {
+		out.expiry = earlier(out.expiry, p.expiry(stored))
+		if !p.isStored(stored) {
 			missing++
 		}
 	}

@@ -19,7 +19,9 @@ func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
 // TestWhatBrokeOnceHolds lets clusters live again in which a promise was broken:
 // a restart forgot the names of Pods while a creation was under way.
-func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 1081, 2711, 2731, 3700, 6770) }
+func TestWhatBrokeOnceHolds(t *testing.T) {
+	suite(Plan).Again(t, 1081, 2711, 2731, 3700, 6770, 11263, 11437)
+}
 
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }

@@ -23,6 +23,9 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a controller began to lead with a cache that was older than what the one before it had done.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 6469, 8264, 8429) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

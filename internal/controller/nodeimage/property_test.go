@@ -34,6 +34,9 @@ const (
 // TestPromises runs the controllers in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(mistakes{}).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a controller began to lead with a cache that was older than what the one before it had done.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(mistakes{}).Again(t, 6219, 20340, 21113) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(mistakes{}).Repeat(t) }
 

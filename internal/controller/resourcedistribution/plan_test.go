@@ -140,7 +140,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestStatus: six conditions in their order, of which each names its namespaces.
+// TestStatus: the conditions in their order, of which each names its namespaces.
 func TestStatus(t *testing.T) {
 	s := snapshot(t)
 	s.Targets = []string{"a", "b", "c", "d"}
@@ -165,7 +165,7 @@ func TestStatus(t *testing.T) {
 	}
 	want := []string{
 		"GetResourceFailed False ", "CreateResourceFailed True c", "UpdateResourceFailed False ", "DeleteResourceFailed False ",
-		"ConflictOccurred True b", "NamespaceNotExists True d",
+		"ConflictOccurred True b", "NamespaceNotExists True d", "Ready False ",
 	}
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -175,6 +175,9 @@ func TestStatus(t *testing.T) {
 	}
 	if got.Conditions[0].Reason != succeeded || !strings.Contains(got.Conditions[1].Reason, "exceeded quota") {
 		t.Errorf("the reasons are %q and %q", got.Conditions[0].Reason, got.Conditions[1].Reason)
+	}
+	if reason := got.Conditions[6].Reason; reason != "3 of 4 namespaces lack their copy" {
+		t.Errorf("it is not ready because %s", reason)
 	}
 	// A write that is waited with fails no less: the status says what it said.
 	s.Owner.Status = got

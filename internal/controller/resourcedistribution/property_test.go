@@ -268,7 +268,7 @@ func (s *scenario) converged() []string {
 			out = append(out, fmt.Sprintf("namespace %s has a copy and is to have none", name))
 		}
 	}
-	if s := d.Status; s.ObservedGeneration != d.Generation || int(s.Desired) != len(targets) || s.Succeeded != good || s.Failed != s.Desired-s.Succeeded || len(s.Conditions) != 6 {
+	if s := d.Status; s.ObservedGeneration != d.Generation || int(s.Desired) != len(targets) || s.Succeeded != good || s.Failed != s.Desired-s.Succeeded || len(s.Conditions) != 7 || (s.Conditions[6].Status == "True") != (s.Failed == 0) {
 		out = append(out, fmt.Sprintf("the status says %+v, want %d and %d", s, len(targets), good))
 	}
 	return out

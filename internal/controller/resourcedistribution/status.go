@@ -1,6 +1,7 @@
 package resourcedistribution
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ const (
 	succeeded = "Succeeded"
 )
 
-// order is that in which the conditions stand in the status.
+// order is that in which the conditions of problems stand in the status.
 func order() []v1beta1.ResourceDistributionConditionType {
 	return []v1beta1.ResourceDistributionConditionType{
 		v1beta1.ResourceDistributionGetResourceFailed, v1beta1.ResourceDistributionCreateResourceFailed,
@@ -67,7 +68,7 @@ func Status(v State, _ plan.Plan, outcome apply.Outcome) v1beta1.ResourceDistrib
 			out.Namespaces = append(out.Namespaces, detail)
 		}
 	}
-	out.Conditions = v.conditions(problems)
+	out.Conditions = append(v.conditions(problems), v.ready(problems, out.Failed))
 	return out
 }
 
@@ -132,12 +133,38 @@ func (v *State) before(namespace, otherwise string) string {
 	return otherwise
 }
 
-// conditions returns the six conditions. The time of one stays while its status does.
+// ready returns the condition that sums the others up.
+func (v *State) ready(problems []problem, failed int32) v1beta1.ResourceDistributionCondition {
+	c := v1beta1.ResourceDistributionCondition{}
+	c.Type, c.Status, c.Reason = v1beta1.ResourceDistributionReady, metav1.ConditionTrue, succeeded
+	switch {
+	case v.Problem != nil:
+		c.Status, c.Reason = metav1.ConditionFalse, v.Problem.Error()
+	case failed > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, fmt.Sprintf("%d of %d namespaces lack their copy", failed, len(v.places))
+	case len(problems) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, problems[0].message
+	}
+	c.LastTransitionTime = v.since(c)
+	return c
+}
+
+// since returns when a condition took its status.
+func (v *State) since(c v1beta1.ResourceDistributionCondition) metav1.Time {
+	for _, was := range v.Owner.Status.Conditions {
+		if was.Type == c.Type && was.Status == c.Status {
+			return was.LastTransitionTime
+		}
+	}
+	return metav1.NewTime(v.Now)
+}
+
+// conditions returns those of problems. The time of one stays while its status does.
 func (v *State) conditions(problems []problem) []v1beta1.ResourceDistributionCondition {
 	var out []v1beta1.ResourceDistributionCondition
 	for _, of := range order() {
 		c := v1beta1.ResourceDistributionCondition{}
-		c.Type, c.Status, c.Reason, c.LastTransitionTime = of, metav1.ConditionFalse, succeeded, metav1.NewTime(v.Now)
+		c.Type, c.Status, c.Reason = of, metav1.ConditionFalse, succeeded
 		for _, p := range problems {
 			if p.is != of {
 				continue
@@ -148,11 +175,7 @@ func (v *State) conditions(problems []problem) []v1beta1.ResourceDistributionCon
 			}
 		}
 		slices.SortFunc(c.FailedNamespaces, strings.Compare)
-		for _, was := range v.Owner.Status.Conditions {
-			if was.Type == of && was.Status == c.Status {
-				c.LastTransitionTime = was.LastTransitionTime
-			}
-		}
+		c.LastTransitionTime = v.since(c)
 		out = append(out, c)
 	}
 	return out

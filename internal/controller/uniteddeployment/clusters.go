@@ -31,8 +31,8 @@ const (
 // elsewhere says how it stands with the other cluster that a subset is in.
 type elsewhere struct {
 	*Cluster
-	// verdict says whether the cluster can be used for the subset. away means that its workload can't be read now, whether for that or because
-	// the cache of the cluster is older than what was written.
+	// verdict says whether the cluster can be used for the subset. away means that its workload can't be read now, whether for that or
+	// because the cache of the cluster is older than what was written.
 	verdict memberrules.Verdict
 	away    bool
 	// condition is ClusterReady as it is to be.
@@ -158,8 +158,8 @@ func (v *State) keepShares(d placement.Demand, out *placement.Division) {
 	out.Unplaced = 0
 }
 
-// keepSurplus has subsets keep Pods until those that take over for them are ready, for as long after a cluster has come back as its Pods may
-// count although it does not answer.
+// keepSurplus has subsets keep Pods until those that take over for them are ready, for as long after a cluster has come back as its Pods
+// may count although it does not answer.
 func (v *State) keepSurplus() {
 	if !v.isSettling() {
 		return

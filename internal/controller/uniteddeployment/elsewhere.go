@@ -160,7 +160,11 @@ func refusal(err error) memberrules.Verdict {
 // isOfNamespace reports whether an error says that there is no namespace of the name.
 func isOfNamespace(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
 }
 
 // readCluster adds the workloads that the UnitedDeployment has in a cluster, unless that is not the one that it was written to.

@@ -62,8 +62,8 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.UnitedDepl
 	return Classify(s)
 }
 
-// workloadsOf returns the workloads that a UnitedDeployment has in its own cluster. They are found by their owner and in its namespace: what
-// else carries the same labels is not looked at.
+// workloadsOf returns the workloads that a UnitedDeployment has in its own cluster. They are found by their owner and in its namespace:
+// what else carries the same labels is not looked at.
 func workloadsOf(ctx context.Context, r observe.Reader, set *v1beta1.UnitedDeployment) ([]Workload, error) {
 	var out []Workload
 	for _, k := range workloadKinds() {

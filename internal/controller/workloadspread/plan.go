@@ -26,6 +26,8 @@ const (
 	eventDeleteFailed = "DeletePodFailed"
 	eventCostFailed   = "PatchPodDeletionCostFailed"
 	eventRecover      = "RecoverSchedulable"
+	eventMoved        = "SurplusPodMoved"
+	eventMoveFailed   = "MoveSurplusPodFailed"
 	eventInvalid      = "InvalidMaxReplicas"
 )
 
@@ -42,6 +44,8 @@ const (
 	closedFor = 5 * time.Minute
 	// closesIn is how long it takes until all managers know that it is closed: a Pod that is deleted before could come back there.
 	closesIn = time.Second
+	// moveInterval is when to look again whether the next surplus Pod can be moved: nothing tells when Pods become ready.
+	moveInterval = 5 * time.Second
 )
 
 // Plan decides the next step from the snapshot alone.
@@ -64,6 +68,7 @@ func Plan(s Snapshot) plan.Plan {
 	s.planPods(b, l.spread)
 	s.planStuck(b)
 	s.planClosed(b)
+	s.planSurplus(b, l.spread)
 	return b.Plan()
 }
 
@@ -170,6 +175,56 @@ func (s Snapshot) planStuck(b *plan.Builder) {
 	}
 }
 
+// planSurplus deletes a Pod that is above the limit of its subset, while all Pods are there and ready, so that the workload creates one in
+// another subset.
+func (s Snapshot) planSurplus(b *plan.Builder, now *v1beta1.WorkloadSpread) {
+	kind := spread.TargetOf(s.Spread).GroupKind
+	if s.Spread.Spec.SurplusPolicy != v1beta1.MoveSurplus || !spread.HasCosts(kind) {
+		return
+	}
+	surplus := spread.Surplus(s.Spread, s.Limits, s.Owned, s.Latest)
+	if len(surplus) == 0 {
+		return
+	}
+	b.Recheck(moveInterval, "Pods above the limits of their subsets are to be moved")
+	ready := int32(0)
+	for _, p := range s.Owned {
+		switch {
+		case pod.IsFinished(p):
+		case pod.IsActive(p) && pod.IsReady(p) && (spread.SurgesOnly(kind) || spread.VersionOf(kind, p) == s.Latest):
+			ready++
+		default:
+			return // one Pod at a time, and none during a rollout
+		}
+	}
+	if ready < s.Total {
+		return
+	}
+	for _, p := range surplus {
+		m, _ := spread.MatchedOf(p)
+		if !hasRoomBeside(now, spread.Rooms(now, s.Limits, spread.VersionOf(kind, p), s.Total), m.Subset) {
+			continue
+		}
+		b.Do(plan.Action{
+			Verb: plan.Delete, Concern: plan.Scale, Before: p, What: "move", Why: "subset " + m.Subset + " has more Pods than it takes",
+			Event: eventMoved, EventMessage: fmt.Sprintf(
+				"deleted Pod %s: subset %s has more Pods than it takes, and another one has room", p.Name, m.Subset),
+			FailedEvent: eventMoveFailed, FailedPrefix: "deleting Pod " + p.Name + ": ",
+		})
+		return
+	}
+}
+
+// hasRoomBeside reports whether a subset other than the given one has room.
+func hasRoomBeside(s *v1beta1.WorkloadSpread, rooms []int32, subset string) bool {
+	for i := range rooms {
+		if rooms[i] != 0 && s.Spec.Subsets[i].Name != subset {
+			return true
+		}
+	}
+	return false
+}
+
 // canClose reports whether the subset that a Pod was given to can be closed: the last one can't.
 func (s Snapshot) canClose(m spread.Matched) bool {
 	i := spread.IndexOf(s.Spread, m.Subset)
@@ -210,7 +265,9 @@ func Status(s Snapshot, _ plan.Plan, _ apply.Outcome) v1beta1.WorkloadSpreadStat
 	if s.Problem != nil {
 		return s.Spread.Status
 	}
-	status := s.ledger().spread.Status
+	counted := s.ledger().spread
+	spread.Tally(counted, s.Limits, s.Owned)
+	status := counted.Status
 	status.ObservedGeneration = s.Spread.Generation
 	for i := range status.SubsetStatuses {
 		one := &status.SubsetStatuses[i]

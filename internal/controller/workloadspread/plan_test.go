@@ -108,6 +108,54 @@ func TestPlanAdaptive(t *testing.T) {
 	}
 }
 
+// TestPlanMovesSurplus: one Pod above a limit goes at a time, if all Pods are there and ready and another subset has room.
+func TestPlanMovesSurplus(t *testing.T) {
+	running := func(name, subset, cost string) *corev1.Pod {
+		p := waiting(name, subset, cost, time.Hour)
+		p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunning
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		change func(*Snapshot)
+		moved  string
+		looks  bool
+	}{
+		"one after the other":            {moved: "a3", looks: true},
+		"they are to be kept":            {change: func(s *Snapshot) { s.Spread.Spec.SurplusPolicy = v1beta1.KeepSurplus }},
+		"nothing is said":                {change: func(s *Snapshot) { s.Spread.Spec.SurplusPolicy = "" }},
+		"no other subset has room":       {change: func(s *Snapshot) { s.Limits[1] = 1 }, looks: true},
+		"one Pod is not ready":           {change: func(s *Snapshot) { s.Owned[4].Status.Conditions = nil }, looks: true},
+		"one Pod is on its way out":      {change: func(s *Snapshot) { s.Owned[4].DeletionTimestamp = &metav1.Time{} }, looks: true},
+		"one Pod is over":                {change: func(s *Snapshot) { s.Owned[4].Status.Phase, s.Total = corev1.PodFailed, 4 }, moved: "a3", looks: true},
+		"one Pod is missing":             {change: func(s *Snapshot) { s.Total = 6 }, looks: true},
+		"the limit is as high as it has": {change: func(s *Snapshot) { s.Limits[0] = 4 }},
+		"a workload that heeds no costs": {change: func(s *Snapshot) {
+			s.Spread.Spec.TargetReference.APIVersion, s.Spread.Spec.TargetReference.Kind = "batch/v1", "Job"
+		}},
+		"the Pods of a subset that's gone": {change: func(s *Snapshot) { s.Spread.Spec.Subsets[0].Name = "c" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSnapshot(running("a0", "a", "200"), running("a1", "a", "200"), running("a2", "a", "-100"), running("a3", "a", "-100"), running("b", "b", "100"))
+			s.Owned[3].CreationTimestamp = metav1.NewTime(now)
+			s.Spread.Spec.SurplusPolicy, s.Total = v1beta1.MoveSurplus, 5
+			if tc.change != nil {
+				tc.change(&s)
+			}
+			p := Plan(s)
+			var moved []string
+			for _, a := range p.Actions() {
+				if a.Verb == plan.Delete {
+					moved = append(moved, a.Object().GetName())
+				}
+			}
+			if got := strings.Join(moved, ","); got != tc.moved || (p.Recheck == moveInterval) != tc.looks {
+				t.Errorf("moved are %q, want %q; it is looked again after %s:\n%s", got, tc.moved, p.Recheck, p)
+			}
+		})
+	}
+}
+
 // TestPlanTellsOfWhatDidNotCome: room of a Pod that nobody has seen comes back, with an event.
 func TestPlanTellsOfWhatDidNotCome(t *testing.T) {
 	s := newSnapshot()

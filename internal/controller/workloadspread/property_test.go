@@ -315,6 +315,7 @@ func (s *scenario) converged() []string {
 	}
 	rules.Expire(want, s.Cluster.Now().Add(time.Hour))
 	rules.Recount(want, limits, s.Pods(), nil)
+	rules.Tally(want, limits, s.Pods())
 	if diff := cmp.Diff(want.Status, ws.Status); diff != "" {
 		problems = append(problems, "the status (-want +got):\n"+diff)
 	}

@@ -33,7 +33,9 @@ type Snapshot struct {
 	// Latest is the version of the workload's present template.
 	Latest string
 	// Limits are what the subsets take; nil with Problem, which is why they can't be told.
-	Limits  []int32
+	Limits []int32
+	// Total is how many Pods the workload is to have.
+	Total   int32
 	Problem error
 	// Nodes are those that Pods run on which were given to no subset.
 	Nodes map[string]*corev1.Node
@@ -60,6 +62,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 	if err != nil {
 		return out, err
 	}
+	out.Total = total
 	out.Limits, out.Problem = spread.Limits(s, total)
 	if out.Named, err = readNamed(ctx, r, s); err != nil {
 		return out, err
@@ -105,21 +108,16 @@ func (o Options) readOwned(ctx context.Context, r observe.Reader, s *Snapshot) (
 	} else {
 		err = readBuiltIn(ctx, r, s)
 	}
-	s.Owned = slices.DeleteFunc(s.Owned, func(p *corev1.Pod) bool { return !selects(s.Spread, p) })
+	s.Owned = slices.DeleteFunc(s.Owned, func(p *corev1.Pod) bool { return !spread.Selects(s.Spread, p.Labels) })
 	return err
-}
-
-func selects(s *v1beta1.WorkloadSpread, p *corev1.Pod) bool {
-	if s.Spec.TargetFilter == nil || s.Spec.TargetFilter.Selector == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(s.Spec.TargetFilter.Selector)
-	return err == nil && selector.Matches(labels.Set(p.Labels))
 }
 
 func readBuiltIn(ctx context.Context, r observe.Reader, s *Snapshot) error {
 	target := spread.TargetOf(s.Spread)
-	object := newTarget(target)
+	object := observe.NewWorkload(target.GroupKind)
+	if object == nil {
+		object = &batchv1.Job{}
+	}
 	err := r.Get(ctx, client.ObjectKey{Namespace: s.Spread.Namespace, Name: target.Name}, object)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -138,17 +136,6 @@ func readBuiltIn(ctx context.Context, r observe.Reader, s *Snapshot) error {
 		s.Latest = spread.VersionOf(target.GroupKind, s.Owned[0])
 	}
 	return err
-}
-
-// newTarget returns an empty object of the kind of a workload.
-func newTarget(target spread.Reference) client.Object {
-	for _, object := range []client.Object{&v1beta1.CloneSet{}, &v1beta1.StatefulSet{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{},
-		&appsv1.StatefulSet{}} {
-		if w, _ := observe.WorkloadOf(object); w.GroupKind == target.GroupKind {
-			return object
-		}
-	}
-	return &batchv1.Job{}
 }
 
 // readThroughReplicaSets reads the Pods of a Deployment: its latest version is that of the ReplicaSet with the highest number.

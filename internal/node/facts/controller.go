@@ -1,9 +1,9 @@
 // Package facts writes on every Pod of a workload of Kruise what its containers really run with: from which spec the kubelet started each,
 // and with which labels and annotations in its environment. Updates in place wait for it.
 //
-// A container takes labels and annotations into its environment when it starts. While a Pod is being updated in place, a container that
-// runs with others than the Pod has now is stopped, and the kubelet restarts it. At any other time it is left alone: a label that is
-// changed by hand restarts nothing.
+// A container takes labels and annotations into its environment when it starts. While a Pod is being updated in place, a container that the
+// update changes and that runs with others than the Pod has now is stopped, and the kubelet restarts it. At any other time it is left
+// alone: a label that is changed by hand restarts nothing.
 //
 // What a container was started with never changes, so the runtime is asked once for each, and an idle node costs no request and no write.
 package facts

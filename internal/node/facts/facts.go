@@ -93,17 +93,19 @@ func running(p *corev1.Pod, c container, fact Fact) []corev1.EnvVar {
 	return env
 }
 
-// ToRestart returns the IDs of the containers to restart, because the Pod is being updated in place and they run with other labels and
-// annotations than it has now. A container that the kubelet is about to restart, because its image has changed too, is not among them.
+// ToRestart returns the IDs of the containers to restart, because an update in place changes them and they run with other labels and
+// annotations than the Pod has now. A container that the update does not touch keeps what it runs with, though somebody has changed a
+// label by hand before. One that the kubelet is about to restart, because its image has changed too, is not among them.
 func ToRestart(p *corev1.Pod, known map[string]Fact) []string {
 	ready := pod.Condition(p, pub.InPlaceUpdateReady)
 	if ready == nil || ready.Status != corev1.ConditionFalse || p.DeletionTimestamp != nil {
 		return nil
 	}
+	changed := inplace.WithNewEnvironment(p)
 	var ids []string
 	for _, c := range containers(p) {
 		fact, ok := known[c.status.ContainerID]
-		if !ok || fact.Environment == nil || c.status.State.Running == nil || !inplace.StartedFrom(c.spec, fact.Hash) {
+		if !ok || !slices.Contains(changed, c.spec.Name) || fact.Environment == nil || c.status.State.Running == nil || !inplace.StartedFrom(c.spec, fact.Hash) {
 			continue
 		}
 		if !slices.Equal(running(p, c, fact), inplace.Environment(p, c.spec)) {

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,10 +23,23 @@ func owned(apiVersion string) func(*corev1.Pod) {
 	}
 }
 
+// stateOf is the record of an update that has changed these containers.
+func stateOf(environment bool, containers ...string) string {
+	text, err := json.Marshal(pub.InPlaceUpdateState{
+		UpdateEnvFromMetadata: environment, ContainerBatchesRecord: []pub.InPlaceUpdateContainerBatch{{Containers: containers}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
 // testPod returns one that is being updated in place and whose container main takes label tier into its environment.
 func testPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"tier": "gold"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{keys.InPlaceUpdateState: stateOf(true, "main")},
+		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "main", Image: "nginx:1", Env: []corev1.EnvVar{
 				{Name: "FIXED", Value: "x"},
@@ -131,6 +145,10 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func recorded(state string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations[keys.InPlaceUpdateState] = state }
+}
+
 func TestToRestart(t *testing.T) {
 	silver := func(p *corev1.Pod) { p.Labels["tier"] = "silver" }
 	cases := map[string]struct {
@@ -157,6 +175,17 @@ func TestToRestart(t *testing.T) {
 			pod: testPod(silver, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }),
 		},
 		"the runtime does not tell": {pod: testPod(silver), fact: Fact{Hash: hashOfNginx}},
+		"the update changes the image of another container, and somebody has changed a label": {
+			pod: testPod(silver, recorded(stateOf(false, "side"))),
+		},
+		"the update changes the environment of another container, and somebody has changed a label": {
+			pod: testPod(silver, recorded(stateOf(true, "side"))),
+		},
+		"the update removes the label from the template, which restarts nothing": {
+			pod: testPod(func(p *corev1.Pod) { p.Labels = nil }, recorded(stateOf(false))),
+		},
+		"its batch has not come yet": {pod: testPod(silver, recorded(stateOf(true)))},
+		"no update is recorded":      {pod: testPod(silver, func(p *corev1.Pod) { p.Annotations = nil })},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

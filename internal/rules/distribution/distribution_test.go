@@ -26,6 +26,7 @@ func names(all ...string) v1beta1.ResourceDistributionNamespaces {
 
 func TestTargets(t *testing.T) {
 	there := map[string]Namespace{
+		"team-": {}, "team-a": {}, "team-b-old": {}, "a-x-b": {},
 		"a": {}, "b": {Labels: map[string]string{"x": "1"}}, "c": {}, "kube-system": {Labels: map[string]string{"x": "1"}}, "kube-public": {},
 	}
 	x := metav1.LabelSelector{MatchLabels: map[string]string{"x": "1"}}
@@ -39,9 +40,16 @@ func TestTargets(t *testing.T) {
 			ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{IncludedNamespaces: names("a", "d"), ExcludedNamespaces: names("b")},
 			NamespaceSelector:                x,
 		}, want: []string{"a", "d"}},
-		"by label":             {targets: v1beta1.ResourceDistributionTargets{NamespaceSelector: x}, want: []string{"b"}},
-		"all":                  {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{AllNamespaces: true}}, want: []string{"a", "b", "c"}},
-		"all but that of it":   {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{AllNamespaces: true}}, from: "c", want: []string{"a", "b"}},
+		"by label":           {targets: v1beta1.ResourceDistributionTargets{NamespaceSelector: x}, want: []string{"b"}},
+		"all":                {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{AllNamespaces: true}}, want: []string{"a", "a-x-b", "b", "c", "team-", "team-a", "team-b-old"}},
+		"all but that of it": {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{AllNamespaces: true}}, from: "c", want: []string{"a", "a-x-b", "b", "team-", "team-a", "team-b-old"}},
+		"by pattern": {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{
+			IncludedNamespaces: v1beta1.ResourceDistributionNamespaces{Patterns: []string{"team-*", "kube-*", "*-x-*"}},
+			ExcludedNamespaces: v1beta1.ResourceDistributionNamespaces{Patterns: []string{"*-old"}},
+		}}, want: []string{"a-x-b", "team-", "team-a"}},
+		"all but by pattern": {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{
+			AllNamespaces: true, ExcludedNamespaces: v1beta1.ResourceDistributionNamespaces{Patterns: []string{"team*", "a*"}},
+		}}, want: []string{"b", "c"}},
 		"the system is listed": {targets: v1beta1.ResourceDistributionTargets{ResourceDistributionNamedTargets: v1beta1.ResourceDistributionNamedTargets{IncludedNamespaces: names("kube-system", "kube-public", "c")}}, want: []string{"c"}},
 	}
 	for name, tc := range cases {

@@ -4,6 +4,7 @@ package distribution
 import (
 	"hash/fnv"
 	"maps"
+	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,8 @@ func Targets(spec *v1beta1.ResourceDistributionSpec, there map[string]Namespace)
 	}
 	all := map[string]bool{}
 	for name, namespace := range there {
-		if spec.Targets.AllNamespaces || selector.Matches(labels.Set(namespace.Labels)) {
+		if spec.Targets.AllNamespaces || selector.Matches(labels.Set(namespace.Labels)) ||
+			fits(name, spec.Targets.IncludedNamespaces.Patterns) {
 			all[name] = true
 		}
 	}
@@ -39,12 +41,21 @@ func Targets(spec *v1beta1.ResourceDistributionSpec, there map[string]Namespace)
 	for _, excluded := range spec.Targets.ExcludedNamespaces.List {
 		delete(all, excluded.Name)
 	}
+	maps.DeleteFunc(all, func(name string, _ bool) bool { return fits(name, spec.Targets.ExcludedNamespaces.Patterns) })
 	delete(all, metav1.NamespaceSystem)
 	delete(all, metav1.NamespacePublic)
 	if from := spec.ResourceFrom; from != nil {
 		delete(all, from.Namespace) // where the original is
 	}
 	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// fits reports whether a name fits any of the patterns. A pattern that can't be read fits none.
+func fits(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
 }
 
 // selectorOf returns the selector of namespaces; an empty one selects none.
@@ -59,9 +70,12 @@ func selectorOf(spec *v1beta1.ResourceDistributionSpec) (labels.Selector, error)
 // Concerns reports whether a namespace may get a copy, or have one, by its name and by any of the labels that it has or had. One whose
 // selector can't be read is concerned by its names alone.
 func Concerns(spec *v1beta1.ResourceDistributionSpec, name string, versions ...map[string]string) bool {
-	if spec.Targets.AllNamespaces || slices.ContainsFunc(slices.Concat(
-		spec.Targets.IncludedNamespaces.List, spec.Targets.ExcludedNamespaces.List,
-	), func(n v1beta1.ResourceDistributionNamespace) bool { return n.Name == name }) {
+	listed := func(names v1beta1.ResourceDistributionNamespaces) bool {
+		return fits(name, names.Patterns) || slices.ContainsFunc(names.List, func(n v1beta1.ResourceDistributionNamespace) bool {
+			return n.Name == name
+		})
+	}
+	if spec.Targets.AllNamespaces || listed(spec.Targets.IncludedNamespaces) || listed(spec.Targets.ExcludedNamespaces) {
 		return true
 	}
 	selector, err := selectorOf(spec)

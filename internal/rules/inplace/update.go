@@ -311,6 +311,20 @@ func batchProgress(p *corev1.Pod, state *pub.InPlaceUpdateState, o Options) Verd
 	return Verdict{Done: true}
 }
 
+// WithNewEnvironment returns the containers for whose environment the update of the Pod waits: those that it has changed so far, if it
+// changes labels or annotations that an environment takes.
+func WithNewEnvironment(p *corev1.Pod) []string {
+	state, err := State(p)
+	if state == nil || err != nil || !state.UpdateEnvFromMetadata {
+		return nil
+	}
+	var names []string
+	for _, batch := range state.ContainerBatchesRecord {
+		names = append(names, batch.Containers...)
+	}
+	return names
+}
+
 // IsUnseen reports whether the Pod's spec has changed since the kubelet last wrote its status. Kubelets before 1.33 do not say.
 func IsUnseen(p *corev1.Pod) bool {
 	return p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation

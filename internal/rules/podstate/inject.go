@@ -3,6 +3,7 @@ package podstate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -51,7 +52,7 @@ func isUsable(n *corev1.Node) bool {
 }
 
 // Inject binds a new Pod to the place where the Pod of its name ran before: required labels go into its nodeSelector, each preferred term
-// becomes a preferred node affinity, and annotations that were recorded are restored. Recorded labels that are not offered are left out.
+// becomes a preferred node affinity, annotations that were recorded are restored, and recorded addresses are told. Recorded labels that are not offered are left out.
 // Edit returns the Pod to change; it is not called for a Pod that nothing is recorded of. Done again it changes nothing.
 func Inject(
 	p *corev1.Pod, state *v1beta1.PersistentPodState, offered func(key, value string) bool, edit func() *corev1.Pod,
@@ -76,6 +77,9 @@ func Inject(
 		return
 	}
 	change.annotate(keys.InjectedPodState, state.Name)
+	if _, set := change.now.Annotations[keys.PreviousPodIPs]; state.Spec.RecordPodIPs && len(record.PodIPs) > 0 && !set {
+		change.annotate(keys.PreviousPodIPs, strings.Join(record.PodIPs, ","))
+	}
 	if restore := state.Spec.RestoreAnnotations; restore == nil || *restore {
 		for _, annotation := range state.Spec.PersistentPodAnnotations {
 			value, recorded := record.Annotations[annotation.Key]

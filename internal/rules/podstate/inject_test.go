@@ -42,6 +42,12 @@ func TestInject(t *testing.T) {
 	}
 	bound := map[string]string{keys.InjectedPodState: "pps"}
 	restored := map[string]string{keys.InjectedPodState: "pps", "ip": "10.0.0.7"}
+	addresses := func(s *v1beta1.PersistentPodState, told bool) {
+		s.Spec.RecordPodIPs = told
+		record := s.Status.PodStates["web-0"]
+		record.PodIPs = []string{"10.0.0.7", "fd00::7"}
+		s.Status.PodStates["web-0"] = record
+	}
 	cases := map[string]struct {
 		change  func(*v1beta1.PersistentPodState)
 		pod     func(*corev1.Pod)
@@ -55,10 +61,15 @@ func TestInject(t *testing.T) {
 			pod: func(p *corev1.Pod) { p.Annotations = map[string]string{"ip": "mine"} }, want: map[string]string{keys.InjectedPodState: "pps", "ip": "mine"}, spec: full,
 		},
 		"annotations are not to be restored": {change: func(s *v1beta1.PersistentPodState) { s.Spec.RestoreAnnotations = new(false) }, want: bound, spec: full},
-		"nothing is recorded":                {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates = nil }},
-		"no label is recorded":               {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates["web-0"] = v1beta1.PodState{NodeName: "n1"} }},
-		"it is on its way out":               {change: func(s *v1beta1.PersistentPodState) { s.DeletionTimestamp = &metav1.Time{} }},
-		"a Pod without a name":               {pod: func(p *corev1.Pod) { p.Name = "" }},
+		"its addresses are told": {
+			change: func(s *v1beta1.PersistentPodState) { addresses(s, true) }, spec: full,
+			want: map[string]string{keys.InjectedPodState: "pps", "ip": "10.0.0.7", keys.PreviousPodIPs: "10.0.0.7,fd00::7"},
+		},
+		"its addresses are not to be told": {change: func(s *v1beta1.PersistentPodState) { addresses(s, false) }, want: restored, spec: full},
+		"nothing is recorded":              {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates = nil }},
+		"no label is recorded":             {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates["web-0"] = v1beta1.PodState{NodeName: "n1"} }},
+		"it is on its way out":             {change: func(s *v1beta1.PersistentPodState) { s.DeletionTimestamp = &metav1.Time{} }},
+		"a Pod without a name":             {pod: func(p *corev1.Pod) { p.Name = "" }},
 		"a term without any recorded key": {
 			change: func(s *v1beta1.PersistentPodState) {
 				s.Spec.RequiredPersistentTopology = nil

@@ -152,6 +152,11 @@ func (s Seen) present(p *corev1.Pod) (v1beta1.PodState, bool) {
 		keys = append(keys, annotation.Key)
 	}
 	now.Annotations = some(p.Annotations, keys)
+	if s.State.Spec.RecordPodIPs {
+		for _, ip := range p.Status.PodIPs {
+			now.PodIPs = append(now.PodIPs, ip.IP)
+		}
+	}
 	return now, true
 }
 
@@ -242,6 +247,9 @@ func fit(records map[string]v1beta1.PodState) (beyond []string) {
 			for key, value := range m {
 				size += len(key) + len(value) + 6
 			}
+		}
+		for _, ip := range record.PodIPs {
+			size += len(ip) + 3
 		}
 		if size > maxSize {
 			beyond = append(beyond, name)

@@ -94,6 +94,9 @@ func TestRecords(t *testing.T) {
 	fallback := func(s *Seen) { s.State.Spec.Fallback = &v1beta1.PersistentPodStateFallback{AfterSeconds: 60} }
 	withIP := ready("web-0", "n1")
 	withIP.Annotations = map[string]string{"ip": "10.0.0.7", "else": "x"}
+	withIPs := func(s *Seen) { s.State.Spec.RecordPodIPs = true }
+	addressed := ready("web-0", "n1")
+	addressed.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}}
 	notReady := ready("web-0", "n2")
 	notReady.Status.Conditions[0].Status = corev1.ConditionFalse
 	custom := func(s *Seen) { s.Places = Places{Known: true, Workload: "game", Replicas: 2} }
@@ -105,6 +108,8 @@ func TestRecords(t *testing.T) {
 	}{
 		"a ready Pod is recorded":                         {nil, []*corev1.Pod{ready("web-0", "n1")}, nil, records{"web-0": on("n1")}},
 		"with the annotations that are named":             {nil, []*corev1.Pod{withIP}, nil, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, Annotations: map[string]string{"ip": "10.0.0.7"}}}},
+		"with its addresses":                              {nil, []*corev1.Pod{addressed}, []func(*Seen){withIPs}, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, PodIPs: []string{"10.0.0.7", "fd00::7"}}}},
+		"its addresses are not asked for any more":        {records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, PodIPs: []string{"10.0.0.7"}}}, []*corev1.Pod{addressed}, nil, records{"web-0": on("n1")}},
 		"a Pod that is not ready keeps what was recorded": {records{"web-0": on("n1")}, []*corev1.Pod{notReady}, nil, records{"web-0": on("n1")}},
 		"a Pod that moved is recorded anew":               {records{"web-0": on("n1")}, []*corev1.Pod{ready("web-0", "n2")}, nil, records{"web-0": on("n2")}},
 		"a node without one of the labels": {

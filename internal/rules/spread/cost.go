@@ -28,22 +28,8 @@ func CostIn(s *v1beta1.WorkloadSpread, subset int) int32 {
 // and -200, and of the third all 100.
 func Costs(s *v1beta1.WorkloadSpread, limits []int32, pods []*corev1.Pod, latest string) map[*corev1.Pod]int32 {
 	kind := TargetOf(s).GroupKind
-	groups := map[Place][]*corev1.Pod{}
-	for _, p := range pods {
-		if !pod.IsActive(p) {
-			continue
-		}
-		at := Place{Version: VersionOf(kind, p)}
-		if SurgesOnly(kind) {
-			at.Version = latest
-		}
-		if m, ok := MatchedOf(p); ok && m.Name == s.Name && IndexOf(s, m.Subset) >= 0 {
-			at.Subset = m.Subset
-		}
-		groups[at] = append(groups[at], p)
-	}
 	out := map[*corev1.Pod]int32{}
-	for at, group := range groups {
+	for at, group := range byPlace(s, pods, latest) {
 		index := IndexOf(s, at.Subset)
 		if index < 0 {
 			for _, p := range group {
@@ -66,6 +52,63 @@ func Costs(s *v1beta1.WorkloadSpread, limits []int32, pods []*corev1.Pod, latest
 		}
 	}
 	return out
+}
+
+// byPlace returns the active Pods by where they count: those that are in no subset have none. Where versions count only during a surge, all
+// count in the latest one.
+func byPlace(s *v1beta1.WorkloadSpread, pods []*corev1.Pod, latest string) map[Place][]*corev1.Pod {
+	kind := TargetOf(s).GroupKind
+	out := map[Place][]*corev1.Pod{}
+	for _, p := range pods {
+		if !pod.IsActive(p) {
+			continue
+		}
+		at := Place{Version: VersionOf(kind, p)}
+		if SurgesOnly(kind) {
+			at.Version = latest
+		}
+		if m, ok := MatchedOf(p); ok && m.Name == s.Name && IndexOf(s, m.Subset) >= 0 {
+			at.Subset = m.Subset
+		}
+		out[at] = append(out[at], p)
+	}
+	return out
+}
+
+// Surplus returns the active Pods of the latest version that are above the limits of their subsets, the first to go first.
+func Surplus(s *v1beta1.WorkloadSpread, limits []int32, owned []*corev1.Pod, latest string) []*corev1.Pod {
+	var out []*corev1.Pod
+	kind, costs := TargetOf(s).GroupKind, Costs(s, limits, owned, latest)
+	for p, cost := range costs {
+		m, _ := MatchedOf(p)
+		if cost < 0 && IndexOf(s, m.Subset) >= 0 && (SurgesOnly(kind) || VersionOf(kind, p) == latest) {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(costs[a], costs[b]), order.ByWorth(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// Tally writes into the status how many of the active Pods of the workload are in a subset and in none, and how many are above the limits.
+//
+// Example: with limits of 2 and none, and 3, 4 and 1 Pods in the first subset, in the second and in none, 7 are assigned, 1 is unassigned and
+// 1 is overflow.
+func Tally(s *v1beta1.WorkloadSpread, limits []int32, owned []*corev1.Pod) {
+	status := &s.Status
+	status.Assigned, status.Unassigned, status.Overflow = 0, 0, 0
+	for at, group := range byPlace(s, owned, v1beta1.VersionIgnored) {
+		index, n := IndexOf(s, at.Subset), int32(len(group))
+		if index < 0 {
+			status.Unassigned += n
+			continue
+		}
+		status.Assigned += n
+		if limits[index] != Unlimited {
+			status.Overflow += max(0, n-limits[index])
+		}
+	}
 }
 
 // isSurplus reports whether a Pod has been told to go first already, which it stays: costs must not change with every probe.

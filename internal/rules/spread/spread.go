@@ -25,6 +25,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -78,6 +79,15 @@ func TargetOf(s *v1beta1.WorkloadSpread) Reference {
 		return Reference{}
 	}
 	return Reference{schema.FromAPIVersionAndKind(t.APIVersion, t.Kind).GroupKind(), t.Name}
+}
+
+// Selects reports whether the filter of a WorkloadSpread lets Pods with these labels through; without a selector it lets all.
+func Selects(s *v1beta1.WorkloadSpread, of map[string]string) bool {
+	if s.Spec.TargetFilter == nil || s.Spec.TargetFilter.Selector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.TargetFilter.Selector)
+	return err == nil && selector.Matches(labels.Set(of))
 }
 
 // ReferenceOf returns the owner that a reference names.

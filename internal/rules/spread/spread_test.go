@@ -217,6 +217,30 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+func TestTally(t *testing.T) {
+	over := podIn("over", "v1", "a", "")
+	over.Status.Phase = corev1.PodSucceeded
+	pods := []*corev1.Pod{
+		podIn("1", "v1", "a", ""), podIn("2", "v1", "a", ""), podIn("3", "v1", "a", ""), podIn("4", "v0", "a", ""), over,
+		podIn("5", "v1", "b", ""), podIn("6", "v1", "b", ""), podIn("7", "v1", "gone", ""), {ObjectMeta: metav1.ObjectMeta{Name: "8"}},
+	}
+	for name, tc := range map[string]struct {
+		s    *v1beta1.WorkloadSpread
+		want []int32
+	}{
+		"each version by itself":       {deployment("2", ""), []int32{6, 2, 1}},
+		"of a CloneSet, all together":  {newSpread("apps.kruise.io/v1beta1", "CloneSet", "2", ""), []int32{6, 2, 2}},
+		"nothing is above its limit":   {deployment("3", "2"), []int32{6, 2, 0}},
+		"a subset that takes none now": {deployment("0", "2"), []int32{6, 2, 4}},
+	} {
+		tc.s.Status.Overflow = 7
+		spread.Tally(tc.s, limitsOf(t, tc.s, 8), pods)
+		if diff := cmp.Diff(tc.want, []int32{tc.s.Status.Assigned, tc.s.Status.Unassigned, tc.s.Status.Overflow}); diff != "" {
+			t.Errorf("%s: assigned, unassigned, overflow (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func parse[T any](t testing.TB, text string) T {
 	t.Helper()
 	var out T

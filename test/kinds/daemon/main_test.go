@@ -24,8 +24,13 @@ var up = sync.OnceValue(func() error {
 		return err
 	}
 	// There is no manager to convert, and nothing here is written in the older version.
-	_, err := shared.Kubectl(context.Background(), "patch", "crd", "nodeimages.apps.kruise.io", "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
-	return err
+	for _, kind := range []string{"nodeimages", "containerrecreaterequests"} {
+		if _, err := shared.Kubectl(context.Background(), "patch", "crd", kind+".apps.kruise.io", "--type=merge",
+			"-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`); err != nil {
+			return err
+		}
+	}
+	return nil
 })
 
 func TestMain(m *testing.M) { scene.Main(m, shared) }

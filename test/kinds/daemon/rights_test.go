@@ -14,7 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
@@ -46,13 +48,26 @@ func podOn(t *testing.T, node string) *corev1.Pod {
 	return p
 }
 
+// restartOn returns a request to restart a container of a Pod on a node.
+func restartOn(node string) *v1beta1.ContainerRecreateRequest {
+	return &v1beta1.ContainerRecreateRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "on-" + node, Namespace: "default", Labels: map[string]string{keys.RecreateNodeName: node}},
+		Spec: v1beta1.ContainerRecreateRequestSpec{
+			PodName: "some", Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "main"}},
+		},
+	}
+}
+
 // TestWhatADaemonMayDo shows what the account of one node's daemon can read and write, with the rights and policies that are shipped.
 func TestWhatADaemonMayDo(t *testing.T) {
 	mine, other := node(t, "mine"), node(t, "other")
 	for _, n := range []string{mine.Name, other.Name} {
-		image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n}}
-		must(t, shared.Client.Create(t.Context(), image))
-		t.Cleanup(func() { must(t, shared.Client.Delete(context.Background(), image)) })
+		for _, o := range []client.Object{
+			&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n}}, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n}}, restartOn(n),
+		} {
+			must(t, shared.Client.Create(t.Context(), o))
+			t.Cleanup(func() { must(t, shared.Client.Delete(context.Background(), o)) })
+		}
 	}
 	for _, namespace := range []string{"kruise-daemon-config", "default"} {
 		must(t, shared.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull"}}))
@@ -90,6 +105,12 @@ func TestWhatADaemonMayDo(t *testing.T) {
 		"the status of its NodeImage":          {status(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, reported), daemon, ""},
 		"the status of another node's":         {status(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, reported), daemon, `the daemon of node "mine" may only write what belongs to that node`},
 		"the spec of its NodeImage":            {patch(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, `{"spec":{"images":{}}}`), daemon, "cannot patch resource"},
+		"the probes of its node":               {status(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, `{"status":{"podProbeStatuses":[]}}`), daemon, ""},
+		"the probes of another node":           {status(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, `{"status":{"podProbeStatuses":[]}}`), daemon, `the daemon of node "mine" may only write what belongs to that node`},
+		"what its node is to probe":            {patch(&v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, `{"spec":{"podProbes":[]}}`), daemon, "cannot patch resource"},
+		"a restart on its node":                {status(restartOn("mine"), `{"status":{"phase":"Recreating"}}`), daemon, ""},
+		"a restart on another node":            {status(restartOn("other"), `{"status":{"phase":"Recreating"}}`), daemon, `the daemon of node "mine" may only write what belongs to that node`},
+		"taking a restart from another node":   {patch(restartOn("other"), `{"metadata":{"labels":{"crr.apps.kruise.io/node-name":"mine"}}}`), daemon, "cannot patch resource"},
 		"a Secret that NodeImages name":        {get(&corev1.Secret{}, "kruise-daemon-config", "pull"), daemon, "cannot get resource"},
 		"all Secrets that NodeImages name":     {list(&corev1.SecretList{}, client.InNamespace("kruise-daemon-config")), daemon, "cannot list resource"},
 		"the key of another node's daemon":     {status(&v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, `{"status":{"credentialsKey":"a2V5"}}`), daemon, `the daemon of node "mine" may only write what belongs to that node`},

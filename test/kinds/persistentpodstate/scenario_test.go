@@ -39,6 +39,7 @@ func TestAStateIsGeneratedAndRecords(t *testing.T) {
 	}
 	e.isSent("apps.kruise.io/StatefulSet/web")
 
+	e.Must(e.Client.Patch(e.Ctx, state.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"recordPodIPs":true}}`))))
 	before := e.pod("web-1")
 	if records["web-1"].NodeName != before.Spec.NodeName || records["web-1"].NodeTopologyLabels[host] != before.Spec.NodeName {
 		t.Errorf("web-1 on %s is recorded as %+v", before.Spec.NodeName, records["web-1"])
@@ -50,10 +51,17 @@ func TestAStateIsGeneratedAndRecords(t *testing.T) {
 		}
 		return nil
 	})
+	e.Eventually("its address is recorded", func() error {
+		if got := e.recorded("web", "web-0", "web-1", "web-2")["web-1"].PodIPs; !slices.Equal(got, []string{before.Status.PodIP}) {
+			return fmt.Errorf("it has %q, recorded are %v", before.Status.PodIP, got)
+		}
+		return nil
+	})
 	after := e.recreated(before)
 	e.isBound(after, "web")
 	if after.Spec.NodeName != before.Spec.NodeName || after.Spec.NodeSelector[zone] != records["web-1"].NodeTopologyLabels[zone] ||
-		!slices.Equal(prefers(after, host), []string{before.Spec.NodeName}) || after.Annotations["ip"] != "10.0.0.7" {
+		!slices.Equal(prefers(after, host), []string{before.Spec.NodeName}) || after.Annotations["ip"] != "10.0.0.7" ||
+		after.Annotations[keys.PreviousPodIPs] != before.Status.PodIP {
 		t.Errorf("web-1 ran on %s, and then on %s: %+v %v", before.Spec.NodeName, after.Spec.NodeName, after.Spec.NodeSelector, after.Annotations)
 	}
 }

@@ -80,6 +80,11 @@ func workloads() map[string]string {
 		out[version+" "+kind] = fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: web, labels: {%s: Cascading}}, spec: %s}",
 			version, kind, deletionLabel, body)
 	}
+	for _, version := range []string{"apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1"} {
+		out[version+" UnitedDeployment"] = fmt.Sprintf(`{apiVersion: %s, kind: UnitedDeployment, metadata: {name: web, labels: {%s: Cascading}}, spec: {
+			replicas: 2, selector: {matchLabels: {app: web}}, topology: {subsets: [{name: a}]},
+			template: {deploymentTemplate: {metadata: {labels: {app: web}}, spec: %s}}}}`, version, deletionLabel, body)
+	}
 	return out
 }
 

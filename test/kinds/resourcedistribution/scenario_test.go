@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,12 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 func (e *env) patch(namespace, patch string) {
@@ -126,6 +131,62 @@ func TestAllNamespaces(t *testing.T) {
 	for _, system := range []string{"kube-system", "kube-public"} {
 		if err := exists(system); !apierrors.IsNotFound(err) {
 			t.Errorf("in %s: %v", system, err)
+		}
+	}
+}
+
+// TestNamespacesByPattern: namespaces whose names fit a pattern get a copy, also those that come later, and those that fit an excluded one do not.
+func TestNamespacesByPattern(t *testing.T) {
+	e := newEnv(t)
+	named := func(suffix string) string {
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace + suffix}}
+		e.Must(e.Client.Create(e.Ctx, n))
+		e.CleanUp(n)
+		return n.Name
+	}
+	first, old := named("-team-a"), named("-team-old")
+	e.distribute(configMap("one"), fmt.Sprintf("targets: {includedNamespaces: {patterns: [%[1]s-team-*]}, excludedNamespaces: {patterns: ['%[1]s-*-old']}}", e.Namespace))
+	e.has(first, "one")
+	e.says(1, 1, "")
+	e.has(named("-team-b"), "one")
+	e.says(2, 2, "")
+	e.lacks(old)
+	e.lacks(e.Namespace)
+	_, err := e.Kubectl(e.Ctx, "wait", "--for=condition=Ready", "--timeout=10s", "resourcedistribution/"+e.Namespace)
+	e.Must(err)
+}
+
+// TestTheComponent has kubectl build a kustomization that turns ResourceDistributions on, as docs/resourcedistribution.md has it.
+func TestTheComponent(t *testing.T) {
+	e := newEnv(t)
+	root, err := cluster.Root()
+	e.Must(err)
+	dir := t.TempDir()
+	config, err := filepath.Rel(dir, filepath.Join(root, "config"))
+	e.Must(err)
+	text := fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/resourcedistribution]\n", config)
+	e.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	built, err := e.Kubectl(e.Ctx, "kustomize", dir)
+	e.Must(err)
+	found := map[string]*unstructured.Unstructured{}
+	for document := range strings.SplitSeq(built, "\n---\n") {
+		o := &unstructured.Unstructured{}
+		e.Must(yaml.Unmarshal([]byte(document), &o.Object))
+		found[o.GetKind()+"/"+o.GetName()] = o
+	}
+	for _, name := range []string{"ClusterRole/kruise-resourcedistribution-role", "ClusterRoleBinding/kruise-resourcedistribution-rolebinding"} {
+		if found[name] == nil {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	for name, want := range map[string]string{
+		"Deployment/kruise-controller-manager":                "--feature-gates=ResourceDistributionGate=true",
+		"ValidatingAdmissionPolicy/kruise-manager-configmaps": "apps.kruise.io/distributed-by",
+	} {
+		if o := found[name]; o == nil {
+			t.Errorf("there is no %s", name)
+		} else if text, err := o.MarshalJSON(); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %s (%v):\n%s", name, want, err, text)
 		}
 	}
 }
@@ -286,7 +347,7 @@ func TestFromAnotherObject(t *testing.T) {
 	target := e.NewNamespace(nil)
 	e.distribute(`resourceFrom: {kind: ConfigMap, namespace: `+e.Namespace+`, name: env}`, `deletionPolicy: Retain`, included(target))
 	e.Eventually("the source is missed", func() error {
-		if c := e.distribution().Status.Conditions; len(c) != 6 || c[0].Status != "True" {
+		if c := e.distribution().Status.Conditions; len(c) != 7 || c[0].Status != "True" {
 			return fmt.Errorf("the conditions are %+v", c)
 		}
 		return nil

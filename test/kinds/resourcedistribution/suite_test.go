@@ -198,12 +198,18 @@ func (e *env) says(desired, succeeded int32, problem v1beta1.ResourceDistributio
 			return fmt.Errorf("it says %d, %d and %d", s.Desired, s.Succeeded, s.Failed)
 		}
 		order := []v1beta1.ResourceDistributionConditionType{
-			"GetResourceFailed", "CreateResourceFailed", "UpdateResourceFailed", "DeleteResourceFailed", "ConflictOccurred", "NamespaceNotExists",
+			"GetResourceFailed", "CreateResourceFailed", "UpdateResourceFailed", "DeleteResourceFailed", "ConflictOccurred", "NamespaceNotExists", "Ready",
 		}
 		if len(s.Conditions) != len(order) {
 			return fmt.Errorf("it has %d conditions", len(s.Conditions))
 		}
 		for i, c := range s.Conditions {
+			if c.Type == v1beta1.ResourceDistributionReady {
+				if (c.Status == "True") != (problem == "" && desired == succeeded) {
+					return fmt.Errorf("condition %d is %+v", i, c)
+				}
+				continue
+			}
 			want := c.Type == problem
 			if c.Type != order[i] || (c.Status == "True") != want || want && strings.Join(c.FailedNamespaces, ",") != strings.Join(namespaces, ",") {
 				return fmt.Errorf("condition %d is %+v", i, c)

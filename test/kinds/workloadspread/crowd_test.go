@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +125,51 @@ func TestManyAtOnceThroughTwoManagers(t *testing.T) {
 			t.Logf("200 Pods in %s: %v", took, requests.Counts)
 		})
 	}
+}
+
+// TestAManagerIsKilledWhileItGivesRoom kills the only manager in the middle of many creations. Pods that it does not answer for are created without a subset;
+// whatever it had given or set aside is heeded by the next one, and all other room is given.
+func TestAManagerIsKilledWhileItGivesRoom(t *testing.T) {
+	const most, pods, creators = 80, 240, 8
+	e := &env{bare.Enter(t)}
+	e.Describe = e.describe
+	e.workload("apps/v1", "ReplicaSet", "web", pods)
+	set := &appsv1.ReplicaSet{}
+	e.Read("web", set)
+	e.over("apps/v1", "ReplicaSet", "web", fmt.Sprint("a=", most), "b")
+	var made atomic.Int32
+	half := make(chan struct{})
+	var running sync.WaitGroup
+	create := func(n int) {
+		for range creators {
+			running.Go(func() {
+				for range n / creators {
+					if err := e.Client.Create(e.Ctx, e.ownedBy(set)); err != nil {
+						t.Error(err)
+					}
+					if made.Add(1) == most/2 {
+						close(half)
+					}
+				}
+			})
+		}
+	}
+	create(pods / 2)
+	<-half
+	e.CrashManager()
+	running.Wait()
+	create(pods / 2)
+	running.Wait()
+	e.Eventually("all room is given, and none twice", func() error {
+		got, s := e.subsets(), e.read("web").Status.SubsetStatuses
+		if got["a"] > most {
+			t.Errorf("%d Pods are in subset a, want %d at most", got["a"], most)
+		}
+		if len(s) != 2 || int(s[0].Replicas) != got["a"] || got["a"]+len(s[0].CreatingPods) != most || got["b"] == 0 {
+			return fmt.Errorf("the subsets are %v, the status is %+v", got, s)
+		}
+		return nil
+	})
 }
 
 // holdAndDie has one more manager set room aside and be killed, and returns how much it has.

@@ -119,6 +119,7 @@ func TestAuthors(t *testing.T) {
 	for what, tc := range map[string]struct{ text, want string }{
 		"patches": {spreadOf(clone, "CloneSet", "web", "a=1", "b"), "may not create pods"},
 		"moves":   {plain + "\n  scheduleStrategy: {type: Adaptive}", "may not delete pods"},
+		"surplus": {plain + "\n  surplusPolicy: Move", "may not delete pods"},
 		"neither": {plain, ""},
 	} {
 		e.Eventually(what+" is answered", func() error {

@@ -3,6 +3,7 @@ package workloadspread
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,6 +73,32 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	e.Eventually("all Pods are ready again", func() error { return e.allReady(6) })
+}
+
+// TestSurplusIsMoved lowers a limit with surplusPolicy Move: the surplus Pods go one by one, never more than the budget allows, and come back in the next subset.
+func TestSurplusIsMoved(t *testing.T) {
+	e := newEnv(t)
+	e.over(clone, "CloneSet", "web", "a=4", "b")
+	e.workload(clone, "CloneSet", "web", 5)
+	e.spreads("web", map[string]int{"a": 4, "b": 1})
+	e.Make(`{apiVersion: policy.kruise.io/v1beta1, kind: PodUnavailableBudget, metadata: {name: web},
+		spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}, maxUnavailable: 1}}`)
+	e.Eventually("all Pods are ready", func() error { return e.allReady(5) })
+	e.patch(clone, "WorkloadSpread", "web", `{"spec":{"surplusPolicy":"Move","subsets":[{"name":"a","maxReplicas":2,"requiredNodeSelector":{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}},
+		{"name":"b","requiredNodeSelector":{"matchExpressions":[{"key":"zone","operator":"In","values":["b"]}]}}]}}`)
+	e.Within(time.Minute, "the surplus is in the other subset", func() error {
+		if ready := e.ready(); ready < 4 {
+			t.Errorf("%d Pods are ready, want 4 at least", ready)
+		}
+		if got := e.subsets(); got["a"] != 2 || got["b"] != 3 {
+			return fmt.Errorf("the subsets are %v", got)
+		}
+		return nil
+	})
+	e.tally("web", 5, 0, 0)
+	if n := slices.Index(e.Reasons("web"), "SurplusPodMoved"); n < 0 {
+		t.Errorf("the events are %v", e.Reasons("web"))
+	}
 }
 
 func (e *env) ready() (n int) {

@@ -41,12 +41,14 @@ func TestCloneSetFillsSubsetsInOrder(t *testing.T) {
 	e.scale(clone, "CloneSet", "web", 3)
 	e.spreads("web", map[string]int{"a": 3})
 	before := names(e.active())
+	e.tally("web", 3, 0, 0)
 	e.patch(clone, "WorkloadSpread", "web", `{"spec":{"subsets":[{"name":"a","maxReplicas":1,"requiredNodeSelector":{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}},
 		{"name":"b","requiredNodeSelector":{"matchExpressions":[{"key":"zone","operator":"In","values":["b"]}]}}]}}`)
 	e.costs(map[string][]string{"a": {"-100", "-100", "200"}})
 	if after := names(e.active()); !slices.Equal(before, after) {
 		t.Errorf("Pods %v became %v: a limit must move none", before, after)
 	}
+	e.tally("web", 3, 0, 2)
 	kept := ""
 	for _, p := range e.active() {
 		if p.Annotations[corev1.PodDeletionCost] == "200" {
@@ -62,6 +64,19 @@ func TestCloneSetFillsSubsetsInOrder(t *testing.T) {
 	e.spreads("web", map[string]int{"a": 2, "b": 2})
 }
 
+// tally waits until the status says how many Pods are in a subset, in none, and above the limits.
+func (e *env) tally(name string, assigned, unassigned, overflow int32) {
+	e.Helper()
+	e.Eventually("the Pods are tallied", func() error {
+		s := e.read(name).Status
+		if s.Assigned != assigned || s.Unassigned != unassigned || s.Overflow != overflow {
+			return fmt.Errorf("assigned are %d, unassigned %d, overflow %d; want %d, %d, %d", s.Assigned, s.Unassigned, s.Overflow, assigned, unassigned,
+				overflow)
+		}
+		return nil
+	})
+}
+
 func names(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
@@ -70,34 +85,37 @@ func names(pods []corev1.Pod) []string {
 	return out
 }
 
-// TestDeploymentRollsOutWithinTheLimits is scenario 4: during a rollout and after it, the new version has no more Pods in a subset than it takes.
+// TestDeploymentRollsOutWithinTheLimits is scenario 4: during a rollout and after it, the new version has no more Pods in a subset than it takes. So it is when
+// the Deployment is rolled back, to the hash of a version that was counted before.
 func TestDeploymentRollsOutWithinTheLimits(t *testing.T) {
 	e := newEnv(t)
 	e.over("apps/v1", "Deployment", "web", "a=2", "b")
 	e.workload("apps/v1", "Deployment", "web", 4)
 	e.spreads("web", map[string]int{"a": 2, "b": 2})
-	e.patch("apps/v1", "Deployment", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"nginx:2"}]}}}}`)
-	e.Eventually("all Pods are new", func() error {
-		a, fresh := 0, 0
-		for _, p := range e.active() {
-			if p.Spec.Containers[0].Image != "nginx:2" {
-				continue
+	for _, image := range []string{"nginx:2", "nginx:1"} {
+		e.patch("apps/v1", "Deployment", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"`+image+`"}]}}}}`)
+		e.Eventually("all Pods run "+image, func() error {
+			a, fresh := 0, 0
+			for _, p := range e.active() {
+				if p.Spec.Containers[0].Image != image {
+					continue
+				}
+				fresh++
+				if m, _ := spread.MatchedOf(&p); m.Subset == "a" {
+					a++
+				}
 			}
-			fresh++
-			if m, _ := spread.MatchedOf(&p); m.Subset == "a" {
-				a++
+			if a > 2 {
+				t.Errorf("%d new Pods are in subset a, want 2 at most", a)
 			}
-		}
-		if a > 2 {
-			t.Errorf("%d new Pods are in subset a, want 2 at most", a)
-		}
-		if fresh != 4 || len(e.active()) != 4 {
-			return fmt.Errorf("%d of %d are", fresh, len(e.active()))
-		}
-		return nil
-	})
-	e.spreads("web", map[string]int{"a": 2, "b": 2})
-	e.costs(map[string][]string{"a": {"200", "200"}, "b": {"100", "100"}})
+			if fresh != 4 || len(e.active()) != 4 {
+				return fmt.Errorf("%d of %d do", fresh, len(e.active()))
+			}
+			return nil
+		})
+		e.spreads("web", map[string]int{"a": 2, "b": 2})
+		e.costs(map[string][]string{"a": {"200", "200"}, "b": {"100", "100"}})
+	}
 }
 
 // TestPercentages is scenario 5: percentages follow the replicas.

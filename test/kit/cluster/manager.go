@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -227,6 +228,10 @@ func tail(log string, lines int) string {
 	if err != nil {
 		return err.Error()
 	}
-	all := strings.Split(string(bytes.TrimSpace(text)), "\n")
+	all := slices.DeleteFunc(strings.Split(string(bytes.TrimSpace(text)), "\n"), isOfWaiting)
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
+
+// isOfWaiting reports whether a line says only that somebody has asked too early whether the manager is ready, which happens 20 times a
+// second.
+func isOfWaiting(line string) bool { return strings.Contains(line, "healthz check failed") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +35,7 @@ func TestRunsRepeat(t *testing.T) { suite(mistake{}).Repeat(t) }
 func TestMistakesShow(t *testing.T) {
 	t.Run("it permits by Pods of a cache that is behind", func(t *testing.T) { suite(mistake{countsByCache: true}).Break(t, overspent) })
 	t.Run("it records no permission", func(t *testing.T) { suite(mistake{forgets: true}).Break(t, overspent) })
+	t.Run("its clock is an hour behind", func(t *testing.T) { suite(mistake{late: time.Hour}).Break(t, overspent) })
 }
 
 func suite(wrong mistake) promises.Suite {

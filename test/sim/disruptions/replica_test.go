@@ -64,7 +64,12 @@ type mistake struct {
 	countsByCache bool
 	// forgets has it leave a permission out of the ledger.
 	forgets bool
+	// late is by how much the clock of the replica that does not lead is behind, more than it may be.
+	late time.Duration
 }
+
+// mostApart is by how much the clocks of two managers differ at most, if each is right to two seconds.
+const mostApart = 4 * time.Second
 
 func newReplica(cached client.Reader, live connection, now func() time.Time, wrong mistake) *replica {
 	count := func(pods observe.Reader) func(context.Context, *v1beta1.PodUnavailableBudget) (rules.Numbers, error) {

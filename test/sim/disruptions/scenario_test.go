@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -183,7 +184,8 @@ func (s *scenario) startOther() {
 	for _, kind := range watched() {
 		s.view.Watch(kind)
 	}
-	s.other = newReplica(s.view, connection{to: s.Cluster.Connect("webhook", s.Rand)}, s.Cluster.Now, s.wrong)
+	now := func() time.Time { return s.Cluster.Now().Add(-mostApart - s.wrong.late) }
+	s.other = newReplica(s.view, connection{to: s.Cluster.Connect("webhook", s.Rand)}, now, s.wrong)
 }
 
 func index(view *simulate.View) {

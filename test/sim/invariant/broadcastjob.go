@@ -36,10 +36,12 @@ type broadcast struct {
 	pods     map[string]*corev1.Pod
 	// gone are the Pods that it had before.
 	gone []dated[*corev1.Pod]
+	// late are the revisions of creations whose outcome the controller did not know, by the name of the Pod.
+	late map[string]int64
 }
 
 // CheckBroadcastJob returns the promises that a BroadcastJob controller has broken in a history. What it had not seen is no excuse for a
-// second Pod on a node, nor for more Pods than parallelism allows.
+// second Pod on a node, nor for more Pods than parallelism allows, unless it comes of a creation that it had given up on.
 func CheckBroadcastJob(history []simulate.Change) []Violation {
 	b := &broadcasts{jobs: map[types.UID]*broadcast{}, nodes: map[string][]dated[*corev1.Node]{}}
 	for _, c := range history {
@@ -61,7 +63,7 @@ func CheckBroadcastJob(history []simulate.Change) []Violation {
 func (b *broadcasts) recordJob(c simulate.Change) {
 	uid := eitherOf(c).GetUID()
 	if b.jobs[uid] == nil {
-		b.jobs[uid] = &broadcast{pods: map[string]*corev1.Pod{}}
+		b.jobs[uid] = &broadcast{pods: map[string]*corev1.Pod{}, late: map[string]int64{}}
 	}
 	after, exists := c.After.(*v1beta1.BroadcastJob)
 	b.jobs[uid].versions = append(b.jobs[uid].versions, dated[*v1beta1.BroadcastJob]{c.Revision, c.Time, c.Pass, c.Late, after})
@@ -87,6 +89,9 @@ func (b *broadcasts) recordPod(c simulate.Change, j *broadcast) {
 	after, exists := c.After.(*corev1.Pod)
 	if c.Before == nil && ours {
 		b.judgeCreation(c, j, after)
+	}
+	if c.Before == nil && c.Late {
+		j.late[c.Key.Name] = c.Revision
 	}
 	if exists {
 		j.pods[c.Key.Name] = after
@@ -123,7 +128,8 @@ func (b *broadcasts) judgeCreation(c simulate.Change, j *broadcast, created *cor
 			b.breaks(RuleOnce, c, "node %s has %s and gets %s", nodeOf(p), p.Name, created.Name)
 		}
 		counted[nodeOf(p)] = true
-		if !hasEnded(p) && p.DeletionTimestamp == nil && !hasRestartedTooOften(p, job) {
+		isUnknown := j.late[p.Name] > c.Pass.Seen[corev1.SchemeGroupVersion.WithKind("Pod")]
+		if !isUnknown && !hasEnded(p) && p.DeletionTimestamp == nil && !hasRestartedTooOften(p, job) {
 			active++
 		}
 	}

@@ -1,0 +1,110 @@
+package uniteddeployment
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/audit"
+)
+
+// alone is an environment of a test that runs beside no other, because it counts all that the manager writes, or ends it.
+func alone(t *testing.T) *env {
+	t.Helper()
+	e := &env{shared.Enter(t)}
+	e.Describe = e.describe
+	return e
+}
+
+// asked is what the manager has asked of the API server since a moment.
+func (e *env) asked(since time.Time) audit.Requests {
+	e.Helper()
+	requests, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", From: since})
+	e.Must(err)
+	return requests
+}
+
+// TestTheExample: 1, 3 and 2 Pods, each on a node of the zone of its subset.
+func TestTheExample(t *testing.T) {
+	e := alone(t)
+	for node, zone := range map[string]string{"sim-2": "zone-a", "sim-3": "zone-b", "sim-4": "zone-c"} {
+		e.EditNode(node, func(n *corev1.Node) { n.Labels["node"] = zone })
+	}
+	e.Make(e.Examples("uniteddeployment.yaml")["uniteddeployment.yaml"])
+	e.Eventually("6 Pods are ready", func() error {
+		if got := e.ready(all); got != "subset-a=1 subset-b=3 subset-c=2" {
+			return fmt.Errorf("%s are", got)
+		}
+		return nil
+	})
+	nodes := map[string]string{"subset-a": "sim-2", "subset-b": "sim-3", "subset-c": "sim-4"}
+	for _, p := range e.Pods() {
+		if want := nodes[p.Labels["apps.kruise.io/subset-name"]]; p.Spec.NodeName != want {
+			t.Errorf("%s runs on %s instead of %s", p.Name, p.Spec.NodeName, want)
+		}
+	}
+}
+
+// TestWrites: a UnitedDeployment writes its workloads, a revision and its status, and nothing of its Pods; at rest and after a restart of
+// the manager nothing.
+func TestWrites(t *testing.T) {
+	const pods, subsets = 60, 3
+	e := alone(t)
+	began := time.Now()
+	e.create(pods, template(deployment, "nginx:1.27"), "topology: {subsets: [{name: a}, {name: b}, {name: c}]}")
+	e.settles("a=20 b=20 c=20")
+	requests := e.asked(began)
+	count := func(verb, resource string) (n int) {
+		for key, times := range requests.Counts {
+			if strings.HasPrefix(key, verb+" "+resource+" ") {
+				n += times
+			}
+		}
+		return n
+	}
+	if requests.PodWrites > 0 || count("create", "deployments") != subsets || count("patch", "deployments") > 0 {
+		t.Errorf("the manager asked %v", requests.Counts)
+	}
+	if most := pods / 2; count("patch", "uniteddeployments/status") > most {
+		t.Errorf("the manager wrote the status of %d Pods more than %d times: %v", pods, most, requests.Counts)
+	}
+	e.isAtRest("all Pods are ready")
+	e.CrashManager()
+	e.isAtRest("the manager was started anew")
+}
+
+// isAtRest checks that the manager writes nothing of UnitedDeployments and their workloads. Its own certificates, webhooks and events of its
+// lease do not count.
+func (e *env) isAtRest(when string) {
+	e.Helper()
+	time.Sleep(time.Second) // for the status of what has just happened
+	rest := time.Now()
+	time.Sleep(3 * time.Second)
+	requests, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", Namespace: e.Namespace, From: rest})
+	e.Must(err)
+	if requests.Writes() > 0 {
+		e.Errorf("after %s the manager wrote %v", when, requests.Counts)
+	}
+}
+
+// TestEachKindIsAtRest: defaults and webhooks of no kind are taken for changes by somebody else.
+func TestEachKindIsAtRest(t *testing.T) {
+	for _, kind := range []string{deployment, cloneSet, native, advanced} {
+		t.Run(kind, func(t *testing.T) {
+			e := newEnv(t)
+			e.create(2, template(kind, "nginx:1.27"), "topology: {subsets: [{name: a}, {name: b}]}")
+			e.settles("a=1 b=1")
+			e.Eventually("it is updated", func() error {
+				if c := e.condition(v1beta1.UnitedDeploymentUpdated); c != "True UnitedDeploymentRevisionUpdated" {
+					return fmt.Errorf("condition %q", c)
+				}
+				return nil
+			})
+			e.isAtRest("all Pods were ready")
+		})
+	}
+}
