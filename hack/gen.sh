@@ -6,10 +6,15 @@ cd "$(dirname "$0")/.."
 generate() { go tool -modfile=tools/go.mod controller-gen "$@"; }
 
 generate object paths=./api/...
-generate crd paths=./api/... output:crd:dir=config/crd/bases
+generate crd paths="./api/apps/...;./api/policy/..." output:crd:dir=config/crd/bases
+generate crd paths="./api/rollouts/..." output:crd:dir=config/rollouts/crd # an install of its own
 
 # Of the kinds with two served versions the manager converts between them. It fills in its certificate when it starts.
-for crd in config/crd/bases/*.yaml; do
-	if [ "$(grep -c '^    served: true$' "$crd")" -lt 2 ]; then continue; fi
-	sed -i 's|^spec:$|spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n      clientConfig:\n        service:\n          name: kruise-webhook-service\n          namespace: kruise-system\n          path: /convert\n          port: 443\n      conversionReviewVersions:\n      - v1|' "$crd"
-done
+convert_by() { # SERVICE NAMESPACE CRD...
+	for crd in "${@:3}"; do
+		if [ "$(grep -c '^    served: true$' "$crd")" -lt 2 ]; then continue; fi
+		sed -i "s|^spec:\$|spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n      clientConfig:\n        service:\n          name: $1\n          namespace: $2\n          path: /convert\n          port: 443\n      conversionReviewVersions:\n      - v1|" "$crd"
+	done
+}
+convert_by kruise-webhook-service kruise-system config/crd/bases/*.yaml
+convert_by kruise-rollout-webhook-service kruise-rollout config/rollouts/crd/*.yaml

@@ -146,8 +146,8 @@ const (
 	// DeleteProtectionUnlock is the annotation that names its object where the label sticks, so that the label can be removed. Users write
 	// it, an optional policy reads it.
 	DeleteProtectionUnlock = "policy.kruise.io/delete-protection-unlock"
-	// DeleteProtectionUnlockUntil is the annotation with the time at which the label sticks again, such as 2030-01-31T12:00:00Z. Users write
-	// it, an optional policy reads it.
+	// DeleteProtectionUnlockUntil is the annotation with the time at which the label sticks again, such as 2030-01-31T12:00:00Z. Users
+	// write it, an optional policy reads it.
 	DeleteProtectionUnlockUntil = "policy.kruise.io/delete-protection-unlock-until"
 	// ScaleProtection is the label by which a user keeps a workload from being scaled to 0: Always. Optional policies read it.
 	ScaleProtection = "policy.kruise.io/scale-protection"
@@ -247,7 +247,7 @@ const (
 )
 
 // Labels and annotations of UnitedDeployments, and of what is made from them. The UnitedDeployment controller writes and reads them, but
-// for TemplateSwitch.
+// for TemplateSwitch and ContinuedWave.
 const (
 	// SubsetName is the label, of the workload of a subset and of its Pods, with the name of the subset. The workload selects by it.
 	SubsetName = "apps.kruise.io/subset-name"
@@ -265,4 +265,7 @@ const (
 	// deleted at once, instead of when the new ones have as many ready Pods. Users write it.
 	TemplateSwitch         = "apps.kruise.io/template-switch"
 	TemplateSwitchRecreate = "Recreate"
+	// ContinuedWave is the annotation of a UnitedDeployment that ends the pauses of a rollout up to that of a wave. Its value is the name
+	// of the revision that is rolled out, a slash and the name of the wave: another rollout pauses again. Users write it.
+	ContinuedWave = "apps.kruise.io/continued-wave"
 )

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -139,9 +138,6 @@ func TestSuitesGoOnForTheSameTimeUntilTheTotal(t *testing.T) {
 
 // TestAProgramLeavesTheProcessorToOthers looks at the priority that a program runs with.
 func TestAProgramLeavesTheProcessorToOthers(t *testing.T) {
-	if _, err := exec.LookPath("nice"); err != nil {
-		t.Skip("there is no nice")
-	}
 	output, err := behindOthers(t.Context(), "nice").Output()
 	if err != nil {
 		t.Fatal(err)

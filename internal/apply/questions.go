@@ -131,7 +131,8 @@ func (q *questions) forget(owner types.NamespacedName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for budget, one := range q.of {
-		if delete(one.owners, owner); len(one.owners) == 0 && one.inLine == 0 {
+		delete(one.owners, owner)
+		if len(one.owners) == 0 && one.inLine == 0 {
 			delete(q.of, budget)
 		}
 	}

@@ -38,7 +38,7 @@ func TestTheClockIsWithinTwoSecondsOfTheAPIServers(t *testing.T) {
 				t.Fatal("the time zone is another one")
 			}
 			pass(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "until the next")))
-			truth = truth.Add(time.Duration(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Hour}).Draw(t, "suspended")))
+			truth = truth.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Hour}).Draw(t, "suspended"))
 		}
 	})
 }
@@ -72,7 +72,7 @@ func TestTheClockIsSetByAnswers(t *testing.T) {
 			if err := answer.Body.Close(); err != nil {
 				t.Error(err)
 			}
-			if off := c.Now().Sub(time.Now()); (off > ahead-5*time.Second) != tc.set {
+			if off := time.Until(c.Now()); (off > ahead-5*time.Second) != tc.set {
 				t.Errorf("the clock is %s ahead of this machine's", off)
 			}
 		})

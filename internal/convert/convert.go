@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
 
 // Path is where Handler is to be served: CRDs name it as their conversion webhook.
@@ -146,6 +147,24 @@ func pairOf(kind schema.GroupKind) (pair, bool) {
 			toHub:  typed(PodUnavailableBudgetToHub), fromHub: typed(PodUnavailableBudgetFromHub),
 		}, true
 	}
+	return rolloutPair(kind)
+}
+
+// rolloutPair is pairOf for the kinds of rollouts.kruise.io.
+func rolloutPair(kind schema.GroupKind) (pair, bool) {
+	switch kind {
+	case rolloutsv1beta1.GroupVersion.WithKind("Rollout").GroupKind():
+		return pair{
+			differ:         []string{"objectRef", "workloadRef", "strategy", "rolloutID"},
+			differInStatus: []string{"canaryStatus", "blueGreenStatus", "currentStepIndex", "currentStepState", "approvals"},
+			toHub:          typed(RolloutToHub), fromHub: typed(RolloutFromHub),
+		}, true
+	case rolloutsv1beta1.GroupVersion.WithKind("BatchRelease").GroupKind():
+		return pair{
+			differ: []string{"targetReference", "workloadRef", "releasePlan"}, differInStatus: []string{"message"},
+			toHub: typed(BatchReleaseToHub), fromHub: typed(BatchReleaseFromHub),
+		}, true
+	}
 	return pair{}, false
 }
 
@@ -168,7 +187,7 @@ func Object(src *unstructured.Unstructured, apiVersion string) (*unstructured.Un
 	from := src.GroupVersionKind()
 	to := schema.FromAPIVersionAndKind(apiVersion, from.Kind)
 	p, known := pairOf(from.GroupKind())
-	const hub, spoke = "v1beta1", "v1alpha1" // in both groups
+	const hub, spoke = "v1beta1", "v1alpha1" // in all groups
 	switch {
 	case known && to.Group == from.Group && from.Version == spoke && to.Version == hub:
 		return p.convert(src, to, p.toHub)

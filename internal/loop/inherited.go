@@ -30,8 +30,9 @@ const (
 
 // inherited are the owners that were there when the controller began to lead. What the leader before it did last, the cache may not show
 // yet: its watch lags behind, or the API server that answers it does. A plan from such a cache could use a budget a second time, create
-// objects that are there, or delete the claims of Pods that it does not see. Our own writes cannot tell how new the cache has to be, as they
-// can later on (apply.Freshness), so the API server is asked once, and what writes waits for that version, or is planned from a live read.
+// objects that are there, or delete the claims of Pods that it does not see. Our own writes cannot tell how new the cache has to be, as
+// they can later on (apply.Freshness), so the API server is asked once, and what writes waits for that version, or is planned from a live
+// read.
 //
 // An owner of which the cache does not tell at first, because its own watch lags behind, is known by its age. That compares the clocks of
 // the API server and of this machine; where the former is behind, an owner counts as inherited that need not.
@@ -85,7 +86,9 @@ func (l *Loop[O, S, T]) inheriting(watch Watch) Watch {
 	asks := watch.Handler
 	watch.Handler = handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
-			l.inherited.came(e.Object, e.IsInInitialList)
+			if l.Concerns == nil || l.Concerns(*new(O), typed[O](e.Object)) { // of those that never have a pass, no memory is kept
+				l.inherited.came(e.Object, e.IsInInitialList)
+			}
 			asks.Create(ctx, e, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q Queue) {
@@ -107,8 +110,8 @@ func (l *Loop[O, S, T]) acts(looked look[O, S]) bool {
 	return l.Exact && !equality.Semantic.DeepEqual(*l.StatusOf(looked.owner), l.Status(looked.state, looked.plan, apply.Outcome{}))
 }
 
-// trustCache says whether the cache shows all that was done for an inherited owner before this controller began to lead. Where it does not, it returns
-// how long to wait until it is asked again, or zero if the cache has had its time.
+// trustCache says whether the cache shows all that was done for an inherited owner before this controller began to lead. Where it does not,
+// it returns how long to wait until it is asked again, or zero if the cache has had its time.
 func (l *Loop[O, S, T]) trustCache(ctx context.Context, owner O) (trusted bool, wait time.Duration, err error) {
 	floor, since, err := l.inheritedFloor(ctx)
 	if err != nil {

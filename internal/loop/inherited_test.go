@@ -29,7 +29,8 @@ type questioned struct {
 
 func (q *questioned) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
-	if o.ApplyOptions(options); o.Limit == 1 && o.Raw == nil {
+	o.ApplyOptions(options)
+	if o.Limit == 1 && o.Raw == nil {
 		q.questions++
 	}
 	list.SetResourceVersion("100")
@@ -123,6 +124,26 @@ func TestAnInheritedOwnerIsNotPlannedForFromAnOlderCache(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, wrote); diff != "" || server.questions != tc.asks {
 				t.Errorf("%d questions, want %d; written by plans of what was read (-want +got):\n%s", server.questions, tc.asks, diff)
+			}
+		})
+	}
+}
+
+// TestNoMemoryOfWhatNeedsNoPass: a cluster may have a hundred thousand Pods that do not concern a controller of Pods.
+func TestNoMemoryOfWhatNeedsNoPass(t *testing.T) {
+	for name, concerns := range map[string]bool{"a Pod that the controller is about": true, "another Pod": false} {
+		t.Run(name, func(t *testing.T) {
+			l := New(Kind[*corev1.Pod, string, corev1.PodStatus]{Concerns: func(_, _ *corev1.Pod) bool { return concerns }},
+				Runtime{Executor: &apply.Executor{Config: apply.Config{Scheme: clientgoscheme.Scheme, Now: time.Now}}}, observe.Reader{}, observe.Reader{})
+			l.Begin()
+			events, err := l.Events()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}}
+			events[0].Handler.Create(t.Context(), event.CreateEvent{Object: pod, IsInInitialList: true}, &added{})
+			if got := l.inherited.has("a"); got != concerns {
+				t.Errorf("the Pod is remembered: %t, want %t", got, concerns)
 			}
 		})
 	}

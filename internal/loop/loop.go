@@ -23,8 +23,8 @@ import (
 // both of which an event normally ends much sooner.
 const staleRecheck = 200 * time.Millisecond
 
-// missedRecheck is when to reconcile again although no event has come, after a creation and after a live read: a cache whose watch breaks and
-// that lists anew never tells of an object that the pass knew of and that is gone again by then.
+// missedRecheck is when to reconcile again although no event has come, after a creation and after a live read: a cache whose watch breaks
+// and that lists anew never tells of an object that the pass knew of and that is gone again by then.
 const missedRecheck = 30 * time.Second
 
 // Loop is the reconcile of a Kind.

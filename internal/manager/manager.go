@@ -82,7 +82,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	serving := newServing(o.Webhook)
-	options := managerOptions(o, s)
+	named := &observe.AnnotationKeys{}
+	options := managerOptions(o, s, named)
 	if configured.webhooks, err = webhookServer(o, serving); err != nil {
 		return err
 	}
@@ -96,6 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
+	nameAnnotations(ctx, live, o.Namespace, named)
 	if err := observe.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func restConfig(kubeconfig string, by *clock.Clock) (*rest.Config, error) {
 	return c, nil
 }
 
-func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
+func managerOptions(o Options, s *runtime.Scheme, named *observe.AnnotationKeys) ctrlmanager.Options {
 	pprof := ""
 	if o.EnablePprof {
 		pprof = o.PprofAddr
@@ -170,7 +172,7 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 	if o.Namespace != "" {
 		within = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	}
-	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
+	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, named, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
 	barriers := labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})
 	shutdown := shutdownTimeout
 	return ctrlmanager.Options{
@@ -194,14 +196,17 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 				&corev1.Pod{}:                                 {Transform: slimPod, Field: within},
 				&corev1.Node{}:                                {Transform: observe.SlimNode, Field: fields.Everything()},
 				&corev1.Namespace{}:                           {Transform: observe.Slim, Field: fields.Everything()},
+				&v1alpha1.PodProbeMarker{}:                    {Transform: naming(named), Field: within},
+				&v1beta1.WorkloadSpread{}:                     {Transform: naming(named), Field: within},
+				&v1beta1.PersistentPodState{}:                 {Transform: naming(named), Field: within},
 				&v1beta1.SidecarSet{}:                         {Transform: observe.Slim, Field: fields.Everything()},
 				&appsv1.Deployment{}:                          {Transform: observe.SlimWorkload, Field: within},
 				&appsv1.ReplicaSet{}:                          {Transform: observe.SlimWorkload, Field: within},
 				&appsv1.StatefulSet{}:                         {Transform: observe.SlimWorkload, Field: within},
 				&corev1.ReplicationController{}:               {Transform: observe.SlimWorkload, Field: within},
 				&batchv1.Job{}:                                {Transform: observe.SlimJob, Field: within},
-				&admissionv1.MutatingWebhookConfiguration{}:   {Field: named(mutatingConfiguration)},
-				&admissionv1.ValidatingWebhookConfiguration{}: {Field: named(validatingConfiguration)},
+				&admissionv1.MutatingWebhookConfiguration{}:   {Field: byName(mutatingConfiguration)},
+				&admissionv1.ValidatingWebhookConfiguration{}: {Field: byName(validatingConfiguration)},
 				// Nothing but barriers is read from the cache.
 				&corev1.ConfigMap{}:  {Transform: observe.SlimConfigMap, Field: within, Label: barriers},
 				&v1beta1.NodeImage{}: {Field: fields.Everything()},
@@ -212,4 +217,4 @@ func managerOptions(o Options, s *runtime.Scheme) ctrlmanager.Options {
 	}
 }
 
-func named(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+func byName(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }

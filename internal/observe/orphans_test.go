@@ -109,6 +109,7 @@ func TestSlimPodKeepsTheOutlineOfForeignPods(t *testing.T) {
 			UID:             "u",
 			ResourceVersion: "7",
 			Labels:          map[string]string{"a": "b"},
+			Annotations:     map[string]string{"c": "d"},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
 		Spec: corev1.PodSpec{
@@ -127,7 +128,7 @@ func TestSlimPodKeepsTheOutlineOfForeignPods(t *testing.T) {
 	}
 	want := foreign.DeepCopy()
 	want.ManagedFields, want.Spec.Volumes, want.Spec.Containers[0].Env, want.Status.HostIP = nil, nil, nil, ""
-	got, err := SlimPod(v1beta1.GroupVersion.Group)(foreign)
+	got, err := SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{})(foreign)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func SlimJob(object any) (any, error) {
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for
-// another reason only its outline: what identifies it, where it runs, and what its containers are doing.
-func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
+// another reason only its outline: what identifies it, where it runs, what its containers are doing, and annotations that are read.
+func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
 		if !ok {
@@ -42,17 +42,19 @@ func SlimPod(group string, wanted ...func(*corev1.Pod) bool) func(any) (any, err
 		if slices.ContainsFunc(wanted, func(wants func(*corev1.Pod) bool) bool { return wants(p) }) {
 			return p, nil
 		}
-		return outline(p), nil
+		short := outline(p)
+		short.Annotations = named.kept(p.Annotations)
+		return short, nil
 	}
 }
 
-// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
-// containers.
+// outline returns, without annotations, what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs
+// that add ephemeral containers.
 func outline(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
-			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
+			Labels: p.Labels, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
 		},
 		Spec: corev1.PodSpec{
 			NodeName: p.Spec.NodeName, ReadinessGates: p.Spec.ReadinessGates,

@@ -126,8 +126,8 @@ func (t *Targets) isKnown(ctx context.Context, kind schema.GroupKind) (bool, err
 	return false, err
 }
 
-// Above returns the controllers above the controller of a Pod, as far as kinds are known. An owner is hardly ever read twice. It fails if one is
-// missing: the Pod's controller tries again.
+// Above returns the controllers above the controller of a Pod, as far as kinds are known. An owner is hardly ever read twice. It fails if
+// one is missing: the Pod's controller tries again.
 func (t *Targets) Above(ctx context.Context, namespace string, controller *metav1.OwnerReference) ([]rules.Reference, error) {
 	t.init()
 	t.mu.Lock()

@@ -2,6 +2,8 @@ package realnode
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,5 +38,31 @@ func TestTheScriptInstallsThePackagesThatPreflightNames(t *testing.T) {
 	}
 	if !strings.Contains(string(script), "packages=("+Packages+")") {
 		t.Errorf("hack/real-nodes.sh does not install %s", Packages)
+	}
+}
+
+// TestMakeTestSaysWhatItLeavesOut calls it where there is neither a container runtime nor apt-get: it does not fail, and says so once at its end.
+// What it would run is replaced by nothing.
+func TestMakeTestSaysWhatItLeavesOut(t *testing.T) {
+	make, err := exec.LookPath("make")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := t.TempDir()
+	for _, tool := range []string{"bash", "dirname", "env", "git", "gzip", "paste", "sed", "uname"} {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(tools, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.CommandContext(t.Context(), make, "-C", "../..", "test", "MAKE=true")
+	command.Env = []string{"PATH=" + tools, "HOME=" + t.TempDir()}
+	out, err := command.CombinedOutput()
+	if err != nil || strings.Count(string(out), "NOT RUN: the tests on real nodes, because real nodes need ") != 1 ||
+		!strings.Contains(string(out), "call make test-real as root") {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -14,11 +15,12 @@ import (
 
 // TestAPIServersTakeTheCRDs validates them as an API server does, which refuses rules that could cost it too much.
 func TestAPIServersTakeTheCRDs(t *testing.T) {
-	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found %d CRDs: %v", len(files), err)
+	suite, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	rollouts, _ := filepath.Glob("../../config/rollouts/crd/rollouts.*.yaml") // the pattern is a good one
+	if err != nil || len(suite) == 0 || len(rollouts) == 0 {
+		t.Fatalf("found %d and %d CRDs: %v", len(suite), len(rollouts), err)
 	}
-	for _, f := range files {
+	for _, f := range slices.Concat(suite, rollouts) {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="CURRENT",type="integer",JSONPath=".status.replicas",description="The number of Pods there are."
 // +kubebuilder:printcolumn:name="UPDATED",type="integer",JSONPath=".status.updatedReplicas",description="The number of Pods of the newest template."
 // +kubebuilder:printcolumn:name="READY",type="integer",JSONPath=".status.readyReplicas",description="The number of Pods that are ready."
+// +kubebuilder:printcolumn:name="WAVE",type="string",JSONPath=".status.wave",priority=1,description="The wave of the rollout that is under way."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the UnitedDeployment was created."
 type UnitedDeployment struct {
 	metav1.TypeMeta   `json:",inline"`

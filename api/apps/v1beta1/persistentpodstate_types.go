@@ -79,8 +79,8 @@ type PersistentPodStateBaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
-	// recordPodIPs records the addresses of Pods, and gives those of the Pod before to a new Pod that is bound to its place, in the annotation
-	// kruise.io/previous-pod-ips with commas between them: for a network that can assign the same ones again. False by default.
+	// recordPodIPs records the addresses of Pods, and gives those of the Pod before to a new Pod that is bound to its place, in the
+	// annotation kruise.io/previous-pod-ips with commas between them: for a network that can assign the same ones again. False by default.
 	// +optional
 	RecordPodIPs bool `json:"recordPodIPs,omitempty"`
 	// avoidUnavailableNodes leaves a recorded value out of a new Pod if all nodes that have it are cordoned or have a taint with the effect

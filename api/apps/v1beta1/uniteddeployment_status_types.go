@@ -45,6 +45,10 @@ type UnitedDeploymentBaseStatus struct {
 	// currentRevision is the name of the last revision that was rolled out to all Pods.
 	CurrentRevision string `json:"currentRevision"`
 
+	// wave is the name of the wave of updateStrategy.waves that is under way, or after which the rollout pauses. It is empty when none is.
+	// +optional
+	Wave string `json:"wave,omitempty"`
+
 	// subsetStatuses tell of each subset, in the order of the spec.
 	// +optional
 	// +listType=atomic
@@ -132,7 +136,8 @@ type UnitedDeploymentConditionType string
 const (
 	// UnitedDeploymentSubsetProvisioned is True when every subset has its workload and no workload is left of others.
 	UnitedDeploymentSubsetProvisioned UnitedDeploymentConditionType = "SubsetProvisioned"
-	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted.
+	// UnitedDeploymentSubsetUpdated is True when the workloads of all subsets are as they are wanted. While waves, a pause or
+	// maxUnavailable hold subsets back it is False, and its message says what ends that.
 	UnitedDeploymentSubsetUpdated UnitedDeploymentConditionType = "SubsetUpdated"
 	// UnitedDeploymentSubsetFailure is True while the workload of a subset reports a failure, or could not be written.
 	UnitedDeploymentSubsetFailure UnitedDeploymentConditionType = "SubsetFailure"

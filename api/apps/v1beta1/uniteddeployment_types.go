@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="CURRENT",type="integer",JSONPath=".status.replicas",description="The number of Pods there are."
 // +kubebuilder:printcolumn:name="UPDATED",type="integer",JSONPath=".status.updatedReplicas",description="The number of Pods of the newest template."
 // +kubebuilder:printcolumn:name="READY",type="integer",JSONPath=".status.readyReplicas",description="The number of Pods that are ready."
+// +kubebuilder:printcolumn:name="WAVE",type="string",JSONPath=".status.wave",priority=1,description="The wave of the rollout that is under way."
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="The time since the UnitedDeployment was created."
 type UnitedDeployment struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -49,6 +50,7 @@ type UnitedDeploymentList struct {
 // +kubebuilder:validation:XValidation:rule="!self.?topology.?scheduleStrategy.?adaptive.?reserveUnschedulablePods.orValue(false) || self.?topology.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !has(self.template.statefulSetTemplate) && !has(self.template.advancedStatefulSetTemplate)",message="can only be used with deploymentTemplate and cloneSetTemplate: the Pods of a StatefulSet are replaced by number",fieldPath=".topology.scheduleStrategy.adaptive.reserveUnschedulablePods",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="self.?topology.?clusterRegistry.?unreachablePolicy.orValue('Freeze') != 'Reallocate' || !has(self.template.statefulSetTemplate) && !has(self.template.advancedStatefulSetTemplate)",message="Reallocate can only be used with deploymentTemplate and cloneSetTemplate: two Pods of a StatefulSet would have one identity",fieldPath=".topology.clusterRegistry.unreachablePolicy",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.manualUpdate) || !has(self.updateStrategy.manualUpdate.partitions) || self.updateStrategy.manualUpdate.partitions.all(name, has(self.topology) && has(self.topology.subsets) && self.topology.subsets.exists(s, s.name == name))",message="every key must be the name of a subset",fieldPath=".updateStrategy.manualUpdate.partitions"
+// +kubebuilder:validation:XValidation:rule="!self.?updateStrategy.?maxUnavailable.hasValue() || self.?topology.?scheduleStrategy.?type.orValue('Fixed') != 'Adaptive' || !self.?topology.?scheduleStrategy.?adaptive.?reserveUnschedulablePods.orValue(false)",message="can't be used with reserveUnschedulablePods, which sets maxUnavailable of the workloads by the Pods that wait for nodes",fieldPath=".updateStrategy.maxUnavailable",reason="FieldValueForbidden"
 type UnitedDeploymentSpec struct {
 	// replicas is the number of Pods wanted in all subsets together. Defaults to 1.
 	// +optional
@@ -214,8 +216,8 @@ type Subset struct {
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults to
-	// the cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to
+	// targetCluster is the cluster that the subset is in. It can't be changed: add a subset of another name and remove this one. Defaults
+	// to the cluster of the UnitedDeployment, the hub. In another cluster the workload is in the namespace of the same name, which has to
 	// be there.
 	// +optional
 	TargetCluster *ClusterReference `json:"targetCluster,omitempty"`
@@ -286,6 +288,39 @@ type UnitedDeploymentUpdateStrategy struct {
 	// manualUpdate sets the partitions. Defaults to none, so that all Pods are updated.
 	// +optional
 	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
+
+	// maxUnavailable is the most Pods of all subsets together that may be unavailable for a new template: a number, or a percentage of
+	// replicas, rounded down but at least 1. Each workload gets a part of it as its own maxUnavailable, at most what its template says, and
+	// a subset waits while nothing is left. Defaults to no limit over subsets, so that each workload keeps only to its own.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="must be 1 or more, or a percentage from 1% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// waves are groups of subsets that get a new template one after the other: the next one when all Pods of the one before are updated, as
+	// far as its partitions, and available. Subsets of no wave come last. A patch of a subset does not wait for waves. Defaults to none, so
+	// that all subsets get it at once.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Waves []UpdateWave `json:"waves,omitempty"`
+}
+
+// UpdateWave is a group of subsets that get a new template together.
+type UpdateWave struct {
+	// name tells the wave from others.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// subsets are the names of the subsets of the wave. A subset is in one wave at most.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=200
+	Subsets []string `json:"subsets"`
+	// pause holds all that comes after the wave, once it is done, until the annotation apps.kruise.io/continued-wave of the
+	// UnitedDeployment names the wave and the revision: "<status.updatedRevision>/<name>". Defaults to false.
+	// +optional
+	Pause bool `json:"pause,omitempty"`
 }
 
 // ManualUpdate sets how many Pods of each subset stay at their old template.

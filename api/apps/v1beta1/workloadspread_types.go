@@ -59,9 +59,9 @@ type WorkloadSpreadSpec struct {
 	// scheduleStrategy says what happens to Pods that can't be scheduled in their subset. Defaults to Fixed: they wait.
 	// +optional
 	ScheduleStrategy WorkloadSpreadScheduleStrategy `json:"scheduleStrategy,omitempty"`
-	// surplusPolicy says what happens to Pods above the limit of their subset, such as after maxReplicas was lowered: Keep, by which they stay
-	// until the workload is scaled in, or Move, by which they are deleted one by one, while all Pods of the workload are ready, as long as
-	// another subset has room for the Pods that the workload creates instead. PodUnavailableBudgets are heeded. Only of CloneSets,
+	// surplusPolicy says what happens to Pods above the limit of their subset, such as after maxReplicas was lowered: Keep, by which they
+	// stay until the workload is scaled in, or Move, by which they are deleted one by one, while all Pods of the workload are ready, as
+	// long as another subset has room for the Pods that the workload creates instead. PodUnavailableBudgets are heeded. Only of CloneSets,
 	// Deployments and ReplicaSets. Defaults to Keep.
 	// +optional
 	SurplusPolicy WorkloadSpreadSurplusPolicy `json:"surplusPolicy,omitempty"`
@@ -181,8 +181,8 @@ type WorkloadSpreadStatus struct {
 	// unassigned is the number of active Pods of the workload that are in no subset: none had room for them, or their node is in none.
 	// +optional
 	Unassigned int32 `json:"unassigned"`
-	// overflow is the number of assigned Pods that are above the limits of their subsets, and the first to go when the workload is scaled in:
-	// they were there before the limit.
+	// overflow is the number of assigned Pods that are above the limits of their subsets, and the first to go when the workload is scaled
+	// in: they were there before the limit.
 	// +optional
 	Overflow int32 `json:"overflow"`
 	// subsetStatuses are the subsets with the Pods of all versions.

@@ -76,6 +76,29 @@ func unitedRules(found *findings, set *v1beta1.UnitedDeployment) {
 		}
 	}
 	found.shares(path.Child("topology", "subsets"), set)
+	found.waves(path.Child("updateStrategy", "waves"), set)
+}
+
+// waves checks that waves name subsets, and none of them twice.
+func (f *findings) waves(path *field.Path, set *v1beta1.UnitedDeployment) {
+	known, waveOf := map[string]bool{}, map[string]string{}
+	for i := range set.Spec.Topology.Subsets {
+		known[set.Spec.Topology.Subsets[i].Name] = true
+	}
+	for i, w := range set.Spec.UpdateStrategy.Waves {
+		for j, name := range w.Subsets {
+			at := path.Index(i).Child("subsets").Index(j)
+			other, taken := waveOf[name]
+			switch {
+			case !known[name]:
+				f.invalid(at, name, "there is no subset of this name in topology.subsets: add it there, or remove it here")
+			case taken:
+				f.invalid(at, name, "the subset is in wave %s, too: leave it in one of them", other)
+			default:
+				waveOf[name] = w.Name
+			}
+		}
+	}
 }
 
 // selects checks that the selector of a UnitedDeployment matches the labels of its template.

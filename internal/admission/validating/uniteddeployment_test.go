@@ -70,6 +70,8 @@ func TestUnitedDeploymentRules(t *testing.T) {
 		"another strategy of StatefulSets": {old: edits{"spec.template": native}, new: edits{"spec.template": inKind("statefulSetTemplate", "minReadySeconds: 3, updateStrategy: {type: OnDelete}, ")}, want: "allowed"},
 		"a subset in another cluster":      {new: edits{subsets: "[{name: a}, {name: b, targetCluster: {name: m}}]"}, want: "spec.topology.subsets[1].targetCluster: Forbidden: can't be used: feature-gate UnitedDeploymentMultiCluster is not enabled"},
 		"one that is there already":        {old: edits{subsets: "[{name: b, targetCluster: {name: m}}]"}, new: edits{subsets: "[{name: a}, {name: b, targetCluster: {name: m}}]"}, want: "allowed"},
+		"a wave of no subset":              {new: edits{subsets: "[{name: a}]", "spec.updateStrategy": "{waves: [{name: canary, subsets: [z]}]}"}, want: `spec.updateStrategy.waves[0].subsets[0]: Invalid value: "z": there is no subset of this name`},
+		"a subset in two waves":            {new: edits{subsets: "[{name: a}, {name: b}]", "spec.updateStrategy": "{waves: [{name: canary, subsets: [a]}, {name: more, subsets: [b, a]}]}"}, want: `spec.updateStrategy.waves[1].subsets[1]: Invalid value: "a": the subset is in wave canary, too`},
 		"in place only": {
 			old:  edits{"spec.template": inKind("cloneSetTemplate", "updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly}}, ")},
 			new:  edits{"spec.template": strings.Replace(inKind("cloneSetTemplate", "updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly}}, "), "{containers:", "{hostNetwork: true, containers:", 1)},

@@ -39,8 +39,9 @@ type Input struct {
 	CA []byte
 	// OnlyCA removes all other CAs.
 	OnlyCA bool
-	// Prune removes webhooks that lead to the managers on a path that none serves: they are of another version, and could only fail.
-	Prune bool
+	// Leads adds webhooks of the manifest that are missing, and removes those that lead to the managers on a path that none serves: they
+	// are of another version, and could only fail. Two managers of different versions would undo each other's work if both did so.
+	Leads bool
 	// Pods says which new Pods are sent; nil leaves their webhooks as they are.
 	Pods *PodScope
 	// Evictions says whose evictions are sent; nil leaves their webhook as it is.
@@ -159,8 +160,9 @@ func leaveOut(selector *metav1.LabelSelector, namespace string) {
 	}
 }
 
-// withManifest returns the live webhooks and those of the manifest that are served and missing, with address and CA filled into those that
-// lead to the managers. Names and paths are known where managers were reached elsewhere before.
+// withManifest returns the live webhooks, with address and CA filled into those that lead to the managers. Names and paths are known where
+// managers were reached elsewhere before. Those of the manifest that are served and missing are added if the manager leads, or is to send
+// Pods, which takes a webhook to copy.
 func withManifest[T any](live, manifest []T, of func(*T) parts, in Input) []T {
 	var out []T
 	served, found, paths := map[string]bool{}, map[string]bool{}, map[string]string{}
@@ -182,9 +184,12 @@ func withManifest[T any](live, manifest []T, of func(*T) parts, in Input) []T {
 		switch ours := served[w.name] || in.Endpoint.owns(w.server); {
 		case ours && in.Serves(pathOf(w.server)):
 			add(webhook)
-		case !ours && paths[w.name] != pathOf(w.server), !in.Prune && !served[w.name]:
+		case !ours && paths[w.name] != pathOf(w.server), !in.Leads && !served[w.name]:
 			out = append(out, webhook)
 		}
+	}
+	if !in.Leads && in.Pods == nil {
+		return out
 	}
 	for _, webhook := range manifest {
 		if name := of(&webhook).name; served[name] && !found[name] {

@@ -18,7 +18,7 @@ func TestWhatIsRepaired(t *testing.T) {
 	other := earlierSecret(t, w.now, w.now.Add(day)).Data["ca-cert.pem"]
 	in := Input{Manifests: w.leader.Manifests, CA: issue.CA}
 	leading := in
-	leading.Prune, leading.OnlyCA = true, true
+	leading.Leads, leading.OnlyCA = true, true
 	crd := func() *apiextensionsv1.CustomResourceDefinition {
 		live := &apiextensionsv1.CustomResourceDefinition{}
 		w.must(w.client.Get(t.Context(), types.NamespacedName{Name: crdName}, live))
@@ -62,7 +62,11 @@ func TestWhatIsRepaired(t *testing.T) {
 		}), leading, true},
 		"one that lacks a webhook of ours": {changed(func(live *admissionv1.MutatingWebhookConfiguration, _ *admissionv1.MutatingWebhook) {
 			live.Webhooks = live.Webhooks[1:]
-		}), in, true},
+		}), leading, true},
+		"one that lacks a webhook of ours, for another than the leader": {changed(func(live *admissionv1.MutatingWebhookConfiguration,
+			_ *admissionv1.MutatingWebhook) {
+			live.Webhooks = live.Webhooks[1:]
+		}), in, false},
 		"one that was reset to the manifest": {manifests(t).Mutating, in, true},
 		"a CRD as it is":                     {crd(), leading, false},
 		"a CRD with another status": {func() client.Object {
@@ -108,16 +112,18 @@ func TestOnlyTheLeaderRemovesWebhooksThatNobodyServes(t *testing.T) {
 		}
 		return false
 	}
-	if live := in.mutating(&admissionv1.MutatingWebhookConfiguration{}); named(live.Webhooks) {
+	leading := in
+	leading.Leads = true
+	if live := leading.mutating(&admissionv1.MutatingWebhookConfiguration{}); named(live.Webhooks) {
 		t.Error("a webhook that nobody serves is added")
 	}
-	all := Input{Manifests: known}
+	all := Input{Manifests: known, Leads: true}
 	all.Serves = func(string) bool { return true }
 	live := all.mutating(&admissionv1.MutatingWebhookConfiguration{})
 	if next := in.mutating(live.DeepCopy()); !named(next.Webhooks) {
 		t.Error("a manager that does not lead removes it")
 	}
-	in.Prune = true
+	in.Leads = true
 	if next := in.mutating(live.DeepCopy()); named(next.Webhooks) {
 		t.Error("the leader leaves it")
 	}

@@ -2,8 +2,8 @@
 // of them.
 //
 // What they are to hold is computed by one pure function, Desired, from the manifests, the CA, the SidecarSets, the PodProbeMarkers and the
-// PodUnavailableBudgets. Every manager adds what is missing: webhooks, addresses, CAs. Only the leader takes anything away, and only the
-// leader follows the objects that Pods are selected by. Two inequalities hold at every moment:
+// PodUnavailableBudgets. Every manager adds addresses and CAs that are missing. Only the leader adds webhooks that are missing, takes
+// anything away, and follows the objects that Pods are selected by. Two inequalities hold at every moment:
 //
 //	CAs of every webhook and CRD   ⊇  CAs that managers serve under
 //	webhooks for Pods              ⊇  what the stored SidecarSets select

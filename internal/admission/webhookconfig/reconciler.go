@@ -143,7 +143,7 @@ func (r *Reconciler) reconcilePart(ctx context.Context, part string, live []clie
 	seen, expiry := certs.Seen{Part: part}, time.Duration(0)
 	var scopeErr error
 	if r.isLeader() {
-		in.Prune = true
+		in.Leads = true
 		// Objects that are stored in v1alpha1 can only be read once a manager converts them, for which the CA must have been written.
 		expiry, scopeErr = r.readScope(ctx, live[0], &in)
 	}

@@ -77,7 +77,8 @@ type stored struct {
 	spreads v1beta1.WorkloadSpreadList
 }
 
-// readStored reads all kinds at the same time, live: the admission of a SidecarSet waits for it. Kinds whose Pods are not sent are left out.
+// readStored reads all kinds at the same time, live: the admission of a SidecarSet waits for it. Kinds whose Pods are not sent are left
+// out.
 func (r *Reconciler) readStored(ctx context.Context) (*stored, error) {
 	out := &stored{}
 	var errs [4]error

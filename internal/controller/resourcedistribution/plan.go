@@ -57,7 +57,8 @@ func Plan(v State) plan.Plan {
 func (v *State) hasFailed() bool {
 	for _, c := range v.Owner.Status.Conditions {
 		switch c.Type {
-		case v1beta1.ResourceDistributionConflictOccurred, v1beta1.ResourceDistributionNamespaceNotExists, v1beta1.ResourceDistributionReady:
+		case v1beta1.ResourceDistributionConflictOccurred, v1beta1.ResourceDistributionNamespaceNotExists,
+			v1beta1.ResourceDistributionReady:
 		default:
 			if c.Status == metav1.ConditionTrue {
 				return true

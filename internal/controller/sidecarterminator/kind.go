@@ -28,7 +28,7 @@ func Kind() loop.Kind[*corev1.Pod, Snapshot, corev1.PodStatus] {
 // Snapshot is all that one pass reads.
 type Snapshot struct {
 	Pod *corev1.Pod
-	// Node is the Pod's node; nil when it is gone.
+	// Node is the Pod's node; nil when it is gone, or not known yet.
 	Node *corev1.Node
 	// Requests are the requests to stop sidecars that were made so far, in their order.
 	Requests []*v1beta1.ContainerRecreateRequest

@@ -37,6 +37,8 @@ const (
 	stuckAfter = time.Minute
 	// againAfter is how long after the end of a request a sidecar may still be seen to run.
 	againAfter = 10 * time.Second
+	// nodeWait is how long after a look it is looked again for a node that is not known: no event tells when it is.
+	nodeWait = 10 * time.Second
 	// mostRequests is how often it is tried to stop the sidecars of one Pod.
 	mostRequests = 5
 )
@@ -49,7 +51,11 @@ func isRelevant(p *corev1.Pod) bool {
 // Plan decides the next step. It reads only s and changes nothing.
 func Plan(s Snapshot) plan.Plan {
 	b := plan.For("Pod " + s.Pod.Namespace + "/" + s.Pod.Name)
-	if !isRelevant(s.Pod) || s.Node == nil {
+	if !isRelevant(s.Pod) {
+		return b.Plan()
+	}
+	if s.Node == nil {
+		b.Recheck(nodeWait, "the cache may not have its node yet")
 		return b.Plan()
 	}
 	if !terminate.HasMain(s.Pod) {

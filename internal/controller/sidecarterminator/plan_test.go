@@ -130,7 +130,7 @@ func TestPlan(t *testing.T) {
 		"only an image, and it is on its way": {pod: podOf(never, "main ended=0", "side image=quick now=quick running", "lax true ignore running")},
 		"both, on a machine":                  {pod: podOf(never, "main ended=0", "side true image=quick running"), want: "stop [side] by sidecar-termination-u"},
 		"both, on a virtual node":             {pod: podOf(never, "main ended=0", "side true image=quick running", "other true running"), virtual: true, want: "replace the images of [side]"},
-		"the node is gone":                    {pod: podOf(never, "main ended=0", "side true running"), noNode: true},
+		"the node is gone":                    {pod: podOf(never, "main ended=0", "side true running"), noNode: true, want: "look again in 10s"},
 		"nothing but sidecars":                {pod: podOf(never, "a true running", "b image=quick running"), want: "hold SidecarTerminatorNoMainContainer"},
 		"no sidecars":                         {pod: podOf(never, "main ended=0", "side running")},
 		"a Pod that runs for ever":            {pod: podOf(corev1.RestartPolicyAlways, "main ended=0", "side true running")},

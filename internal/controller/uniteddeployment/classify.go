@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/placement"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+	"github.com/seed-69ecc383/kruise/internal/rules/waves"
 )
 
 // State is a Snapshot, classified once for the plan and the status.
@@ -34,6 +35,9 @@ type State struct {
 	unplaced int32
 	// adaptive and reserving say what becomes of Pods that can't be scheduled.
 	adaptive, reserving bool
+	// stage is how far the rollout has come in waves, and budget the most Pods that may be unavailable for it; 0 for no limit.
+	stage  waves.Stage
+	budget int32
 	// wait is the time until the answer changes by itself; zero if it does not.
 	wait time.Duration
 	// records are the clusters that hold, or may hold, workloads, as the status is to say.
@@ -50,6 +54,9 @@ type subset struct {
 	former []*member
 	// replicas is the number of Pods that it is to have, and partition how many of them stay at their old template.
 	replicas, partition int32
+	// keeps is what waves or the budget have it keep of its present workload, and limit its part of the budget; nil where there is none.
+	keeps kept
+	limit *limit
 	// reserved is the number of Pods that are reserved, and marks what is to be written on Pods for that.
 	reserved int32
 	marks    []mark
@@ -97,6 +104,7 @@ func Classify(s Snapshot) (State, error) {
 		v.judge(one)
 	}
 	v.divide()
+	v.stageRollout()
 	v.records = v.recorded()
 	return v, nil
 }

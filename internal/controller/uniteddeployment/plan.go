@@ -95,6 +95,12 @@ func (v *State) storeRevision(b *plan.Builder) {
 
 // provide creates the workload of a subset, or changes it.
 func (v *State) provide(b *plan.Builder, one *subset) error {
+	if one.keeps.why != "" {
+		b.Hold(plan.Hold{Name: one.Name, Why: one.keeps.why})
+	}
+	if one.now == nil && one.keeps.former {
+		return nil
+	}
 	wanted, hash, err := v.workload(one)
 	if err != nil {
 		return err
@@ -112,8 +118,11 @@ func (v *State) provide(b *plan.Builder, one *subset) error {
 	}
 	if after, why, differs := v.update(one, wanted, hash); differs {
 		b.Do(plan.Action{
-			Verb: plan.Update, Concern: plan.Rollout, Before: one.now.Object, After: after, AnyVersion: true, Cluster: one.place(),
-			What: fmt.Sprintf("write the %s of subset %s with %d replicas", v.kind.name, one.Name, one.replicas), Why: why,
+			// What is late by then must not bring back a former template. Numbers may: the next pass sees it, and no Pod is replaced for
+			// it.
+			Verb: plan.Update, Concern: plan.Rollout, Before: one.now.Object, After: after, AnyVersion: why == whyNumbers,
+			Cluster: one.place(),
+			What:    fmt.Sprintf("write the %s of subset %s with %d replicas", v.kind.name, one.Name, one.replicas), Why: why,
 			Event: eventSuccessfulUpdate, EventMessage: message("Update"), FailedEvent: eventFailedUpdate,
 		})
 	}

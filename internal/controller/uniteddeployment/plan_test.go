@@ -161,10 +161,10 @@ func (w *world) run(subset string, ready, pending int) {
 	n := int32(ready + pending)
 	switch o := at.Object.DeepCopyObject().(type) {
 	case *appsv1.Deployment:
-		o.Status = appsv1.DeploymentStatus{Replicas: n, ReadyReplicas: int32(ready), UpdatedReplicas: n, ObservedGeneration: o.Generation}
+		o.Status = appsv1.DeploymentStatus{Replicas: n, ReadyReplicas: int32(ready), AvailableReplicas: int32(ready), UpdatedReplicas: n, ObservedGeneration: o.Generation}
 		at.Object = o
 	case *v1beta1.CloneSet:
-		o.Status = v1beta1.CloneSetStatus{Replicas: n, ReadyReplicas: int32(ready), UpdatedReplicas: n, ObservedGeneration: o.Generation}
+		o.Status = v1beta1.CloneSetStatus{Replicas: n, ReadyReplicas: int32(ready), AvailableReplicas: int32(ready), UpdatedReplicas: n, ObservedGeneration: o.Generation}
 		at.Object = o
 	}
 }

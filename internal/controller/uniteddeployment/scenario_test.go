@@ -128,6 +128,13 @@ func (s *scenario) subsets(set *v1beta1.UnitedDeployment) {
 		set.Spec.Topology.Subsets = append(set.Spec.Topology.Subsets, subset)
 	}
 	set.Spec.UpdateStrategy.ManualUpdate = &v1beta1.ManualUpdate{Partitions: partitions}
+	if s.Chance(30) {
+		most := intstr.FromInt32(int32(1 + s.Rand.Intn(3)))
+		set.Spec.UpdateStrategy.MaxUnavailable = &most
+	}
+	if s.Chance(30) {
+		set.Spec.UpdateStrategy.Waves = []v1beta1.UpdateWave{{Name: "first", Subsets: names[len(names)-1:]}}
+	}
 }
 
 // workloads returns the workloads that the UnitedDeployment controls.
@@ -267,7 +274,8 @@ func (s *scenario) tell(w plan.Object, active []*corev1.Pod, old int) bool {
 	simulate.Update(s.Cluster, workloadActor, w, func(w plan.Object) {
 		status := reflect.ValueOf(w).Elem().FieldByName("Status")
 		for name, n := range map[string]int{
-			"Replicas": len(active), "ReadyReplicas": ready, "UpdatedReplicas": len(active) - old, "ObservedGeneration": int(w.GetGeneration()),
+			"Replicas": len(active), "ReadyReplicas": ready, "AvailableReplicas": ready, "UpdatedReplicas": len(active) - old,
+			"ObservedGeneration": int(w.GetGeneration()),
 		} {
 			status.FieldByName(name).SetInt(int64(n))
 		}

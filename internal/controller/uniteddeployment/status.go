@@ -53,7 +53,12 @@ func Status(v State, p plan.Plan, done apply.Outcome) v1beta1.UnitedDeploymentSt
 		s.LabelSelector += "," + keys.ReservedPod + "=false"
 	}
 	set.done(v1beta1.UnitedDeploymentSubsetProvisioned, v.unprovided(), failures)
-	set.done(v1beta1.UnitedDeploymentSubsetUpdated, unwritten(p, done), failures)
+	if held, ok := v.held(); ok && failures == "" {
+		set.put(held)
+	} else {
+		set.done(v1beta1.UnitedDeploymentSubsetUpdated, unwritten(p, done), failures)
+	}
+	s.Wave = v.stage.Wave
 	rolledOut := v.isRolledOut(&s, unwritten(p, done))
 	if s.CurrentRevision == "" || rolledOut {
 		s.CurrentRevision = v.history.Update.Name
@@ -113,7 +118,7 @@ func (v *State) isRolledOut(s *v1beta1.UnitedDeploymentStatus, unwritten string)
 		if one.isAway() {
 			return !v.isRolledOutAway(one)
 		}
-		return !one.now.observed || one.now.Object.GetLabels()[keys.SubsetRevision] != v.history.Update.Name ||
+		return one.keeps.why != "" || !one.now.observed || one.now.Object.GetLabels()[keys.SubsetRevision] != v.history.Update.Name ||
 			one.now.replicas < one.replicas-one.reserved
 	})
 }

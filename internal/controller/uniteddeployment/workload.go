@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -42,7 +44,11 @@ func (m *member) isEdited() bool { return m.Object.GetGeneration() > appliedTo(m
 
 // workload returns the workload of a subset as it is wanted, without a name, and with the hash of what was made of the template.
 func (v *State) workload(one *subset) (plan.Object, string, error) {
-	out := v.kind.make(&v.Set.Spec.Template)
+	template, revisionName := &v.Set.Spec.Template, v.history.Update.Name
+	if one.keeps.template != nil {
+		template, revisionName = one.keeps.template, one.keeps.revision
+	}
+	out := v.kind.make(template)
 	f := v.kind.fields(out)
 	pods, err := placement.Template(f.pods, one.Subset)
 	if err != nil {
@@ -56,7 +62,7 @@ func (v *State) workload(one *subset) (plan.Object, string, error) {
 	selector.MatchLabels[keys.SubsetName] = one.Name
 	*f.selector = selector
 	identity := maps.Clone(selector.MatchLabels)
-	identity[keys.SubsetRevision] = v.history.Update.Name
+	identity[keys.SubsetRevision] = revisionName
 	if one.elsewhere != nil {
 		identity = v.identity(one).Labelled(identity)
 	}
@@ -77,6 +83,9 @@ func (v *State) workload(one *subset) (plan.Object, string, error) {
 	hash := revision.Hash(encoded, 0)
 	if n, set := v.unavailable(one); set {
 		hash += fmt.Sprintf("-%d", n) // which no template says, so that it is taken back with the whole spec
+	}
+	if v.budget > 0 {
+		hash += "-shared" // so that the template's own maxUnavailable comes back when there is no budget any more
 	}
 	return out, hash, nil
 }
@@ -108,8 +117,15 @@ func (v *State) setNumbers(f fields, one *subset) {
 	if f.setPartition != nil {
 		f.setPartition(one.partition)
 	}
-	if unavailable, set := v.unavailable(one); set && f.setMaxUnavailable != nil {
-		f.setMaxUnavailable(unavailable)
+	if f.maxUnavailable == nil {
+		return
+	}
+	if unavailable, set := v.unavailable(one); set {
+		value := intstr.FromInt32(unavailable)
+		*f.maxUnavailable() = &value
+	}
+	if one.limit != nil {
+		*f.maxUnavailable() = one.limit.value
 	}
 }
 
@@ -130,20 +146,27 @@ func (v *State) unavailable(one *subset) (int32, bool) {
 // hasNumbers reports whether a workload has the numbers of Pods that are wanted. A partition that is not said is 0.
 func (v *State) hasNumbers(one *subset) bool {
 	f := v.kind.fields(one.now.Object)
-	return valueOr(*f.replicas, 1) == one.replicas && (f.partition == nil || valueOr(f.partition(), 0) == one.partition)
+	return valueOr(*f.replicas, 1) == one.replicas && (f.partition == nil || valueOr(f.partition(), 0) == one.partition) &&
+		(f.maxUnavailable == nil || one.limit == nil || equality.Semantic.DeepEqual(*f.maxUnavailable(), one.limit.value))
 }
+
+// whyNumbers is why a workload is written of which only numbers of Pods differ.
+const whyNumbers = "the number of Pods is another one"
 
 // update returns the workload of a subset as it is to be; false where it is that already. wanted is it as it would be created.
 func (v *State) update(one *subset, wanted plan.Object, hash string) (plan.Object, string, bool) {
 	now := one.now.Object
 	note := appliedTo(now)
+	if one.keeps.spec {
+		hash = note.hash
+	}
 	isSame := note.hash == hash
-	isRepair := isSame && one.now.isEdited() && !contains(now, wanted)
+	isRepair := isSame && !one.keeps.spec && one.now.isEdited() && !contains(now, wanted)
 	if isSame && !isRepair && v.hasNumbers(one) {
 		return nil, "", false
 	}
 	out := now.DeepCopyObject().(plan.Object)
-	why := "the number of Pods is another one"
+	why := whyNumbers
 	if !isSame || isRepair {
 		why = "what it is made of has changed"
 		if isRepair {
@@ -157,7 +180,7 @@ func (v *State) update(one *subset, wanted plan.Object, hash string) (plan.Objec
 		v.setNumbers(v.kind.fields(out), one)
 	}
 	note = applied{hash, now.GetGeneration()}
-	if !contains(now, wanted) {
+	if !contains(now, wanted) || one.keeps.spec {
 		note.generation++
 	}
 	out.SetAnnotations(with(out.GetAnnotations(), v.notes(one, note)))

@@ -34,8 +34,10 @@ type fields struct {
 	// partition is the number of Pods that stay at their old template; nil where the kind or its strategy knows none. setPartition sets it.
 	partition    func() *int32
 	setPartition func(int32)
-	// setMaxUnavailable says how many Pods may be unavailable in a rollout; nil where that can't be said.
-	setMaxUnavailable func(int32)
+	// maxUnavailable is where it is said how many Pods may be unavailable in a rollout; nil where it can't be said.
+	maxUnavailable func() **intstr.IntOrString
+	// limit is the most Pods that a rollout takes out of service by this spec: 0 where the user does that.
+	limit func() int32
 	// numbered Pods are deleted from the highest number on, whether they are ready or not.
 	numbered bool
 }
@@ -43,8 +45,8 @@ type fields struct {
 // progress is what a workload tells of itself.
 type progress struct {
 	// observed means that the workload speaks of its present spec.
-	observed                 bool
-	replicas, ready, updated int32
+	observed                            bool
+	replicas, ready, available, updated int32
 	// revision is the one that Pods carry that the workload calls updated; empty where it does not say.
 	revision string
 	// failure says what the workload has failed in, in words; empty where it has not.
@@ -93,13 +95,14 @@ func deployments() workloadKind {
 		fields: func(o plan.Object) fields {
 			spec := &o.(*appsv1.Deployment).Spec
 			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template}
+			out.limit = func() int32 { return valueOr(spec.Replicas, 1) }
 			if spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
-				out.setMaxUnavailable = func(n int32) {
+				out.limit = func() int32 { return limitOfDeployment(spec) }
+				out.maxUnavailable = func() **intstr.IntOrString {
 					if spec.Strategy.RollingUpdate == nil {
 						spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
 					}
-					value := intstr.FromInt32(n)
-					spec.Strategy.RollingUpdate.MaxUnavailable = &value
+					return &spec.Strategy.RollingUpdate.MaxUnavailable
 				}
 			}
 			return out
@@ -108,7 +111,7 @@ func deployments() workloadKind {
 			s := &o.(*appsv1.Deployment).Status
 			out := progress{
 				observed: s.ObservedGeneration >= o.GetGeneration(),
-				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				replicas: s.Replicas, ready: s.ReadyReplicas, available: s.AvailableReplicas, updated: s.UpdatedReplicas,
 			}
 			for _, c := range s.Conditions {
 				isLate := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
@@ -135,9 +138,11 @@ func cloneSets() workloadKind {
 		fields: func(o plan.Object) fields {
 			spec := &o.(*v1beta1.CloneSet).Spec
 			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template}
+			out.limit = noLimit
 			if spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType {
 				return out
 			}
+			out.limit = func() int32 { return limitOfCloneSet(spec) }
 			rolling := func() *v1beta1.RollingUpdateCloneSetStrategy {
 				if spec.UpdateStrategy.RollingUpdate == nil {
 					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{}
@@ -154,17 +159,14 @@ func cloneSets() workloadKind {
 				value := intstr.FromInt32(n)
 				rolling().Partition = &value
 			}
-			out.setMaxUnavailable = func(n int32) {
-				value := intstr.FromInt32(n)
-				rolling().MaxUnavailable = &value
-			}
+			out.maxUnavailable = func() **intstr.IntOrString { return &rolling().MaxUnavailable }
 			return out
 		},
 		progress: func(o plan.Object) progress {
 			s := &o.(*v1beta1.CloneSet).Status
 			out := progress{
 				observed: s.ObservedGeneration >= o.GetGeneration(),
-				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				replicas: s.Replicas, ready: s.ReadyReplicas, available: s.AvailableReplicas, updated: s.UpdatedReplicas,
 				revision: s.UpdateRevision,
 			}
 			for _, c := range s.Conditions {
@@ -193,9 +195,11 @@ func statefulSets() workloadKind {
 		fields: func(o plan.Object) fields {
 			spec := &o.(*appsv1.StatefulSet).Spec
 			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template, numbered: true}
+			out.limit = noLimit
 			if spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 				return out
 			}
+			out.limit = func() int32 { return limitOfStatefulSet(spec) }
 			out.partition = func() *int32 {
 				if spec.UpdateStrategy.RollingUpdate == nil {
 					return nil
@@ -214,7 +218,7 @@ func statefulSets() workloadKind {
 			s := &o.(*appsv1.StatefulSet).Status
 			return progress{
 				observed: s.ObservedGeneration >= o.GetGeneration(),
-				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				replicas: s.Replicas, ready: s.ReadyReplicas, available: s.AvailableReplicas, updated: s.UpdatedReplicas,
 				revision: s.UpdateRevision,
 			}
 		},
@@ -236,8 +240,16 @@ func advancedStatefulSets() workloadKind {
 		fields: func(o plan.Object) fields {
 			spec := &o.(*v1beta1.StatefulSet).Spec
 			out := fields{replicas: &spec.Replicas, selector: &spec.Selector, pods: &spec.Template, numbered: true}
+			out.limit = noLimit
 			if spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 				return out
+			}
+			out.limit = func() int32 { return limitOfAdvancedStatefulSet(spec) }
+			out.maxUnavailable = func() **intstr.IntOrString {
+				if spec.UpdateStrategy.RollingUpdate == nil {
+					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
+				}
+				return &spec.UpdateStrategy.RollingUpdate.MaxUnavailable
 			}
 			out.partition = func() *int32 {
 				if spec.UpdateStrategy.RollingUpdate == nil {
@@ -257,7 +269,7 @@ func advancedStatefulSets() workloadKind {
 			s := &o.(*v1beta1.StatefulSet).Status
 			out := progress{
 				observed: s.ObservedGeneration >= o.GetGeneration(),
-				replicas: s.Replicas, ready: s.ReadyReplicas, updated: s.UpdatedReplicas,
+				replicas: s.Replicas, ready: s.ReadyReplicas, available: s.AvailableReplicas, updated: s.UpdatedReplicas,
 				revision: s.UpdateRevision,
 			}
 			for _, c := range s.Conditions {

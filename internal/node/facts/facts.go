@@ -105,7 +105,8 @@ func ToRestart(p *corev1.Pod, known map[string]Fact) []string {
 	var ids []string
 	for _, c := range containers(p) {
 		fact, ok := known[c.status.ContainerID]
-		if !ok || !slices.Contains(changed, c.spec.Name) || fact.Environment == nil || c.status.State.Running == nil || !inplace.StartedFrom(c.spec, fact.Hash) {
+		if !ok || !slices.Contains(changed, c.spec.Name) || fact.Environment == nil || c.status.State.Running == nil ||
+			!inplace.StartedFrom(c.spec, fact.Hash) {
 			continue
 		}
 		if !slices.Equal(running(p, c, fact), inplace.Environment(p, c.spec)) {

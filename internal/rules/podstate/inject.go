@@ -52,8 +52,9 @@ func isUsable(n *corev1.Node) bool {
 }
 
 // Inject binds a new Pod to the place where the Pod of its name ran before: required labels go into its nodeSelector, each preferred term
-// becomes a preferred node affinity, annotations that were recorded are restored, and recorded addresses are told. Recorded labels that are not offered are left out.
-// Edit returns the Pod to change; it is not called for a Pod that nothing is recorded of. Done again it changes nothing.
+// becomes a preferred node affinity, annotations that were recorded are restored, and recorded addresses are told. Recorded labels that are
+// not offered are left out. Edit returns the Pod to change; it is not called for a Pod that nothing is recorded of. Done again it changes
+// nothing.
 func Inject(
 	p *corev1.Pod, state *v1beta1.PersistentPodState, offered func(key, value string) bool, edit func() *corev1.Pod,
 ) {

@@ -3,6 +3,7 @@ package spread
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,6 +66,16 @@ func metadata(of *v1beta1.WorkloadSpreadSubset) (labels, annotations map[string]
 		return nil, nil
 	}
 	return values(patch.Metadata.Labels), values(patch.Metadata.Annotations)
+}
+
+// NamedAnnotations returns the keys of annotations that the patches of a WorkloadSpread's subsets give.
+func NamedAnnotations(s *v1beta1.WorkloadSpread) []string {
+	var out []string
+	for i := range s.Spec.Subsets {
+		_, annotations := metadata(&s.Spec.Subsets[i])
+		out = slices.AppendSeq(out, maps.Keys(annotations))
+	}
+	return out
 }
 
 func values(of map[string]*string) map[string]string {

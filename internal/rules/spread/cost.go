@@ -93,8 +93,8 @@ func Surplus(s *v1beta1.WorkloadSpread, limits []int32, owned []*corev1.Pod, lat
 
 // Tally writes into the status how many of the active Pods of the workload are in a subset and in none, and how many are above the limits.
 //
-// Example: with limits of 2 and none, and 3, 4 and 1 Pods in the first subset, in the second and in none, 7 are assigned, 1 is unassigned and
-// 1 is overflow.
+// Example: with limits of 2 and none, and 3, 4 and 1 Pods in the first subset, in the second and in none, 7 are assigned, 1 is unassigned
+// and 1 is overflow.
 func Tally(s *v1beta1.WorkloadSpread, limits []int32, owned []*corev1.Pod) {
 	status := &s.Status
 	status.Assigned, status.Unassigned, status.Overflow = 0, 0, 0

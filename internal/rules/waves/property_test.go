@@ -216,7 +216,8 @@ func TestMistakesShow(t *testing.T) {
 					break
 				}
 			}
-			if t.Log(shown); shown == "" {
+			t.Log(shown)
+			if shown == "" {
 				t.Error("no run shows it")
 			}
 		})
@@ -247,7 +248,8 @@ func TestFewLimitsAreWritten(t *testing.T) {
 			t.Errorf("%d of %d Pods are updated", d.fresh, d.replicas)
 		}
 	}
-	if t.Logf("%d writes for 1000 Pods", writes); writes > 60 {
+	t.Logf("%d writes for 1000 Pods", writes)
+	if writes > 60 {
 		t.Errorf("%d writes for 1000 Pods of 10 subsets", writes)
 	}
 }

@@ -34,13 +34,13 @@ type Verdict struct {
 // Share divides a budget among subsets, in their order, and returns what becomes of each.
 //
 // What a subset can have out of service is bounded by its limit, and by the Pods that are out of service together with those that are still
-// to be replaced: as an update goes on, a Pod moves from the second number to the first, and both only become less. So a bound that was read
-// from an old status is never too low, in whatever order the statuses of the subsets arrive; unless the status speaks of an earlier spec,
-// when all Pods of the subset count. A limit is given only as far as the sum of the bounds stays within the budget. It grows by what others
-// give back, but only to what the subset can use or to twice as much, so that a rollout writes a few limits and not one for each Pod.
+// to be replaced: as an update goes on, a Pod moves from the second number to the first, and both only become less. So a bound that was
+// read from an old status is never too low, in whatever order the statuses of the subsets arrive; unless the status speaks of an earlier
+// spec, when all Pods of the subset count. A limit is given only as far as the sum of the bounds stays within the budget. It grows by what
+// others give back, but only to what the subset can use or to twice as much, so that a rollout writes a few limits, not one for each Pod.
 //
-// A budget of 5 gives two subsets of 10 Pods, with limits of 3 of their own, 3 and 2. Where Pods go out of service for other reasons, limits
-// are lowered, but not below 1 and what is out of service anyway.
+// A budget of 5 gives two subsets of 10 Pods, with limits of 3 of their own, 3 and 2. Where Pods go out of service for other reasons,
+// limits are lowered, but not below 1 and what is out of service anyway.
 func Share(budget int32, subsets []Load) []Verdict {
 	out := make([]Verdict, len(subsets))
 	free, likely := int64(budget), int64(0)

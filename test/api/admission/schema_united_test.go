@@ -52,6 +52,10 @@ func unitedDeploymentSchema() schema {
 			"substitutes with Fixed":        {set: edits{registry: "{unreachablePolicy: Reallocate}"}, want: registry + ".unreachablePolicy: Invalid value: Reallocate needs scheduleStrategy.type Adaptive"},
 			"substitutes with Adaptive":     {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: adaptive, subsets: "[]"}},
 			"substitutes of StatefulSets":   {set: edits{registry: "{unreachablePolicy: Reallocate}", strategy: "{type: Adaptive}", subsets: "[]", template: of("statefulSetTemplate", "")}, want: registry + ".unreachablePolicy: Forbidden: Reallocate can only be used with deploymentTemplate and cloneSetTemplate", unstorable: true},
+			"waves":                         {set: edits{"spec.updateStrategy": "{maxUnavailable: 10%, waves: [{name: canary, subsets: [a], pause: true}]}"}},
+			"no budget":                     {set: edits{"spec.updateStrategy": "{maxUnavailable: 0}"}, want: "spec.updateStrategy.maxUnavailable: Invalid value: 0: must be 1 or more"},
+			"a budget that is no number":    {set: edits{"spec.updateStrategy": "{maxUnavailable: some}"}, want: "spec.updateStrategy.maxUnavailable: Invalid value: \"some\": must be 1 or more"},
+			"a budget beside reservation":   {set: edits{strategy: adaptive, subsets: "[]", "spec.updateStrategy": "{maxUnavailable: 1}"}, want: "spec.updateStrategy.maxUnavailable: Forbidden: can't be used with reserveUnschedulablePods", unstorable: true},
 			"older, no template":            {older: true, set: edits{template: "{}"}, want: one},
 		},
 		updates: map[string]update{

@@ -108,5 +108,5 @@ func wants(err error, says string) error {
 	if says == "" && err == nil || says != "" && err != nil && strings.Contains(err.Error(), says) {
 		return nil
 	}
-	return fmt.Errorf("got %v, want an error with %q", err, says)
+	return fmt.Errorf("got %s, want an error with %q", fmt.Sprint(err), says)
 }

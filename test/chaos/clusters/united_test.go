@@ -205,7 +205,7 @@ func (u *united) isGone(name string, members ...string) {
 	u.Eventually(name+" is gone", func() error {
 		err := u.hub.Client.Get(u.Ctx, client.ObjectKey{Namespace: name, Name: name}, &v1beta1.UnitedDeployment{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v", err)
+			return fmt.Errorf("reading what should be gone: %s", fmt.Sprint(err))
 		}
 		for _, c := range append(u.of(members), u.hub) {
 			if left := u.deployments(c, name); len(left) > 0 {
@@ -257,7 +257,7 @@ func (u *united) nameConflict() {
 	u.Eventually("it is gone in the hub", func() error {
 		err := u.hub.Client.Get(u.Ctx, client.ObjectKey{Namespace: "conflict", Name: "conflict"}, &v1beta1.UnitedDeployment{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v", err)
+			return fmt.Errorf("reading what should be gone: %s", fmt.Sprint(err))
 		}
 		return nil
 	})

@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
@@ -41,7 +44,7 @@ users:
 )
 
 // TestOnlyTheAPIServerIsAnswered: with a CA for clients, an API server that has a certificate is answered, conversion included, and nobody
-// else is.
+// else is. One that has a certificate of another CA is not, and still has objects converted, for which it shows none.
 func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -81,6 +84,28 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 			t.Errorf("a tenant who asks %s is answered by %d, want %d", path, answer.StatusCode, want)
 		}
 	}
+	s.convertsOnly(m)
+}
+
+// convertsOnly has the Service lead to a manager that trusts another CA than that of the API server's certificate.
+func (s *site) convertsOnly(m *cluster.Manager) {
+	s.Helper()
+	stored := cloneSet("stored", 0)
+	s.Must(s.Client.Create(s.Ctx, stored))
+	foreign, _ := clientCertificate(s.T, "api-server")
+	file := filepath.Join(s.Dir, "foreign.crt")
+	s.Must(os.WriteFile(file, []byte(foreign), 0o600))
+	other := s.Launch("foreign", cluster.ManagerOptions{
+		Env: []string{"WEBHOOK_HOST="}, Args: append(shortLease(), "--webhook-client-ca-file="+file),
+	})
+	s.Must(other.WaitReady(s.Ctx))
+	s.Must(s.Client.Delete(s.Ctx, s.slice("strict", "1")))
+	m.Stop()
+	s.addEndpoint("foreign", other.WebhookPort())
+	s.Eventually("an object is converted", func() error {
+		return s.Client.Get(s.Ctx, client.ObjectKeyFromObject(stored), &v1alpha1.CloneSet{})
+	})
+	s.says(s.tryCreate(1), "failed calling webhook", "mcloneset.kb.io") // the connection is closed, of which some clients see no more
 }
 
 // clientCertificate returns a certificate that is its own CA, and its key, as PEM.

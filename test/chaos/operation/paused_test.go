@@ -119,14 +119,17 @@ func TestALeaderThatLosesItsLeaseRefusesNothing(t *testing.T) {
 	}
 }
 
-// TestAManagerThatHangsDelaysOnlyWhatIsSelected: one of two managers is stopped for 5 s, and then for good.
+// TestAManagerThatHangsDelaysOnlyWhatIsSelected: the only manager is slow; then one of two is stopped for 5 s, and then for good.
 func TestAManagerThatHangsDelaysOnlyWhatIsSelected(t *testing.T) {
 	s := newServiceSite(t)
 	other := s.launchAs("leader", "")
-	hangs := s.join("hangs") // the API server keeps its connections to the only one that it finds
+	hangs := s.launchAs("hangs", "")
+	way := s.detourTo(hangs.WebhookPort())
+	s.addEndpoint(hangs.name, way.port)
 	s.selected()
-	s.addEndpoint(other.name, other.WebhookPort())
 	load := &hanging{load: load{site: s}}
+	s.servesSlowly(way, load)
+	s.addEndpoint(other.name, other.WebhookPort()) // the API server keeps its connections to the other one
 	ctx, stop := context.WithCancel(s.Ctx)
 	var ending sync.WaitGroup
 	ending.Go(func() { load.run(ctx, 20, load.createSelected) })
@@ -134,7 +137,12 @@ func TestAManagerThatHangsDelaysOnlyWhatIsSelected(t *testing.T) {
 
 	time.Sleep(time.Second)
 	s.Must(syscall.Kill(hangs.PID(), syscall.SIGSTOP))
-	time.Sleep(5 * time.Second)
+	probe, cancel := context.WithTimeout(s.Ctx, 3*time.Second)
+	if hangs.IsReady(probe) {
+		t.Error("a manager that hangs answers the probe of its kubelet")
+	}
+	cancel()
+	time.Sleep(2 * time.Second)
 	s.Must(syscall.Kill(hangs.PID(), syscall.SIGCONT))
 	time.Sleep(5 * time.Second) // the last that asked it while it hung
 	if load.refused.Load() == 0 {

@@ -64,27 +64,6 @@ func TestCloneSetFillsSubsetsInOrder(t *testing.T) {
 	e.spreads("web", map[string]int{"a": 2, "b": 2})
 }
 
-// tally waits until the status says how many Pods are in a subset, in none, and above the limits.
-func (e *env) tally(name string, assigned, unassigned, overflow int32) {
-	e.Helper()
-	e.Eventually("the Pods are tallied", func() error {
-		s := e.read(name).Status
-		if s.Assigned != assigned || s.Unassigned != unassigned || s.Overflow != overflow {
-			return fmt.Errorf("assigned are %d, unassigned %d, overflow %d; want %d, %d, %d", s.Assigned, s.Unassigned, s.Overflow, assigned, unassigned,
-				overflow)
-		}
-		return nil
-	})
-}
-
-func names(pods []corev1.Pod) []string {
-	var out []string
-	for i := range pods {
-		out = append(out, pods[i].Name)
-	}
-	return out
-}
-
 // TestDeploymentRollsOutWithinTheLimits is scenario 4: during a rollout and after it, the new version has no more Pods in a subset than it takes. So it is when
 // the Deployment is rolled back, to the hash of a version that was counted before.
 func TestDeploymentRollsOutWithinTheLimits(t *testing.T) {

@@ -198,3 +198,24 @@ func (e *env) costs(want map[string][]string) {
 		return nil
 	})
 }
+
+// tally waits until the status says how many Pods are in a subset, in none, and above the limits.
+func (e *env) tally(name string, assigned, unassigned, overflow int32) {
+	e.Helper()
+	e.Eventually("the Pods are tallied", func() error {
+		s := e.read(name).Status
+		if s.Assigned != assigned || s.Unassigned != unassigned || s.Overflow != overflow {
+			return fmt.Errorf("assigned are %d, unassigned %d, overflow %d; want %d, %d, %d", s.Assigned, s.Unassigned, s.Overflow, assigned, unassigned,
+				overflow)
+		}
+		return nil
+	})
+}
+
+func names(pods []corev1.Pod) []string {
+	var out []string
+	for i := range pods {
+		out = append(out, pods[i].Name)
+	}
+	return out
+}

@@ -26,7 +26,8 @@ func AfterTakeover(file string, lease Lease) ([]Write, error) {
 	var takeovers, writes []Write
 	if err := each(file, func(e entry) {
 		w := Write{
-			At: e.Received, Process: e.process(), Verb: e.Verb, Resource: e.resource(), Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+			At: e.Received, Process: e.process(), Verb: e.Verb, Resource: e.resource(),
+			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		}
 		switch {
 		case !e.isWrite() || e.ResponseStatus.Code >= 400:

@@ -179,7 +179,7 @@ func (p *Proxy) ask(r *http.Request) (*http.Response, error) {
 func refuse(w http.ResponseWriter, rule *Rule) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(rule.Code),
-		Message: "the fault " + rule.Name, Reason: reasons[rule.Code],
+		Message: "the fault " + rule.Name, Reason: reasonOf(rule.Code),
 	}
 	if rule.RetryAfter > 0 {
 		seconds := int32(rule.RetryAfter.Seconds())
@@ -195,8 +195,11 @@ func refuse(w http.ResponseWriter, rule *Rule) {
 	_, _ = w.Write(text) // an error is the client's
 }
 
-var reasons = map[int]metav1.StatusReason{
-	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusInternalServerError: metav1.StatusReasonInternalError,
-	http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable, http.StatusGone: metav1.StatusReasonExpired,
-	http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
+// reasonOf returns the reason that an API server gives with a code.
+func reasonOf(code int) metav1.StatusReason {
+	return map[int]metav1.StatusReason{
+		http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable, http.StatusGone: metav1.StatusReasonExpired,
+		http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
+	}[code]
 }

@@ -92,7 +92,7 @@ func (r *Request) IsWork() bool {
 }
 
 // IsWrite reports whether a request asks for a change.
-func (r *Request) IsWrite() bool { return slices.Contains(writes, r.Verb) }
+func (r *Request) IsWrite() bool { return slices.Contains(Writes(), r.Verb) }
 
 // shown is that a client was shown a resource up to a version.
 type shown struct {
@@ -140,7 +140,7 @@ func (e entry) end(r *Record, code int, body []byte) {
 		}
 	}
 	r.mu.Unlock()
-	if e.Verb == "list" && version > 0 {
+	if e.Verb == "list" && version > 0 && e.Limit == "" { // a part of the objects is not what there is
 		r.show(e.Kind(), version)
 	}
 }

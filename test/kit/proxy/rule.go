@@ -32,11 +32,8 @@ type Rule struct {
 	delay time.Duration
 }
 
-// Writes are the verbs that change something.
-var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
-
 // Writes returns the verbs that change something.
-func Writes() []string { return slices.Clone(writes) }
+func Writes() []string { return []string{"create", "update", "patch", "delete", "deletecollection"} }
 
 func (r *Rule) concerns(asked *Request) bool {
 	if len(r.Verbs) > 0 && !slices.Contains(r.Verbs, asked.Verb) {

@@ -58,7 +58,8 @@ func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, answer *http.Resp
 // client is still there.
 func (p *Proxy) delayEvent(r *http.Request, asked *Request, came time.Time) (cut, goesOn bool) {
 	for {
-		hold, changed := time.Duration(0), (<-chan struct{})(nil)
+		var hold time.Duration
+		var changed <-chan struct{}
 		p.mu.Lock()
 		for i := range p.rules {
 			rule := &p.rules[i]

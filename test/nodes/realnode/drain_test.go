@@ -110,7 +110,8 @@ func (h *history) neverMoreIn(t *testing.T, name, subset string, most int) {
 		if m, _ := spread.MatchedOf(v.pod); v.pod.Labels["app"] != name || m.Subset != subset {
 			continue
 		}
-		if delete(in, v.pod.UID); v.event != watch.Deleted && pod.IsActive(v.pod) {
+		delete(in, v.pod.UID)
+		if v.event != watch.Deleted && pod.IsActive(v.pod) {
 			in[v.pod.UID] = true
 		}
 		if full = full || len(in) == most; len(in) > most {

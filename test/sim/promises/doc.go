@@ -1,5 +1,6 @@
 // Package promises holds a controller against what it promises, in simulated clusters in which everything goes wrong that can: its cache
-// lags, its writes fail, land late or land without an answer, it crashes between any two of them, and users change their minds.
+// lags, its writes fail, land late or land without an answer, the API server is overloaded, it crashes between any two writes, and users
+// change their minds.
 //
 // A kind says who acts in the cluster and how its controller is started. All else is here: a cluster for each seed, its turmoil and its
 // rest, the check that planning is pure and that a restart writes nothing, the story of a seed that went wrong, and mistakes made on

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
-// thorough is how many clusters there are for each in which planning is checked to be pure.
+// thorough is how many clusters there are for each in which plans and statuses are checked to be computed purely.
 const thorough = 10
 
 // Planner is how a controller plans: a snapshot S is taken as a survey V, and that is planned by.

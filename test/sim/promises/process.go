@@ -1,15 +1,17 @@
 package promises
 
 import (
-	"cmp"
+	stdcmp "cmp"
 	"context"
 	"reflect"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
@@ -43,6 +45,15 @@ func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Conn
 			panic(err)
 		}
 	}
+	if status := k.Status; status != nil && c.Report != nil {
+		k.Status = func(state S, decided plan.Plan, done apply.Outcome) T {
+			first, second := status(state, decided, done), status(state, decided, done)
+			if diff := cmp.Diff(first, second); diff != "" {
+				c.Report("computing a status twice differs:\n" + diff)
+			}
+			return second
+		}
+	}
 	l := loop.New(k, r, c.Cached, c.Live)
 	l.BetweenCreates = c.Between
 	if !c.TrustsPast {
@@ -57,7 +68,7 @@ func Start[O plan.Object, S, T any](k loop.Kind[O, S, T], r loop.Runtime, c Conn
 		hear := On(watch.Handler)
 		p.Ears = append(p.Ears, func(e simulate.Event, queue *simulate.Queue) {
 			e.IsInitial = e.IsInitial && !c.TrustsPast
-			if of := cmp.Or(e.New, e.Old); reflect.TypeOf(watch.Object) == reflect.TypeOf(of) {
+			if of := stdcmp.Or(e.New, e.Old); reflect.TypeOf(watch.Object) == reflect.TypeOf(of) {
 				hear(e, queue)
 			}
 		})

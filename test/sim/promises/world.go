@@ -19,6 +19,8 @@ const (
 	turmoil = 250
 	// lagging is how many clusters there are for each in which the controller often starts again with caches that lag behind.
 	lagging = 5
+	// overloaded is how many clusters there are for each whose API server is overloaded now and then.
+	overloaded = 13
 	// patience is how long the controller may take to come to rest.
 	patience = time.Hour
 )
@@ -50,6 +52,9 @@ func (s Suite) World(seed int64) *World {
 	}
 	if seed%lagging == lagging-1 {
 		w.Rig.Faults.Crash, w.Rig.Faults.Behind = 0.05, 20
+	}
+	if seed%overloaded == overloaded-1 {
+		w.Rig.Faults.Overload = 0.05
 	}
 	w.scenario = s.Populate(w)
 	w.Rig.User, w.Rig.Others = w.scenario.Act, w.scenario.Others
@@ -96,7 +101,12 @@ func (w *World) start(connection *simulate.Client, view *simulate.View) simulate
 		panic(err)
 	}
 	mistake := w.suite.Mistake
+	var report func(string)
+	if w.Seed%thorough == 0 {
+		report = func(problem string) { w.problems = append(w.problems, problem) }
+	}
 	started := w.scenario.Start(Connection{
+		Report: report,
 		Cached: observe.Reader{Reader: view, Indexed: true}, Live: observe.Reader{Reader: connection}, Now: w.Cluster.Now,
 		Glance: mistake.glance(glance{w.Cluster}, view), Between: connection.Between, TrustsPast: mistake.TrustsPast,
 		Executor: &apply.Executor{Config: apply.Config{
@@ -123,4 +133,6 @@ type Connection struct {
 	Now     func() time.Time
 	// TrustsPast is a mistake that is made on purpose.
 	TrustsPast bool
+	// Report is told what is wrong with how the controller computes a status; nil where that is not looked at.
+	Report func(problem string)
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand"
 	"reflect"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,8 @@ type Client struct {
 	faults  Faults
 	pass    *Pass
 	dead    bool
+	// overloaded is until when the API server is.
+	overloaded time.Time
 	// beforeWrite is told what is to become of a write, and says what does.
 	beforeWrite func(fate) fate
 	// late are the writes that are under way although nobody waits for them.
@@ -114,6 +117,9 @@ func (c *Client) Get(_ context.Context, name client.ObjectKey, out client.Object
 }
 
 func (c *Client) read(name client.ObjectKey, out client.Object) error {
+	if err := c.reach(); err != nil {
+		return err
+	}
 	key := c.cluster.KeyOf(out)
 	key.Namespace, key.Name = name.Namespace, name.Name
 	stored := c.cluster.Get(key)
@@ -128,6 +134,9 @@ func (c *Client) read(name client.ObjectKey, out client.Object) error {
 func (c *Client) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	kind, err := itemKind(list, c.cluster.scheme)
 	if err != nil {
+		return err
+	}
+	if err := c.reach(); err != nil {
 		return err
 	}
 	c.see(kind)

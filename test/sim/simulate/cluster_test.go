@@ -2,12 +2,14 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"math/rand"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -244,6 +246,42 @@ func TestFaults(t *testing.T) {
 				t.Errorf("happened in the end: %v", c.pod("a") != nil)
 			}
 		})
+	}
+}
+
+// TestAnOverloadedServer refuses requests or takes seconds to answer them, reads included, until it is over.
+func TestAnOverloadedServer(t *testing.T) {
+	c := newCluster()
+	connection := c.Connect("controller", rand.New(rand.NewSource(1)))
+	connection.SetFaults(Faults{Overload: 1})
+	seen := map[string]int{}
+	for i := range 100 {
+		before := c.Now()
+		pod := podNamed(fmt.Sprint("pod-", i))
+		err := connection.Create(t.Context(), pod)
+		if readErr := connection.Read(t.Context(), podNamed("none")); apierrors.IsTooManyRequests(readErr) {
+			seen["a read is refused"]++
+		}
+		if happened := c.pod(pod.Name) != nil; happened == (err != nil) {
+			t.Errorf("error %v, happened %v", err, happened)
+		}
+		switch {
+		case apierrors.IsTooManyRequests(err):
+			seen["too many requests"]++
+		case apierrors.IsServiceUnavailable(err):
+			seen["unavailable"]++
+		case err == nil && c.Now().Sub(before) > time.Second:
+			seen["slow"]++
+		}
+	}
+	for _, answer := range []string{"a read is refused", "too many requests", "unavailable", "slow"} {
+		if seen[answer] < 10 {
+			t.Errorf("of 100 writes and reads %v, want some of %q", seen, answer)
+		}
+	}
+	connection.SetFaults(Faults{})
+	if err := connection.Create(t.Context(), podNamed("after")); err != nil {
+		t.Errorf("when it is over: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"math/rand"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -23,6 +24,9 @@ type Faults struct {
 	Denied float64
 	// Refused refuses a change of a spec, as a budget does.
 	Refused float64
+	// Overload is the chance that a request, reads included, finds the API server overloaded. It is for a while then, and refuses requests
+	// or takes seconds to answer them.
+	Overload float64
 	// Behind is the most events of a kind that the cache of a controller which starts again does not know yet, although the one before it
 	// may have known them: it is a replica whose watch lags behind, or its API server does.
 	Behind int
@@ -92,6 +96,9 @@ func (c *Client) through(key Key, tries attempt, write func(by) error) error {
 	if c.dead {
 		return errNoAnswer("writing " + key.Name)
 	}
+	if err := c.reach(); err != nil {
+		return err
+	}
 	becomes := c.faults.draw(c.rand, tries)
 	if c.beforeWrite != nil {
 		becomes = c.beforeWrite(becomes)
@@ -125,6 +132,33 @@ func (c *Client) through(key Key, tries attempt, write func(by) error) error {
 	default:
 		return write(who)
 	}
+}
+
+// The most time that the API server is overloaded, and that it takes for an answer then: longer than our caches may lag behind.
+const (
+	maxOverload = 45 * time.Second
+	maxAnswer   = 12 * time.Second
+)
+
+// reach has a request wait for an API server that is overloaded, or fails with what that answers in place of doing what it is asked for.
+func (c *Client) reach() error {
+	if c.faults.Overload == 0 {
+		return nil
+	}
+	if !c.cluster.now.Before(c.overloaded) {
+		if c.rand.Float64() >= c.faults.Overload {
+			return nil
+		}
+		c.overloaded = c.cluster.now.Add(time.Duration(c.rand.Int63n(int64(maxOverload))))
+	}
+	switch c.rand.Intn(3) {
+	case 0:
+		return apierrors.NewTooManyRequests("the API server is overloaded", 1)
+	case 1:
+		return apierrors.NewServiceUnavailable("the API server is overloaded")
+	}
+	c.cluster.Sleep(time.Duration(c.rand.Int63n(int64(maxAnswer))))
+	return nil
 }
 
 // LandLate makes the oldest of the writes happen that their controller gave up on, and reports whether there was one.

@@ -1,0 +1,179 @@
+package release
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+)
+
+// ending is one step of the way out of a release: what is stored, and what it brings about.
+type ending struct {
+	name v1beta1.FinalisingStep
+	goal Action
+}
+
+// endings returns the way out. On success the old version keeps its Service until the new one has all Pods; on a rollback traffic goes back
+// before any new Pod goes. The mark comes off the workload last: until then whatever else was changed can still be found.
+func (m *machine) endings(success, wait bool) []ending {
+	unpin := ending{v1beta1.FinalisingStepRestoreStableService, Action{Do: Unpin}}
+	stable := ending{v1beta1.FinalisingStepRouteTrafficToStable, Action{Do: RestoreRoutes}}
+	remove := ending{v1beta1.FinalisingStepRemoveCanaryService, Action{Do: RemoveService}}
+	resume := ending{v1beta1.FinalisingStepResumeWorkload, Action{Do: Resume, Wait: wait}}
+	release := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Release}}
+	unmark := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Unmark}}
+	blueGreen := m.Style == v1beta1.RollingStyleBlueGreen
+	switch {
+	case success && blueGreen:
+		toNew := ending{v1beta1.FinalisingStepRouteTrafficToNew, Action{Do: SetRoutes}}
+		return []ending{toNew, unpin, resume, stable, remove, release, unmark}
+	case success:
+		return []ending{unpin, stable, remove, resume, release, unmark}
+	case blueGreen:
+		return []ending{stable, resume, unpin, remove, release, unmark}
+	}
+	return []ending{stable, resume, release, unpin, remove, unmark}
+}
+
+// end goes the way out, from where it is stored to be; true at its end.
+func (m *machine) end(way []ending) bool {
+	p := m.at()
+	if p == nil && m.seen.Workload == nil {
+		return true
+	}
+	if p == nil { // nothing is known of the release, but what it may have changed
+		m.start()
+		p = m.at()
+	}
+	if p.FinalisingStep == v1beta1.FinalisingStepEnd {
+		return true
+	}
+	begun := !slices.ContainsFunc(way, func(e ending) bool { return e.name == p.FinalisingStep })
+	for _, e := range way {
+		if begun = begun || p.FinalisingStep == e.name; !begun || m.gone(e.goal) {
+			continue
+		}
+		p.FinalisingStep = e.name
+		if !m.reached(e.goal) {
+			m.say("ending the release: " + string(e.name))
+			m.act(e.goal)
+			return false
+		}
+		if rest := m.left(m.grace()); rest > 0 && m.isTraffic(e.goal) {
+			m.say("ending the release: " + string(e.name))
+			m.out.After = rest
+			return false
+		}
+	}
+	p.FinalisingStep = v1beta1.FinalisingStepEnd
+	return true
+}
+
+func (m *machine) isTraffic(a Action) bool {
+	return a.Do == Unpin || a.Do == SetRoutes || a.Do == RestoreRoutes || a.Do == RemoveService
+}
+
+// gone tells whether what an action is about can't be there: traffic of a Rollout that leads none, or a workload that was deleted.
+func (m *machine) gone(a Action) bool {
+	switch a.Do {
+	case SetRoutes: // all requests go to the new Pods only where there are as many as they need, and a Service that selects them
+		w := m.seen.Workload
+		return !m.Routed || w == nil || w.Ready < w.Replicas || !m.seen.Traffic.NewService && !m.OneService
+	case Unpin, RestoreRoutes, RemoveService:
+		return !m.Routed
+	case Resume, Unmark:
+		return m.seen.Workload == nil
+	}
+	return false
+}
+
+// reached tells whether a wanted state is seen.
+func (m *machine) reached(a Action) bool {
+	t := m.seen.Traffic
+	switch a.Do {
+	case Pin:
+		return t.Pinned
+	case Unpin:
+		return !t.Pinned
+	case CreateService:
+		return t.NewService
+	case RemoveService:
+		return !t.NewService
+	case SetRoutes:
+		if a.Step == 0 {
+			return t.Routes == AllTraffic
+		}
+		return t.Routes == Route(m.Steps[a.Step-1])
+	case RestoreRoutes:
+		return t.Routes == ""
+	case Resume:
+		return !m.seen.Workload.Frozen && (!a.Wait || !m.seen.Batch.Exists || m.seen.Batch.Resumed)
+	case Release:
+		return !m.seen.Batch.Exists
+	case Unmark:
+		return !m.seen.Workload.Marked && !m.seen.Workload.Frozen
+	}
+	return false
+}
+
+func (m *machine) succeed() {
+	if !m.end(m.endings(true, true)) {
+		return
+	}
+	m.reason(v1beta1.ReasonCompleted, "the release is completed")
+	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionTrue, v1beta1.ReasonCompleted, "all steps are done")
+	m.say("the release is completed")
+	m.out.After = recheck
+}
+
+func (m *machine) cancel() {
+	if !m.end(m.endings(false, false)) {
+		return
+	}
+	p := m.at()
+	p.CurrentStepState, p.NextStepIndex = v1beta1.StepStateCompleted, -1
+	m.reason(v1beta1.ReasonCompleted, "the release is rolled back")
+	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionFalse, v1beta1.ReasonCompleted, "the old template was put back")
+	m.say("the release is rolled back")
+	m.out.After = recheck
+}
+
+// disable ends the release in the order of success, without waiting for Pods.
+func (m *machine) disable() {
+	if !m.end(m.endings(true, false)) {
+		return
+	}
+	m.forget()
+	m.reason(v1beta1.ReasonCompleted, "the release was ended because the Rollout was disabled")
+	m.begin(v1beta1.RolloutPhaseDisabled, "disabled: the workload is left alone")
+	if !m.Disabled {
+		m.begin(v1beta1.RolloutPhaseHealthy, "enabled again")
+	}
+}
+
+func (m *machine) terminate() {
+	m.begin(v1beta1.RolloutPhaseTerminating, "the Rollout is being deleted")
+	if !m.end(m.endings(true, false)) {
+		m.condition(v1beta1.ConditionTerminating, corev1.ConditionTrue, v1beta1.ReasonInTerminating,
+			"what the release has changed is restored")
+		return
+	}
+	m.condition(v1beta1.ConditionTerminating, corev1.ConditionFalse, v1beta1.ReasonCompleted, "nothing of the release is left")
+	m.out.Done = true
+}
+
+// withoutWorkload removes what a release of a deleted workload has left, and waits for another one.
+func (m *machine) withoutWorkload(inRelease bool) {
+	if inRelease && !m.end(m.endings(false, false)) {
+		return
+	}
+	m.forget()
+	m.drop(v1beta1.ConditionProgressing)
+	m.begin(v1beta1.RolloutPhaseInitial, "workload not found")
+}
+
+// forget drops what is known of the release.
+func (m *machine) forget() {
+	m.out.Status.CanaryStatus, m.out.Status.BlueGreenStatus, m.out.Status.Approvals = nil, nil, nil
+}

@@ -1,0 +1,250 @@
+package release
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+)
+
+// rolling follows the steps. States that neither act nor wait are passed in one round.
+func (m *machine) rolling() {
+	m.changedPlan()
+	m.jump()
+	for m.step() {
+	}
+	switch {
+	case m.at().CurrentStepState == v1beta1.StepStateCompleted:
+		m.reason(v1beta1.ReasonFinalising, "all steps are done")
+		m.at().FinalisingStep = ""
+		m.succeed()
+	case m.late != "":
+		m.reason(v1beta1.ReasonStepTimeout, m.late)
+	default:
+		m.reason(v1beta1.ReasonInRolling, "the release follows its steps")
+	}
+}
+
+// changedPlan obeys steps that say something else than before. The release stays at its step, and the step runs again as far as it has to:
+// no change of a plan stands for an approval.
+func (m *machine) changedPlan() {
+	p := m.at()
+	if p.RolloutHash == m.Hash {
+		return
+	}
+	p.RolloutHash = m.Hash
+	p.CurrentStepIndex = min(max(p.CurrentStepIndex, 1), int32(len(m.Steps)))
+	p.NextStepIndex = m.natural(p.CurrentStepIndex)
+	m.enter(v1beta1.StepStateBeforeUpgrade)
+}
+
+// jump makes the step that a user has written the current one. Any other number than that of a step is corrected.
+func (m *machine) jump() {
+	p := m.at()
+	next := m.natural(p.CurrentStepIndex)
+	if p.NextStepIndex == next {
+		return
+	}
+	to := p.NextStepIndex
+	p.NextStepIndex = next
+	if to < 1 || int(to) > len(m.Steps) {
+		return
+	}
+	p.CurrentStepIndex, p.NextStepIndex = to, m.natural(to)
+	m.enter(v1beta1.StepStateBeforeUpgrade)
+}
+
+// enter begins a state. Deadlines and pauses count from where theirs begin; the time of any other is that of the last change of traffic.
+func (m *machine) enter(state v1beta1.StepState) {
+	m.at().CurrentStepState = state
+	if state == v1beta1.StepStateUpgrade || state == v1beta1.StepStatePaused {
+		m.touch()
+	}
+}
+
+// current returns the step that the release is at.
+func (m *machine) current() v1beta1.Step { return m.Steps[m.at().CurrentStepIndex-1] }
+
+// routed tells whether the current step leads traffic.
+func (m *machine) routed() bool { return m.Routed && Route(m.current()) != "" }
+
+// updatesAll tells whether the step leaves no old Pod in a workload whose own Pods are updated: then there is nothing to lead traffic to
+// but the new version.
+func (m *machine) updatesAll() bool {
+	n, err := Planned(m.current().Replicas, m.seen.Workload.Replicas)
+	return err == nil && m.Style == v1beta1.RollingStylePartition && n >= m.seen.Workload.Replicas
+}
+
+// step goes on by one state; false when the round is over.
+func (m *machine) step() bool {
+	p := m.at()
+	switch p.CurrentStepState {
+	case v1beta1.StepStateUpgrade:
+		return m.upgrade()
+	case v1beta1.StepStateTrafficRouting:
+		return m.route()
+	case v1beta1.StepStateMetricsAnalysis:
+		m.enter(v1beta1.StepStatePaused)
+		return true
+	case v1beta1.StepStatePaused:
+		return m.pause()
+	case v1beta1.StepStateReady:
+		return m.approved()
+	case v1beta1.StepStateCompleted:
+		return false
+	}
+	return m.prepare()
+}
+
+// prepare brings traffic to where no new Pod gets any that it should not have.
+func (m *machine) prepare() bool {
+	var goals []Action
+	switch {
+	case m.Routed && !m.routed():
+		goals = []Action{{Do: Unpin}, {Do: RestoreRoutes}, {Do: RemoveService}}
+	case m.routed() && m.updatesAll():
+		goals = []Action{{Do: Unpin}}
+	case m.routed() && m.at().CurrentStepIndex == 1 && !m.OneService:
+		goals = []Action{{Do: Pin}}
+	}
+	if !m.bring("preparing traffic", goals...) {
+		return false
+	}
+	m.enter(v1beta1.StepStateUpgrade)
+	return true
+}
+
+// bring takes the first action whose goal is not reached, and waits until the data plane has followed; true once all are reached.
+func (m *machine) bring(what string, goals ...Action) bool {
+	for _, goal := range goals {
+		if !m.reached(goal) {
+			m.say(m.where() + ", " + what)
+			m.act(goal)
+			return false
+		}
+	}
+	if rest := m.left(m.grace()); rest > 0 && len(goals) > 0 {
+		m.say(m.where() + ", " + what)
+		m.out.After = rest
+		return false
+	}
+	return true
+}
+
+// act asks for one state, and begins the grace period that follows.
+func (m *machine) act(a Action) {
+	m.out.Do = append(m.out.Do, a)
+	m.out.After = recheck
+	m.touch()
+}
+
+func (m *machine) upgrade() bool {
+	p, b := m.at(), m.seen.Batch
+	if b.Allowed != p.CurrentStepIndex || !b.Exists {
+		m.out.Do = append(m.out.Do, Action{Do: Upgrade, Step: p.CurrentStepIndex})
+	}
+	if b.Exists && b.Allowed == p.CurrentStepIndex && b.Step >= p.CurrentStepIndex {
+		m.enter(v1beta1.StepStateTrafficRouting)
+		return true
+	}
+	waits := b.Message
+	if waits == "" {
+		waits = "waiting for its Pods"
+	}
+	m.say(m.where() + ", upgrading: " + waits)
+	if m.Deadline > 0 {
+		if rest := m.left(m.Deadline); rest > 0 {
+			m.out.After = rest
+		} else {
+			m.late = fmt.Sprintf("%s has taken longer than %s: %s", m.where(), m.Deadline, waits)
+		}
+	}
+	return false
+}
+
+func (m *machine) route() bool {
+	if m.routed() && !m.updatesAll() {
+		if m.seen.Workload.PodHash == "" || m.at().StableRevision == "" {
+			m.say(m.where() + ", routing: waiting for the revision label of its Pods")
+			m.out.After = recheck
+			return false
+		}
+		goals := []Action{{Do: CreateService}, {Do: Pin}, {Do: SetRoutes, Step: m.at().CurrentStepIndex}}
+		if m.OneService {
+			goals = goals[2:]
+		}
+		if !m.bring("routing", goals...) {
+			return false
+		}
+	}
+	m.enter(v1beta1.StepStateMetricsAnalysis)
+	return true
+}
+
+func (m *machine) pause() bool {
+	p, step := m.at(), m.current()
+	last := int(p.CurrentStepIndex) == len(m.Steps)
+	if last && isAll(step.Replicas) && m.Style != v1beta1.RollingStyleBlueGreen {
+		m.advance()
+		return true
+	}
+	if step.Pause.Duration == nil {
+		m.say(m.where() + ", waiting for approval: confirm to go on")
+		return false
+	}
+	rest := m.left(time.Duration(*step.Pause.Duration) * time.Second)
+	if rest > 0 {
+		m.say(fmt.Sprintf("%s, waiting %d seconds", m.where(), *step.Pause.Duration))
+		m.out.After = rest
+		return false
+	}
+	m.advance()
+	return true
+}
+
+// approved goes on to the next step, if what was approved is there: an approval that comes while a step is still under way does not stand
+// for it.
+func (m *machine) approved() bool {
+	p, b, st := m.at(), m.seen.Batch, &m.out.Status
+	done := b.Exists && b.Allowed == p.CurrentStepIndex && b.Step >= p.CurrentStepIndex
+	if m.routed() && !m.updatesAll() {
+		done = done && m.reached(Action{Do: SetRoutes, Step: p.CurrentStepIndex})
+	}
+	if !done {
+		m.enter(v1beta1.StepStateBeforeUpgrade)
+		return true
+	}
+	if m.current().Pause.Duration == nil {
+		st.Approvals = append(st.Approvals, v1beta1.StepApproval{Step: p.CurrentStepIndex, Time: metav1.NewTime(m.seen.Now)})
+		st.Approvals = st.Approvals[max(len(st.Approvals)-maxApprovals, 0):]
+	}
+	m.advance()
+	return true
+}
+
+// tooEarly takes back an approval that was written before the step had come to its pause. The copies in the status, which an approval does
+// not change, say so; a tool that changes them, too, is believed.
+func (m *machine) tooEarly() {
+	p, st := m.at(), &m.out.Status
+	came := st.CurrentStepState == v1beta1.StepStatePaused || st.CurrentStepState == v1beta1.StepStateReady
+	if p.CurrentStepState == v1beta1.StepStateReady && (!came || st.CurrentStepIndex != p.CurrentStepIndex) {
+		m.enter(v1beta1.StepStateBeforeUpgrade)
+	}
+}
+
+// maxApprovals is how many approvals are kept: steps can be gone back to.
+const maxApprovals = 50
+
+// advance leaves the current step.
+func (m *machine) advance() {
+	p := m.at()
+	next := m.natural(p.CurrentStepIndex)
+	if next < 0 {
+		m.enter(v1beta1.StepStateCompleted)
+		return
+	}
+	p.CurrentStepIndex, p.NextStepIndex = next, m.natural(next)
+	m.enter(v1beta1.StepStateBeforeUpgrade)
+}

@@ -1,0 +1,198 @@
+package release
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+)
+
+// world does what Next asks for: a workload whose Pods follow at once, Services and routes.
+type world struct {
+	plan   Plan
+	status v1beta1.RolloutStatus
+	seen   Seen
+	done   bool
+	// log is what was done. broken is a promise that was broken.
+	log    []string
+	broken string
+}
+
+func newWorld(plan Plan) *world {
+	plan.Hash = Hash(plan.Steps)
+	w := &world{plan: plan, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
+	w.round(whole)
+	return w
+}
+
+// crash says where a round ends.
+type crash int
+
+const (
+	whole crash = iota
+	beforeStoring
+	beforeActing
+)
+
+// round is a reconcile.
+func (w *world) round(c crash) Decision {
+	d := Next(w.plan, w.status, w.seen)
+	if c == beforeStoring {
+		return d
+	}
+	w.status = d.Status
+	w.done = w.done || d.Done
+	if c == beforeActing {
+		return d
+	}
+	for _, a := range d.Do {
+		w.act(a)
+	}
+	w.follow()
+	w.check()
+	return d
+}
+
+func (w *world) act(a Action) {
+	line := string(a.Do)
+	if a.Step > 0 {
+		line += fmt.Sprint(" ", a.Step)
+	}
+	if len(w.log) == 0 || w.log[len(w.log)-1] != line {
+		w.log = append(w.log, line)
+	}
+	b, t := &w.seen.Batch, &w.seen.Traffic
+	switch a.Do {
+	case Upgrade:
+		b.Exists, b.Allowed, b.Resumed = true, a.Step, false
+	case Pin:
+		t.Pinned = true
+	case Unpin:
+		t.Pinned = false
+	case CreateService:
+		t.NewService = true
+	case RemoveService:
+		t.NewService = false
+	case SetRoutes:
+		if t.Routes = AllTraffic; a.Step > 0 {
+			t.Routes = Route(w.plan.Steps[a.Step-1])
+		}
+	case RestoreRoutes:
+		t.Routes = ""
+	case Resume:
+		w.seen.Workload.Frozen = false
+	case Release:
+		*b = Batch{}
+	case Unmark:
+		w.seen.Workload.Marked, w.seen.Workload.Frozen = false, false
+	}
+}
+
+// follow is what the workload does by itself.
+func (w *world) follow() {
+	work, b := w.seen.Workload, &w.seen.Batch
+	if work == nil {
+		return
+	}
+	switch {
+	case !work.Frozen && work.Update == "v1":
+		work.Updated, work.RolledBack = 0, false
+	case !work.Frozen:
+		work.Updated, b.Resumed = work.Replicas, b.Exists
+	case b.Exists:
+		n, err := Planned(w.plan.Steps[b.Allowed-1].Replicas, work.Replicas)
+		if err != nil {
+			w.broken = err.Error()
+		}
+		work.Updated = max(work.Updated, n)
+		b.Step = b.Allowed
+	}
+	work.Ready = work.Updated
+}
+
+// check tells whether requests would fail.
+func (w *world) check() {
+	work, t := w.seen.Workload, w.seen.Traffic
+	if work == nil || w.broken != "" {
+		return
+	}
+	partition := w.plan.Style == v1beta1.RollingStylePartition
+	switch share := t.Routes; {
+	case share != "" && share != "0%" && !t.NewService && !w.plan.OneService:
+		w.broken = "routes lead to a Service that is not there"
+	case share != "" && share != "0%" && work.Updated == 0 && !work.RolledBack:
+		w.broken = "routes lead to no Pods"
+	case share == AllTraffic && work.Ready < work.Replicas:
+		w.broken = "all requests go to fewer Pods than they need"
+	case t.Pinned && partition && work.Updated >= work.Replicas && work.Marked:
+		w.broken = "the Service selects old Pods, and there are none"
+	}
+}
+
+// template gives the workload another template, as the webhook lets it through.
+func (w *world) template(revision string) {
+	work := w.seen.Workload
+	work.Marked, work.Frozen, work.Update, work.PodHash = true, true, revision, revision
+	work.Generation++
+	work.RolledBack = revision == work.Stable && work.Updated > 0
+	if revision != work.Stable {
+		work.Updated, work.Ready = 0, 0
+	}
+}
+
+func (w *world) at() *v1beta1.CommonStatus {
+	m := machine{out: Decision{Status: w.status}}
+	return m.at()
+}
+
+func (w *world) approve() { w.at().CurrentStepState = v1beta1.StepStateReady }
+
+// wait lets time pass and rounds happen until nothing changes any more.
+func (w *world) wait() *world {
+	for range 100 {
+		before := w.seen
+		state := *w.status.DeepCopy()
+		w.seen.Now = w.seen.Now.Add(4 * time.Second)
+		d := w.round(whole)
+		if len(d.Do) == 0 && fmt.Sprint(before.Batch, before.Traffic) == fmt.Sprint(w.seen.Batch, w.seen.Traffic) && same(state, w.status) {
+			return w
+		}
+	}
+	w.broken = "it never comes to rest"
+	return w
+}
+
+func same(a, b v1beta1.RolloutStatus) bool {
+	return digest(a) == digest(b)
+}
+
+// clean tells what of a release is left.
+func (w *world) clean() string {
+	t := w.seen.Traffic
+	switch {
+	case w.seen.Batch.Exists:
+		return "a BatchRelease is left"
+	case t.Pinned || t.NewService || t.Routes != "":
+		return fmt.Sprintf("traffic is left: %+v", t)
+	case w.seen.Workload != nil && w.seen.Workload.Marked:
+		return "the workload is still marked"
+	case w.seen.Workload != nil && w.seen.Workload.Frozen:
+		return "the workload is left frozen: trap T1"
+	}
+	return ""
+}
+
+func step(replicas any, traffic string) v1beta1.Step {
+	s := v1beta1.Step{Replicas: value(replicas)}
+	if traffic != "" {
+		s.Traffic = &traffic
+	}
+	return s
+}
+
+func passing(s v1beta1.Step) v1beta1.Step {
+	s.Pause.Duration = ptr.To[int32](0)
+	return s
+}

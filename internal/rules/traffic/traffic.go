@@ -1,0 +1,129 @@
+// Package traffic computes what the objects that lead traffic say at a step of a release: routes of Gateway API, Ingresses, and
+// VirtualServices and DestinationRules of Istio.
+//
+// Every result is computed from what the user wrote, never from the result before it, and what was there before the release can be restored
+// exactly. Routes are edited as JSON, field by field: through Go types the fields would be lost that those types do not know.
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+)
+
+// Split says which requests go to the new version.
+type Split struct {
+	// Stable and Canary are the names of the Services. They are the same where subsets tell the versions apart.
+	Stable, Canary string
+	// Weight is the share of the new version, in percent. It counts where there are no matches.
+	Weight int32
+	// Matches are the requests that go to the new version.
+	Matches []v1beta1.HTTPRouteMatch
+	// Modifier changes the headers of requests to the new version; nil changes none.
+	Modifier *v1beta1.HTTPHeaderFilter
+}
+
+// Original is what an object was before a release: the annotation keys.OriginalSpecConfiguration.
+//
+// Wire: it is stored in users' clusters.
+type Original struct {
+	Spec        map[string]any    `json:"spec,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// ParseOriginal reads what Text has written.
+func ParseOriginal(text string) (Original, error) {
+	var o Original
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return Original{}, fmt.Errorf("reading the annotation with what was there before the release: %w", err)
+	}
+	return o, nil
+}
+
+// Text returns the original as the annotation keeps it.
+func (o Original) Text() string {
+	text, _ := json.Marshal(o) // JSON that was read
+	return string(text)
+}
+
+// list returns a list of objects; nil if it is none.
+func list(of map[string]any, field string) []map[string]any {
+	items, _ := of[field].([]any)
+	out := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		m, ok := item.(map[string]any)
+		if !ok {
+			return nil
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// setList replaces a list of objects.
+func setList(of map[string]any, field string, items []map[string]any) {
+	out := make([]any, len(items))
+	for i := range items {
+		out[i] = items[i]
+	}
+	of[field] = out
+}
+
+func copied(m map[string]any) map[string]any { return runtime.DeepCopyJSON(m) }
+
+// number reads a number of JSON; fallback where none is given.
+func number(v any, fallback int64) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	case int:
+		return int64(n)
+	}
+	return fallback
+}
+
+// headerFields returns headers as a list of JSON.
+func headerFields(headers []v1beta1.HTTPHeader) []any {
+	out := make([]any, len(headers))
+	for i, h := range headers {
+		out[i] = map[string]any{"name": h.Name, "value": h.Value}
+	}
+	return out
+}
+
+// headerMap returns headers as a map of JSON.
+func headerMap(headers []v1beta1.HTTPHeader) map[string]any {
+	out := map[string]any{}
+	for _, h := range headers {
+		out[h.Name] = h.Value
+	}
+	return out
+}
+
+// texts returns a list of JSON.
+func texts(values []string) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}
+
+// typeOf returns how a match compares, Exact unless it says.
+func typeOf(t *v1beta1.MatchType) string {
+	if t == nil {
+		return string(v1beta1.MatchExact)
+	}
+	return string(*t)
+}
+
+// sortedKeys returns the keys of a map in a fixed order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
