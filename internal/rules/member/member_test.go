@@ -2,7 +2,6 @@ package member
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
