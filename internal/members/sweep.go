@@ -68,7 +68,8 @@ func (s *Sweeper) sweepDue(ctx context.Context) {
 	s.Registry.Want("tombstones", stones.refs()...)
 	for _, ref := range s.Registry.Known() {
 		view, last := s.Registry.Look(ref), s.swept[ref]
-		if !view.Ready() || last.session == view.Session && last.allowed == view.Labels[keys.AllowSweep] && s.Now().Sub(last.at) < sweepEvery {
+		unchanged := last.session == view.Session && last.allowed == view.Labels[keys.AllowSweep] && s.Now().Sub(last.at) < sweepEvery
+		if !view.Ready() || unchanged && !stones.has(view.ID) {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, patience)

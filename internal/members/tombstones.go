@@ -43,6 +43,16 @@ func (s stone) key() string { return s.cluster + "." + string(s.owner) }
 // tombstones are the keys of the places of the clusters.
 type tombstones map[stone]string
 
+// has reports whether something was left behind in a cluster, and is not known to be gone yet.
+func (t tombstones) has(cluster string) bool {
+	for of := range t {
+		if of.cluster == cluster {
+			return true
+		}
+	}
+	return false
+}
+
 func (t tombstones) refs() (out []clusters.Ref) {
 	for _, place := range slices.Compact(slices.Sorted(maps.Values(t))) {
 		out = append(out, refOf(member.PlaceOf(place)))
