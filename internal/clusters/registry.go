@@ -2,6 +2,8 @@ package clusters
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +97,13 @@ func (r *Registry) Look(ref Ref) View {
 		return *l.view.Load()
 	}
 	return View{State: connection.Begin()}
+}
+
+// Known returns all clusters that are connected to, or are to be.
+func (r *Registry) Known() []Ref {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.links))
 }
 
 func (r *Registry) begin(ref Ref) {

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,10 +43,12 @@ func (s *settings) addClusters(ctx context.Context, mgr ctrlmanager.Manager, liv
 		Log: log.Log.WithName("clusters"),
 	})
 	s.members = members.New(members.Options{
-		Registry: registry, HubID: s.hubID, Scheme: mgr.GetScheme(), Lists: uniteddeployment.Lists, Now: time.Now,
+		Tombstones: &members.Tombstones{Hub: live, Namespace: s.Webhook.PodNamespace},
+		Registry:   registry, HubID: s.hubID, Scheme: mgr.GetScheme(), Lists: uniteddeployment.Lists, Now: time.Now,
 		Events: mgr.GetEventRecorderFor("uniteddeployment-controller"), //nolint:staticcheck // events of core/v1 are what users' tools read
 	})
-	if err := mgr.Add(registry); err != nil {
+	sweeper := &members.Sweeper{Members: s.members, Wants: uniteddeployment.Wants(live)}
+	if err := errors.Join(mgr.Add(registry), mgr.Add(sweeper)); err != nil {
 		return fmt.Errorf("adding the connections to other clusters: %w", err)
 	}
 	return nil

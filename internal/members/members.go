@@ -8,6 +8,7 @@ package members
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -50,7 +51,9 @@ type Options struct {
 	Events record.EventRecorder
 	// Lists are the kinds of workloads, by empty lists of them.
 	Lists func() []client.ObjectList
-	Now   func() time.Time
+	// Tombstones is where it is stored what was left behind.
+	Tombstones *Tombstones
+	Now        func() time.Time
 }
 
 // Members are the clusters that owners have something in.
@@ -61,6 +64,8 @@ type Members struct {
 	names map[types.UID]types.NamespacedName
 	sites map[clusters.Ref]site
 	tasks map[task]*progress
+	// buried is what was left behind, and whether that is stored.
+	buried map[stone]bool
 }
 
 // site is what writes to a member, as long as one connection to it lasts.
@@ -103,7 +108,7 @@ const (
 func New(o Options) *Members {
 	return &Members{
 		Options: o, ask: func(types.NamespacedName) {},
-		names: map[types.UID]types.NamespacedName{}, sites: map[clusters.Ref]site{}, tasks: map[task]*progress{},
+		names: map[types.UID]types.NamespacedName{}, sites: map[clusters.Ref]site{}, tasks: map[task]*progress{}, buried: map[stone]bool{},
 	}
 }
 
@@ -152,6 +157,7 @@ func (m *Members) Forget(owner types.UID) {
 				delete(m.tasks, of)
 			}
 		}
+		maps.DeleteFunc(m.buried, func(s stone, _ bool) bool { return s.owner == owner })
 		for _, s := range m.sites {
 			s.Forget(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: owner}})
 		}
@@ -164,6 +170,10 @@ func (m *Members) Forget(owner types.UID) {
 
 func refOf(p member.Place) clusters.Ref {
 	return clusters.Ref{Kind: clusters.Kind(p.Kind), Namespace: p.Namespace, Name: p.Name}
+}
+
+func placeOf(ref clusters.Ref) member.Place {
+	return member.Place{Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
 }
 
 // Look returns a member as it can be read for an owner, at once.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -230,6 +231,8 @@ func (v *State) recorded() []v1beta1.MemberCluster {
 		func(p memberrules.Place) memberrules.Seen { return v.cluster(p.Key()).Seen },
 		func(p memberrules.Place) memberrules.Left {
 			switch c := v.cluster(p.Key()); {
+			case c.Buried && !c.Readable:
+				return memberrules.Abandoned
 			case !c.Readable:
 				return memberrules.Unknown
 			case slices.ContainsFunc(v.Workloads, func(w Workload) bool { return w.Cluster == c.Key() }):
@@ -238,6 +241,16 @@ func (v *State) recorded() []v1beta1.MemberCluster {
 				return memberrules.Nothing
 			}
 		})
+}
+
+// isAbandoned reports whether the user wants to leave behind what is in a cluster that does not answer.
+func (v *State) isAbandoned(r *v1beta1.MemberCluster) bool {
+	if r.Phase != v1beta1.MemberClusterLost {
+		return false
+	}
+	registry := v.Set.Spec.Topology.ClusterRegistry
+	return registry != nil && registry.DeletionPolicy == v1beta1.AbandonInCluster ||
+		slices.Contains(strings.Split(v.Set.Annotations[keys.AbandonClusters], ","), r.Namespace+"/"+r.Name)
 }
 
 // mayWrite reports whether workloads in a cluster may be written: it can be read, and it is stored in the hub that something may be there,

@@ -37,6 +37,8 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 		{"a cluster without the namespace", (*united).noNamespace},
 		{"a member goes away and comes back", (*united).awayAndBack},
 		{"it is deleted while a member is away", (*united).deletedMeanwhile},
+		{"it is let go while a member is away", (*united).leftBehind},
+		{"workloads of nobody are many", (*united).tooManyToSweep},
 		{"a member is restored to an earlier state", (*united).restored},
 		{"a member is replaced by another one of its name", (*united).replaced},
 	} {
@@ -319,6 +321,78 @@ func (u *united) deletedMeanwhile() {
 	})
 	u.Must(u.members["member-1"].Start(u.Ctx))
 	u.isGone("away", "member-1")
+}
+
+// leftBehind: with the annotation it does not wait, what it leaves is stored, and swept when the member is back.
+func (u *united) leftBehind() {
+	u.create("left", 2, "["+local+", "+remote+"]", "member-1")
+	u.isReady("left", 2)
+	u.Must(u.members["member-1"].Stop(u.Ctx))
+	u.clusterIs(45*time.Second, "left", "b", corev1.ConditionUnknown, "Unreachable")
+	u.delete("left")
+	patch := `{"metadata":{"annotations":{"` + keys.AbandonClusters + `":"default/member-1"}}}`
+	u.Must(u.hub.Client.Patch(u.Ctx, u.get("left"), client.RawPatch("application/merge-patch+json", []byte(patch))))
+	u.isGone("left")
+	stones := &corev1.ConfigMap{}
+	at := client.ObjectKey{Namespace: "kruise-system", Name: "kruise-multicluster-tombstones"}
+	u.Must(u.hub.Client.Get(u.Ctx, at, stones))
+	if len(stones.Data) != 1 {
+		u.Errorf("%v is stored", stones.Data)
+	}
+	u.Must(u.members["member-1"].Start(u.Ctx))
+	u.isGone("left", "member-1")
+	u.Eventually("the tombstone is gone", func() error {
+		u.Must(u.hub.Client.Get(u.Ctx, at, stones))
+		if len(stones.Data) > 0 {
+			return fmt.Errorf("%v is stored", stones.Data)
+		}
+		return nil
+	})
+}
+
+// tooManyToSweep: ten workloads whose owner the hub does not know stay until a person allows it.
+func (u *united) tooManyToSweep() {
+	member := u.members["member-1"]
+	u.create("kept", 2, "["+local+", "+remote+"]", "member-1")
+	u.isReady("kept", 2)
+	for i := range 10 {
+		labels := map[string]string{keys.HubID: u.id(u.hub), keys.HubOwnerUID: fmt.Sprint("gone-", i)}
+		w := u.deployments(member, "kept")[0]
+		u.Must(member.Client.Create(u.Ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("gone-", i), Labels: labels, Annotations: map[string]string{keys.HubOwner: "default/gone"}},
+			Spec:       appsv1.DeploymentSpec{Replicas: new(int32), Selector: w.Spec.Selector, Template: w.Spec.Template},
+		}))
+	}
+	u.Must(member.Stop(u.Ctx))
+	u.clusterIs(45*time.Second, "kept", "b", corev1.ConditionUnknown, "Unreachable")
+	u.Must(member.Start(u.Ctx))
+	u.Within(90*time.Second, "the threshold is told of", func() error {
+		var events corev1.EventList
+		u.Must(u.hub.Client.List(u.Ctx, &events, client.InNamespace("default")))
+		for i := range events.Items {
+			if events.Items[i].Reason == "SweepThresholdExceeded" && events.Items[i].InvolvedObject.Name == "member-1" {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event")
+	})
+	if n := len(u.deployments(member, "default")); n != 10 {
+		u.Errorf("%d of 10 are left", n)
+	}
+	patch := `{"metadata":{"labels":{"` + keys.AllowSweep + `":"10"}}}`
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "member-1"}}
+	u.Must(u.hub.Client.Patch(u.Ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	u.Eventually("they are gone", func() error {
+		if n := len(u.deployments(member, "default")); n > 0 {
+			return fmt.Errorf("%d are left", n)
+		}
+		return nil
+	})
+	if n := len(u.deployments(member, "kept")); n != 1 {
+		u.Errorf("what is wanted is there %d times", n)
+	}
+	u.delete("kept")
+	u.isGone("kept", "member-1")
 }
 
 func (u *united) restored() {
