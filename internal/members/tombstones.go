@@ -24,10 +24,14 @@ import (
 // Wire: the policy on what the manager may write names it.
 const tombstonesName = "kruise-multicluster-tombstones"
 
-// Tombstones keep what owners have left behind in members that did not answer, so that it is deleted should they ever be connected to again.
+// Tombstones keep what owners have left behind in members that did not answer, so that it is deleted should they ever be connected to
+// again.
 type Tombstones struct {
 	// Hub reads and writes the hub's API server itself.
-	Hub       client.Client
+	Hub interface {
+		client.Reader
+		client.Writer
+	}
 	Namespace string
 }
 
@@ -51,6 +55,10 @@ func (t tombstones) has(cluster string) bool {
 		}
 	}
 	return false
+}
+
+func (t tombstones) sorted() []stone {
+	return slices.SortedFunc(maps.Keys(t), func(a, b stone) int { return strings.Compare(a.key(), b.key()) })
 }
 
 func (t tombstones) refs() (out []clusters.Ref) {
@@ -108,7 +116,7 @@ func (m *Members) Bury(owner plan.Object, place member.Place, cluster string) {
 		return
 	}
 	m.buried[s] = false
-	go func() {
+	m.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		err := m.Tombstones.add(ctx, s, place)
@@ -118,7 +126,15 @@ func (m *Members) Bury(owner plan.Object, place member.Place, cluster string) {
 		}
 		m.mu.Unlock()
 		m.Changed(owner.GetUID())
-	}()
+	})
+}
+
+// exhume drops what is stored of what was left behind: nothing is left, or its owner wants it again.
+func (m *Members) exhume(ctx context.Context, s stone) error {
+	m.mu.Lock()
+	delete(m.buried, s)
+	m.mu.Unlock()
+	return m.Tombstones.remove(ctx, s)
 }
 
 // IsBuried reports whether that is stored.

@@ -108,7 +108,7 @@ func (o Options) readClusters(ctx context.Context, s *Snapshot) error {
 	}
 	for _, place := range places {
 		c := Cluster{Place: place, Seen: memberrules.Seen{
-			Reason: connection.Connecting, Message: "the feature gate UnitedDeploymentMultiCluster of the manager is off",
+			Reason: connection.Unreachable, Message: "the feature gate UnitedDeploymentMultiCluster of the manager is off",
 		}}
 		if o.Clusters != nil {
 			now := o.Clusters.Look(ctx, s.Set, place)
@@ -123,7 +123,37 @@ func (o Options) readClusters(ctx context.Context, s *Snapshot) error {
 		}
 		s.Clusters = append(s.Clusters, c)
 	}
+	s.Workloads = s.once()
 	return nil
+}
+
+// once returns the workloads without those that were read twice, because two objects lead to the same cluster: each is in the place of its
+// subset, if it has one.
+func (s *Snapshot) once() (out []Workload) {
+	wanted := map[string]string{}
+	for i := range s.Set.Spec.Topology.Subsets {
+		if one := &s.Set.Spec.Topology.Subsets[i]; one.TargetCluster != nil {
+			wanted[one.Name] = placeOf(s.Set, one.TargetCluster).Key()
+		}
+	}
+	ids := map[string]string{}
+	for i := range s.Clusters {
+		ids[s.Clusters[i].Key()] = s.Clusters[i].ID
+	}
+	type one struct{ cluster, uid string }
+	at := map[one]int{}
+	for _, w := range s.Workloads {
+		is := one{ids[w.Cluster], string(w.Object.GetUID())}
+		i, known := at[is]
+		switch {
+		case !known:
+			at[is] = len(out)
+			out = append(out, w)
+		case w.Cluster == wanted[w.Object.GetLabels()[keys.SubsetName]]:
+			out[i] = w
+		}
+	}
+	return out
 }
 
 func selects(registry *v1beta1.ClusterRegistry, labels map[string]string) bool {
@@ -230,9 +260,10 @@ func isParent(deployment, replicaSet string) bool {
 	return is && !strings.Contains(hash, "-")
 }
 
-// Wants returns what reports whether a UnitedDeployment in the hub wants workloads in a cluster, or deletes them there itself.
-func Wants(hub client.Reader) func(context.Context, memberrules.Place, memberrules.Workload) (bool, error) {
-	return func(ctx context.Context, place memberrules.Place, w memberrules.Workload) (bool, error) {
+// Wants returns what reports whether a UnitedDeployment in the hub wants a workload in another cluster, or deletes it there itself. Which
+// object leads to the cluster does not matter: others may lead there, too.
+func Wants(hub client.Reader) func(context.Context, memberrules.Workload, members.Cluster) (bool, error) {
+	return func(ctx context.Context, w memberrules.Workload, in members.Cluster) (bool, error) {
 		if w.OwnerName.Name == "" {
 			return true, nil // somebody has changed its annotations, so that nobody knows
 		}
@@ -243,7 +274,13 @@ func Wants(hub client.Reader) func(context.Context, memberrules.Place, memberrul
 		case err != nil:
 			return false, fmt.Errorf("reading UnitedDeployment %s: %w", w.OwnerName, err)
 		}
-		return set.UID == w.Owner && (memberrules.Find(set.Status.MemberClusters, place) != nil || slices.Contains(wantedPlaces(set), place)), nil
+		for _, place := range append(wantedPlaces(set), memberrules.Recorded(set.Status.MemberClusters)...) {
+			r := memberrules.Find(set.Status.MemberClusters, place)
+			if set.UID == w.Owner && (r != nil && r.ClusterID == in.ID || r == nil && slices.Contains(in.Places, place)) {
+				return true, nil
+			}
+		}
+		return false, nil
 	}
 }
 

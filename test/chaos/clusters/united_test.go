@@ -16,36 +16,40 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestUnitedDeploymentsOverClusters: a manager with members that go away and come back, for UnitedDeployments of one name each.
 func TestUnitedDeploymentsOverClusters(t *testing.T) {
-	f := bringUp(t, 2, "member-1", "member-2")
+	f := newFleet(t)
 	f.Describe = f.describe
 	f.manage()
-	f.register("member-1")
-	f.register("member-2")
+	f.register("member-1", "member-1")
+	f.register("member-2", "member-2")
 	for _, s := range []struct {
 		name string
 		run  func(*united)
 	}{
 		{"three clusters get one, three and two Pods", (*united).threeClusters},
+		{"the status comes back within two seconds", (*united).statusComesBack},
+		{"a member without the kind gets it later", (*united).kindNotInstalled},
+		{"somebody who may not deploy to a member is refused", (*united).mayNotDeploy},
 		{"a workload of somebody else has the name", (*united).nameConflict},
 		{"a cluster without the namespace", (*united).noNamespace},
-		{"a member goes away and comes back", (*united).awayAndBack},
-		{"it is deleted while a member is away", (*united).deletedMeanwhile},
-		{"it is let go while a member is away", (*united).leftBehind},
-		{"workloads of nobody are many", (*united).tooManyToSweep},
+		{"two members say nothing, and a kubeconfig has a program", (*united).silentAndHostile},
+		{"a rollout in waves with one budget", (*united).wavesAndBudget},
+		{"the kind is there by now", (*united).kindInstalled},
+		{"a member is away", (*united).away},
+		{"a member is back", (*united).back},
+		{"ten workloads belong to nobody", (*united).tooManyToSweep},
 		{"a member is restored to an earlier state", (*united).restored},
 		{"a member is replaced by another one of its name", (*united).replaced},
 	} {
 		if !t.Run(s.name, func(t *testing.T) {
 			test := scene.NewTest(t)
 			test.Describe = f.describe
-			s.run(&united{fleet: &fleet{Test: test, dir: f.dir, hub: f.hub, members: f.members}})
+			s.run(&united{&fleet{Test: test, clustersOf: f.clustersOf}})
 		}) {
 			break // the next ones need the members as this one leaves them
 		}
@@ -56,19 +60,26 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 type united struct{ *fleet }
 
 // manage starts a manager of the hub that connects to other clusters.
-func (f *fleet) manage() *cluster.Manager {
+func (f *fleet) manage() {
 	f.Helper()
-	m, err := f.hub.StartManager(f.Ctx, cluster.ManagerOptions{
-		Dir: filepath.Join(f.dir, "manager"), Args: []string{"--feature-gates=UnitedDeploymentMultiCluster=true", "--enable-leader-election=false"},
-	})
-	f.Must(err)
+	f.Must(f.hub.Install(f.Ctx))
 	root, err := cluster.Root()
 	f.Must(err)
 	for _, file := range []string{"hub.yaml", "deployers.yaml"} {
 		f.Must(f.hub.ApplyFile(f.Ctx, filepath.Join(root, "config", "multicluster", file)))
 	}
-	f.Cleanup(func() { m.Kill() })
-	return m
+	f.launch()
+}
+
+// launch starts the manager.
+func (f *fleet) launch() {
+	f.Helper()
+	var err error
+	f.manager, err = f.hub.LaunchManager(f.Ctx, cluster.ManagerOptions{
+		Dir: filepath.Join(f.dir, "manager"), Args: []string{"--feature-gates=UnitedDeploymentMultiCluster=true", "--enable-leader-election=false"},
+	})
+	f.Must(err)
+	f.Must(f.manager.WaitReady(f.Ctx))
 }
 
 func (f *fleet) describe() string {
@@ -83,29 +94,48 @@ func (f *fleet) describe() string {
 	return out.String()
 }
 
+const deploymentTemplate = `
+deploymentTemplate:
+  metadata: {labels: {app: APP}}
+  spec:
+    selector: {matchLabels: {app: APP}}
+    strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 100%}}
+    template: {metadata: {labels: {app: APP}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: app, image: "app:v1"}]}}`
+
+const cloneSetTemplate = `
+cloneSetTemplate:
+  metadata: {labels: {app: APP}}
+  spec:
+    selector: {matchLabels: {app: APP}}
+    template: {metadata: {labels: {app: APP}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: app, image: "app:v1"}]}}`
+
 // create makes a UnitedDeployment in a namespace of its name, which the hub and the members given have.
-func (u *united) create(name string, replicas int, subsets string, members ...string) {
+func (u *united) create(name string, replicas int, subsets string, members ...string) *v1beta1.UnitedDeployment {
+	u.Helper()
+	u.namespace(name, members...)
+	return u.createIn(name, name, deploymentTemplate, fmt.Sprintf("{replicas: %d, topology: {subsets: %s}}", replicas, subsets))
+}
+
+// namespace makes a namespace in the hub and in members.
+func (u *united) namespace(name string, members ...string) {
 	u.Helper()
 	for _, c := range append([]*cluster.Cluster{u.hub}, u.of(members)...) {
-		err := c.Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		if !apierrors.IsAlreadyExists(err) {
+		if err := c.Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); !apierrors.IsAlreadyExists(err) {
 			u.Must(err)
 		}
 	}
-	set := &v1beta1.UnitedDeployment{}
-	u.Must(yaml.UnmarshalStrict([]byte(fmt.Sprintf(`
-apiVersion: apps.kruise.io/v1beta1
-kind: UnitedDeployment
-metadata: {name: %[1]s, namespace: %[1]s}
-spec:
-  replicas: %[2]d
-  selector: {matchLabels: {app: %[1]s}}
-  template: {deploymentTemplate: {metadata: {labels: {app: %[1]s}}, spec: {selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: app, image: "app:v1"}]}}}}}
-  topology:
-    clusterRegistry: {clusterType: {apiVersion: v1, kind: Secret}}
-    subsets: %[3]s
-`, name, replicas, subsets)), set))
+}
+
+// createIn makes a UnitedDeployment in a namespace, of a template and more of its spec, whose cluster objects are Secrets.
+func (u *united) createIn(namespace, name, template, spec string) *v1beta1.UnitedDeployment {
+	u.Helper()
+	set := &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	u.Must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(template, "APP", name)), &set.Spec.Template))
+	u.Must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
+	set.Spec.Topology.ClusterRegistry = &v1beta1.ClusterRegistry{ClusterType: &v1beta1.ClusterType{APIVersion: "v1", Kind: "Secret"}}
 	u.Eventually("the API server takes it", func() error { return u.hub.Client.Create(u.Ctx, set) })
+	return set
 }
 
 func (u *united) of(names []string) (out []*cluster.Cluster) {
@@ -122,10 +152,15 @@ func (u *united) get(name string) *v1beta1.UnitedDeployment {
 	return set
 }
 
+// merge patches a UnitedDeployment.
+func (u *united) merge(name, patch string) {
+	u.Helper()
+	u.Must(u.hub.Client.Patch(u.Ctx, u.get(name), client.RawPatch("application/merge-patch+json", []byte(patch))))
+}
+
 func (u *united) scale(name string, replicas int32) {
 	u.Helper()
-	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	u.Must(u.hub.Client.Patch(u.Ctx, u.get(name), client.RawPatch("application/merge-patch+json", []byte(patch))))
+	u.merge(name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }
 
 // deployments returns the Deployments of a namespace in a cluster.
@@ -165,8 +200,10 @@ func (u *united) isSpecified(limit time.Duration, name string, hub int32, member
 func (u *united) isReady(name string, replicas int32) {
 	u.Helper()
 	u.Eventually(fmt.Sprintf("the status of %s tells of %d Pods", name, replicas), func() error {
-		s := u.get(name).Status
-		if s.Replicas != replicas || s.ReadyReplicas != replicas || s.UpdatedReadyReplicas != replicas || !isTrue(s.Conditions, v1beta1.UnitedDeploymentUpdated) {
+		set := u.get(name)
+		s := set.Status
+		if s.ObservedGeneration != set.Generation || s.Replicas != replicas || s.ReadyReplicas != replicas || s.UpdatedReadyReplicas != replicas ||
+			!isTrue(s.Conditions, v1beta1.UnitedDeploymentUpdated) {
 			return fmt.Errorf("it tells of %d, %d ready, %d updated and ready", s.Replicas, s.ReadyReplicas, s.UpdatedReadyReplicas)
 		}
 		return nil
@@ -214,208 +251,4 @@ func (u *united) isGone(name string, members ...string) {
 		}
 		return nil
 	})
-}
-
-const (
-	local  = "{name: a}"
-	remote = "{name: b, targetCluster: {name: member-1}}"
-)
-
-func (u *united) threeClusters() {
-	subsets := "[{name: a, replicas: 1}, {name: b, replicas: 50%, targetCluster: {name: member-1}}, {name: c, targetCluster: {name: member-2}}]"
-	u.create("three", 6, subsets, "member-1", "member-2")
-	u.isSpecified(time.Minute, "three", 1, 3, 2)
-	u.isReady("three", 6)
-	set := u.get("three")
-	if !isTrue(set.Status.Conditions, v1beta1.UnitedDeploymentClustersReady) || len(set.Status.MemberClusters) != 2 {
-		u.Errorf("the status does not tell of two clusters")
-	}
-	w := u.deployments(u.members["member-1"], "three")[0]
-	if len(w.OwnerReferences) > 0 || w.Labels[keys.HubID] != u.id(u.hub) || w.Labels[keys.HubOwnerUID] != string(set.UID) ||
-		w.Spec.Template.Labels[keys.HubOwnerUID] != string(set.UID) || w.Annotations[keys.HubOwner] != "three/three" {
-		u.Errorf("in the member it is owned by %v, with labels %v and annotations %v", w.OwnerReferences, w.Labels, w.Annotations)
-	}
-	// What happens to a Pod in a member is told within two seconds.
-	var pods corev1.PodList
-	u.Must(u.members["member-2"].Client.List(u.Ctx, &pods, client.InNamespace("three")))
-	u.scale("three", 7)
-	u.isSpecified(10*time.Second, "three", 1, 4, 2)
-	u.isReady("three", 7)
-	u.delete("three")
-	u.isGone("three", "member-1", "member-2")
-}
-
-func (u *united) nameConflict() {
-	u.create("conflict", 2, "["+local+", "+remote+"]", "member-1")
-	u.isReady("conflict", 2)
-	// What is not ours by its labels is not touched, although it has the name.
-	w := u.deployments(u.members["member-1"], "conflict")[0]
-	delete(w.Labels, keys.HubID)
-	u.Must(u.members["member-1"].Client.Update(u.Ctx, &w))
-	u.clusterIs(time.Minute, "conflict", "b", corev1.ConditionFalse, "NameConflict")
-	u.delete("conflict")
-	u.Eventually("it is gone in the hub", func() error {
-		err := u.hub.Client.Get(u.Ctx, client.ObjectKey{Namespace: "conflict", Name: "conflict"}, &v1beta1.UnitedDeployment{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading what should be gone: %s", fmt.Sprint(err))
-		}
-		return nil
-	})
-	if left := u.deployments(u.members["member-1"], "conflict"); len(left) != 1 || left[0].UID != w.UID || left[0].DeletionTimestamp != nil {
-		u.Errorf("the workload of somebody else became %v", left)
-	}
-}
-
-func (u *united) noNamespace() {
-	u.create("nowhere", 2, "["+local+", "+remote+"]")
-	u.clusterIs(time.Minute, "nowhere", "b", corev1.ConditionFalse, "NamespaceNotFound")
-	u.Must(u.members["member-1"].Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "nowhere"}}))
-	u.isReady("nowhere", 2)
-	u.delete("nowhere")
-	u.isGone("nowhere", "member-1")
-}
-
-func (u *united) awayAndBack() {
-	u.create("away", 10, "["+local+", "+remote+"]", "member-1")
-	u.isSpecified(time.Minute, "away", 5, 5)
-	u.isReady("away", 10)
-	u.create("beside", 2, "[{name: a}]")
-	u.Must(u.members["member-1"].Stop(u.Ctx))
-	u.scale("beside", 3)
-	u.isSpecified(2*time.Second, "beside", 3)
-	u.clusterIs(45*time.Second, "away", "b", corev1.ConditionUnknown, "Unreachable")
-	u.scale("away", 12)
-	u.isSpecified(2*time.Second, "away", 7)
-	s := u.get("away").Status
-	if s.ReadyReplicas < 10 || !slices.ContainsFunc(s.SubsetStatuses, func(s v1beta1.UnitedDeploymentSubsetStatus) bool {
-		return s.Name == "b" && s.Replicas == 5 && s.ReadyReplicas == 5
-	}) {
-		u.Errorf("what was last seen of the member is not kept: %+v", s)
-	}
-	u.Must(u.members["member-1"].Start(u.Ctx))
-	u.Within(90*time.Second, "each cluster has 6", func() error {
-		here, there := u.specified(u.hub, "away"), u.specified(u.members["member-1"], "away")
-		if here+there < 12 {
-			u.Fatalf("there are %d and %d replicas", here, there)
-		}
-		if here != 6 || there != 6 {
-			return fmt.Errorf("there are %d and %d", here, there)
-		}
-		return nil
-	})
-	u.isReady("away", 12)
-	u.delete("beside")
-}
-
-func (u *united) deletedMeanwhile() {
-	u.Must(u.members["member-1"].Stop(u.Ctx))
-	u.clusterIs(45*time.Second, "away", "b", corev1.ConditionUnknown, "Unreachable")
-	u.delete("away")
-	u.Eventually("it waits for the member", func() error {
-		for _, m := range u.get("away").Status.MemberClusters {
-			if m.Phase == v1beta1.MemberClusterLost {
-				return nil
-			}
-		}
-		return fmt.Errorf("it does not")
-	})
-	u.Must(u.members["member-1"].Start(u.Ctx))
-	u.isGone("away", "member-1")
-}
-
-// leftBehind: with the annotation it does not wait, what it leaves is stored, and swept when the member is back.
-func (u *united) leftBehind() {
-	u.create("left", 2, "["+local+", "+remote+"]", "member-1")
-	u.isReady("left", 2)
-	u.Must(u.members["member-1"].Stop(u.Ctx))
-	u.clusterIs(45*time.Second, "left", "b", corev1.ConditionUnknown, "Unreachable")
-	u.delete("left")
-	patch := `{"metadata":{"annotations":{"` + keys.AbandonClusters + `":"default/member-1"}}}`
-	u.Must(u.hub.Client.Patch(u.Ctx, u.get("left"), client.RawPatch("application/merge-patch+json", []byte(patch))))
-	u.isGone("left")
-	stones := &corev1.ConfigMap{}
-	at := client.ObjectKey{Namespace: "kruise-system", Name: "kruise-multicluster-tombstones"}
-	u.Must(u.hub.Client.Get(u.Ctx, at, stones))
-	if len(stones.Data) != 1 {
-		u.Errorf("%v is stored", stones.Data)
-	}
-	u.Must(u.members["member-1"].Start(u.Ctx))
-	u.isGone("left", "member-1")
-	u.Eventually("the tombstone is gone", func() error {
-		u.Must(u.hub.Client.Get(u.Ctx, at, stones))
-		if len(stones.Data) > 0 {
-			return fmt.Errorf("%v is stored", stones.Data)
-		}
-		return nil
-	})
-}
-
-// tooManyToSweep: ten workloads whose owner the hub does not know stay until a person allows it.
-func (u *united) tooManyToSweep() {
-	member := u.members["member-1"]
-	u.create("kept", 2, "["+local+", "+remote+"]", "member-1")
-	u.isReady("kept", 2)
-	for i := range 10 {
-		labels := map[string]string{keys.HubID: u.id(u.hub), keys.HubOwnerUID: fmt.Sprint("gone-", i)}
-		w := u.deployments(member, "kept")[0]
-		u.Must(member.Client.Create(u.Ctx, &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("gone-", i), Labels: labels, Annotations: map[string]string{keys.HubOwner: "default/gone"}},
-			Spec:       appsv1.DeploymentSpec{Replicas: new(int32), Selector: w.Spec.Selector, Template: w.Spec.Template},
-		}))
-	}
-	u.Must(member.Stop(u.Ctx))
-	u.clusterIs(45*time.Second, "kept", "b", corev1.ConditionUnknown, "Unreachable")
-	u.Must(member.Start(u.Ctx))
-	u.Within(90*time.Second, "the threshold is told of", func() error {
-		var events corev1.EventList
-		u.Must(u.hub.Client.List(u.Ctx, &events, client.InNamespace("default")))
-		for i := range events.Items {
-			if events.Items[i].Reason == "SweepThresholdExceeded" && events.Items[i].InvolvedObject.Name == "member-1" {
-				return nil
-			}
-		}
-		return fmt.Errorf("no event")
-	})
-	if n := len(u.deployments(member, "default")); n != 10 {
-		u.Errorf("%d of 10 are left", n)
-	}
-	patch := `{"metadata":{"labels":{"` + keys.AllowSweep + `":"10"}}}`
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "member-1"}}
-	u.Must(u.hub.Client.Patch(u.Ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch))))
-	u.Eventually("they are gone", func() error {
-		if n := len(u.deployments(member, "default")); n > 0 {
-			return fmt.Errorf("%d are left", n)
-		}
-		return nil
-	})
-	if n := len(u.deployments(member, "kept")); n != 1 {
-		u.Errorf("what is wanted is there %d times", n)
-	}
-	u.delete("kept")
-	u.isGone("kept", "member-1")
-}
-
-func (u *united) restored() {
-	u.create("earlier", 2, "["+local+", "+remote+"]", "member-1")
-	u.isReady("earlier", 2)
-	saved := filepath.Join(u.dir, "saved")
-	u.Must(u.members["member-1"].SaveEtcd(u.Ctx, saved))
-	u.scale("earlier", 6)
-	u.isSpecified(time.Minute, "earlier", 3, 3)
-	u.isReady("earlier", 6)
-	u.Must(u.members["member-1"].RestoreEtcd(u.Ctx, saved))
-	u.isSpecified(time.Minute, "earlier", 3, 3)
-	u.isReady("earlier", 6)
-}
-
-func (u *united) replaced() {
-	other, err := u.members["member-1"].Replace(u.Ctx)
-	u.Must(err)
-	u.members["member-1"] = other
-	u.register("member-1")
-	u.Must(other.Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "earlier"}}))
-	u.clusterIs(time.Minute, "earlier", "b", corev1.ConditionFalse, "ClusterIDChanged")
-	if found := u.deployments(other, "earlier"); len(found) > 0 {
-		u.Errorf("the other cluster was written to: %s", found[0].Name)
-	}
 }
