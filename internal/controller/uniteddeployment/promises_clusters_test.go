@@ -146,10 +146,12 @@ func (s *overClusters) act() {
 		s.names[name] = s.newRemote()
 	case n < 36:
 		s.lead(name)
-	case n < 40 && s.set() != nil:
-		simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.UnitedDeployment) {
-			set.Annotations = with(set.Annotations, map[string]string{keys.AbandonClusters: "default/" + name})
-		})
+	case n < 38 && s.set() != nil:
+		s.abandon("default/" + name)
+	case n < 43 && s.set() != nil: // a cluster is let go for good
+		at.up = false
+		s.abandon("default/m1,default/m2,default/m3")
+		s.Cluster.Delete(promises.UserActor, s.set())
 	case n < 46:
 		if found := at.workloads(); len(found) > 0 {
 			at.meddle(found[s.Rand.Intn(len(found))])
@@ -161,6 +163,13 @@ func (s *overClusters) act() {
 	default:
 		s.scenario.act()
 	}
+}
+
+// abandon has the UnitedDeployment leave behind what it has in clusters that do not answer.
+func (s *overClusters) abandon(names string) {
+	simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *v1beta1.UnitedDeployment) {
+		set.Annotations = with(set.Annotations, map[string]string{keys.AbandonClusters: names})
+	})
 }
 
 // lead has a name lead again to the cluster that is recorded for it.

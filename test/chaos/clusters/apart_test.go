@@ -58,8 +58,8 @@ func silent(t *testing.T) *clientcmdapi.Config {
 // lost are UnitedDeployments that the hub will lose.
 const lost = 10
 
-// away: member-1 does not answer. What it has stays as it was seen, nothing else waits for it, and a manager that starts meanwhile writes
-// nothing for that. Meanwhile two UnitedDeployments are deleted, one of which leaves behind what it has there, and the hub forgets ten others.
+// away: member-1 does not answer. What it has stays as it was seen, and nothing else waits for it. Meanwhile two UnitedDeployments are deleted,
+// one of which leaves behind what it has there.
 func (u *united) away() {
 	u.create("away", 10, "["+local+", "+remote+"]", "member-1")
 	u.create("gone", 2, "["+local+", "+remote+"]", "member-1")
@@ -111,12 +111,15 @@ func (u *united) away() {
 	if stones := u.tombstones(); len(stones) != 1 {
 		u.Errorf("%v is stored of what was left behind", stones)
 	}
+}
 
-	before := u.versions("away", "beside", "gone")
+// restarted: a manager that starts while a member is away writes nothing for that. Meanwhile the hub forgets ten UnitedDeployments.
+func (u *united) restarted() {
+	before := u.versions("away", "gone")
 	u.manager.Kill()
 	u.forget()
 	u.launch()
-	u.scale("beside", 5) // which the manager sees
+	u.scale("beside", 6) // which the manager sees
 	u.isSpecified(time.Minute, "beside", 3)
 	time.Sleep(2 * time.Second)
 	after := u.versions("away", "gone")

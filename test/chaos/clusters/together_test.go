@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,8 +205,8 @@ func (u *united) wavesAndBudget() {
 		{name: a, patch: {spec: {readinessGates: []}}}, {name: b, targetCluster: {name: member-1}}, {name: c, targetCluster: {name: member-2}}]},
 		updateStrategy: {maxUnavailable: 2, waves: [{name: canary, subsets: [a]}, {name: most, subsets: [b, c]}]}}`)
 	u.isReady("waves", 9)
-	update := func(pod string) {
-		u.merge("waves", `{"spec":{"template":{"deploymentTemplate":{"spec":{"template":{"spec":`+pod+`}}}}}}`)
+	update := func(pod string, more ...string) {
+		u.merge("waves", `{"spec":{`+strings.Join(more, "")+`"template":{"deploymentTemplate":{"spec":{"template":{"spec":`+pod+`}}}}}}`)
 	}
 	image := func(c *cluster.Cluster) string {
 		return u.deployments(c, "waves")[0].Spec.Template.Spec.Containers[0].Image
@@ -246,9 +247,8 @@ func (u *united) wavesAndBudget() {
 	})
 	u.Never("more Pods are out of service than the budget has", func() bool { return out() > 2 })
 
-	// Room for one more lets the next template replace what waits.
-	u.merge("waves", `{"spec":{"updateStrategy":{"maxUnavailable":3}}}`)
-	update(`{"readinessGates":null,"containers":[{"name":"app","image":"app:v3"}]}`)
+	// The next template, with room for what waits and for its first wave, replaces them.
+	update(`{"readinessGates":null,"containers":[{"name":"app","image":"app:v3"}]}`, `"updateStrategy":{"maxUnavailable":4},`)
 	u.isReady("waves", 9)
 	u.delete("waves")
 }
