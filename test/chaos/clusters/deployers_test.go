@@ -78,7 +78,7 @@ func TestWhoMayDeployToACluster(t *testing.T) {
 		"the cluster of others beside the author's":               {try(author, mine, foreign), "default/foreign"},
 		"the cluster of others with its namespace":                {try(author, "{name: a, targetCluster: {namespace: default, name: foreign}}"), "default/foreign"},
 		"as many clusters of the author's as are taken at a time": {try(author, many(20)...), ""},
-		"one more": {try(author, many(21)...), "at a time"},
+		"one more": {try(author, many(21)...), "these are 21 clusters that are new at once"},
 		"the last of many in the cluster of others":   {try(author, append(many(19), foreign)...), "default/foreign"},
 		"an administrator, in thirty clusters":        {try(f.hub.Client, append(many(29), foreign)...), ""},
 		"the cluster of others with no namespace set": {try(author, `{name: a, targetCluster: {namespace: "", name: foreign}}`), "default/foreign"},

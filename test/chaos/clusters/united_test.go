@@ -34,6 +34,8 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 		leaves bool
 	}{
 		{"three clusters get one, three and two Pods", (*united).threeClusters, false},
+		{"the examples", (*united).examples, false},
+		{"the commands of the documentation", (*united).documented, false},
 		{"the status comes back within two seconds", (*united).statusComesBack, false},
 		{"a member without the kind gets it later", (*united).kindNotInstalled, false},
 		{"somebody who may not deploy to a member is refused", (*united).mayNotDeploy, false},
@@ -117,16 +119,6 @@ func (u *united) create(name string, replicas int, subsets string, members ...st
 	u.Helper()
 	u.namespace(name, members...)
 	return u.createIn(name, name, deploymentTemplate, fmt.Sprintf("{replicas: %d, topology: {subsets: %s}}", replicas, subsets))
-}
-
-// namespace makes a namespace in the hub and in members.
-func (u *united) namespace(name string, members ...string) {
-	u.Helper()
-	for _, c := range append([]*cluster.Cluster{u.hub}, u.of(members)...) {
-		if err := c.Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); !apierrors.IsAlreadyExists(err) {
-			u.Must(err)
-		}
-	}
 }
 
 // createIn makes a UnitedDeployment in a namespace, of a template and more of its spec, whose cluster objects are Secrets.
