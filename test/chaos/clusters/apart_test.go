@@ -28,8 +28,8 @@ func kubeconfigOf(server string, user *clientcmdapi.AuthInfo) *clientcmdapi.Conf
 	return out
 }
 
-// exec returns a kubeconfig with a program that makes a file.
-func exec(file string) *clientcmdapi.Config {
+// starting returns a kubeconfig with a program that makes a file.
+func starting(file string) *clientcmdapi.Config {
 	return kubeconfigOf("https://127.0.0.1:1", &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{file}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 	}})

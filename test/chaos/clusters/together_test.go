@@ -168,7 +168,7 @@ func (u *united) silentAndHostile() {
 	u.isReady("two-names", 1)
 	first := u.deployments(u.members["member-2"], "two-names")[0]
 	started := filepath.Join(u.dir, "started")
-	u.object("hostile", exec(started))
+	u.object("hostile", starting(started))
 	u.object("silent-1", silent(u.T))
 	u.object("silent-2", silent(u.T))
 	u.create("five", 6, `[{name: a}, {name: b, targetCluster: {name: silent-1}}, {name: c, targetCluster: {name: silent-2}},
