@@ -185,6 +185,13 @@ func (s *overClusters) lead(name string) {
 	}
 }
 
+// leadAll has all names lead again to the clusters that are recorded for them.
+func (s *overClusters) leadAll() {
+	for _, name := range []string{"m1", "m2", "m3"} {
+		s.lead(name)
+	}
+}
+
 // relent has all clusters answer that there are, by the names that they had.
 func (s *overClusters) relent() {
 	s.calm = true
@@ -194,9 +201,7 @@ func (s *overClusters) relent() {
 			c.SetFaults(simulate.Faults{})
 		}
 	}
-	for _, name := range []string{"m1", "m2", "m3"} {
-		s.lead(name)
-	}
+	s.leadAll()
 	s.scenario.relent()
 }
 

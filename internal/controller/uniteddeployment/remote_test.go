@@ -218,6 +218,9 @@ func (r *registry) isWatched(name string) bool {
 
 // connect has one connection see how its cluster stands, and reports whether it was not known yet.
 func (s *overClusters) connect() bool {
+	if s.calm {
+		s.leadAll()
+	}
 	for _, ref := range s.Known() {
 		at, link, view := s.names[ref.Name], s.links[ref], s.Look(ref)
 		switch {

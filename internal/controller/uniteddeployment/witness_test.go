@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
 var errAway = errors.New("no answer")
@@ -95,6 +96,16 @@ func (w witness) breaks(rule, format string, args ...any) {
 	w.s.broken = append(w.s.broken, fmt.Sprintf("at revision %d, in %s: %s: %s", w.s.Cluster.Revision(), w.remote.id, rule, fmt.Sprintf(format, args...)))
 }
 
+// wasRecorded reports whether a UnitedDeployment has ever recorded the cluster.
+func (w witness) wasRecorded(owner string) bool {
+	return slices.ContainsFunc(w.s.Cluster.History(), func(c simulate.Change) bool {
+		set, is := c.After.(*v1beta1.UnitedDeployment)
+		return is && string(set.UID) == owner && slices.ContainsFunc(set.Status.MemberClusters, w.isThis)
+	})
+}
+
+func (w witness) isThis(r v1beta1.MemberCluster) bool { return r.ClusterID == w.remote.id }
+
 // judge says what is wrong with a write, by what the hub has stored.
 func (w witness) judge(verb string, o plan.Object) {
 	if w.s.rested {
@@ -112,12 +123,13 @@ func (w witness) judge(verb string, o plan.Object) {
 	}
 	set := w.s.set()
 	if set == nil || string(set.UID) != o.GetLabels()[keys.HubOwnerUID] {
-		if verb != "delete" {
+		// What is under way when a cluster is let go may still be written, and is swept.
+		if verb != "delete" && !w.wasRecorded(o.GetLabels()[keys.HubOwnerUID]) {
 			w.breaks(ruleRecorded, "%s %s of a UnitedDeployment that is not there", verb, o.GetName())
 		}
 		return
 	}
-	isRecorded := slices.ContainsFunc(set.Status.MemberClusters, func(r v1beta1.MemberCluster) bool { return r.ClusterID == w.remote.id })
+	isRecorded := slices.ContainsFunc(set.Status.MemberClusters, w.isThis)
 	switch {
 	case w.s.sweeping && isRecorded:
 		w.breaks(ruleWanted, "%s %s", verb, o.GetName())
