@@ -64,7 +64,7 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
 		{packages: []string{"internal/clusters"}, ours: []string{"api/...", "internal/observe", "internal/rules/connection"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/...", "github.com/go-logr/logr")},
-		{packages: []string{"internal/members"}, ours: []string{"api/...", "internal/apply", "internal/clusters", "internal/plan", "internal/rules/member"},
+		{packages: []string{"internal/members"}, ours: []string{"api/...", "internal/apply", "internal/clusters", "internal/plan", "internal/rules/connection", "internal/rules/member"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/tools/record")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/script"}, others: []string{"github.com/yuin/gopher-lua/...", "k8s.io/apimachinery/pkg/util/json"}, pure: true},
