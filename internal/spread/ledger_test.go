@@ -81,11 +81,28 @@ func (s *store) spread(t testing.TB) *v1beta1.WorkloadSpread {
 func (s *store) request(t testing.TB) spread.Request {
 	t.Helper()
 	ws := s.spread(t)
-	limits, err := rules.Limits(ws, 0)
+	fill, err := rules.FillOf(ws, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return spread.Request{Spread: ws, Limits: limits, Version: "v1"}
+	return spread.Request{Spread: ws, Fill: fill, Version: "v1"}
+}
+
+// podOf stores a Pod that is given to the first subset.
+func (s *store) podOf(t testing.TB, l *spread.Ledger) *corev1.Pod {
+	t.Helper()
+	room, err := l.Give(t.Context(), s.request(t))
+	if err != nil || room.Subset != 0 {
+		t.Fatalf("got %+v, error %v", room, err)
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{"pod-template-hash": "v1"}}}
+	if err := rules.Inject(p, s.spread(t), room); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // TestManyPodsTakeFewWrites gives room to a steady stream of Pods.
@@ -230,17 +247,7 @@ func TestAPodThatIsGoneMakesRoomAtOnce(t *testing.T) {
 		}
 		return room.Subset
 	}
-	first, err := l.Give(t.Context(), s.request(t))
-	if err != nil || first.Subset != 0 {
-		t.Fatalf("got %+v, error %v", first, err)
-	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{"pod-template-hash": "v1"}}}
-	if err := rules.Inject(p, s.spread(t), 0, first.Entry); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	p := s.podOf(t, l)
 	if got := give(); got != 1 {
 		t.Errorf("a second Pod is in subset %d: the first one is full", got)
 	}
@@ -253,13 +260,60 @@ func TestAPodThatIsGoneMakesRoomAtOnce(t *testing.T) {
 	}
 }
 
+// wanted is how many Pods a controller is to have.
+type wanted int32
+
+func (w wanted) Lately(context.Context) (int32, bool) { return int32(w), true }
+func (w wanted) Now(context.Context) (int32, bool)    { return int32(w), true }
+
+// TestAReplacementMayBeEarlierThanTheNews: a controller has heard that a Pod is gone, and the manager has not yet when it is asked about the next one.
+func TestAReplacementMayBeEarlierThanTheNews(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wants wanted
+		gone  bool // the news come
+		want  int
+		waits bool
+	}{
+		"the place of the Pod that is gone is given": {wants: 1, gone: true, want: 0},
+		"a workload that lacks Pods has no news":     {wants: 2, want: 1},
+		"news that never come are not waited for":    {wants: 1, want: 1, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, 1)
+			l := newLedger(s, "one")
+			p := s.podOf(t, l)
+			if err := s.Delete(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if tc.gone {
+				time.AfterFunc(100*time.Millisecond, func() { l.NotePod(p, nil) })
+			}
+			r := s.request(t)
+			r.Wanted = tc.wants
+			began := time.Now()
+			room, err := l.Give(t.Context(), r)
+			if err != nil || room.Subset != tc.want {
+				t.Errorf("got %+v, error %v, want subset %d", room, err, tc.want)
+			}
+			if took := time.Since(began); !tc.gone && (took > 500*time.Millisecond) != tc.waits {
+				t.Errorf("it took %s", took)
+			}
+			began = time.Now()
+			if room, err = l.Give(t.Context(), r); tc.waits && (err != nil || room.Subset != 1 || time.Since(began) > 200*time.Millisecond) {
+				t.Errorf("the next Pod got %+v, error %v, after %s: one has waited in vain just now", room, err, time.Since(began))
+			}
+		})
+	}
+}
+
 // TestNoLimitTakesNothing: a Pod for which no subset has a limit costs nothing.
 func TestNoLimitTakesNothing(t *testing.T) {
 	s := newStore(t, 1)
 	r := s.request(t)
 	r.Spread.Spec.Subsets, r.Limits = r.Spread.Spec.Subsets[1:], r.Limits[1:]
 	room, err := newLedger(s, "one").Give(t.Context(), r)
-	if err != nil || room != (spread.Room{}) || s.writes.Load()+s.reads.Load() > 0 {
+	if err != nil || room.Subset != 0 || room.Entry != "" || s.writes.Load()+s.reads.Load() > 0 {
 		t.Errorf("got %+v, error %v, %d writes, %d reads", room, err, s.writes.Load(), s.reads.Load())
 	}
 }

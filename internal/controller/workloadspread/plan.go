@@ -29,6 +29,7 @@ const (
 	eventMoved        = "SurplusPodMoved"
 	eventMoveFailed   = "MoveSurplusPodFailed"
 	eventInvalid      = "InvalidMaxReplicas"
+	eventAdmitFailed  = "AdmitGatedPodFailed"
 )
 
 // Reasons of the condition Schedulable.
@@ -65,6 +66,7 @@ func Plan(s Snapshot) plan.Plan {
 		b.Hold(plan.Hold{Event: eventDeleteFailed, Why: fmt.Sprintf("these Pods were to go and are there after %s: %s",
 			spread.DeletingFor, strings.Join(l.deleting, ", "))})
 	}
+	s.planGated(b, l)
 	s.planPods(b, l.spread)
 	s.planStuck(b)
 	s.planClosed(b)
@@ -77,6 +79,7 @@ type counted struct {
 	spread             *v1beta1.WorkloadSpread
 	creating, deleting []string
 	next               time.Duration
+	gated              []gated
 }
 
 func (s Snapshot) ledger() counted {
@@ -90,6 +93,7 @@ func (s Snapshot) ledger() counted {
 	}
 	l.creating = slices.DeleteFunc(l.creating, func(entry string) bool { return seen[entry] || s.Gone[entry] })
 	spread.Recount(l.spread, s.Limits, s.Named, s.Gone)
+	s.giveGated(&l)
 	return l
 }
 
@@ -119,7 +123,7 @@ func (s Snapshot) planPods(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 	}
 	costs := map[*corev1.Pod]int32{}
 	if spread.HasCosts(kind) {
-		costs = spread.Costs(s.Spread, s.Limits, current, s.Latest)
+		costs = spread.Costs(s.Spread, s.Fill, current, s.Latest)
 	}
 	for _, p := range current {
 		s.planPod(b, before[p], p, costs)
@@ -128,6 +132,9 @@ func (s Snapshot) planPods(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 
 // planPod writes on a Pod what it joins and what it costs, in one write.
 func (s Snapshot) planPod(b *plan.Builder, before, p *corev1.Pod, costs map[*corev1.Pod]int32) {
+	if isWaiting(p) {
+		return // it gets its cost with its subset
+	}
 	cost, has := costs[p]
 	was, ok := spread.CostOf(p)
 	due := has && (!ok || was != cost)
@@ -182,7 +189,7 @@ func (s Snapshot) planSurplus(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 	if s.Spread.Spec.SurplusPolicy != v1beta1.MoveSurplus || !spread.HasCosts(kind) {
 		return
 	}
-	surplus := spread.Surplus(s.Spread, s.Limits, s.Owned, s.Latest)
+	surplus := spread.Surplus(s.Spread, s.Fill, s.Owned, s.Latest)
 	if len(surplus) == 0 {
 		return
 	}

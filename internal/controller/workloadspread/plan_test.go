@@ -27,7 +27,7 @@ func newSnapshot(pods ...*corev1.Pod) Snapshot {
 	s.Spec.ScheduleStrategy = v1beta1.WorkloadSpreadScheduleStrategy{
 		Type: v1beta1.AdaptiveWorkloadSpread, Adaptive: &v1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: new(int32(30))},
 	}
-	return Snapshot{Spread: s, Owned: pods, Named: pods, Latest: v1beta1.VersionIgnored, Limits: []int32{2, -1}, Now: now}
+	return Snapshot{Spread: s, Owned: pods, Named: pods, Latest: v1beta1.VersionIgnored, Fill: spread.Fill{Limits: []int32{2, -1}}, Now: now}
 }
 
 // waiting returns a Pod of a subset that can't be scheduled.

@@ -65,6 +65,8 @@ type mistake struct {
 	keepsLeases bool
 	// inexact has the controller write the status over versions that it has not seen.
 	inexact bool
+	// admitsTooEarly has the controller open gates before the room for that is in the ledger.
+	admitsTooEarly bool
 	// lessLimits has the controller compute room by limits that are one too high.
 	lessLimits bool
 }
@@ -149,7 +151,7 @@ func (r *replica) admit(p *corev1.Pod) error {
 	if err != nil || a.Spread == nil || a.Subset < 0 {
 		return err
 	}
-	if err := rules.Inject(p, a.Spread, a.Subset, a.Entry); err != nil {
+	if err := rules.Inject(p, a.Spread, a.Given); err != nil {
 		return fmt.Errorf("injecting: %w", err)
 	}
 	return nil
