@@ -64,9 +64,9 @@ func (a *Assigner) give(ctx context.Context, s *v1beta1.WorkloadSpread, p *corev
 			return nothing(), err
 		}
 	}
-	fill, err := rules.FillOf(s, total)
-	if err != nil {
-		return nothing(), nil //nolint:nilerr // the status of the WorkloadSpread says so; its Pods are not to wait for that
+	fill, wrong, err := a.Targets.Fill(ctx, s, total)
+	if wrong != nil || err != nil {
+		return nothing(), err // the status of the WorkloadSpread says what is wrong; its Pods are not to wait for that
 	}
 	if rules.ByOrdinal(kind) {
 		ordinal, ok := rules.OrdinalOf(p.Name)

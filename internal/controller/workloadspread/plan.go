@@ -122,7 +122,7 @@ func (s Snapshot) planPods(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 		before[current[i]] = p
 	}
 	costs := map[*corev1.Pod]int32{}
-	if spread.HasCosts(kind) {
+	if s.HasCosts {
 		costs = spread.Costs(s.Spread, s.Fill, current, s.Latest)
 	}
 	for _, p := range current {
@@ -186,7 +186,7 @@ func (s Snapshot) planStuck(b *plan.Builder) {
 // another subset.
 func (s Snapshot) planSurplus(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 	kind := spread.TargetOf(s.Spread).GroupKind
-	if s.Spread.Spec.SurplusPolicy != v1beta1.MoveSurplus || !spread.HasCosts(kind) {
+	if s.Spread.Spec.SurplusPolicy != v1beta1.MoveSurplus || !s.HasCosts {
 		return
 	}
 	surplus := spread.Surplus(s.Spread, s.Fill, s.Owned, s.Latest)

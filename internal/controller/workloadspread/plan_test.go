@@ -27,7 +27,7 @@ func newSnapshot(pods ...*corev1.Pod) Snapshot {
 	s.Spec.ScheduleStrategy = v1beta1.WorkloadSpreadScheduleStrategy{
 		Type: v1beta1.AdaptiveWorkloadSpread, Adaptive: &v1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: new(int32(30))},
 	}
-	return Snapshot{Spread: s, Owned: pods, Named: pods, Latest: v1beta1.VersionIgnored, Fill: spread.Fill{Limits: []int32{2, -1}}, Now: now}
+	return Snapshot{Spread: s, Owned: pods, Named: pods, Latest: v1beta1.VersionIgnored, Fill: spread.Fill{Limits: []int32{2, -1}, HasCosts: true}, Now: now}
 }
 
 // waiting returns a Pod of a subset that can't be scheduled.
@@ -131,7 +131,7 @@ func TestPlanMovesSurplus(t *testing.T) {
 		"one Pod is missing":             {change: func(s *Snapshot) { s.Total = 6 }, looks: true},
 		"the limit is as high as it has": {change: func(s *Snapshot) { s.Limits[0] = 4 }},
 		"a workload that heeds no costs": {change: func(s *Snapshot) {
-			s.Spread.Spec.TargetReference.APIVersion, s.Spread.Spec.TargetReference.Kind = "batch/v1", "Job"
+			s.HasCosts = false
 		}},
 		"the Pods of a subset that's gone": {change: func(s *Snapshot) { s.Spread.Spec.Subsets[0].Name = "c" }},
 	} {

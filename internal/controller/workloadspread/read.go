@@ -63,7 +63,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 		return out, err
 	}
 	out.Total = total
-	out.Fill, out.Problem = spread.FillOf(s, total)
+	if out.Fill, out.Problem, err = o.Targets.Fill(ctx, s, total); err != nil {
+		return out, err
+	}
 	if out.Named, err = readNamed(ctx, r, s); err != nil {
 		return out, err
 	}

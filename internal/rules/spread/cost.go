@@ -21,12 +21,14 @@ const (
 )
 
 // CostIn returns the deletion cost of a Pod of the latest version in a subset, up to its limit, that has so many others before it: the last
-// ones that came are the first to go. Those up to the floor are worth more than all others.
+// ones that came are the first to go. Those up to the floor are worth more than all others. It is 0 where the workload heeds none.
 //
 // Example: with three subsets, of which the second one has a floor of 1, costs are 300; 500 and then 200; 100.
 func (f Fill) CostIn(subset, before int) int32 {
 	n := len(f.Limits)
 	switch isFloor := before < f.floor(subset); {
+	case !f.HasCosts:
+		return 0
 	case isFloor && f.Weights != nil:
 		return lightest + int32(costStep*(n-subset))
 	case isFloor:

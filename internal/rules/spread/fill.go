@@ -18,6 +18,8 @@ type Fill struct {
 	Floors []int32
 	// Weights are nil where subsets are filled in order.
 	Weights []int32
+	// HasCosts means that the workload deletes Pods of a lower deletion cost first.
+	HasCosts bool
 }
 
 // FillOf returns how the Pods of a workload that is to have so many in all fill its subsets.
@@ -25,6 +27,7 @@ func FillOf(s *v1beta1.WorkloadSpread, total int32) (out Fill, err error) {
 	if out.Limits, err = Limits(s, total); err != nil {
 		return Fill{}, err
 	}
+	out.HasCosts = HasCosts(TargetOf(s).GroupKind)
 	for i := range s.Spec.Subsets {
 		of := &s.Spec.Subsets[i]
 		if of.MinReplicas != nil {

@@ -51,7 +51,7 @@ func TestFill(t *testing.T) {
 func TestFillOf(t *testing.T) {
 	s := deployment("50%", "2", "")
 	s.Spec.Subsets[0].MinReplicas, s.Spec.Subsets[1].MinReplicas = new(intstr.FromString("25%")), new(intstr.FromInt32(3))
-	want := spread.Fill{Limits: []int32{5, 2, -1}, Floors: []int32{3, 2, 0}}
+	want := spread.Fill{Limits: []int32{5, 2, -1}, Floors: []int32{3, 2, 0}, HasCosts: true}
 	if diff := cmp.Diff(want, fillOf(t, s, 10)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -61,6 +61,9 @@ func TestFillOf(t *testing.T) {
 	s.Spec.Subsets[2].Weight = new(int32(4))
 	if diff := cmp.Diff([]int32{1, 1, 4}, fillOf(t, s, 10).Weights); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if job := fillOf(t, newSpread("batch/v1", "Job", "1"), 10); job.CostIn(0, 0) != 0 {
+		t.Errorf("a Pod of a Job costs %d", job.CostIn(0, 0))
 	}
 	s.Spec.Subsets[1].MinReplicas = new(intstr.FromString("many"))
 	if _, err := spread.FillOf(s, 10); err == nil || err.Error() != "minReplicas many of subset b is neither a number nor a percentage" {
@@ -95,7 +98,7 @@ func TestEarlier(t *testing.T) {
 
 func drawFill(t *rapid.T) spread.Fill {
 	n := rapid.IntRange(1, 5).Draw(t, "subsets")
-	var f spread.Fill
+	f := spread.Fill{HasCosts: true}
 	for range n {
 		f.Limits = append(f.Limits, rapid.SampledFrom([]int32{-1, 0, 1, 3, 7}).Draw(t, "limit"))
 	}
@@ -230,7 +233,7 @@ func TestCostsUndoFilling(t *testing.T) {
 
 // TestOneWriteRepairsCosts: where a Pod goes out of turn and another one comes, one cost changes.
 func TestOneWriteRepairsCosts(t *testing.T) {
-	f := spread.Fill{Limits: []int32{-1, -1}, Weights: []int32{1, 1}}
+	f := spread.Fill{Limits: []int32{-1, -1}, Weights: []int32{1, 1}, HasCosts: true}
 	s := deployment("", "")
 	var pods []*corev1.Pod
 	for i := range 4 {

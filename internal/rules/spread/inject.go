@@ -19,11 +19,11 @@ type Given struct {
 	Subset int
 	// Entry is the entry of the ledger that stands for the Pod until it is seen; empty if it needs not be counted.
 	Entry string
-	// Cost is its deletion cost, where the workload heeds one.
+	// Cost is its deletion cost; 0 where the workload heeds none.
 	Cost int32
 }
 
-// Inject makes a new Pod one of a subset: its tolerations, what it asks of nodes, the patch, the deletion cost where the workload heeds it,
+// Inject makes a new Pod one of a subset: its tolerations, what it asks of nodes, the patch, the deletion cost,
 // and last the annotation. An error means that the patch does not fit the Pod, which is left half done.
 func Inject(p *corev1.Pod, s *v1beta1.WorkloadSpread, given Given) error {
 	of := &s.Spec.Subsets[given.Subset]
@@ -52,7 +52,7 @@ func mark(p *corev1.Pod, s *v1beta1.WorkloadSpread, given Given) {
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
-	if HasCosts(TargetOf(s).GroupKind) {
+	if given.Cost != 0 {
 		p.Annotations[corev1.PodDeletionCost] = strconv.Itoa(int(given.Cost))
 	}
 	p.Annotations[keys.MatchedWorkloadSpread] = Matched{s.Name, s.Spec.Subsets[given.Subset].Name, given.Entry}.String()

@@ -116,7 +116,7 @@ func ByOrdinal(kind schema.GroupKind) bool {
 	return slices.Contains([]string{statefulSet, advancedStatefulSet}, kind.String())
 }
 
-// HasCosts reports whether workloads of a kind delete Pods of a lower cost first.
+// HasCosts reports whether workloads of a kind delete Pods of a lower cost first. Of kinds that the configuration lists, it says so.
 func HasCosts(kind schema.GroupKind) bool {
 	return slices.Contains([]string{deployment, replicaSet, cloneSet}, kind.String())
 }
