@@ -53,7 +53,21 @@ func (g *giving) awaitNews(ctx context.Context) error {
 	return nil
 }
 
-func (g *giving) present() int32 { return int32(rules.Present(g.counted, g.Version, g.Now())) }
+// present returns how many Pods there are, as far as is counted here. Room that is held here is no Pod's yet.
+func (g *giving) present() int32 {
+	all := rules.Present(g.counted, g.Version, g.Now())
+	for at, held := range g.held {
+		if at.Version != g.Version && !rules.SurgesOnly(rules.TargetOf(g.counted).GroupKind) {
+			continue
+		}
+		for _, h := range held {
+			if g.Now().Sub(h.at) <= rules.LeaseFor {
+				all--
+			}
+		}
+	}
+	return int32(all)
+}
 
 // controllerOf tells how many Pods a controller is to have.
 type controllerOf struct {

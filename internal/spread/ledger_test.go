@@ -307,6 +307,29 @@ func TestAReplacementMayBeEarlierThanTheNews(t *testing.T) {
 	}
 }
 
+// TestRoomThatIsHeldIsNoPod: who has set room aside for Pods to come does not take it for Pods that are there.
+func TestRoomThatIsHeldIsNoPod(t *testing.T) {
+	s := newStore(t, 1)
+	ws := s.spread(t)
+	ws.Spec.Subsets[1].MaxReplicas = new(intstr.FromInt32(50))
+	if err := s.Update(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(s, "one")
+	s.podOf(t, l)
+	began := time.Now()
+	for range 3 { // the second one sets room aside for the third one
+		r := s.request(t)
+		r.Wanted = wanted(4)
+		if room, err := l.Give(t.Context(), r); err != nil || room.Subset != 1 {
+			t.Fatalf("got %+v, error %v", room, err)
+		}
+	}
+	if took := time.Since(began); took > 500*time.Millisecond {
+		t.Errorf("three Pods that are missing took %s: they waited for news of others", took)
+	}
+}
+
 // TestNoLimitTakesNothing: a Pod for which no subset has a limit costs nothing.
 func TestNoLimitTakesNothing(t *testing.T) {
 	s := newStore(t, 1)
