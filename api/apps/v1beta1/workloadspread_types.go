@@ -180,6 +180,11 @@ type AdaptiveWorkloadSpreadStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
+	// returnPods moves Pods back to an earlier subset once that has room and takes Pods again: they are deleted one by one, while all Pods
+	// of the workload are ready, and a Pod that still can't be scheduled there closes the subset anew. PodUnavailableBudgets are heeded.
+	// Only of CloneSets, Deployments and ReplicaSets. Defaults to false: Pods stay where they are.
+	// +optional
+	ReturnPods bool `json:"returnPods,omitempty"`
 }
 
 // WorkloadSpreadStatus is what was last seen of the Pods, and the ledger of those that are being created.

@@ -129,10 +129,41 @@ func Surplus(s *v1beta1.WorkloadSpread, f Fill, owned []*corev1.Pod, latest stri
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+	sortByCost(out, costs)
+	return out
+}
+
+// Returning returns the active Pods of the latest version that would be in an earlier subset if they were created now, the first to go
+// first. Total is the number of Pods that the workload is to have.
+func Returning(s *v1beta1.WorkloadSpread, f Fill, owned []*corev1.Pod, latest Latest) []*corev1.Pod {
+	var out []*corev1.Pod
+	kind, costs := TargetOf(s).GroupKind, Costs(s, f, owned, latest.Version)
+	for p := range costs {
+		m, _ := MatchedOf(p)
+		at := IndexOf(s, m.Subset)
+		if m.Name != s.Name || at < 0 || !SurgesOnly(kind) && VersionOf(kind, p) != latest.Version {
+			continue
+		}
+		has := Counts(s, VersionOf(kind, p), latest.Total)
+		has[at]--
+		if to := f.Next(has, Open(s)); to >= 0 && to < at {
+			out = append(out, p)
+		}
+	}
+	sortByCost(out, costs)
+	return out
+}
+
+// Latest is the version of the workload's present template, and how many Pods the workload is to have.
+type Latest struct {
+	Version string
+	Total   int32
+}
+
+func sortByCost(pods []*corev1.Pod, costs map[*corev1.Pod]int32) {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(costs[a], costs[b]), order.ByWorth(a, b), cmp.Compare(a.Name, b.Name))
 	})
-	return out
 }
 
 // Tally writes into the status how many of the active Pods of the workload are in a subset and in none, and how many are above the limits.

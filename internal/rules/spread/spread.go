@@ -239,6 +239,12 @@ func IsStuck(p *corev1.Pod, after time.Duration, now time.Time) (stuck bool, wai
 	return true, 0
 }
 
+// Returns reports whether Pods are moved back to subsets that take Pods again.
+func Returns(s *v1beta1.WorkloadSpread) bool {
+	strategy := s.Spec.ScheduleStrategy
+	return strategy.Type == v1beta1.AdaptiveWorkloadSpread && strategy.Adaptive != nil && strategy.Adaptive.ReturnPods
+}
+
 // RescheduleAfter returns how long a Pod may wait to be scheduled; 0 if for ever.
 func RescheduleAfter(s *v1beta1.WorkloadSpread) time.Duration {
 	strategy := s.Spec.ScheduleStrategy
