@@ -93,8 +93,8 @@ type WorkloadSpreadSubset struct {
 	// They are the last to go when the workload is scaled in. Defaults to none.
 	// +optional
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
-	// weight is the share of the Pods that the subset gets, compared with the weights of the others: a Pod goes to that which has the fewest
-	// for its weight, up to maxReplicas. Equal weights spread Pods evenly. All subsets have one or none has. Defaults to none: subsets are
+	// weight is the share of the Pods that the subset gets, compared with the weights of the others: a Pod goes to that which has the
+	// fewest for its weight, up to maxReplicas. Equal weights spread Pods evenly. All subsets have one or none has. Defaults to none: subsets are
 	// filled in order.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

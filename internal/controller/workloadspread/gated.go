@@ -93,7 +93,9 @@ func (s Snapshot) planGated(b *plan.Builder, l counted) {
 			why = fmt.Sprintf("it is given to subset %s", s.Spread.Spec.Subsets[g.given.Subset].Name)
 		}
 		spread.OpenGate(after)
-		b.Do(plan.Action{Verb: plan.Update, Concern: plan.Scale, Before: g.pod, After: after, Optional: true, What: "open its gate", Why: why,
-			FailedEvent: eventAdmitFailed, FailedPrefix: "giving a subset to Pod " + g.pod.Name + ": "})
+		b.Do(plan.Action{
+			Verb: plan.Update, Concern: plan.Scale, Before: g.pod, After: after, Optional: true, What: "open its gate", Why: why,
+			FailedEvent: eventAdmitFailed, FailedPrefix: "giving a subset to Pod " + g.pod.Name + ": ",
+		})
 	}
 }

@@ -183,8 +183,8 @@ func (s Snapshot) planStuck(b *plan.Builder) {
 	}
 }
 
-// planMoves deletes a Pod that is above the limit of its subset, or that an earlier subset takes again, while all Pods are there and ready, so
-// that the workload creates one in another subset.
+// planMoves deletes a Pod that is above the limit of its subset, or that an earlier subset takes again, while all Pods are there and ready,
+// so that the workload creates one in another subset.
 func (s Snapshot) planMoves(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 	kind := spread.TargetOf(s.Spread).GroupKind
 	if !s.HasCosts {

@@ -53,8 +53,8 @@ func isUsable(n *corev1.Node) bool {
 
 // Inject binds a new Pod to the place where the Pod of its name ran before: required labels go into its nodeSelector, each preferred term
 // becomes a preferred node affinity, as do nodes of before, annotations and labels that were recorded are restored, and recorded addresses
-// are told. Recorded labels of nodes that are not offered are left out. Edit returns the Pod to change; it is not called for a Pod that nothing is recorded of. Done again it changes
-// nothing.
+// are told. Recorded labels of nodes that are not offered are left out. Edit returns the Pod to change; it is not called for a Pod that
+// nothing is recorded of. Done again it changes nothing.
 func Inject(
 	p *corev1.Pod, state *v1beta1.PersistentPodState, offered func(key, value string) bool, edit func() *corev1.Pod,
 ) {
@@ -78,9 +78,10 @@ func Inject(
 		return
 	}
 	for i, node := range record.PreviousNodes[:min(len(record.PreviousNodes), int(state.Spec.PreviousNodes))] {
-		change.preferTerm(corev1.PreferredSchedulingTerm{Weight: int32(previousWeight >> i), Preference: corev1.NodeSelectorTerm{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}})
+		isNode := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+		change.preferTerm(corev1.PreferredSchedulingTerm{
+			Weight: int32(previousWeight >> i), Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{isNode}},
+		})
 	}
 	change.annotate(keys.InjectedPodState, state.Name)
 	if _, set := change.now.Annotations[keys.PreviousPodIPs]; state.Spec.RecordPodIPs && len(record.PodIPs) > 0 && !set {

@@ -38,8 +38,8 @@ func PlaceOf(s *v1beta1.WorkloadSpread, entry string) (Place, time.Time, bool) {
 	return Place{}, time.Time{}, false
 }
 
-// Admit makes a Pod that waits at its gate one of a subset, as far as a Pod that is stored may be changed: where it may run, and the labels and
-// annotations of the subset's patch.
+// Admit makes a Pod that waits at its gate one of a subset, as far as a Pod that is stored may be changed: where it may run, and the labels
+// and annotations of the subset's patch.
 func Admit(p *corev1.Pod, s *v1beta1.WorkloadSpread, given Given) {
 	of := &s.Spec.Subsets[given.Subset]
 	p.Spec.Tolerations = slices.Clip(p.Spec.Tolerations)

@@ -58,8 +58,8 @@ func used(s *v1beta1.WorkloadSpreadSubsetStatus) int {
 	return int(s.Replicas) + len(s.CreatingPods) - len(s.DeletingPods)
 }
 
-// Counts returns how many Pods each subset has or is given, as far as they count for a new Pod of a version. Total is the number of Pods that
-// the workload is to have: where versions count only during a surge, they count if there are as many Pods already.
+// Counts returns how many Pods each subset has or is given, as far as they count for a new Pod of a version. Total is the number of Pods
+// that the workload is to have: where versions count only during a surge, they count if there are as many Pods already.
 func Counts(s *v1beta1.WorkloadSpread, version string, total int32) []int {
 	versions := []string{version}
 	if SurgesOnly(TargetOf(s).GroupKind) && !isSurging(s, total) {
@@ -105,8 +105,8 @@ func isSurging(s *v1beta1.WorkloadSpread, total int32) bool {
 	return all >= int(total)
 }
 
-// Present returns how many Pods there are by the ledger: of a version, or of all where versions count only during a surge. Room that was set
-// aside is taken for a Pod for as long as it may be given to one.
+// Present returns how many Pods there are by the ledger: of a version, or of all where versions count only during a surge. Room that was
+// set aside is taken for a Pod for as long as it may be given to one.
 func Present(s *v1beta1.WorkloadSpread, version string, now time.Time) int {
 	all := 0
 	for v, statuses := range s.Status.VersionedSubsetStatuses {

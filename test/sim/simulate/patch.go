@@ -131,8 +131,8 @@ func unprocessable(key Key, why string) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, why, 0, true)
 }
 
-// forbidden returns an error when the change is one that the API server does not take: of a Pod's spec only images may change, and before it
-// may be scheduled where it may run.
+// forbidden returns an error when the change is one that the API server does not take: of a Pod's spec only images may change, and before
+// it may be scheduled where it may run.
 func forbidden(key Key, current, wanted client.Object) error {
 	before, isPod := current.(*corev1.Pod)
 	if !isPod {
