@@ -13,7 +13,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,8 +81,6 @@ func TestWithoutAManager(t *testing.T) {
 	claim, volume := g.claim(g.Namespace)
 	g.protect(claim, "Cascading")
 	g.protect(volume, "Cascading")
-	crd, holding := g.crd("Always"), g.NewNamespace(nil)
-	inside := g.In(holding).Make("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {" + deletionLabel + ": Always}}}")
 	labelled := map[string][]*unstructured.Unstructured{}
 	for _, value := range []string{"Always", "Cascading", "never"} {
 		for _, s := range samples(g.Namespace + "-" + strings.ToLower(value)) {
@@ -111,25 +108,7 @@ func TestWithoutAManager(t *testing.T) {
 	}
 	g.keeps(claim, cascading+`status "Bound"`)
 	g.keeps(volume, cascading+`status "Bound"`)
-	g.keeps(crd, always)
-	t.Log("a namespace with something protected in it ends when that is not protected any more, and says what keeps it")
-	terminating := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: holding}}
-	g.Must(g.Client.Delete(g.Ctx, terminating))
-	g.Within(time.Minute, "the namespace says what keeps it", func() error {
-		g.Must(g.Client.Get(g.Ctx, client.ObjectKeyFromObject(terminating), terminating))
-		for _, c := range terminating.Status.Conditions {
-			if c.Type == corev1.NamespaceDeletionContentFailure && strings.Contains(c.Message, "settings") && strings.Contains(c.Message, always) {
-				return nil
-			}
-		}
-		return fmt.Errorf("its conditions are %+v", terminating.Status.Conditions)
-	})
-	g.unprotect(inside)
 	t.Log("what has to be counted is kept, too, as there is nobody to count it")
-	g.protect(crd, "Cascading")
-	if err := g.Client.Delete(g.Ctx, crd); !apierrors.IsInternalError(err) {
-		t.Errorf("deleting a CRD whose objects nobody counts: %v", err)
-	}
 	if err := g.Client.Delete(g.Ctx, used); !apierrors.IsInternalError(err) {
 		t.Errorf("deleting a namespace with a Pod: %v", err)
 	}
