@@ -72,6 +72,8 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/tools/cache")},
 		{packages: []string{"internal/releases"}, ours: []string{"api/...", "internal/rules/release", "internal/rules/steer", "internal/plan", "internal/observe", "internal/loop"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
+		{packages: []string{"internal/controller/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/observe", "internal/apply", "internal/loop", "internal/releases"},
+			others: kubernetes("sigs.k8s.io/controller-runtime/...", "github.com/prometheus/client_golang/prometheus")},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/releases", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults", "internal/members", "internal/traffic"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/disruption"}, ours: []string{"api/...", "internal/plan", "internal/rules/disruption", "internal/rules/pod"}, others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
@@ -83,7 +85,7 @@ func rooms() []room {
 			others: []string{"..."}},
 		{packages: []string{"test/sim/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
 			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
-		{packages: []string{"internal/features", "internal/logging", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
+		{packages: []string{"internal/features", "internal/logging", "internal/process", "internal/manager", "internal/rolloutmanager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
 
