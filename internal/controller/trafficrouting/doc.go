@@ -6,5 +6,5 @@
 //	Initial ─ Healthy ─ Progressing ─ Finalizing ─ Healthy
 //	any phase ─ Terminating
 //
-// A Rollout that has a release says so by a finalizer of its own. That of a Rollout that is gone is taken off.
+// A Rollout that has a release says so by a finalizer of its own. That of a Rollout that is gone, or names another one, is taken off.
 package trafficrouting

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
 	"github.com/seed-69ecc383/kruise/internal/traffic"
 )
 
@@ -93,9 +94,9 @@ func (f finder) of(kind schema.GroupKind) func(context.Context, client.Object, c
 	}
 }
 
-// ofRollout returns those that a Rollout which is gone may have had lead traffic.
+// ofRollout returns those that a Rollout may have had lead traffic which is gone, or names another one by now.
 func (f finder) ofRollout(ctx context.Context, before, after *v1beta1.Rollout) ([]types.NamespacedName, error) {
-	if after != nil {
+	if before == nil || after != nil && rules.SharedName(before) == rules.SharedName(after) {
 		return nil, nil
 	}
 	all, err := f.all(ctx, before.Namespace)
@@ -105,7 +106,7 @@ func (f finder) ofRollout(ctx context.Context, before, after *v1beta1.Rollout) (
 // Snapshot is all that one pass may look at. It is read once and never changed.
 type Snapshot struct {
 	Routing *v1alpha1.TrafficRouting
-	// Rollouts are the names of all Rollouts of the namespace.
+	// Rollouts are the names of those that name it.
 	Rollouts []string
 	// Observed is what leads traffic.
 	Observed *traffic.Observed
@@ -120,7 +121,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, t *v1alpha1.TrafficRout
 		return s, err
 	}
 	for _, rollout := range rollouts {
-		s.Rollouts = append(s.Rollouts, rollout.Name)
+		if rules.SharedName(rollout) == t.Name {
+			s.Rollouts = append(s.Rollouts, rollout.Name)
+		}
 	}
 	if s.Observed, err = o.Traffic.Observe(ctx, r.Reader, routingsOf(t)); err != nil {
 		return s, fmt.Errorf("looking at what leads traffic: %w", err)

@@ -25,7 +25,7 @@ func (s Snapshot) holders() []string {
 	return slices.DeleteFunc(slices.Clone(s.Rollouts), func(name string) bool { return !rules.IsShared(s.Routing, name) })
 }
 
-// isStale reports whether a finalizer is that of a Rollout which is gone.
+// isStale reports whether a finalizer is that of a Rollout which is gone, or names another TrafficRouting.
 func (s Snapshot) isStale(finalizer string) bool {
 	return strings.HasPrefix(finalizer, keys.TrafficRoutingProgressing) &&
 		!slices.ContainsFunc(s.Rollouts, func(name string) bool { return rules.ProgressingFinalizer(name) == finalizer })
@@ -65,7 +65,7 @@ func (s Snapshot) finalizers(b *plan.Builder) {
 		wanted = slices.DeleteFunc(wanted, func(f string) bool { return f == keys.TrafficRoutingFinalizer })
 		action.Why = "its routes are restored"
 	default:
-		action.Why = "Rollouts are gone that had a release"
+		action.Why = "Rollouts that had a release are gone or name another one"
 	}
 	if slices.Equal(wanted, t.Finalizers) {
 		return

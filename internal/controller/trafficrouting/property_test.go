@@ -192,7 +192,9 @@ func (s *scenario) strategy() (out v1alpha1.TrafficRoutingStrategy) {
 }
 
 func (s *scenario) addRollout(name string) {
-	s.create(&v1beta1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}})
+	r := &v1beta1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{StepsStrategy: v1beta1.StepsStrategy{TrafficRoutingRef: "routing"}}
+	s.create(r)
 }
 
 func (s *scenario) get(kind schema.GroupVersionKind, name string) client.Object {
@@ -215,12 +217,16 @@ func (s *scenario) act() {
 		s.addRouting()
 	case n < 30 && rollout == nil:
 		s.addRollout(name)
-	case n < 30 && rules.Joined(t, name) != nil:
+	case n < 30 && rollout != nil && rules.SharedName(rollout.(*v1beta1.Rollout)) == t.Name && rules.Joined(t, name) != nil:
 		s.setFinalizers(t, rules.Joined(t, name).Finalizers)
 	case n < 55 && rules.Left(t, name) != nil:
 		s.setFinalizers(t, rules.Left(t, name).Finalizers)
 	case n < 60 && rollout != nil:
 		s.Cluster.Delete(promises.UserActor, rollout) // its release has not ended
+	case n < 64 && rollout != nil:
+		simulate.Update(s.Cluster, promises.UserActor, rollout.(*v1beta1.Rollout), func(r *v1beta1.Rollout) {
+			r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{StepsStrategy: v1beta1.StepsStrategy{TrafficRoutingRef: "another"}}
+		})
 	case n < 70 && t.DeletionTimestamp == nil:
 		simulate.Update(s.Cluster, promises.UserActor, t, func(t *v1alpha1.TrafficRouting) { t.Spec.Strategy = s.strategy() })
 	case n < 85:
@@ -310,9 +316,10 @@ func (s *scenario) converged() (problems []string) {
 	t := s.routing()
 	held := false
 	for _, name := range []string{"a", "b"} {
-		there := s.get(rolloutKind, name) != nil
+		rollout, there := s.get(rolloutKind, name).(*v1beta1.Rollout)
+		there = there && rules.SharedName(rollout) == "routing"
 		if t != nil && rules.IsShared(t, name) && !there {
-			wrong("the finalizer of Rollout %s, which is gone, is left", name)
+			wrong("the finalizer of Rollout %s, which is gone or names another, is left", name)
 		}
 		held = held || t != nil && rules.IsShared(t, name) && there
 	}
