@@ -47,6 +47,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/member"}, ours: []string{"api/...", "internal/rules/connection"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/pull"}, ours: []string{"api/...", "internal/rules/registry"}, others: kubernetes("k8s.io/utils/dump", "github.com/distribution/reference"), pure: true},
 		{packages: []string{"internal/rules/release"}, ours: []string{"api/...", "internal/rules/budget"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/replicasets"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/release"}, others: kubernetes("k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/registry"}, others: kubernetes("github.com/distribution/reference"), pure: true},
 		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},
