@@ -73,13 +73,13 @@ test-faults: build ## Run managers behind a proxy that loses, delays and refuses
 
 KIND ?= cloneset
 .PHONY: demo
-demo: build ## Show rollouts of a CloneSet, or with KIND=statefulset or daemonset of such a set, on a control plane of this machine.
+demo: build ## Show rollouts of a CloneSet, with KIND=statefulset or daemonset of such a set, or with KIND=multicluster of a UnitedDeployment over three clusters, on control planes of this machine.
 	go run ./hack/demo -kind $(KIND)
 
 N ?= 1000
 OUT ?= bench.json
 .PHONY: bench
-bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset or daemonset such a set against its native namesake, or with KIND=uniteddeployment ten subsets against one CloneSet, or with KIND=injection, load or spread the creation of Pods among SidecarSets that match them or not, one at a time or 100 a second, against that without: N Pods, figures to OUT.
+bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset or daemonset such a set against its native namesake, or with KIND=uniteddeployment ten subsets, and three clusters, against one CloneSet, or with KIND=injection, load or spread the creation of Pods among SidecarSets that match them or not, one at a time or 100 a second, against that without: N Pods, figures to OUT.
 	go run ./test/bench -kind $(KIND) -n $(N) -out $(OUT)
 
 bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum
