@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -109,6 +110,9 @@ func suiteOf(planned func(State) plan.Plan, set func(*scenario)) promises.Suite 
 				Start: func(c promises.Connection) simulate.Process {
 					k := Kind()
 					k.Plan = planner.In(w)
+					k.Indexes = func(ctx context.Context, indexer client.FieldIndexer) error {
+						return observe.AddControllerIndex(ctx, indexer, &appsv1.ReplicaSet{})
+					}
 					c.Executor.Writer = beside{Writer: c.Executor.Writer, native: &s.native}
 					return promises.Start(k, c.Runtime(), c)
 				},
