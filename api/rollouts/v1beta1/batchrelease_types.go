@@ -81,6 +81,10 @@ type ReleasePlan struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	BatchPartition *int32 `json:"batchPartition,omitempty"`
+	// paused stops the batch that is under way: no further Pod is updated. Rollouts set it while their spec.strategy.paused holds the
+	// release. Defaults to false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
 	// rolloutID names the release in labels of Pods.
 	// +optional
 	RolloutID string `json:"rolloutID,omitempty"`

@@ -106,7 +106,7 @@ func TestGoingBack(t *testing.T) {
 		want   []string
 	}{
 		"without traffic":       {batches(step(5, ""), step("100%", "")), false, []string{"Upgrade 1", "Resume", "Release", "Unmark"}},
-		"while paused, trap T4": {batches(step(5, ""), step("100%", "")), true, []string{"Upgrade 1", "Resume", "Release", "Unmark"}},
+		"while paused, trap T4": {batches(step(5, ""), step("100%", "")), true, []string{"Upgrade 1", "Hold", "Resume", "Release", "Unmark"}},
 		"traffic goes back before Pods": {withTraffic(batches(step(5, "50%"), step("100%", ""))), false,
 			[]string{"Pin", "Upgrade 1", "CreateService", "SetRoutes 1", "RestoreRoutes", "Resume", "Release", "Unpin", "RemoveService", "Unmark"}},
 		"blueGreen": {blueGreen, false,

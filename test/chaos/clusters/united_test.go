@@ -33,6 +33,8 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 		run  func(*united)
 	}{
 		{"three clusters get one, three and two Pods", (*united).threeClusters},
+		{"the examples", (*united).examples},
+		{"the commands of the documentation", (*united).documented},
 		{"a workload of somebody else has the name", (*united).nameConflict},
 		{"a cluster without the namespace", (*united).noNamespace},
 		{"a member goes away and comes back", (*united).awayAndBack},

@@ -1,0 +1,77 @@
+package steer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/release"
+)
+
+// Labelled returns how many live updated Pods have the label of a release.
+func Labelled(k Kind, o Objects, id string) (n int32) {
+	for _, p := range o.Pods {
+		if pod.IsActive(p) && p.Labels[keys.RolloutID] == id && k.IsUpdated(o, p) {
+			n++
+		}
+	}
+	return n
+}
+
+// BatchLabels returns the changes that give updated Pods the labels of their release and of the batch that updated them. Targets are how
+// many Pods each batch up to the current one updates, those of earlier batches included. Pods over the targets get no label: they are of no
+// batch yet.
+func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
+	given, unlabelled := map[int32]int32{}, []*corev1.Pod(nil)
+	for _, p := range o.Pods {
+		if !pod.IsActive(p) || !k.IsUpdated(o, p) {
+			continue
+		}
+		batch, err := strconv.Atoi(p.Labels[keys.RolloutBatchID])
+		if p.Labels[keys.RolloutID] == id && err == nil && batch >= 1 { // also of a step that is gone back from
+			given[int32(batch)]++
+		} else {
+			unlabelled = append(unlabelled, p)
+		}
+	}
+	// Those that a rollback in batches has brought back come first, then the newer ones: the older ones were updated earlier. Names tell
+	// Pods of one second apart.
+	slices.SortFunc(unlabelled, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Labels[keys.NoNeedUpdate], b.Labels[keys.NoNeedUpdate]),
+			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	var out []Change
+	for i, batch := range release.Batches(targets, given, len(unlabelled)) {
+		if batch == 0 {
+			continue
+		}
+		number := strconv.Itoa(int(batch))
+		out = append(out, labelPod(unlabelled[i], map[string]string{keys.RolloutID: id, keys.RolloutBatchID: number}, "label it with batch "+number))
+	}
+	return out
+}
+
+// KeptLabels returns the changes that label the Pods which are at the wanted revision when a rollback in batches begins.
+func KeptLabels(k Kind, o Objects, id string) []Change {
+	var out []Change
+	for _, p := range o.Pods {
+		if pod.IsActive(p) && k.IsUpdated(o, p) && p.Labels[keys.NoNeedUpdate] != id {
+			out = append(out, labelPod(p, map[string]string{keys.NoNeedUpdate: id}, "label it as not to be updated"))
+		}
+	}
+	return out
+}
+
+func labelPod(before *corev1.Pod, labels map[string]string, what string) Change {
+	after := before.DeepCopy()
+	if after.Labels = maps.Clone(after.Labels); after.Labels == nil {
+		after.Labels = map[string]string{}
+	}
+	maps.Copy(after.Labels, labels)
+	return Change{Before: before, After: after, What: what}
+}
