@@ -45,6 +45,8 @@ type site struct {
 	saved     []Workload
 	// restored means that it holds what the controller may have seen to be gone.
 	restored bool
+	// joining means that it is being connected to.
+	joining bool
 }
 
 func newFleet(t *testing.T, policy v1beta1.UnreachablePolicyType) *fleet {
@@ -94,6 +96,8 @@ func (f *fleet) look() Snapshot {
 		c := Cluster{Place: p, Seen: memberrules.Seen{Reason: connection.Unreachable, Message: connection.Unreached + at.words, ID: at.id}}
 		if at.up {
 			c.Reason, c.Message, c.LastContact = connection.Connected, "", f.Now
+		} else if at.joining {
+			c.Reason = connection.Connecting
 		}
 		if at.unknown {
 			c.Seen = memberrules.Seen{Reason: connection.Connecting, Message: "not known yet", Unselected: true}
