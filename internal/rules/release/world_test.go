@@ -98,6 +98,10 @@ func (w *world) act(a Action) {
 		}
 	case RestoreRoutes:
 		t.Routes = ""
+	case Join:
+		t.Joined = true
+	case Leave:
+		t.Joined, t.Leaving = false, true
 	case PutBack:
 		if w.seen.Workload.Update != w.seen.Workload.Stable {
 			w.template(w.seen.Workload.Stable)
@@ -111,8 +115,9 @@ func (w *world) act(a Action) {
 	}
 }
 
-// follow is what the workload does by itself.
+// follow is what the workload does by itself, and a TrafficRouting.
 func (w *world) follow() {
+	w.seen.Traffic.Leaving = false
 	work, b := w.seen.Workload, &w.seen.Batch
 	if work == nil {
 		return
@@ -232,7 +237,7 @@ func (w *world) clean() string {
 	switch {
 	case w.seen.Batch.Exists:
 		return "a BatchRelease is left"
-	case t.Pinned || t.NewService || t.Routes != "":
+	case t.Pinned || t.NewService || t.Routes != "" || t.Joined || t.Leaving:
 		return fmt.Sprintf("traffic is left: %+v", t)
 	case w.seen.Workload != nil && w.seen.Workload.Marked:
 		return "the workload is still marked"
