@@ -9,8 +9,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/loop"
 )
 
-// PodsThat returns the events of Pods of workloads by which the state that concerns is told of has changed. Before is nil for a Pod that was
-// created, after for one that is gone.
+// PodsThat returns the events of Pods of workloads that are changes which concern somebody. Before is nil for a Pod that was created, after
+// for one that is gone.
 func (f Finder) PodsThat(concerns func(before, after *corev1.Pod) bool) loop.Watch {
 	return loop.Affected(&corev1.Pod{}, func(ctx context.Context, before, after *corev1.Pod) ([]types.NamespacedName, error) {
 		if !concerns(before, after) {

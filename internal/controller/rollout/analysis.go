@@ -159,7 +159,8 @@ func (v *State) createJobs(b *plan.Builder) {
 			continue
 		}
 		b.Do(plan.Action{
-			Verb: plan.Create, Concern: plan.Rollout, After: analysis.Job(v.Rollout, r), What: "measure check " + r.Check.Name, Why: v.why(),
+			Verb: plan.Create, Concern: plan.Rollout, After: analysis.Job(v.Rollout, r),
+			What: "measure check " + r.Check.Name, Why: v.why(),
 			FailedEvent: "FailedCreate", FailedPrefix: fmt.Sprintf("Creating the Job of check %s: ", r.Check.Name),
 		})
 	}

@@ -55,7 +55,8 @@ func (v *State) ready(s *v1beta1.RolloutStatus) {
 // stalled says whether a person is needed.
 func (v *State) stalled(s *v1beta1.RolloutStatus) {
 	needs := []string{v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected}
-	if c := find(s, v1beta1.ConditionProgressing); c != nil && slices.Contains(needs, c.Reason) && s.Phase == v1beta1.RolloutPhaseProgressing {
+	c := find(s, v1beta1.ConditionProgressing)
+	if c != nil && slices.Contains(needs, c.Reason) && s.Phase == v1beta1.RolloutPhaseProgressing {
 		v.set(s, v1beta1.ConditionStalled, corev1.ConditionTrue, c.Reason, c.Message)
 		return
 	}

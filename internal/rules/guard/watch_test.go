@@ -106,7 +106,8 @@ func TestTheGuardSaysWhy(t *testing.T) {
 		since := after(time.Duration(i) * time.Second)
 		updated = append(updated, Pod{Name: fmt.Sprint("new-", i), Since: since, ExitCode: 1, ExitedAt: since.Add(time.Second), Restarts: 1})
 	}
-	if Watch(st, updated[:1], nil, after(time.Minute)); st.Phase != v1beta1.AnalysisRunning || len(st.Failed) != 1 {
+	Watch(st, updated[:1], nil, after(time.Minute))
+	if st.Phase != v1beta1.AnalysisRunning || len(st.Failed) != 1 {
 		t.Errorf("after one Pod: %+v", st)
 	}
 	Watch(st, updated[1:], nil, after(2*time.Minute)) // the first one is gone by now
@@ -114,7 +115,8 @@ func TestTheGuardSaysWhy(t *testing.T) {
 		t.Errorf("%+v, want %q", st, want)
 	}
 	well := Begin(oldPods(10), nil, base())
-	if Watch(well, oldPods(10), nil, after(time.Second)); well.Phase != v1beta1.AnalysisRunning || well.Message != "" {
+	Watch(well, oldPods(10), nil, after(time.Second))
+	if well.Phase != v1beta1.AnalysisRunning || well.Message != "" {
 		t.Errorf("Pods that do well: %+v", well)
 	}
 }
@@ -313,7 +315,8 @@ func stops(r *rand.Rand, before, now app, pods int, names []string) int {
 				seen = append(seen, l.at(names[i], at))
 			}
 		}
-		if Watch(st, seen, nil, at); st.Phase == v1beta1.AnalysisFailed {
+		Watch(st, seen, nil, at)
+		if st.Phase == v1beta1.AnalysisFailed {
 			return len(lives)
 		}
 		if len(lives) > 0 && r.IntN(20) == 0 {

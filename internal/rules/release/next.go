@@ -312,7 +312,8 @@ func (m *machine) reasonNow() string {
 func (m *machine) reason(reason, message string) {
 	status := corev1.ConditionTrue
 	switch reason {
-	case v1beta1.ReasonCompleted, v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
+	case v1beta1.ReasonCompleted, v1beta1.ReasonStepTimeout,
+		v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
 		status = corev1.ConditionFalse
 	}
 	m.condition(v1beta1.ConditionProgressing, status, reason, message)
