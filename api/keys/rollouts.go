@@ -24,6 +24,9 @@ const (
 	OriginalSpecConfiguration = "rollouts.kruise.io/original-spec-configuration"
 )
 
+// AnalysisCheck is the label of a Job that measures for a Rollout, with the name of the check.
+const AnalysisCheck = "rollouts.kruise.io/analysis-check"
+
 // Annotations of Rollouts.
 const (
 	// RollbackInBatch, with the value true, has a rollback go in the steps of the release. Users write it.
@@ -35,4 +38,13 @@ const (
 	// RolloutHub is the annotation of a Rollout or BatchRelease as v1alpha1 shows it with what that version can't say, as JSON. Conversion
 	// writes and reads it; it is never stored.
 	RolloutHub = "rollouts.kruise.io/v1beta1"
+)
+
+// Finalizers of TrafficRoutings.
+const (
+	// TrafficRoutingFinalizer keeps a TrafficRouting until its routes are restored.
+	TrafficRoutingFinalizer = "rollouts.kruise.io/trafficrouting"
+	// TrafficRoutingProgressing, with the name of a Rollout behind it, has a TrafficRouting lead traffic while the Rollout has a release.
+	// The controller of Rollouts writes it.
+	TrafficRoutingProgressing = "progressing.rollouts.kruise.io/"
 )

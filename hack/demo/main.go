@@ -1,5 +1,5 @@
 // Command demo brings up a control plane on this machine, starts Kruise beside it, and shows rollouts of one kind of workload as they
-// happen. It leaves the cluster up, to play with.
+// happen. It leaves the cluster up, to play with. With -kind multicluster it brings up four, which it ends.
 package main
 
 import (
@@ -33,15 +33,21 @@ type performance interface {
 	perform(ctx context.Context, d *demo) error
 }
 
-func performances() map[string]performance {
-	return map[string]performance{"cloneset": cloneSet(), "statefulset": statefulSet(), "daemonset": daemonSet()}
+// shows are the demos by their names.
+func shows() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"cloneset": alone(cloneSet()), "statefulset": alone(statefulSet()), "daemonset": alone(daemonSet()), "multicluster": overClusters,
+	}
 }
 
 func main() {
-	kind := flag.String("kind", "cloneset", "the kind of workload to show: cloneset, statefulset or daemonset")
+	kind := flag.String("kind", "cloneset", "what to show: cloneset, statefulset, daemonset or multicluster")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *kind)
+	err := fmt.Errorf("there is no demo of %q", *kind)
+	if show, known := shows()[*kind]; known {
+		err = show(ctx)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -49,42 +55,42 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kind string) error {
-	shown, known := performances()[kind]
-	if !known {
-		return fmt.Errorf("there is no demo of %q", kind)
+// alone is the demo of a workload in one cluster.
+func alone(shown performance) func(context.Context) error {
+	return func(ctx context.Context) error {
+		fmt.Println("Bringing up a Kubernetes control plane with five simulated nodes ...")
+		c, err := cluster.Up(ctx,
+			cluster.Options{Nodes: 5, Log: os.Stdout, Args: []string{"--sim-start", "1s", "--sim-restart", "1s", "--sim-stop", "500ms"}})
+		if err != nil {
+			return err
+		}
+		fmt.Println("Installing Kruise, and starting its manager beside the cluster ...")
+		dir := filepath.Join(filepath.Dir(c.Kubeconfig), "beside", "kruise-manager")
+		manager, err := c.StartManager(ctx,
+			cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
+		if err != nil {
+			return err
+		}
+		log, err := followPlans(manager.Log())
+		if err != nil {
+			return err
+		}
+		d := &demo{cluster: c, screen: newScreen(os.Stdout), plans: log}
+		if err := d.emptyNamespace(ctx); err != nil {
+			return err
+		}
+		if err := shown.perform(ctx, d); err != nil {
+			return errors.Join(err, fmt.Errorf("the manager's last words:\n%s", manager.Tail(20)))
+		}
+		return nil
 	}
-	fmt.Println("Bringing up a Kubernetes control plane with five simulated nodes ...")
-	c, err := cluster.Up(ctx,
-		cluster.Options{Nodes: 5, Log: os.Stdout, Args: []string{"--sim-start", "1s", "--sim-restart", "1s", "--sim-stop", "500ms"}})
-	if err != nil {
-		return err
-	}
-	fmt.Println("Installing Kruise, and starting its manager beside the cluster ...")
-	dir := filepath.Join(filepath.Dir(c.Kubeconfig), "beside", "kruise-manager")
-	manager, err := c.StartManager(ctx,
-		cluster.ManagerOptions{Dir: dir, Detached: true, Args: []string{"-v", "1", "--logging-format", "json"}})
-	if err != nil {
-		return err
-	}
-	log, err := followPlans(manager.Log())
-	if err != nil {
-		return err
-	}
-	d := &demo{cluster: c, screen: newScreen(os.Stdout), plans: log}
-	if err := d.emptyNamespace(ctx); err != nil {
-		return err
-	}
-	if err := shown.perform(ctx, d); err != nil {
-		return errors.Join(err, fmt.Errorf("the manager's last words:\n%s", manager.Tail(20)))
-	}
-	return nil
 }
 
 type demo struct {
 	cluster *cluster.Cluster
 	screen  *screen
 	plans   *plans
+	pods    podTable
 }
 
 // emptyNamespace makes the demo's namespace, without anything that an earlier demo left in it.

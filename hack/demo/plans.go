@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
+	"strings"
 )
 
 // plans follows the plans in the manager's log.
@@ -48,4 +50,19 @@ func (p *plans) next(name string) ([]string, error) {
 		}
 		p.rest = ""
 	}
+}
+
+// deeds returns what plans did.
+func deeds(plans []string) []string {
+	var out []string
+	for _, text := range plans {
+		for _, line := range strings.Split(text, "\n") {
+			line = strings.TrimSpace(line)
+			verb, _, _ := strings.Cut(line, " ")
+			if told := slices.Contains([]string{"create", "update", "delete"}, verb); told && !strings.HasSuffix(line, "in flight") {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
 }

@@ -55,6 +55,7 @@ func (p play[T]) perform(ctx context.Context, d *demo) error {
 			}
 		}
 		d.screen.begin(fmt.Sprintf("%d. %s", i+1, s.title))
+		d.pods.begin()
 		if err := p.watch(ctx, d, s.done); err != nil {
 			return err
 		}
@@ -106,7 +107,7 @@ func (p play[T]) watch(ctx context.Context, d *demo, done func(T) bool) error {
 		if err != nil {
 			return fmt.Errorf("reading the manager's log: %w", err)
 		}
-		d.screen.show(p.counts(now), pods.Items, plans)
+		d.screen.show(picture{counts: p.counts(now), table: d.pods.draw(pods.Items), news: deeds(plans)})
 		if done(now) {
 			d.screen.end()
 			return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,11 @@ type Seen func(ctx context.Context, kind schema.GroupVersionKind) (string, error
 func SeenBy(informers cache.Cache) Seen {
 	return func(ctx context.Context, kind schema.GroupVersionKind) (string, error) {
 		informer, err := informers.GetInformerForKind(ctx, kind)
+		if runtime.IsNotRegisteredError(err) { // of a kind that is not known as a type
+			untyped := &unstructured.Unstructured{}
+			untyped.SetGroupVersionKind(kind)
+			informer, err = informers.GetInformer(ctx, untyped)
+		}
 		if err != nil {
 			return "", fmt.Errorf("finding the informer of %s: %w", kind.Kind, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -84,6 +85,9 @@ type encodedPart map[string]map[string]json.RawMessage
 // partOf returns the part of an object, without what only the server writes.
 func partOf(object plan.Object, p part) (encodedPart, error) {
 	out := encodedPart{"": {}}
+	if untyped, is := object.(*unstructured.Unstructured); is {
+		return out, out.encode(untyped.Object, p)
+	}
 	whole := reflect.ValueOf(object).Elem()
 	for i := range whole.NumField() {
 		name, options, _ := strings.Cut(whole.Type().Field(i).Tag.Get("json"), ",")
@@ -104,10 +108,35 @@ func partOf(object plan.Object, p part) (encodedPart, error) {
 			return nil, fmt.Errorf("encoding %s of %T: %w", name, object, err)
 		}
 	}
-	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
-		delete(out["metadata"], field)
-	}
+	out.dropServerFields()
 	return out, nil
+}
+
+// encode adds a part of an object of a kind that is not known as a type.
+func (e encodedPart) encode(object map[string]any, p part) error {
+	e["metadata"] = map[string]json.RawMessage{}
+	metadata, _ := object["metadata"].(map[string]any)
+	for into, fields := range map[string]map[string]any{"": object, "metadata": metadata} {
+		for name, value := range fields {
+			if into == "" && (name == "metadata" || !p.covers(name)) {
+				continue
+			}
+			encoded, err := json.Marshal(value)
+			if err != nil {
+				return fmt.Errorf("encoding %s: %w", name, err)
+			}
+			e[into][name] = encoded
+		}
+	}
+	e.dropServerFields()
+	return nil
+}
+
+// dropServerFields takes out what only the server writes.
+func (e encodedPart) dropServerFields() {
+	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(e["metadata"], field)
+	}
 }
 
 // covers reports whether a field at the top of an object belongs to the part.

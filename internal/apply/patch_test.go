@@ -11,11 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
+
+func untyped(text string) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON([]byte(text)); err != nil {
+		panic(err)
+	}
+	return out
+}
 
 func TestDiff(t *testing.T) {
 	pod := func(changes ...func(*corev1.Pod)) *corev1.Pod {
@@ -90,6 +99,14 @@ func TestDiff(t *testing.T) {
 			}},
 			part: main, condition: precondition{uid: "u", resourceVersion: "7"},
 			want: `{"metadata":{"resourceVersion":"7","uid":"u"},"spec":{"scaleStrategy":{"podsToDelete":["b"]}}}`,
+		},
+		"of a kind that is not known as a type, what has changed is written": {
+			before: untyped(`{"apiVersion":"x/v1","kind":"Route","metadata":{"uid":"u","resourceVersion":"7","annotations":{"kept":"a"}},
+				"spec":{"rules":[{"weight":7}],"kept":1,"gone":true},"status":{"a":1}}`),
+			after: untyped(`{"apiVersion":"x/v1","kind":"Route","metadata":{"uid":"u","resourceVersion":"7","annotations":{"kept":"a","new":"b"}},
+				"spec":{"rules":[{"weight":8},{"weight":9}],"kept":1},"status":{"a":2}}`),
+			part: main, condition: precondition{uid: "u", resourceVersion: "7"},
+			want: `{"metadata":{"annotations":{"new":"b"},"resourceVersion":"7","uid":"u"},"spec":{"gone":null,"rules":[{"weight":8},{"weight":9}]}}`,
 		},
 	}
 	for name, tc := range cases {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -170,6 +171,9 @@ func lacksMetadata(stored, before, after plan.Object) bool {
 // object that is filled already.
 func named(object plan.Object) plan.Object {
 	empty := reflect.New(reflect.TypeOf(object).Elem()).Interface().(plan.Object)
+	if untyped, is := empty.(*unstructured.Unstructured); is {
+		untyped.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	}
 	empty.SetNamespace(object.GetNamespace())
 	empty.SetName(object.GetName())
 	return empty

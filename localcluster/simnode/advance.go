@@ -118,7 +118,7 @@ func terminal(phase corev1.PodPhase) bool {
 func (st *step) stop() {
 	box := st.box
 	if box.StopBy.IsZero() {
-		delay := st.rules.Stop
+		delay := st.rules.Stop + preStop(st.Pod)
 		if grace := st.Pod.DeletionGracePeriodSeconds; grace != nil {
 			delay = min(delay, time.Duration(*grace)*time.Second)
 		}
@@ -144,6 +144,17 @@ func (st *step) stop() {
 	if len(box.Containers) == 0 {
 		box.Phase = corev1.PodFailed
 	}
+}
+
+// preStop is the longest sleep of a preStop hook: hooks run beside each other, and containers are told to stop after theirs.
+func preStop(pod *corev1.Pod) time.Duration {
+	longest := int64(0)
+	for i := range pod.Spec.Containers {
+		if hooks := pod.Spec.Containers[i].Lifecycle; hooks != nil && hooks.PreStop != nil && hooks.PreStop.Sleep != nil {
+			longest = max(longest, hooks.PreStop.Sleep.Seconds)
+		}
+	}
+	return time.Duration(longest) * time.Second
 }
 
 func (s *Sandbox) anyRunning() bool {

@@ -181,6 +181,20 @@ func TestAPodsLife(t *testing.T) {
 				"1.2s Succeeded app=exit(0)", "1.2s gone",
 			},
 		},
+		"the stop delay begins after the sleep of a preStop hook, the longest if there are several": {
+			story: story{pod: pod("app=nginx:1 log=log:1", sleepsBeforeStop(0, 1), sleepsBeforeStop(1, 3)),
+				events: []event{{time.Second, deleted(30)}}},
+			want: []string{
+				"0s Pending app=ContainerCreating log=ContainerCreating", "300ms Running Ready app=nginx:1+ log=log:1+",
+				"4.2s Succeeded app=exit(0) log=exit(0)", "4.2s gone",
+			},
+		},
+		"a preStop hook has no more than the grace period": {
+			story: story{pod: pod("app=nginx:1", sleepsBeforeStop(0, 60)), events: []event{{time.Second, deleted(2)}}},
+			want: []string{
+				"0s Pending app=ContainerCreating", "300ms Running Ready app=nginx:1+", "3s Succeeded app=exit(0)", "3s gone",
+			},
+		},
 		"a deleted pod does not outlive its grace period": {
 			story: story{pod: pod("app=nginx:1", annotated(AnnotationStopDelay, "1h")), events: []event{{time.Second, deleted(2)}}},
 			want: []string{

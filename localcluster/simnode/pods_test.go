@@ -74,6 +74,14 @@ func deleted(graceSeconds int64) func(*corev1.Pod) {
 	}
 }
 
+func sleepsBeforeStop(container int, seconds int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[container].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}},
+		}
+	}
+}
+
 func gate(status corev1.ConditionStatus) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "InPlaceUpdateReady", Status: status})

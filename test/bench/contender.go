@@ -24,13 +24,15 @@ type workload struct {
 	updated func() int32
 }
 
-// contender is a kind of workload and the process that looks after it.
+// contender is a kind of workload and the processes that look after it.
 type contender struct {
 	name string
-	// agent is the name by which the audit log knows the process.
+	// agent is the name by which the audit logs know the processes.
 	agent string
-	pid   func() int
+	pids  func() []int
 	make  func(namespace string) workload
+	// clusters is how many clusters it is in; 0 for the one.
+	clusters int
 }
 
 // maxUnavailable is what the contenders of a run share, as far as they have it; fewUnavailable that of StatefulSets, whose users are more

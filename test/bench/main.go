@@ -1,6 +1,6 @@
 // Command bench measures a CloneSet against a native Deployment, an Advanced StatefulSet or DaemonSet against its native namesake, or a
-// UnitedDeployment of ten CloneSets against one CloneSet of as many Pods: on the same control plane, on the same simulated nodes, in the
-// same run.
+// UnitedDeployment of ten CloneSets, and one of three CloneSets in three clusters, against one CloneSet of as many Pods: on the same control
+// plane, on the same simulated nodes, in the same run.
 //
 // For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb
 // as the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;
@@ -24,12 +24,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
-
-	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // settings are the choices of one run.
@@ -122,53 +118,24 @@ func run(ctx context.Context, s settings) (err error) {
 	case "spread":
 		return runSpread(ctx, s)
 	}
-	dir, err := os.MkdirTemp("", "kruise-bench-")
+	b, err := s.bringUp(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	c, err := cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: s.nodes, Args: s.clusterArgs(), Log: os.Stderr})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Down(context.WithoutCancel(ctx))) }()
-	manager, err := c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager")})
-	if err != nil {
-		return err
-	}
-	defer func() { manager.Stop() }()
-	b := &bench{settings: s, cluster: c, audit: filepath.Join(dir, "cluster", "logs", "audit.log"), manager: manager}
-	if err := b.warmUp(ctx); err != nil {
-		return err
-	}
-	if err := b.awaitCalm(ctx); err != nil {
-		return err
-	}
-	controllerManager, err := c.ProcessOf(ctx, "kube-controller-manager")
-	if err != nil {
-		return err
-	}
-	all, err := contenders(s.kind, func() int { return controllerManager }, func() int { return b.manager.PID() })
-	if err != nil {
-		return err
-	}
-	chosen := slices.DeleteFunc(slices.Clone(all), func(c contender) bool { return s.only != "" && c.name != s.only })
-	results, err := b.measureAll(ctx, chosen)
+	defer func() { err = errors.Join(err, b.end(ctx)) }()
+	results, err := b.measureAll(ctx, b.chosen)
 	if err != nil {
 		return err
 	}
 	if s.idle > 0 && s.kind == "cloneset" {
-		rest, err := b.rest(ctx, func() (*cluster.Manager, error) {
-			// At another address, it would have to tell the API server of it.
-			port := "WEBHOOK_PORT=" + b.manager.WebhookPort()
-			return c.StartManager(ctx, cluster.ManagerOptions{Dir: filepath.Join(dir, "manager"), Env: []string{port}})
-		})
+		rest, err := b.rest(ctx)
 		results = append(results, rest...)
 		if err != nil {
 			return fmt.Errorf("measuring at rest: %w", err)
 		}
 	}
-	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results, Ratios: ratios(all, results)}
+	compare(b.all[0], results)
+	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results}
 	report.print(os.Stdout)
 	return s.store(report)
 }

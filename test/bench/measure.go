@@ -8,20 +8,14 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/kit/audit"
-	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // errBrokenOff says that a phase has taken as long as it may.
@@ -31,27 +25,22 @@ type brokenOff string
 
 func (b brokenOff) Error() string { return string(b) }
 
-type bench struct {
-	settings
-	cluster *cluster.Cluster
-	audit   string
-	manager *cluster.Manager
-}
-
 // measurement is one phase of one contender.
 type measurement struct {
 	Contender string  `json:"contender"`
 	Phase     string  `json:"phase"`
 	Seconds   float64 `json:"seconds"`
+	// Ratio is the wall time over that of the first contender in the same phase; zero for that one itself.
+	Ratio float64 `json:"ratio,omitempty"`
 	// Rounds are the seconds of every round of a phase that was measured more than once, in the order of their times; the rest is of the
 	// median round.
 	Rounds []float64 `json:"rounds,omitempty"`
 	// Reckoned means that the phase was broken off when so many Pods were done, and that the seconds are what all would have taken. What is
 	// counted for each Pod is of those that were done, the CPU time until then.
 	Reckoned int `json:"reckoned,omitempty"`
-	// CPUSeconds is what the contender's controller used; the controller manager does more than to look after the Deployment.
+	// CPUSeconds is what the contender's controllers used; the controller manager does more than to look after the Deployment.
 	CPUSeconds float64 `json:"cpuSeconds"`
-	// PeakMiB is the most memory that the process has had so far.
+	// PeakMiB is the most memory that one of the processes has had so far.
 	PeakMiB float64 `json:"peakMiB"`
 	// Requests counts the contender's requests by verb and resource; PerPod divides its writes to Pods by the number of Pods.
 	Requests     map[string]int `json:"requests"`
@@ -68,6 +57,8 @@ type step struct {
 	name   string
 	want   int32
 	change func()
+	// still is how long nothing is to happen, instead of a change; zero for a change.
+	still time.Duration
 }
 
 // measureAll leads all contenders through their phases, and then again through those that are measured more than once.
@@ -94,8 +85,11 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 			step{name: "in place", want: int32(b.pods), change: func() { w.inPlace(0); w.image("nginx:mainline") }},
 			step{name: "in place, grace 5 s", want: int32(b.pods), change: func() { w.inPlace(5); w.image("nginx:1.27") }})
 	}
-	steps = append(steps, b.recreate(w), b.scaleIn(w))
-	return b.walk(ctx, c, w, steps)
+	steps = append(steps, b.recreate(w))
+	if b.kind == "uniteddeployment" {
+		steps = append(steps, step{name: atRest, still: 10 * time.Second})
+	}
+	return b.walk(ctx, c, w, append(steps, b.scaleIn(w)))
 }
 
 func (b *bench) create(w workload) step {
@@ -112,21 +106,27 @@ func (b *bench) scaleIn(w workload) step {
 
 // workload creates the workload of a contender, which wants no Pods yet, in a namespace of its own.
 func (b *bench) workload(ctx context.Context, c contender, namespace string) (workload, error) {
-	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return workload{}, err
+	for _, s := range b.of(c) {
+		if err := s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			return workload{}, err
+		}
 	}
 	w := c.make(namespace)
-	if err := b.cluster.Client.Create(ctx, w.object); err != nil {
+	if err := b.hub().Client.Create(ctx, w.object); err != nil {
 		return w, err
 	}
-	return w, b.awaitNone(ctx, w)
+	return w, b.awaitNone(ctx, c, w)
 }
 
 func (b *bench) walk(ctx context.Context, c contender, w workload, steps []step) ([]measurement, error) {
 	var out []measurement
 	for _, s := range steps {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, s.name)
-		m, err := b.phase(ctx, c, w, s.want, s.change)
+		measure := func() (measurement, error) { return b.phase(ctx, c, w, s) }
+		if s.still > 0 {
+			measure = func() (measurement, error) { return b.settled(ctx, c, s.still) }
+		}
+		m, err := measure()
 		m.Phase = s.name
 		out = append(out, m)
 		if err != nil {
@@ -185,16 +185,17 @@ func medians(first, rounds []measurement) []measurement {
 // off the watches of everybody in a burst, who then lag behind for seconds; one that has seen a burst of that size has more.
 func (b *bench) warmUp(ctx context.Context) error {
 	const namespace = "bench-warm-up"
-	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	if err := b.hub().Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "warming up")
 	w := deployment(namespace)
-	if err := b.cluster.Client.Create(ctx, w.object); err != nil {
+	if err := b.hub().Client.Create(ctx, w.object); err != nil {
 		return err
 	}
+	self := contender{name: "warm-up", pids: func() []int { return []int{os.Getpid()} }}
 	for _, want := range []int32{int32(b.pods), 0} {
-		if _, err := b.phase(ctx, contender{name: "warm-up", pid: os.Getpid}, w, want, func() { w.replicas(want) }); err != nil {
+		if _, err := b.phase(ctx, self, w, step{want: want, change: func() { w.replicas(want) }}); err != nil {
 			return fmt.Errorf("warming up: %w", err)
 		}
 	}
@@ -202,8 +203,8 @@ func (b *bench) warmUp(ctx context.Context) error {
 }
 
 // awaitNone waits until the controller has seen that a new workload wants no Pods yet.
-func (b *bench) awaitNone(ctx context.Context, w workload) error {
-	seen, err := b.watchPods(ctx, w.object.GetNamespace())
+func (b *bench) awaitNone(ctx context.Context, c contender, w workload) error {
+	seen, err := watchPods(ctx, b.of(c), w.object.GetNamespace())
 	if err != nil {
 		return err
 	}
@@ -211,42 +212,42 @@ func (b *bench) awaitNone(ctx context.Context, w workload) error {
 	return b.await(ctx, w, 0, seen)
 }
 
-func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, change func()) (measurement, error) {
+func (b *bench) phase(ctx context.Context, c contender, w workload, s step) (measurement, error) {
 	m := measurement{Contender: c.name}
-	seen, err := b.watchPods(ctx, w.object.GetNamespace())
+	seen, err := watchPods(ctx, b.of(c), w.object.GetNamespace())
 	if err != nil {
 		return m, err
 	}
 	defer seen.stop()
-	cpu, err := cluster.CPUSeconds(c.pid())
+	cpu, err := cpuSeconds(c.pids())
 	if err != nil {
 		return m, err
 	}
 	began := time.Now()
-	if err := b.edit(ctx, w.object, change); err != nil {
+	if err := b.edit(ctx, w.object, s.change); err != nil {
 		return m, err
 	}
-	err = b.await(ctx, w, want, seen)
+	err = b.await(ctx, w, s.want, seen)
 	ended := time.Now()
 	m.Seconds = ended.Sub(began).Seconds()
-	if errors.Is(err, errBrokenOff) && w.updated != nil && want > 0 {
+	if errors.Is(err, errBrokenOff) && w.updated != nil && s.want > 0 {
 		if m.Reckoned = int(w.updated()); m.Reckoned == 0 {
 			return m, err
 		}
-		m.Seconds *= float64(want) / float64(m.Reckoned)
+		m.Seconds *= float64(s.want) / float64(m.Reckoned)
 	} else if err != nil {
 		return m, err
 	}
-	after, err := cluster.CPUSeconds(c.pid())
+	after, err := cpuSeconds(c.pids())
 	if err != nil {
 		return m, err
 	}
 	m.CPUSeconds = after - cpu
-	if m.PeakMiB, err = peakMiB(c.pid()); err != nil {
+	if m.PeakMiB, err = peakMiB(c.pids()); err != nil {
 		return m, err
 	}
 	m.MostUnavailable, m.MostPods = seen.extremes()
-	requests, err := audit.Read(b.audit, audit.Query{Agent: c.agent, Namespace: w.object.GetNamespace(), From: began, To: ended})
+	requests, err := asked(b.of(c), audit.Query{Agent: c.agent, Namespace: w.object.GetNamespace(), From: began, To: ended})
 	if err != nil {
 		return m, err
 	}
@@ -260,20 +261,36 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, want int32, 
 	return m, nil
 }
 
+// asked adds up what a client asked of the API servers of clusters.
+func asked(in []*site, q audit.Query) (audit.Requests, error) {
+	out := audit.Requests{Counts: map[string]int{}}
+	for _, s := range in {
+		one, err := audit.Read(s.audit, q)
+		if err != nil {
+			return out, err
+		}
+		for what, times := range one.Counts {
+			out.Counts[what] += times
+		}
+		out.PodWrites, out.Reads, out.Conflicts = out.PodWrites+one.PodWrites, out.Reads+one.Reads, out.Conflicts+one.Conflicts
+	}
+	return out, nil
+}
+
 func (b *bench) edit(ctx context.Context, object client.Object, change func()) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := b.cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if err := b.hub().Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
 		change()
-		return b.cluster.Client.Update(ctx, object)
+		return b.hub().Client.Update(ctx, object)
 	})
 }
 
 func (b *bench) await(ctx context.Context, w workload, want int32, seen *podWatch) error {
 	limit := time.After(b.limit)
 	for {
-		if err := b.cluster.Client.Get(ctx, client.ObjectKeyFromObject(w.object), w.object); err != nil {
+		if err := b.hub().Client.Get(ctx, client.ObjectKeyFromObject(w.object), w.object); err != nil {
 			return err
 		}
 		if w.done(want) && seen.settled(int(want)) {
@@ -287,100 +304,4 @@ func (b *bench) await(ctx context.Context, w workload, want int32, seen *podWatc
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// podWatch counts the Pods of a namespace as its events come in.
-type podWatch struct {
-	stop   func()
-	mu     sync.Mutex
-	ready  map[string]bool
-	most   int
-	worst  int
-	steady int
-}
-
-// watchPods counts from what is there now; availability is judged against the number of Pods that were ready at the start. An informer
-// does the watching, because a watch that the API server ends under load has to be resumed.
-func (b *bench) watchPods(ctx context.Context, namespace string) (*podWatch, error) {
-	clients, err := kubernetes.NewForConfig(b.cluster.Config)
-	if err != nil {
-		return nil, err
-	}
-	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
-	informer := factory.Core().V1().Pods().Informer()
-	seen := &podWatch{ready: map[string]bool{}}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { seen.see(object.(*corev1.Pod)) },
-		UpdateFunc: func(_, object any) { seen.see(object.(*corev1.Pod)) },
-		DeleteFunc: func(object any) { seen.forget(object) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	factory.Start(ctx.Done())
-	seen.stop = func() { cancel(); factory.Shutdown() }
-	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		seen.stop()
-		return nil, fmt.Errorf("listing the Pods of %s: %w", namespace, ctx.Err())
-	}
-	seen.begin()
-	return seen, nil
-}
-
-// begin forgets what was counted while the first Pods came in.
-func (s *podWatch) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.steady, s.most, s.worst = s.readyPods(), len(s.ready), 0
-}
-
-func (s *podWatch) readyPods() int {
-	n := 0
-	for _, ready := range s.ready {
-		if ready {
-			n++
-		}
-	}
-	return n
-}
-
-func (s *podWatch) see(p *corev1.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.DeletionTimestamp != nil {
-		delete(s.ready, p.Name)
-	} else {
-		s.ready[p.Name] = pod.IsReady(p)
-	}
-	s.count()
-}
-
-func (s *podWatch) forget(object any) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
-	if err != nil {
-		return
-	}
-	_, name, _ := cache.SplitMetaNamespaceKey(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.ready, name)
-	s.count()
-}
-
-func (s *podWatch) count() {
-	s.most = max(s.most, len(s.ready))
-	s.worst = max(s.worst, s.steady-s.readyPods())
-}
-
-func (s *podWatch) settled(want int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.ready) == want && s.readyPods() == want
-}
-
-func (s *podWatch) extremes() (unavailable, pods int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.worst, s.most
 }

@@ -5,10 +5,35 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
-// peakMiB returns the most memory that a process has had.
-func peakMiB(pid int) (float64, error) {
+// cpuSeconds returns the CPU time that processes have used together.
+func cpuSeconds(pids []int) (sum float64, err error) {
+	for _, pid := range pids {
+		used, err := cluster.CPUSeconds(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+// peakMiB returns the most memory that one of some processes has had.
+func peakMiB(pids []int) (most float64, err error) {
+	for _, pid := range pids {
+		peak, err := peakOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, peak)
+	}
+	return most, nil
+}
+
+func peakOf(pid int) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err

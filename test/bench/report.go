@@ -8,28 +8,29 @@ import (
 
 // summary is what a run has measured.
 type summary struct {
-	Pods      int                `json:"pods"`
-	Nodes     int                `json:"nodes"`
-	Processor string             `json:"processor"`
-	Results   []measurement      `json:"results"`
-	Ratios    map[string]float64 `json:"ratios"`
+	Pods      int           `json:"pods"`
+	Nodes     int           `json:"nodes"`
+	Processor string        `json:"processor"`
+	Results   []measurement `json:"results"`
 }
 
-// ratios returns the wall time of ours, the last contender, over that of the native one, the first, by phase.
-func ratios(all []contender, results []measurement) map[string]float64 {
+// atRest and restart are the phases in which nothing is to be written.
+const atRest, restart = "at rest", "restart"
+
+// compare fills in the ratios to the times of a contender.
+func compare(first contender, results []measurement) {
 	native := map[string]float64{}
 	for _, m := range results {
-		if m.Contender == all[0].name {
+		if m.Contender == first.name {
 			native[m.Phase] = m.Seconds
 		}
 	}
-	out := map[string]float64{}
-	for _, m := range results {
-		if seconds := native[m.Phase]; m.Contender == all[len(all)-1].name && seconds > 0 {
-			out[m.Phase] = m.Seconds / seconds
+	for i := range results {
+		m := &results[i]
+		if seconds := native[m.Phase]; m.Contender != first.name && seconds > 0 {
+			m.Ratio = m.Seconds / seconds
 		}
 	}
-	return out
 }
 
 func (s summary) print(to io.Writer) {
@@ -39,13 +40,13 @@ func (s summary) print(to io.Writer) {
 	fmt.Fprintln(table, "contender\tphase\tseconds\tratio\tCPU s\tpeak MiB\twrites/Pod\treads/Pod\t409s\tunavailable\tPods\t")
 	for _, m := range s.Results {
 		ratio, about := "", ""
-		if r, ok := s.Ratios[m.Phase]; ok && m.Contender != s.Results[0].Contender {
-			ratio = fmt.Sprintf("%.2f", r)
+		if m.Ratio > 0 {
+			ratio = fmt.Sprintf("%.2f", m.Ratio)
 		}
 		if m.Reckoned > 0 {
 			about = "~"
 		}
-		if m.Phase == "at rest" || m.Phase == "restart" {
+		if m.Phase == atRest || m.Phase == restart {
 			fmt.Fprintf(table, "%s\t%s\t%.1f\t\t%.1f\t%.0f\t%.0f in all\t\t%d\t\t\t\n", m.Contender, m.Phase, m.Seconds, m.CPUSeconds,
 				m.PeakMiB, m.WritesPerPod, m.Conflicts)
 			continue

@@ -6,77 +6,73 @@ import (
 	"os"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/seed-69ecc383/kruise/test/kit/audit"
-	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // rest measures a CloneSet at which nothing is to be done: for a while, and again over a crash of the manager. Nothing should be written.
-func (b *bench) rest(ctx context.Context, restart func() (*cluster.Manager, error)) ([]measurement, error) {
+func (b *bench) rest(ctx context.Context) ([]measurement, error) {
 	const namespace = "bench-rest"
-	if err := b.cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	c := contender{name: "CloneSet", make: cloneSet, pids: func() []int { return b.managers(1) }}
+	w, err := b.workload(ctx, c, namespace)
+	if err != nil {
 		return nil, err
 	}
-	w := cloneSet(namespace)
-	w.replicas(int32(b.pods))
-	if err := b.cluster.Client.Create(ctx, w.object); err != nil {
-		return nil, err
-	}
-	seen, err := b.watchPods(ctx, namespace)
+	seen, err := watchPods(ctx, b.of(c), namespace)
 	if err != nil {
 		return nil, err
 	}
 	defer seen.stop()
+	if err := b.edit(ctx, w.object, func() { w.replicas(int32(b.pods)) }); err != nil {
+		return nil, err
+	}
 	if err := b.await(ctx, w, int32(b.pods), seen); err != nil {
 		return nil, err
 	}
-	// Events and the last status are still on their way.
-	if err := sleep(ctx, 5*time.Second); err != nil {
-		return nil, err
-	}
 	fmt.Fprintln(os.Stderr, "CloneSet: at rest")
-	idle, err := b.still(ctx, "at rest", func() error { return nil })
+	idle, err := b.settled(ctx, c, b.idle)
 	if err != nil {
 		return nil, err
 	}
+	idle.Phase = atRest
 	fmt.Fprintln(os.Stderr, "CloneSet: restart")
-	again, err := b.still(ctx, "restart", func() error {
-		b.manager.Kill()
-		var err error
-		b.manager, err = restart()
-		return err
-	})
+	began := time.Now()
+	if err := b.hub().restart(ctx); err != nil {
+		return nil, err
+	}
+	again, err := b.still(ctx, c, began, b.idle)
+	again.Phase = restart
 	return []measurement{idle, again}, err
 }
 
-// still counts what the manager does from before begin until the idle time is over.
-func (b *bench) still(ctx context.Context, name string, begin func() error) (measurement, error) {
-	m := measurement{Contender: "CloneSet", Phase: name}
-	began := time.Now()
-	if err := begin(); err != nil {
-		return m, err
+// settled counts what the managers of a contender do for a while, once events and the last status have been written.
+func (b *bench) settled(ctx context.Context, c contender, span time.Duration) (measurement, error) {
+	if err := sleep(ctx, 5*time.Second); err != nil {
+		return measurement{}, err
 	}
-	m.Seconds = time.Since(began).Seconds()
-	cpu, err := cluster.CPUSeconds(b.manager.PID())
+	return b.still(ctx, c, time.Now(), span)
+}
+
+// still counts what the managers of a contender have done since a moment, and do for a while from now on.
+func (b *bench) still(ctx context.Context, c contender, began time.Time, span time.Duration) (measurement, error) {
+	m := measurement{Contender: c.name, Seconds: time.Since(began).Seconds()}
+	cpu, err := cpuSeconds(c.pids())
 	if err != nil {
 		return m, err
 	}
-	if err := sleep(ctx, b.idle); err != nil {
+	if err := sleep(ctx, span); err != nil {
 		return m, err
 	}
-	after, err := cluster.CPUSeconds(b.manager.PID())
+	after, err := cpuSeconds(c.pids())
 	if err != nil {
 		return m, err
 	}
 	m.CPUSeconds = after - cpu
-	if m.PeakMiB, err = peakMiB(b.manager.PID()); err != nil {
+	if m.PeakMiB, err = peakMiB(c.pids()); err != nil {
 		return m, err
 	}
-	asked, err := audit.Read(b.audit, audit.Query{Agent: "kruise-manager", From: began, To: time.Now()})
-	m.Requests, m.Conflicts = asked.Counts, asked.Conflicts
-	m.WritesPerPod = float64(asked.Writes())
+	requests, err := asked(b.of(c), audit.Query{Agent: "kruise-manager", From: began, To: time.Now()})
+	m.Requests, m.Conflicts = requests.Counts, requests.Conflicts
+	m.WritesPerPod = float64(requests.Writes())
 	return m, err
 }
 
@@ -87,7 +83,7 @@ func (b *bench) awaitCalm(ctx context.Context) error {
 		if err := sleep(ctx, calm); err != nil {
 			return err
 		}
-		asked, err := audit.Read(b.audit, audit.Query{Agent: "kruise-manager", From: time.Now().Add(-calm)})
+		asked, err := audit.Read(b.hub().audit, audit.Query{Agent: "kruise-manager", From: time.Now().Add(-calm)})
 		if err != nil || asked.Writes() == 0 {
 			return err
 		}

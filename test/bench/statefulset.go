@@ -13,27 +13,32 @@ import (
 )
 
 // contenders returns who is measured against each other: workloads that are alike in what they promise.
-func contenders(kind string, native, ours func() int) ([]contender, error) {
+func contenders(kind string, native func() []int, managers func(clusters int) []int) ([]contender, error) {
+	ours := func() []int { return managers(1) }
 	switch kind {
 	case "cloneset":
 		return []contender{
-			{name: "Deployment", agent: "kube-controller-manager", pid: native, make: deployment},
-			{name: "CloneSet", agent: "kruise-manager", pid: ours, make: cloneSet},
+			{name: "Deployment", agent: "kube-controller-manager", pids: native, make: deployment},
+			{name: "CloneSet", agent: "kruise-manager", pids: ours, make: cloneSet},
 		}, nil
 	case "statefulset":
 		return []contender{
-			{name: "StatefulSet", agent: "kube-controller-manager", pid: native, make: nativeStatefulSet},
-			{name: "AdvancedStatefulSet", agent: "kruise-manager", pid: ours, make: statefulSet},
+			{name: "StatefulSet", agent: "kube-controller-manager", pids: native, make: nativeStatefulSet},
+			{name: "AdvancedStatefulSet", agent: "kruise-manager", pids: ours, make: statefulSet},
 		}, nil
 	case "daemonset":
 		return []contender{
-			{name: "DaemonSet", agent: "kube-controller-manager", pid: native, make: nativeDaemonSet},
-			{name: "AdvancedDaemonSet", agent: "kruise-manager", pid: ours, make: daemonSet},
+			{name: "DaemonSet", agent: "kube-controller-manager", pids: native, make: nativeDaemonSet},
+			{name: "AdvancedDaemonSet", agent: "kruise-manager", pids: ours, make: daemonSet},
 		}, nil
 	case "uniteddeployment":
 		return []contender{
-			{name: "CloneSet", agent: "kruise-manager", pid: ours, make: cloneSet},
-			{name: "UnitedDeployment", agent: "kruise-manager", pid: ours, make: unitedDeployment},
+			{name: "CloneSet", agent: "kruise-manager", pids: ours, make: cloneSet},
+			{name: "UnitedDeployment", agent: "kruise-manager", pids: ours, make: unitedDeployment},
+			{
+				name: "OverClusters", agent: "kruise-manager", pids: func() []int { return managers(clusters) }, make: overClusters,
+				clusters: clusters,
+			},
 		}, nil
 	}
 	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset, daemonset or uniteddeployment", kind)

@@ -8,21 +8,41 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// subsets is how many subsets a UnitedDeployment has.
-const subsets = 10
+// subsets is how many subsets a UnitedDeployment has in one cluster, and clusters in how many clusters another one has one subset each.
+const subsets, clusters = 10, 3
 
 // unitedDeployment is as many Pods as a CloneSet has, in one CloneSet for each of its subsets, which are updated side by side.
 func unitedDeployment(namespace string) workload {
+	var topology v1beta1.Topology
+	for i := range subsets {
+		topology.Subsets = append(topology.Subsets, v1beta1.Subset{Name: fmt.Sprintf("subset-%d", i)})
+	}
+	return united(namespace, topology)
+}
+
+// overClusters is the same with a subset in the hub and one in each member.
+func overClusters(namespace string) workload {
+	topology := v1beta1.Topology{
+		ClusterRegistry: &v1beta1.ClusterRegistry{ClusterType: &v1beta1.ClusterType{APIVersion: "v1", Kind: "Secret"}},
+	}
+	for i := range clusters {
+		s := v1beta1.Subset{Name: memberName(i)}
+		if i > 0 {
+			s.TargetCluster = &v1beta1.ClusterReference{Name: memberName(i)}
+		}
+		topology.Subsets = append(topology.Subsets, s)
+	}
+	return united(namespace, topology)
+}
+
+func united(namespace string, topology v1beta1.Topology) workload {
 	zero, one := int32(0), cloneSet(namespace).object.(*v1beta1.CloneSet)
 	u := &v1beta1.UnitedDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "bench", Namespace: namespace},
-		Spec:       v1beta1.UnitedDeploymentSpec{Replicas: &zero, Selector: one.Spec.Selector},
+		Spec:       v1beta1.UnitedDeploymentSpec{Replicas: &zero, Selector: one.Spec.Selector, Topology: topology},
 	}
 	u.Spec.Template.CloneSetTemplate = &v1beta1.CloneSetTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: one.Spec.Selector.MatchLabels}, Spec: one.Spec,
-	}
-	for i := range subsets {
-		u.Spec.Topology.Subsets = append(u.Spec.Topology.Subsets, v1beta1.Subset{Name: fmt.Sprintf("subset-%d", i)})
 	}
 	w := workloadOf(u, &u.Spec.Replicas, nil)
 	// A read of the object replaces its template.

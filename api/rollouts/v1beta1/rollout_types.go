@@ -92,6 +92,14 @@ type RolloutStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// onProgressDeadline is what follows when the Pods of a step take longer than progressDeadlineSeconds: Wait, or Rollback, which puts the
+	// old template back. Defaults to Wait.
+	// +optional
+	OnProgressDeadline DeadlineAction `json:"onProgressDeadline,omitempty"`
+	// guard watches the Pods of every release, without any metrics. Defaults to a guard that pauses a bad release; to have none say
+	// onFailure None.
+	// +optional
+	Guard *Guard `json:"guard,omitempty"`
 }
 
 // CanaryStrategy updates some Pods of the workload, or of a second Deployment, at each step.
@@ -124,10 +132,10 @@ type StepsStrategy struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	Steps []Step `json:"steps"`
-	// trafficRoutings are the Services of the workload, and what leads traffic to them. A step without traffic and matches needs none. They
-	// can't be changed during a release.
+	// trafficRoutings are the Services of the workload, each once, and what leads traffic to them. They are driven together. A step without
+	// traffic and matches needs none. They can't be changed during a release.
 	// +optional
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=8
 	TrafficRoutings []TrafficRoutingRef `json:"trafficRoutings,omitempty"`
 	// failureThreshold is how many updated Pods may be not ready while the batch counts as ready: a number, or a percentage of the updated
 	// Pods, rounded up. At least one Pod must be ready. Defaults to 0.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -100,50 +99,6 @@ func TestWhatIsNotAsked(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestNamespaceInUseIsNeverDeleted: whatever there is in a namespace with the label, and whatever can't be read, in whatever pages it comes, the
-// namespace may be deleted if and only if nothing that counts is in it.
-func TestNamespaceInUseIsNeverDeleted(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		draw := func(what string, phases ...string) []object {
-			var out []object
-			// Runs of equal objects fill pages.
-			for range rapid.IntRange(0, 4).Draw(t, what) {
-				o := object{
-					name: "o", phase: rapid.SampledFrom(phases).Draw(t, "phase"), isLeaving: rapid.Bool().Draw(t, "leaving"),
-					value: rapid.SampledFrom([]string{"", "Always", "Cascading", "never"}).Draw(t, "value"), replicas: rapid.Int64Range(0, 1).Draw(t, "replicas"),
-				}
-				out = append(out, slicesOf(o, rapid.SampledFrom([]int{1, 1, 99, 100, 101, 250}).Draw(t, "number"))...)
-			}
-			return out
-		}
-		a := &api{t: t, objects: map[string][]object{
-			"PodList":                   draw("pods", "Pending", "Running", "Succeeded", "Failed", "Unknown"),
-			"PersistentVolumeClaimList": draw("claims", "Pending", "Bound", "Lost"),
-			"CloneSetList":              draw("sets", ""),
-		}, fails: map[string]error{}}
-		isUsed := false
-		for kind, objects := range a.objects {
-			if rapid.IntRange(0, 9).Draw(t, "fails "+kind) == 0 {
-				a.fails[kind], isUsed = errors.New("no answer"), true
-				continue
-			}
-			for _, o := range objects {
-				counts := kind == "PodList" && o.phase != "Succeeded" && o.phase != "Failed" ||
-					kind == "PersistentVolumeClaimList" && (o.phase == "Bound" || o.value == "Always") ||
-					kind == "CloneSetList" && (o.value == "Always" || o.value == "Cascading" && o.replicas > 0)
-				isUsed = isUsed || counts && !o.isLeaving
-			}
-		}
-		response := Namespace(Options{Live: a, Contents: true}).Handle(t.Context(), namespaces.deletion(t, shop("Cascading")))
-		if response.Allowed == isUsed {
-			t.Fatalf("in use: %v, and allowed: %v (%v)", isUsed, response.Allowed, response.Result)
-		}
-		if n := len(a.served); n > 40 {
-			t.Fatalf("%d lists", n)
-		}
-	})
 }
 
 func crd(value string, versions ...apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.CustomResourceDefinition {

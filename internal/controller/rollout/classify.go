@@ -49,7 +49,7 @@ func Classify(s Snapshot) State {
 	if s.Routes != nil {
 		seen.Traffic = s.Routes.Seen()
 	}
-	v.decision = release.Next(v.planOf(), s.Rollout.Status, seen)
+	v.decide(seen)
 	return v
 }
 
@@ -58,6 +58,7 @@ func (v *State) planOf() release.Plan {
 	r := v.Rollout
 	p := release.Plan{
 		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled, Deleted: r.DeletionTimestamp != nil,
+		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
 		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Routed: v.Routes != nil,
 	}
 	if v.steps == nil {

@@ -20,20 +20,22 @@ func (m *machine) endings(success, wait bool) []ending {
 	unpin := ending{v1beta1.FinalisingStepRestoreStableService, Action{Do: Unpin}}
 	stable := ending{v1beta1.FinalisingStepRouteTrafficToStable, Action{Do: RestoreRoutes}}
 	remove := ending{v1beta1.FinalisingStepRemoveCanaryService, Action{Do: RemoveService}}
+	putBack := ending{v1beta1.FinalisingStepRestoreTemplate, Action{Do: PutBack}}
 	resume := ending{v1beta1.FinalisingStepResumeWorkload, Action{Do: Resume, Wait: wait}}
 	release := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Release}}
 	unmark := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Unmark}}
 	blueGreen := m.Style == v1beta1.RollingStyleBlueGreen
+	leave := ending{v1beta1.FinalisingStepRouteTrafficToStable, Action{Do: Leave}} // a Rollout has routes of its own, or shares some
 	switch {
 	case success && blueGreen:
 		toNew := ending{v1beta1.FinalisingStepRouteTrafficToNew, Action{Do: SetRoutes}}
-		return []ending{toNew, unpin, resume, stable, remove, release, unmark}
+		return []ending{toNew, unpin, resume, stable, leave, remove, release, unmark}
 	case success:
-		return []ending{unpin, stable, remove, resume, release, unmark}
+		return []ending{unpin, stable, leave, remove, resume, release, unmark}
 	case blueGreen:
-		return []ending{stable, resume, unpin, remove, release, unmark}
+		return []ending{stable, leave, putBack, resume, unpin, remove, release, unmark}
 	}
-	return []ending{stable, resume, release, unpin, remove, unmark}
+	return []ending{stable, leave, putBack, resume, release, unpin, remove, unmark}
 }
 
 // end goes the way out, from where it is stored to be; true at its end.
@@ -56,7 +58,7 @@ func (m *machine) end(way []ending) bool {
 		}
 		p.FinalisingStep = e.name
 		if !m.reached(e.goal) {
-			m.say("ending the release: " + string(e.name))
+			m.say("ending the release: " + string(e.name) + m.trouble(e.goal))
 			m.act(e.goal)
 			return false
 		}
@@ -71,7 +73,16 @@ func (m *machine) end(way []ending) bool {
 }
 
 func (m *machine) isTraffic(a Action) bool {
-	return a.Do == Unpin || a.Do == SetRoutes || a.Do == RestoreRoutes || a.Do == RemoveService
+	return slices.Contains([]Verb{Pin, Unpin, CreateService, RemoveService, SetRoutes, RestoreRoutes, Join, Leave}, a.Do)
+}
+
+// trouble returns what keeps an action about traffic from its goal, to be added to a message.
+func (m *machine) trouble(a Action) string {
+	problem := m.seen.Traffic.Problem
+	if problem == "" || !m.isTraffic(a) {
+		return ""
+	}
+	return ": " + problem
 }
 
 // gone tells whether what an action is about can't be there: traffic of a Rollout that leads none, or a workload that was deleted.
@@ -82,7 +93,9 @@ func (m *machine) gone(a Action) bool {
 		return !m.Routed || w == nil || w.Ready < w.Replicas || !m.seen.Traffic.NewService && !m.OneService
 	case Unpin, RestoreRoutes, RemoveService:
 		return !m.Routed
-	case Resume, Unmark:
+	case Leave: // also if the Rollout names another one by now: that it has joined shows
+		return !m.Shared && !m.seen.Traffic.Joined
+	case PutBack, Resume, Unmark:
 		return m.seen.Workload == nil
 	}
 	return false
@@ -95,11 +108,11 @@ func (m *machine) reached(a Action) bool {
 	case Pin:
 		return t.Pinned
 	case Unpin:
-		return !t.Pinned
+		return !t.Pinned && !t.PinLeft
 	case CreateService:
 		return t.NewService
 	case RemoveService:
-		return !t.NewService
+		return !t.NewService && !t.ServiceLeft
 	case SetRoutes:
 		if a.Step == 0 {
 			return t.Routes == AllTraffic
@@ -107,6 +120,12 @@ func (m *machine) reached(a Action) bool {
 		return t.Routes == Route(m.Steps[a.Step-1])
 	case RestoreRoutes:
 		return t.Routes == ""
+	case Join:
+		return t.Joined
+	case Leave:
+		return !t.Joined && !t.Leaving
+	case PutBack:
+		return m.isBack() || m.seen.Workload.Update != m.revision()
 	case Resume:
 		return !m.seen.Workload.Frozen && (!a.Wait || !m.seen.Batch.Exists || m.seen.Batch.Resumed)
 	case Release:
@@ -134,7 +153,11 @@ func (m *machine) cancel() {
 	p := m.at()
 	p.CurrentStepState, p.NextStepIndex = v1beta1.StepStateCompleted, -1
 	m.reason(v1beta1.ReasonCompleted, "the release is rolled back")
-	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionFalse, v1beta1.ReasonCompleted, "the old template was put back")
+	why := "the old template was put back"
+	if r := m.out.Status.Rejected; r != nil && r.Revision == m.revision() {
+		why += ", because " + r.Message
+	}
+	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionFalse, v1beta1.ReasonCompleted, why)
 	m.say("the release is rolled back")
 	m.out.After = recheck
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/analysis"
+	"github.com/seed-69ecc383/kruise/internal/rules/guard"
 )
 
 // Style is how new Pods come to be.
@@ -29,10 +31,16 @@ type Plan struct {
 	Paused, Disabled, Deleted bool
 	// Routed says that the Rollout leads traffic, OneService that it does so without a Service for the new version.
 	Routed, OneService bool
+	// Shared says that the Rollout has a TrafficRouting lead traffic instead, which other Rollouts may share.
+	Shared bool
 	// Grace is what the data plane is given to follow a change.
 	Grace time.Duration
 	// Deadline is how long the Pods of a step may take; 0 is as long as they like.
 	Deadline time.Duration
+	// OnDeadline is what follows when they take longer.
+	OnDeadline v1beta1.DeadlineAction
+	// Guard is what the Rollout says of the guard; nil for what is the default.
+	Guard *v1beta1.Guard
 	// RollbackInBatches has a rollback follow the steps.
 	RollbackInBatches bool
 }
@@ -44,6 +52,10 @@ type Seen struct {
 	Workload *Workload
 	Batch    Batch
 	Traffic  Traffic
+	// OldPods and NewPods are the Pods of the stable and of the new revision.
+	OldPods, NewPods []guard.Pod
+	// Measured are the results of measurements that an earlier decision asked for.
+	Measured []analysis.Result
 }
 
 // Workload is what is seen of the workload.
@@ -82,8 +94,16 @@ type Traffic struct {
 	Missing string
 	// Pinned says that the Service selects only old Pods, NewService that one for new Pods is there.
 	Pinned, NewService bool
+	// PinLeft says that some Service still selects by revision, as after an earlier release; ServiceLeft that one for new Pods is there,
+	// which may be of another revision or incomplete.
+	PinLeft, ServiceLeft bool
 	// Routes is what the routes lead to the new version: "" as the user wrote them, else what Route returns for a step.
 	Routes string
+	// Joined says that the TrafficRouting leads traffic for this release; Leaving that it does so for none any more, and still restores its
+	// routes.
+	Joined, Leaving bool
+	// Problem says what keeps traffic from being led as wanted, and what would free it; empty if nothing is known to.
+	Problem string
 }
 
 // Verb is what an action does.
@@ -106,8 +126,14 @@ const (
 	SetRoutes Verb = "SetRoutes"
 	// RestoreRoutes makes the routes what they were before the release.
 	RestoreRoutes Verb = "RestoreRoutes"
+	// Join has the TrafficRouting lead traffic for this release, too.
+	Join Verb = "Join"
+	// Leave has it lead no traffic for this release any more.
+	Leave Verb = "Leave"
 	// Resume lets the workload go on by itself; its template decides where to.
 	Resume Verb = "Resume"
+	// PutBack gives the workload the Pod template of the stable revision, unless it has another one by now than the one that failed.
+	PutBack Verb = "PutBack"
 	// Release deletes the BatchRelease.
 	Release Verb = "Release"
 	// Unmark takes the mark off the workload and, in the same write, lets it go on if a change has frozen it again. It comes last.
@@ -128,6 +154,8 @@ type Decision struct {
 	// Status is stored before anything is done.
 	Status v1beta1.RolloutStatus
 	Do     []Action
+	// Measure are the measurements that are to be under way; any others are given up.
+	Measure []analysis.Request
 	// After is when to look again without an event; 0 is never.
 	After time.Duration
 	// Done says that nothing keeps the Rollout from being deleted.
@@ -151,6 +179,8 @@ func Route(s v1beta1.Step) string {
 	switch {
 	case len(s.Matches) > 0:
 		return "matches " + digest(s.Matches, s.RequestHeaderModifier)
+	case s.Traffic != nil && s.RequestHeaderModifier != nil:
+		return *s.Traffic + " with headers " + digest(s.RequestHeaderModifier)
 	case s.Traffic != nil:
 		return *s.Traffic
 	}

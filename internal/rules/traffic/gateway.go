@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
@@ -27,6 +26,9 @@ const maxWeight = 1000000
 // are, at 20%, stable 560, canary 140 and other 300. With matches, those rules stay, and each is followed at the end of the list by one for
 // the new version.
 func GatewayRoute(kind RouteKind, original map[string]any, s Split) (map[string]any, error) {
+	if s.Stable == s.Canary && len(s.Matches) == 0 {
+		return nil, fmt.Errorf("a weight leads nowhere else where both versions have Service %s: use matches", s.Stable)
+	}
 	spec := copied(original)
 	rules := list(spec, "rules")
 	var more []map[string]any
@@ -58,75 +60,12 @@ func GatewayRoute(kind RouteKind, original map[string]any, s Split) (map[string]
 
 // RestoredRoute returns the spec of a route without what a release has added: the original, with what somebody has changed since.
 func RestoredRoute(original, current map[string]any, s Split) map[string]any {
-	spec := copied(current)
-	before := list(original, "rules")
-	var rules []map[string]any
-	for i, rule := range list(spec, "rules") {
-		refs := list(rule, "backendRefs")
-		var kept []map[string]any
-		for _, ref := range refs {
-			if !isService(ref, s.Canary) {
-				kept = append(kept, ref)
-			}
-		}
-		switch {
-		case len(kept) == len(refs): // none of ours, such as a redirect
-		case len(kept) == 0 && !has(before, rule):
-			continue
-		case !has(before, rule):
-			restoreWeights(kept, counterpart(before, rule, i))
-			setList(rule, "backendRefs", kept)
-		}
-		rules = append(rules, rule)
-	}
-	if rules != nil {
-		setList(spec, "rules", rules)
-	}
-	return spec
-}
-
-func has(rules []map[string]any, rule map[string]any) bool {
-	for _, r := range rules {
-		if reflect.DeepEqual(r, rule) {
-			return true
-		}
-	}
-	return false
-}
-
-// counterpart returns the backends that a rule had before: those of the rule that is equal but for its backends, at the same place if it is
-// one of several.
-func counterpart(before []map[string]any, rule map[string]any, at int) []map[string]any {
-	bare := func(r map[string]any) map[string]any {
-		r = copied(r)
-		delete(r, "backendRefs")
-		return r
-	}
-	if at < len(before) && reflect.DeepEqual(bare(before[at]), bare(rule)) {
-		return list(before[at], "backendRefs")
-	}
-	for _, r := range before {
-		if reflect.DeepEqual(bare(r), bare(rule)) {
-			return list(r, "backendRefs")
-		}
-	}
-	return nil
-}
-
-// restoreWeights gives backends the weights that they had; one that is new loses the one that it has, which was computed.
-func restoreWeights(refs, before []map[string]any) {
-	for _, ref := range refs {
-		delete(ref, "weight")
-		for _, was := range before {
-			weight, given := was["weight"]
-			plain := copied(was)
-			delete(plain, "weight")
-			if given && reflect.DeepEqual(plain, ref) {
-				ref["weight"] = weight
-				break
-			}
-		}
-	}
+	return shape{
+		lists: []string{"rules"}, refs: "backendRefs",
+		ours:   func(ref map[string]any) bool { return isService(ref, s.Canary) },
+		stable: func(ref map[string]any) bool { return isService(ref, s.Stable) },
+		name:   func(ref map[string]any) any { return ref["name"] },
+	}.restored(original, current)
 }
 
 // stableRef returns which backend is the Service; -1 if none is.

@@ -3,10 +3,12 @@ package traffic
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
@@ -18,8 +20,18 @@ const cookieHeader = "canary-by-cookie"
 // CanaryIngress returns the Ingress that leads requests to the new version beside the user's own: its rules for the stable Service, with
 // the annotations that the class reads. The user's Ingress is not changed.
 func CanaryIngress(stable *networkingv1.Ingress, class string, s Split) (*networkingv1.Ingress, error) {
+	out, err := CanaryRules(stable, s)
+	if err != nil {
+		return nil, err
+	}
+	out.Annotations, err = IngressAnnotations(stable.Annotations, class, s)
+	return out, err
+}
+
+// CanaryRules returns that Ingress without annotations.
+func CanaryRules(stable *networkingv1.Ingress, s Split) (*networkingv1.Ingress, error) {
 	out := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
-		Name: stable.Name + "-canary", Namespace: stable.Namespace, Labels: maps.Clone(stable.Labels),
+		Name: CanaryName(stable.Name), Namespace: stable.Namespace, Labels: maps.Clone(stable.Labels),
 	}}
 	stable.Spec.DeepCopyInto(&out.Spec)
 	out.Spec.DefaultBackend, out.Spec.Rules = nil, nil
@@ -42,9 +54,33 @@ func CanaryIngress(stable *networkingv1.Ingress, class string, s Split) (*networ
 	if len(out.Spec.Rules) == 0 {
 		return nil, fmt.Errorf("no rule of Ingress %s leads to Service %s", stable.Name, s.Stable)
 	}
-	annotations, err := IngressAnnotations(stable.Annotations, class, s)
-	out.Annotations = annotations
-	return out, err
+	return out, nil
+}
+
+// IsBuiltIn reports whether the annotations of a class of Ingresses are known without a script.
+func IsBuiltIn(class string) bool {
+	return slices.Contains([]string{"", "nginx", "higress", "mse", "aliyun-alb"}, class)
+}
+
+// IngressShows reports whether an Ingress leads traffic as one that is wanted. What others have added to its metadata does not matter, but
+// for annotations that another step would have: those of the union are all that steps may set.
+func IngressShows(wanted, live *networkingv1.Ingress, union map[string]bool) bool {
+	for key, value := range wanted.Annotations {
+		if is, given := live.Annotations[key]; !given || is != value {
+			return false
+		}
+	}
+	for key := range live.Annotations {
+		if _, given := wanted.Annotations[key]; !given && union[key] {
+			return false
+		}
+	}
+	for key, value := range wanted.Labels {
+		if live.Labels[key] != value {
+			return false
+		}
+	}
+	return equality.Semantic.DeepEqual(wanted.Spec, live.Spec)
 }
 
 // IngressAnnotations returns the annotations of a canary Ingress: those of the user's Ingress, and what the class reads.

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
@@ -39,6 +40,22 @@ func VirtualService(original map[string]any, s Split) (map[string]any, error) {
 		return nil, fmt.Errorf("no route without a match leads to Service %s", s.Stable)
 	}
 	return spec, nil
+}
+
+// RestoredVirtualService returns the spec of a VirtualService without what a release has added: the original, with what somebody has
+// changed since.
+func RestoredVirtualService(original, current map[string]any, s Split) map[string]any {
+	return shape{
+		lists: []string{"http", "tcp", "tls"}, refs: "route",
+		ours: func(to map[string]any) bool {
+			if s.Stable == s.Canary {
+				return isHost(to, s.Stable) && subsetOf(to) == canarySubset
+			}
+			return isHost(to, s.Canary)
+		},
+		stable: func(to map[string]any) bool { return isHost(to, s.Stable) },
+		name:   func(to map[string]any) any { return hostOf(to) },
+	}.restored(original, current)
 }
 
 // splitRoute divides the share of the stable Service in a route; false if the route does not lead there. Each existing weight is scaled to
@@ -80,10 +97,20 @@ func splitRoute(route map[string]any, s Split) bool {
 
 // isHost tells whether a destination is a Service: its host up to the first dot.
 func isHost(destination map[string]any, service string) bool {
+	name, _, _ := strings.Cut(hostOf(destination), ".")
+	return name == service
+}
+
+func hostOf(destination map[string]any) string {
 	to, _ := destination["destination"].(map[string]any)
 	host, _ := to["host"].(string)
-	name, _, _ := strings.Cut(host, ".")
-	return name == service
+	return host
+}
+
+func subsetOf(destination map[string]any) string {
+	to, _ := destination["destination"].(map[string]any)
+	subset, _ := to["subset"].(string)
+	return subset
 }
 
 // lead makes a destination that of the new version.
@@ -172,7 +199,25 @@ func requestHeaders(m *v1beta1.HTTPHeaderFilter) map[string]any {
 // DestinationRule returns the spec of a DestinationRule of Istio with the subset of the new version.
 func DestinationRule(original map[string]any) map[string]any {
 	spec := copied(original)
+	subsets := list(spec, "subsets")
+	if slices.ContainsFunc(subsets, isCanarySubset) {
+		return spec // the user's own
+	}
 	subset := map[string]any{"name": canarySubset, "labels": map[string]any{"istio.service.tag": "gray"}}
-	setList(spec, "subsets", append(list(spec, "subsets"), subset))
+	setList(spec, "subsets", append(subsets, subset))
 	return spec
 }
+
+// RestoredDestinationRule returns the spec of a DestinationRule without the subset that a release has added.
+func RestoredDestinationRule(original, current map[string]any) map[string]any {
+	spec := copied(current)
+	before := list(original, "subsets")
+	if slices.ContainsFunc(before, isCanarySubset) {
+		return spec
+	}
+	subsets := slices.DeleteFunc(list(spec, "subsets"), isCanarySubset)
+	putList(spec, "subsets", subsets, original)
+	return spec
+}
+
+func isCanarySubset(subset map[string]any) bool { return subset["name"] == canarySubset }

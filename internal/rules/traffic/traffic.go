@@ -10,8 +10,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
@@ -28,25 +31,44 @@ type Split struct {
 	Modifier *v1beta1.HTTPHeaderFilter
 }
 
-// Original is what an object was before a release: the annotation keys.OriginalSpecConfiguration.
+// SplitOf returns which requests a step leads to the new version; the Services are not set.
+func SplitOf(step *v1beta1.Step) (Split, error) {
+	s := Split{Matches: step.Matches, Modifier: step.RequestHeaderModifier}
+	if step.Traffic == nil || len(step.Matches) > 0 {
+		return s, nil
+	}
+	weight, err := strconv.ParseInt(strings.TrimSuffix(*step.Traffic, "%"), 10, 32)
+	if err != nil || weight < 0 || weight > all {
+		return s, fmt.Errorf("traffic %q is not a percentage from 0%% to 100%%", *step.Traffic)
+	}
+	s.Weight = int32(weight)
+	return s, nil
+}
+
+// all is the weight of all requests.
+const all = 100
+
+// Original is what an object was before a release, as far as a release changes it: the annotation keys.OriginalSpecConfiguration.
 //
 // Wire: it is stored in users' clusters.
 type Original struct {
 	Spec        map[string]any    `json:"spec,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// By names the kind and name of the object whose release it is, such as Rollout web.
+	By string `json:"by,omitempty"`
 }
 
 // ParseOriginal reads what Text has written.
 func ParseOriginal(text string) (Original, error) {
 	var o Original
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
+	if err := utiljson.Unmarshal([]byte(text), &o); err != nil {
 		return Original{}, fmt.Errorf("reading the annotation with what was there before the release: %w", err)
 	}
 	return o, nil
 }
 
-// Text returns the original as the annotation keeps it.
+// Text returns the original as the annotation keeps it. Whole numbers stay whole.
 func (o Original) Text() string {
 	text, _ := json.Marshal(o) // JSON that was read
 	return string(text)

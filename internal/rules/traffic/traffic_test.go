@@ -319,6 +319,9 @@ func TestVirtualServices(t *testing.T) {
 			if diff := cmp.Diff(fields(t, tc.original), original); diff != "" {
 				t.Errorf("the original was changed (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff(original, RestoredVirtualService(original, got, tc.split)); diff != "" {
+				t.Errorf("restored (-want +got):\n%s", diff)
+			}
 		})
 	}
 	if _, err := VirtualService(fields(t, "http: [{route: [{destination: {host: other}}]}]"), split(20)); err == nil {
@@ -332,6 +335,15 @@ func TestDestinationRules(t *testing.T) {
 	if diff := cmp.Diff(want, DestinationRule(original)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for name, text := range map[string]string{
+		"with a subset": "{host: web, subsets: [{name: v1, labels: {v: a}}]}", "without subsets": "{host: web}",
+		"with one of the user of that name": "{host: web, subsets: [{name: canary, labels: {v: a}}]}",
+	} {
+		before := fields(t, text)
+		if diff := cmp.Diff(before, RestoredDestinationRule(before, DestinationRule(before))); diff != "" {
+			t.Errorf("%s, restored (-want +got):\n%s", name, diff)
+		}
+	}
 }
 
 func TestOriginalsSurviveTheirAnnotation(t *testing.T) {
@@ -342,6 +354,9 @@ func TestOriginalsSurviveTheirAnnotation(t *testing.T) {
 	}
 	if diff := cmp.Diff(before.Text(), after.Text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, after); diff != "" { // a number that becomes another type would make every rule look changed
+		t.Errorf("read again (-want +got):\n%s", diff)
 	}
 	if _, err := ParseOriginal("{"); err == nil {
 		t.Error("an annotation that can't be read was read")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,9 @@ func (p patch) merged(current client.Object, merge func(encoded, body []byte) ([
 	if err := json.Unmarshal(p.body, &fields); err != nil {
 		return nil, fmt.Errorf("decoding a patch: %w", err)
 	}
+	if untyped, is := current.(*unstructured.Unstructured); is {
+		return p.mergedWhole(untyped, merge)
+	}
 	wanted := shallow(current)
 	if metadata, ok := fields["metadata"]; ok && isIdentity(metadata) {
 		is := identity{wanted.GetUID(), wanted.GetResourceVersion()}
@@ -72,6 +76,23 @@ func (p patch) merged(current client.Object, merge func(encoded, body []byte) ([
 	}
 	patched, err := merge(encoded, body)
 	return wanted, putBack(wanted, patched, err)
+}
+
+// mergedWhole is merged for an object that shares nothing.
+func (p patch) mergedWhole(current *unstructured.Unstructured, merge func(encoded, body []byte) ([]byte, error)) (client.Object, error) {
+	encoded, err := current.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", current.GetKind(), err)
+	}
+	patched, err := merge(encoded, p.body)
+	if err != nil {
+		return nil, fmt.Errorf("patching: %w", err)
+	}
+	wanted := &unstructured.Unstructured{}
+	if err := wanted.UnmarshalJSON(patched); err != nil {
+		return nil, fmt.Errorf("decoding the patched %s: %w", current.GetKind(), err)
+	}
+	return wanted, nil
 }
 
 // isIdentity reports whether metadata has no more fields than an identity.

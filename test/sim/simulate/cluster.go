@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,7 +104,9 @@ func (c *Cluster) KeyOf(object client.Object) Key {
 		if kind, err = apiutil.GVKForObject(object, c.scheme); err != nil {
 			panic("simulate: " + err.Error()) // a type outside the scheme is a mistake of the program
 		}
-		c.types[of] = kind
+		if of != reflect.TypeFor[*unstructured.Unstructured]() { // which may be of any kind
+			c.types[of] = kind
+		}
 	}
 	return Key{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
