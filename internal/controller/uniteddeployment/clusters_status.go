@@ -44,7 +44,7 @@ func (v *State) tellObserved(one *subset, told *v1beta1.UnitedDeploymentSubsetSt
 		return
 	}
 	told.Cluster, told.Conditions = one.elsewhere.Place.String(), one.conditions()
-	seen := &v1beta1.SubsetObservation{Revision: v.history.Update.Name}
+	seen := &v1beta1.SubsetObservation{Revision: v.history.Update.Name, MaxUnavailable: one.share}
 	written := int32(0)
 	if m := one.now; m != nil {
 		written = m.specified

@@ -41,6 +41,8 @@ type site struct {
 	saved     []Workload
 	// restored means that it holds what the controller may have seen to be gone.
 	restored bool
+	// joining means that it is being connected to.
+	joining bool
 }
 
 func newFleet(t *testing.T, policy v1beta1.UnreachablePolicyType) *fleet {
@@ -90,6 +92,8 @@ func (f *fleet) look() Snapshot {
 		c := Cluster{Place: p, Seen: memberrules.Seen{Reason: connection.Unreachable, Message: "no answer", ID: at.id}}
 		if at.up {
 			c.Reason, c.Message, c.LastContact = connection.Connected, "", f.Now
+		} else if at.joining {
+			c.Reason = connection.Connecting
 		}
 		record := memberrules.Find(f.Set.Status.MemberClusters, p)
 		if c.Readable = at.up && !at.late && memberrules.Judge(p, record, c.Seen).Ready(); c.Readable {
