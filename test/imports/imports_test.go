@@ -46,7 +46,6 @@ func rooms() []room {
 		{packages: []string{"internal/rules/nodefit"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/component-helpers/resource", "k8s.io/component-helpers/scheduling/corev1/nodeaffinity", "github.com/go-logr/logr"), pure: true},
 		{packages: []string{"internal/rules/member"}, ours: []string{"api/...", "internal/rules/connection"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/pull"}, ours: []string{"api/...", "internal/rules/registry"}, others: kubernetes("k8s.io/utils/dump", "github.com/distribution/reference"), pure: true},
-		{packages: []string{"internal/rules/release"}, ours: []string{"api/...", "internal/rules/budget"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/replicasets"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/release"}, others: kubernetes("k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/guard"}, ours: []string{"api/...", "internal/rules/inplace"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/release"}, ours: []string{"api/...", "internal/rules/analysis", "internal/rules/budget", "internal/rules/guard"}, others: kubernetes(), pure: true},
@@ -66,7 +65,7 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/util/workqueue")},
 		{packages: []string{"internal/clusters"}, ours: []string{"api/...", "internal/observe", "internal/rules/connection"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/...", "github.com/go-logr/logr")},
-		{packages: []string{"internal/members"}, ours: []string{"api/...", "internal/apply", "internal/clusters", "internal/plan", "internal/rules/member"},
+		{packages: []string{"internal/members"}, ours: []string{"api/...", "internal/apply", "internal/clusters", "internal/plan", "internal/rules/connection", "internal/rules/member"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/tools/record")},
 		{packages: []string{"internal/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/apply"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/script"}, others: []string{"github.com/yuin/gopher-lua/...", "k8s.io/apimachinery/pkg/util/json"}, pure: true},
@@ -74,6 +73,8 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/tools/cache")},
 		{packages: []string{"internal/releases"}, ours: []string{"api/...", "internal/rules/release", "internal/rules/steer", "internal/plan", "internal/observe", "internal/loop"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
+		{packages: []string{"internal/controller/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/observe", "internal/apply", "internal/loop", "internal/releases"},
+			others: kubernetes("sigs.k8s.io/controller-runtime/...", "github.com/prometheus/client_golang/prometheus")},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/releases", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults", "internal/members", "internal/traffic"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},
 		{packages: []string{"internal/disruption"}, ours: []string{"api/...", "internal/plan", "internal/rules/disruption", "internal/rules/pod"}, others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
@@ -85,7 +86,7 @@ func rooms() []room {
 			others: []string{"..."}},
 		{packages: []string{"test/sim/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
 			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
-		{packages: []string{"internal/features", "internal/logging", "internal/manager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
+		{packages: []string{"internal/features", "internal/logging", "internal/process", "internal/manager", "internal/rolloutmanager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
 

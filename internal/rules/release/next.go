@@ -186,8 +186,14 @@ func (m *machine) initializing() {
 		m.out.After = rest
 		return
 	}
-	if m.Routed && m.seen.Traffic.Missing != "" {
+	if (m.Routed || m.Shared) && m.seen.Traffic.Missing != "" {
 		m.say(m.seen.Traffic.Missing + " is not there: create it, or take it out of trafficRoutings when no release is under way")
+		m.out.After = recheck
+		return
+	}
+	if join := (Action{Do: Join}); m.Shared && !m.reached(join) {
+		m.say("waiting for the TrafficRouting to lead traffic for this release, too" + m.trouble(join))
+		m.out.Do = append(m.out.Do, join)
 		m.out.After = recheck
 		return
 	}
@@ -287,7 +293,7 @@ func (m *machine) left(of time.Duration) time.Duration {
 
 // grace returns how long a change of traffic takes.
 func (m *machine) grace() time.Duration {
-	if !m.Routed {
+	if !m.Routed && !m.Shared {
 		return 0
 	}
 	return m.Grace
