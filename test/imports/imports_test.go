@@ -46,6 +46,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/nodefit"}, ours: []string{"api/..."}, others: kubernetes("k8s.io/component-helpers/resource", "k8s.io/component-helpers/scheduling/corev1/nodeaffinity", "github.com/go-logr/logr"), pure: true},
 		{packages: []string{"internal/rules/member"}, ours: []string{"api/...", "internal/rules/connection"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/pull"}, ours: []string{"api/...", "internal/rules/registry"}, others: kubernetes("k8s.io/utils/dump", "github.com/distribution/reference"), pure: true},
+		{packages: []string{"internal/rules/ondelete"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/replicasets"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/release"}, others: kubernetes("k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/guard"}, ours: []string{"api/...", "internal/rules/inplace"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/release"}, ours: []string{"api/...", "internal/rules/analysis", "internal/rules/budget", "internal/rules/guard"}, others: kubernetes(), pure: true},

@@ -26,11 +26,6 @@ type deployments struct{}
 // Type is the value of the label workload-type.
 func (deployments) Type() string { return "deployment" }
 
-// Template returns the Pod template of a Deployment.
-func (deployments) Template(workload Object) *corev1.PodTemplateSpec {
-	return &workload.(*appsv1.Deployment).Spec.Template
-}
-
 // Refuses says why a change of a Deployment is not a release in steps.
 func (k deployments) Refuses(o Objects) string {
 	d := o.Workload.(*appsv1.Deployment)
