@@ -27,7 +27,7 @@ const (
 	connections = 100
 	// unanswered is how many requests may wait for an answer at once: more would only be added to what overloads the data plane already.
 	unanswered = 500
-	grpcType    = "application/grpc"
+	grpcType   = "application/grpc"
 )
 
 // Target is what is requested.
