@@ -8,6 +8,8 @@ const (
 	// DeploymentStrategy is the annotation of such a Deployment with how many of its Pods are to be updated, as JSON. The controller of
 	// BatchReleases writes it, the controller of Deployments reads it.
 	DeploymentStrategy = "rollouts.kruise.io/deployment-strategy"
+	// DeploymentExtraStatus is an annotation in which the original counts updated Pods. We remove it with the others.
+	DeploymentExtraStatus = "rollouts.kruise.io/deployment-extra-status"
 	// HeldReplicas is the annotation of a ReplicaSet with the number of replicas that it has to keep while Pods move to another one. A
 	// policy of the API server refuses any write that leaves the annotation and changes the number. The controller of Deployments writes
 	// it and removes it within moments.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -102,18 +101,13 @@ func (v *State) clean(b *plan.Builder) {
 }
 
 func isOfRelease(key string) bool {
-	return slices.Contains([]string{keys.DeploymentStrategy, keys.InProgressing, keys.ControlInfo}, key)
+	return slices.Contains([]string{keys.DeploymentStrategy, keys.DeploymentExtraStatus, keys.InProgressing, keys.ControlInfo}, key)
 }
 
 // restoreStrategy ends what the original does to a Deployment, which would delete all Pods at once if somebody unpaused it.
 func (v *State) restoreStrategy(b *plan.Builder) {
 	after := v.Deployment.DeepCopy()
-	after.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-	after.Spec.Strategy.RollingUpdate = v.strategy.RollingUpdate
-	if after.Spec.Strategy.RollingUpdate == nil {
-		usual := intstr.FromString("25%")
-		after.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &usual, MaxUnavailable: &usual}
-	}
+	after.Spec.Strategy = replicasets.Restored(v.strategy)
 	b.Do(plan.Action{
 		Verb: plan.Update, Concern: plan.Rollout, Before: v.Deployment, After: after,
 		What: "set strategy.type to RollingUpdate", Why: "with Recreate, all Pods would be deleted once it is unpaused",

@@ -2,10 +2,13 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
@@ -36,6 +39,11 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	if s.Objects, err = releases.Read(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, r.Now); err != nil {
 		return State{}, err
 	}
+	if rollout.DeletionTimestamp != nil && s.Objects.Workload != nil {
+		if err := s.readLive(ctx, r); err != nil {
+			return State{}, err
+		}
+	}
 	name := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Name}
 	if s.Batch, err = observe.Find(ctx, r.Reader, name, &v1beta1.BatchRelease{}); err != nil {
 		return State{}, err
@@ -55,6 +63,21 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 		return State{}, err
 	}
 	return Classify(s), nil
+}
+
+// readLive reads the workload around the cache. The webhook marks no workload any more of a Rollout that is being deleted, but may have done
+// so in the last moment before: a Rollout that goes by an older cache would leave the workload frozen for ever.
+func (s *Snapshot) readLive(ctx context.Context, r loop.Reads) error {
+	now := releases.Workloads()[releases.GroupKind(s.Rollout.Spec.WorkloadRef)]
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Objects.Workload.(client.Object)), now)
+	if s.Objects.Workload = now; apierrors.IsNotFound(err) {
+		s.Objects = steer.Objects{Now: s.Now}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the workload: %w", err)
+	}
+	return nil
 }
 
 func kindOf(rollout *v1beta1.Rollout) (steer.Kind, bool) {

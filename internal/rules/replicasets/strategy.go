@@ -47,6 +47,16 @@ func (s Strategy) String() string {
 	return string(text)
 }
 
+// Restored returns the strategy that the original has put away in the annotation; the usual one if it has put none there.
+func Restored(s Strategy) appsv1.DeploymentStrategy {
+	out := appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: s.RollingUpdate}
+	if out.RollingUpdate == nil {
+		usual := intstr.FromString("25%")
+		out.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &usual, MaxUnavailable: &usual}
+	}
+	return out
+}
+
 // LimitsOf returns what a Deployment allows that updates as many Pods as a partition says. Where the Deployment does not say maxSurge or
 // maxUnavailable, they are 25%; where both come to 0, one Pod may be unavailable.
 func LimitsOf(spec *appsv1.DeploymentSpec, partition *intstr.IntOrString) (Limits, error) {

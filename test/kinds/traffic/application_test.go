@@ -33,10 +33,10 @@ const (
 	grace = 3 * time.Second
 	// tolerance is how far a share may be from the weight of the step.
 	tolerance = 0.03
-	// rate is that of requests, in a second.
-	rate = 200
-	// preStop is how long Pods serve on after their deletion, in seconds: until the data plane knows of it.
-	preStop = 5
+	// rate is that of requests, in a second, and slowRate that where shares need not be told exactly.
+	rate, slowRate = 200, 50
+	// preStop is how long Pods serve on after their deletion, in seconds: until the data plane knows of it, also on a busy machine.
+	preStop = 15
 )
 
 // application is one in two versions, v1 and v2, each with Pods and a Service of its own, as it is in the middle of a release.
