@@ -24,7 +24,7 @@ func TestGoodReleasesAreLetThrough(t *testing.T) {
 		for _, rate := range []float64{0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.5, 0.9} {
 			stopped := 0
 			for range releases {
-				if _, bad := evidence(draw(r, min(pods, 200), rate), draw(r, pods, rate)); bad {
+				if evidence(draw(r, min(pods, 200), rate), draw(r, pods, rate)) {
 					stopped++
 				}
 			}
@@ -55,7 +55,7 @@ func TestBadReleasesAreStopped(t *testing.T) {
 		for range releases {
 			updated, old := draw(r, min(tc.pods, 50), tc.bad), draw(r, tc.pods, tc.old)
 			for n := 1; n <= len(updated); n++ {
-				if _, bad := evidence(updated[:n], old); bad {
+				if evidence(updated[:n], old) {
 					caught, after = caught+1, after+n
 					break
 				}

@@ -129,7 +129,7 @@ func (w *watch) judge() {
 	}
 	w.Message = fmt.Sprintf("%d of %d updated Pods failed, and %d of %d old ones; Pod %s: %s",
 		len(failed), len(all), len(w.OldFailed), w.OldPods, failed[0].Name, failed[0].Reason)
-	if _, bad := evidence(outcomes, before); bad {
+	if evidence(outcomes, before) {
 		w.Phase = v1beta1.AnalysisFailed
 	}
 }
