@@ -39,3 +39,12 @@ const (
 	// writes and reads it; it is never stored.
 	RolloutHub = "rollouts.kruise.io/v1beta1"
 )
+
+// Finalizers of TrafficRoutings.
+const (
+	// TrafficRoutingFinalizer keeps a TrafficRouting until its routes are restored.
+	TrafficRoutingFinalizer = "rollouts.kruise.io/trafficrouting"
+	// TrafficRoutingProgressing, with the name of a Rollout behind it, has a TrafficRouting lead traffic while the Rollout has a release.
+	// The controller of Rollouts writes it.
+	TrafficRoutingProgressing = "progressing.rollouts.kruise.io/"
+)

@@ -28,7 +28,8 @@ func (r *Runner) authorize(request *http.Request, namespace, name string) error 
 	err := r.Secrets.Get(request.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &secret)
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the managers may not read Secret %s: bind the ClusterRole kruise-rollout-credentials-reader in this namespace", name)
+		return fmt.Errorf("the managers may not read Secret %s: "+
+			"bind the ClusterRole kruise-rollout-credentials-reader in this namespace", name)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no Secret %s", name)
 	case err != nil:

@@ -26,7 +26,7 @@ const (
 // prometheus asks for a number.
 func (r *Runner) prometheus(ctx context.Context, namespace string, check *v1beta1.PrometheusCheck) rules.Outcome {
 	address := strings.TrimSuffix(check.Address, "/") + "/api/v1/query?query=" + url.QueryEscape(check.Query)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return rules.Inconclusive("reading the address: %v", err)
 	}
@@ -48,7 +48,7 @@ func (r *Runner) http(ctx context.Context, namespace string, check *v1beta1.HTTP
 		host := net.JoinHostPort(s.Name+"."+namespace+".svc", strconv.Itoa(int(or(s.Port, 80))))
 		address = or(s.Scheme, "http") + "://" + host + or(s.Path, "/")
 	}
-	request, err := http.NewRequestWithContext(ctx, or(string(check.Method), http.MethodGet), address, nil)
+	request, err := http.NewRequestWithContext(ctx, or(string(check.Method), http.MethodGet), address, http.NoBody)
 	if err != nil {
 		return rules.Inconclusive("reading the address: %v", err)
 	}

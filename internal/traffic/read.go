@@ -27,6 +27,11 @@ import (
 // Wire: it is stored in users' clusters.
 const ConfigMapName = "kruise-rollout-configuration"
 
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;grpcroutes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=networking.istio.io,resources=virtualservices;destinationrules,verbs=get;list;watch;patch
+
 // Options are the choices made for all of traffic at start-up.
 type Options struct {
 	// Namespace is that of the manager, which has the ConfigMap.

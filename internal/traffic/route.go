@@ -43,7 +43,10 @@ const nobody = "an earlier release"
 // newRoute returns what is known of an object, given what edits it.
 func newRoute(name routeName, live *unstructured.Unstructured, e rules.Editor, goals []goal) *route {
 	r := &route{routeName: name, live: live, whole: e.Whole, edits: map[string]edit{}}
-	now, services := contentOf(live, e.Whole), goals[0].split
+	now, services := contentOf(live, e.Whole), rules.Split{}
+	if len(goals) > 0 {
+		services = goals[0].split
+	}
 	r.user = now
 	if text, marked := live.GetAnnotations()[keys.OriginalSpecConfiguration]; marked {
 		original, err := rules.ParseOriginal(text)

@@ -13,10 +13,13 @@ import (
 	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
 )
 
-// FailedEvent is the reason of the Warning events of writes that lead traffic and fail.
+// Event is the reason of the events of writes that lead traffic, FailedEvent that of Warnings of those that fail.
 //
-// Wire: users' alerts match it.
-const FailedEvent = "FailedTrafficRouting"
+// Wire: users' alerts match them.
+const (
+	Event       = "TrafficRouting"
+	FailedEvent = "FailedTrafficRouting"
+)
 
 // Routings is what a Rollout or a TrafficRouting says of traffic, and what of its release counts.
 type Routings struct {
@@ -120,11 +123,15 @@ type goal struct {
 	err   error
 }
 
-// goals returns each way to lead traffic that steps want, and all traffic, for the Services of a reference.
+// goals returns each way to lead traffic that steps want, for the Services of a reference; also all traffic, which the end of a release may
+// want.
 func (w *Routings) goals(ref *v1beta1.TrafficRoutingRef) []goal {
 	services := w.split(ref)
 	everything := release.AllTraffic
-	steps := append(slices.Clone(w.Steps), v1beta1.Step{Traffic: &everything})
+	steps := slices.Clone(w.Steps)
+	if !w.Shared {
+		steps = append(steps, v1beta1.Step{Traffic: &everything})
+	}
 	var out []goal
 	for i := range steps {
 		key := release.Route(steps[i])
@@ -223,14 +230,15 @@ func (o *Observed) problem(shown string) string {
 	return ""
 }
 
-// Do adds the writes to a plan that an action of a release still needs; none if what it wants is there, or the action is about something
-// else. Each is right whatever was done before, and is made only over the version that was read.
-func (o *Observed) Do(b *plan.Builder, a release.Action) {
+// Plan returns the writes that an action of a release still needs, one after the other; none if what it wants is there, or the action is
+// about something else. Each is right whatever was done before, and is made only over the version that was read. It changes nothing.
+func (o *Observed) Plan(a release.Action) plan.Chain {
+	var chain plan.Chain
 	switch a.Do {
 	case release.Pin, release.Unpin, release.CreateService, release.RemoveService:
 		for i := range o.services {
 			if s := &o.services[i]; s.splits {
-				b.Do(told(s.write(a.Do, &o.Routings))...)
+				chain = append(chain, s.write(a.Do, &o.Routings)...)
 			}
 		}
 	case release.SetRoutes:
@@ -238,24 +246,22 @@ func (o *Observed) Do(b *plan.Builder, a release.Action) {
 		if a.Step > 0 && int(a.Step) <= len(o.Steps) {
 			key = release.Route(o.Steps[a.Step-1])
 		}
-		var chain plan.Chain
 		for _, l := range o.leads {
 			chain = append(chain, l.set(key, &o.Routings)...)
 		}
-		b.Do(told(chain)...)
 	case release.RestoreRoutes:
-		var chain plan.Chain
 		for _, l := range slices.Backward(o.leads) { // what others refer to goes last
 			chain = append(chain, l.restore()...)
 		}
-		b.Do(told(chain)...)
 	}
+	return told(chain)
 }
 
-// told has each write tell of its failure.
+// told has each write tell of what it does, or of its failure.
 func told(chain plan.Chain) plan.Chain {
 	for i := range chain {
-		chain[i].Concern, chain[i].FailedEvent = plan.Rollout, FailedEvent
+		a := &chain[i]
+		a.Concern, a.Event, a.EventMessage, a.FailedEvent = plan.Rollout, Event, a.What, FailedEvent
 	}
 	return chain
 }

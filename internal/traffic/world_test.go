@@ -229,7 +229,7 @@ func (w *world) seen() release.Traffic { return w.observe().Seen() }
 func (w *world) do(a release.Action, between func()) {
 	seen := w.observe()
 	b := plan.For("test")
-	seen.Do(b, a)
+	b.Do(seen.Plan(a)...)
 	p := b.Plan()
 	for _, stage := range p.Stages {
 		for _, chain := range stage {

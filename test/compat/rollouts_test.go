@@ -118,8 +118,8 @@ func TestWhatSchemasSayOfRollouts(t *testing.T) {
 		"traffic without a Service":  {deployment + `strategy: {canary: {trafficRoutings: [{service: "", ingress: {name: web}}], steps: [{replicas: 1}]}}`, "service in body should be at least 1 chars"},
 		"a negative grace period": {deployment + "strategy: {canary: {trafficRoutings: [{service: web, gracePeriodSeconds: -1, ingress: {name: web}}], steps: [{replicas: 1}]}}",
 			"gracePeriodSeconds in body should be greater than or equal to 0"},
-		"two Services": {deployment + "strategy: {canary: {trafficRoutings: [{service: a, ingress: {name: a}}, {service: b, ingress: {name: b}}], steps: [{replicas: 1}]}}",
-			"must have at most 1 item"},
+		"nine Services": {deployment + "strategy: {canary: {trafficRoutings: [" + strings.Repeat("{service: a, ingress: {name: a}}, ", 9) + "], steps: [{replicas: 1}]}}",
+			"must have at most 8 items"},
 		"a route without a name": {deployment + "strategy: {canary: {trafficRoutings: [{service: a, gateway: {}}], steps: [{replicas: 1}]}}", "httpRouteName: Required value"},
 		"a match of everything":  {deployment + "strategy: {canary: {steps: [{replicas: 1, matches: [{}]}]}}", "an empty match is every request"},
 		"traffic of its own and of a TrafficRouting": {

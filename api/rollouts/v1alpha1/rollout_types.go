@@ -81,9 +81,9 @@ type CanaryStrategy struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	Steps []Step `json:"steps"`
-	// trafficRoutings are the Services of the workload, and what leads traffic to them.
+	// trafficRoutings are the Services of the workload, each once, and what leads traffic to them. They are driven together.
 	// +optional
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=8
 	TrafficRoutings []v1beta1.TrafficRoutingRef `json:"trafficRoutings,omitempty"`
 	// failureThreshold is how many updated Pods may be not ready while the batch counts as ready: a number, or a percentage of the updated
 	// Pods, rounded up. Defaults to 0.

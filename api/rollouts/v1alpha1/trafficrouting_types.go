@@ -37,9 +37,9 @@ type TrafficRoutingList struct {
 
 // TrafficRoutingSpec says which requests go to the new versions, and what leads them there.
 type TrafficRoutingSpec struct {
-	// objectRef are the Services, and what leads traffic to them.
+	// objectRef are the Services, each once, and what leads traffic to them. They are driven together.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=8
 	ObjectRef []v1beta1.TrafficRoutingRef `json:"objectRef"`
 	// strategy says which requests go to the new versions.
 	Strategy TrafficRoutingStrategy `json:"strategy"`

@@ -132,10 +132,10 @@ type StepsStrategy struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	Steps []Step `json:"steps"`
-	// trafficRoutings are the Services of the workload, and what leads traffic to them. A step without traffic and matches needs none. They
-	// can't be changed during a release.
+	// trafficRoutings are the Services of the workload, each once, and what leads traffic to them. They are driven together. A step without
+	// traffic and matches needs none. They can't be changed during a release.
 	// +optional
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=8
 	TrafficRoutings []TrafficRoutingRef `json:"trafficRoutings,omitempty"`
 	// failureThreshold is how many updated Pods may be not ready while the batch counts as ready: a number, or a percentage of the updated
 	// Pods, rounded up. At least one Pod must be ready. Defaults to 0.

@@ -164,21 +164,48 @@ func (o RolloutOptions) limit(found *findings, path *field.Path, s *v1beta1.Step
 
 // expressible checks that the ways of leading traffic can say what steps match.
 func (f *findings) expressible(path *field.Path, s *v1beta1.StepsStrategy) {
+	f.distinct(path.Child("trafficRoutings"), s.TrafficRoutings)
 	for r := range s.TrafficRoutings {
 		ingress := s.TrafficRoutings[r].Ingress
-		if ingress == nil {
+		if ingress == nil || !f.class(path.Child("trafficRoutings").Index(r).Child("ingress", "classType"), ingress.ClassType) {
 			continue
-		}
-		at := path.Child("trafficRoutings").Index(r).Child("ingress", "classType")
-		class := ingress.ClassType
-		if strings.TrimSpace(class) != class {
-			f.invalid(at, class, "has spaces around it")
-		}
-		if !slices.Contains([]string{"", "nginx", "higress", "aliyun-alb"}, class) {
-			continue // mse matches queries, and what a script can say is not known
 		}
 		for i := range s.Steps {
 			f.onHeader(path.Child("steps").Index(i).Child("matches"), s.Steps[i].Matches)
+		}
+	}
+}
+
+// class checks the class of an Ingress, and reports whether it can match nothing but one header. What mse and scripts can say is more.
+func (f *findings) class(at *field.Path, class string) bool {
+	if strings.TrimSpace(class) != class {
+		f.invalid(at, class, "has spaces around it")
+	}
+	return slices.Contains([]string{"", "nginx", "higress", "aliyun-alb"}, class)
+}
+
+// distinct checks that nothing that leads traffic is named for two Services: a release keeps of each object what it was before once.
+func (f *findings) distinct(path *field.Path, refs []v1beta1.TrafficRoutingRef) {
+	named := map[string]bool{}
+	once := func(at *field.Path, group, kind, name string) {
+		if key := group + "/" + kind + " " + name; named[key] {
+			f.invalid(at, name, "%s is named twice: name each object once, for one Service", kind)
+		} else {
+			named[key] = true
+		}
+	}
+	for i := range refs {
+		at := path.Index(i)
+		once(at.Child("service"), "", "Service", refs[i].Service)
+		if ingress := refs[i].Ingress; ingress != nil {
+			once(at.Child("ingress", "name"), "networking.k8s.io", "Ingress", ingress.Name)
+		}
+		if gateway := refs[i].Gateway; gateway != nil && gateway.HTTPRouteName != nil {
+			once(at.Child("gateway", "httpRouteName"), "gateway.networking.k8s.io", "HTTPRoute", *gateway.HTTPRouteName)
+		}
+		for j, custom := range refs[i].CustomNetworkRefs {
+			kind := schema.FromAPIVersionAndKind(custom.APIVersion, custom.Kind)
+			once(at.Child("customNetworkRefs").Index(j).Child("name"), kind.Group, kind.Kind, custom.Name)
 		}
 	}
 }

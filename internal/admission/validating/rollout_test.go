@@ -86,7 +86,14 @@ func TestRollouts(t *testing.T) {
 		"two headers on an Ingress": {edits{"spec.strategy": ingress + "[{replicas: 1, matches: [{headers: [{name: a, value: b}, {name: c, value: d}]}]}]}}"}, "one header only"},
 		"a path on an Ingress":      {edits{"spec.strategy": ingress + "[{replicas: 1, matches: [{path: {value: /a}}]}]}}"}, "one header only"},
 		"a query on an Ingress":     {edits{"spec.strategy": ingress + "[{replicas: 1, matches: [{queryParams: [{name: a, value: b}]}]}]}}"}, "one header only"},
-		"a TrafficRouting beside":   {edits{"spec.strategy": ingress + "[{replicas: 1}]}}", "metadata.annotations": "{rollouts.kruise.io/trafficrouting: x}"}, "can't be used beside trafficRoutings"},
+		"two Services":              {edits{"spec.strategy": "{canary: {trafficRoutings: [{service: web, ingress: {name: web}}, {service: api, ingress: {name: api}}], steps: [{replicas: 1}]}}"}, "allowed"},
+		"one Ingress for two Services": {edits{"spec.strategy": "{canary: {trafficRoutings: [{service: web, ingress: {name: web}}, {service: api, ingress: {name: web}}], steps: [{replicas: 1}]}}"},
+			"trafficRoutings[1].ingress.name: Invalid value: \"web\": Ingress is named twice"},
+		"one route by two ways": {edits{"spec.strategy": "{canary: {trafficRoutings: [{service: web, gateway: {httpRouteName: web}, " +
+			"customNetworkRefs: [{apiVersion: gateway.networking.k8s.io/v1beta1, kind: HTTPRoute, name: web}]}], steps: [{replicas: 1}]}}"}, "HTTPRoute is named twice"},
+		"one Service twice": {edits{"spec.strategy": "{canary: {trafficRoutings: [{service: web, ingress: {name: web}}, {service: web, gateway: {httpRouteName: web}}], steps: [{replicas: 1}]}}"},
+			"Service is named twice"},
+		"a TrafficRouting beside": {edits{"spec.strategy": ingress + "[{replicas: 1}]}}", "metadata.annotations": "{rollouts.kruise.io/trafficrouting: x}"}, "can't be used beside trafficRoutings"},
 	} {
 		t.Run(name, func(t *testing.T) { wantAnswer(t, rolloutAnswer(t, edit(t, newRollout, tc.edits), nil), tc.want) })
 	}

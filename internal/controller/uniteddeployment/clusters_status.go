@@ -91,9 +91,9 @@ func (v *State) tellOfClusters(set conditions) {
 		}
 		partial.Status, partial.Reason = corev1.ConditionTrue, reasonRemotePods
 		partial.Message = "a HorizontalPodAutoscaler of this cluster doesn't see the Pods in other clusters: use metrics of all clusters"
-		if !one.elsewhere.verdict.Ready() {
-			ready.Status, ready.Reason = corev1.ConditionFalse, string(one.elsewhere.verdict.Reason)
-			unready = append(unready, one.Name+": "+one.elsewhere.verdict.Message)
+		if is := one.elsewhere.condition; is.Status != corev1.ConditionTrue {
+			ready.Status, ready.Reason = corev1.ConditionFalse, is.Reason
+			unready = append(unready, one.Name+": "+is.Message)
 		}
 	}
 	ready.Message = strings.Join(unready, "; ")

@@ -185,7 +185,8 @@ func (c check) says() string {
 	case c.Phase == v1beta1.AnalysisFailed:
 		text = fmt.Sprintf("check %s: %d of %d measurements failed, and %d may", c.Name, c.Failed, told, c.spec.FailureLimit)
 	case c.Phase == v1beta1.AnalysisInconclusive:
-		text = fmt.Sprintf("check %s: %d measurements told nothing, and %d may", c.Name, c.Inconclusive, ptr.Deref(c.spec.InconclusiveLimit, 3))
+		text = fmt.Sprintf("check %s: %d measurements told nothing, and %d may",
+			c.Name, c.Inconclusive, ptr.Deref(c.spec.InconclusiveLimit, 3))
 	case c.Failed > 0:
 		text += fmt.Sprintf(", %d failed", c.Failed)
 	}

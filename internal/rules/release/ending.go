@@ -25,16 +25,17 @@ func (m *machine) endings(success, wait bool) []ending {
 	release := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Release}}
 	unmark := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Unmark}}
 	blueGreen := m.Style == v1beta1.RollingStyleBlueGreen
+	leave := ending{v1beta1.FinalisingStepRouteTrafficToStable, Action{Do: Leave}} // a Rollout has routes of its own, or shares some
 	switch {
 	case success && blueGreen:
 		toNew := ending{v1beta1.FinalisingStepRouteTrafficToNew, Action{Do: SetRoutes}}
-		return []ending{toNew, unpin, resume, stable, remove, release, unmark}
+		return []ending{toNew, unpin, resume, stable, leave, remove, release, unmark}
 	case success:
-		return []ending{unpin, stable, remove, resume, release, unmark}
+		return []ending{unpin, stable, leave, remove, resume, release, unmark}
 	case blueGreen:
-		return []ending{stable, putBack, resume, unpin, remove, release, unmark}
+		return []ending{stable, leave, putBack, resume, unpin, remove, release, unmark}
 	}
-	return []ending{stable, putBack, resume, release, unpin, remove, unmark}
+	return []ending{stable, leave, putBack, resume, release, unpin, remove, unmark}
 }
 
 // end goes the way out, from where it is stored to be; true at its end.
@@ -72,7 +73,7 @@ func (m *machine) end(way []ending) bool {
 }
 
 func (m *machine) isTraffic(a Action) bool {
-	return slices.Contains([]Verb{Pin, Unpin, CreateService, RemoveService, SetRoutes, RestoreRoutes}, a.Do)
+	return slices.Contains([]Verb{Pin, Unpin, CreateService, RemoveService, SetRoutes, RestoreRoutes, Join, Leave}, a.Do)
 }
 
 // trouble returns what keeps an action about traffic from its goal, to be added to a message.
@@ -92,6 +93,8 @@ func (m *machine) gone(a Action) bool {
 		return !m.Routed || w == nil || w.Ready < w.Replicas || !m.seen.Traffic.NewService && !m.OneService
 	case Unpin, RestoreRoutes, RemoveService:
 		return !m.Routed
+	case Leave: // also if the Rollout names another one by now: that it has joined shows
+		return !m.Shared && !m.seen.Traffic.Joined
 	case PutBack, Resume, Unmark:
 		return m.seen.Workload == nil
 	}
@@ -117,6 +120,10 @@ func (m *machine) reached(a Action) bool {
 		return t.Routes == Route(m.Steps[a.Step-1])
 	case RestoreRoutes:
 		return t.Routes == ""
+	case Join:
+		return t.Joined
+	case Leave:
+		return !t.Joined && !t.Leaving
 	case PutBack:
 		return m.isBack() || m.seen.Workload.Update != m.revision()
 	case Resume:

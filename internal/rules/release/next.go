@@ -186,8 +186,14 @@ func (m *machine) initializing() {
 		m.out.After = rest
 		return
 	}
-	if m.Routed && m.seen.Traffic.Missing != "" {
+	if (m.Routed || m.Shared) && m.seen.Traffic.Missing != "" {
 		m.say(m.seen.Traffic.Missing + " is not there: create it, or take it out of trafficRoutings when no release is under way")
+		m.out.After = recheck
+		return
+	}
+	if join := (Action{Do: Join}); m.Shared && !m.reached(join) {
+		m.say("waiting for the TrafficRouting to lead traffic for this release, too" + m.trouble(join))
+		m.out.Do = append(m.out.Do, join)
 		m.out.After = recheck
 		return
 	}
@@ -287,7 +293,7 @@ func (m *machine) left(of time.Duration) time.Duration {
 
 // grace returns how long a change of traffic takes.
 func (m *machine) grace() time.Duration {
-	if !m.Routed {
+	if !m.Routed && !m.Shared {
 		return 0
 	}
 	return m.Grace
@@ -306,7 +312,8 @@ func (m *machine) reasonNow() string {
 func (m *machine) reason(reason, message string) {
 	status := corev1.ConditionTrue
 	switch reason {
-	case v1beta1.ReasonCompleted, v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
+	case v1beta1.ReasonCompleted, v1beta1.ReasonStepTimeout,
+		v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
 		status = corev1.ConditionFalse
 	}
 	m.condition(v1beta1.ConditionProgressing, status, reason, message)

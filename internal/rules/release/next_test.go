@@ -1,6 +1,7 @@
 package release
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -340,4 +341,42 @@ func TestReleasesWhateverHappens(t *testing.T) {
 			t.Fatalf("%s %s after %v", w.broken, w.clean(), w.log)
 		}
 	})
+}
+
+// TestASharedTrafficRouting is joined before the first Pod, and left when traffic goes back: on a rollback, before any new Pod goes.
+func TestASharedTrafficRouting(t *testing.T) {
+	plan := Plan{Steps: []v1beta1.Step{step(1, ""), step("100%", "")}, Shared: true, Style: v1beta1.RollingStyleCanary}
+	before := func(w *world, first, then Verb) {
+		t.Helper()
+		a, b := slices.Index(w.log, string(first)), slices.IndexFunc(w.log, func(line string) bool { return strings.HasPrefix(line, string(then)) })
+		if a < 0 || b < 0 || a > b {
+			t.Errorf("%s does not come before %s: %v", first, then, w.log)
+		}
+	}
+	w := newWorld(plan)
+	w.seen.Traffic.Missing = "TrafficRouting gray"
+	w.template("v2")
+	w.wait()
+	if !strings.Contains(w.status.Message, "TrafficRouting gray is not there") || w.seen.Batch.Exists {
+		t.Errorf("without the TrafficRouting: %s", w.status.Message)
+	}
+	w.seen.Traffic.Missing = ""
+	w.wait()
+	before(w, Join, Upgrade)
+	w.approve()
+	w.wait()
+	before(w, Leave, Resume)
+	if left := w.clean(); left != "" || w.broken != "" {
+		t.Errorf("%s %s", left, w.broken)
+	}
+
+	back := newWorld(plan)
+	back.template("v2")
+	back.wait()
+	back.template("v1")
+	back.wait()
+	before(back, Leave, Resume)
+	if left := back.clean(); left != "" || back.broken != "" {
+		t.Errorf("%s %s", left, back.broken)
+	}
 }

@@ -31,6 +31,8 @@ type Plan struct {
 	Paused, Disabled, Deleted bool
 	// Routed says that the Rollout leads traffic, OneService that it does so without a Service for the new version.
 	Routed, OneService bool
+	// Shared says that the Rollout has a TrafficRouting lead traffic instead, which other Rollouts may share.
+	Shared bool
 	// Grace is what the data plane is given to follow a change.
 	Grace time.Duration
 	// Deadline is how long the Pods of a step may take; 0 is as long as they like.
@@ -97,6 +99,9 @@ type Traffic struct {
 	PinLeft, ServiceLeft bool
 	// Routes is what the routes lead to the new version: "" as the user wrote them, else what Route returns for a step.
 	Routes string
+	// Joined says that the TrafficRouting leads traffic for this release; Leaving that it does so for none any more, and still restores its
+	// routes.
+	Joined, Leaving bool
 	// Problem says what keeps traffic from being led as wanted, and what would free it; empty if nothing is known to.
 	Problem string
 }
@@ -121,6 +126,10 @@ const (
 	SetRoutes Verb = "SetRoutes"
 	// RestoreRoutes makes the routes what they were before the release.
 	RestoreRoutes Verb = "RestoreRoutes"
+	// Join has the TrafficRouting lead traffic for this release, too.
+	Join Verb = "Join"
+	// Leave has it lead no traffic for this release any more.
+	Leave Verb = "Leave"
 	// Resume lets the workload go on by itself; its template decides where to.
 	Resume Verb = "Resume"
 	// PutBack gives the workload the Pod template of the stable revision, unless it has another one by now than the one that failed.

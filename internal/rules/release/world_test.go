@@ -25,11 +25,13 @@ type world struct {
 	crashing bool
 	outcome  func(analysis.Request) v1beta1.AnalysisPhase
 	measured map[analysis.Key]bool
+	// next decides; Next unless a mistake is put in.
+	next func(Plan, v1beta1.RolloutStatus, Seen) Decision
 }
 
 func newWorld(plan Plan) *world {
 	plan.Hash = Hash(plan.Steps)
-	w := &world{plan: plan, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
+	w := &world{plan: plan, next: Next, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
 	for i := range 10 {
 		since := w.seen.Now.Add(-time.Hour)
 		w.seen.OldPods = append(w.seen.OldPods, guard.Pod{Name: fmt.Sprint("old-", i), Since: since, Ready: true, ReadyChanged: since.Add(time.Second)})
@@ -49,7 +51,7 @@ const (
 
 // round is a reconcile.
 func (w *world) round(c crash) Decision {
-	d := Next(w.plan, w.status, w.seen)
+	d := w.next(w.plan, w.status, w.seen)
 	if c == beforeStoring {
 		return d
 	}
@@ -96,6 +98,10 @@ func (w *world) act(a Action) {
 		}
 	case RestoreRoutes:
 		t.Routes = ""
+	case Join:
+		t.Joined = true
+	case Leave:
+		t.Joined, t.Leaving = false, true
 	case PutBack:
 		if w.seen.Workload.Update != w.seen.Workload.Stable {
 			w.template(w.seen.Workload.Stable)
@@ -109,8 +115,9 @@ func (w *world) act(a Action) {
 	}
 }
 
-// follow is what the workload does by itself.
+// follow is what the workload does by itself, and a TrafficRouting.
 func (w *world) follow() {
+	w.seen.Traffic.Leaving = false
 	work, b := w.seen.Workload, &w.seen.Batch
 	if work == nil {
 		return
@@ -230,7 +237,7 @@ func (w *world) clean() string {
 	switch {
 	case w.seen.Batch.Exists:
 		return "a BatchRelease is left"
-	case t.Pinned || t.NewService || t.Routes != "":
+	case t.Pinned || t.NewService || t.Routes != "" || t.Joined || t.Leaving:
 		return fmt.Sprintf("traffic is left: %+v", t)
 	case w.seen.Workload != nil && w.seen.Workload.Marked:
 		return "the workload is still marked"

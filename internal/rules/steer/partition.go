@@ -32,7 +32,6 @@ type partitioned struct {
 
 // reading is what is read of a workload with a partition.
 type reading struct {
-	template                  *corev1.PodTemplateSpec
 	replicas, minReadySeconds int32
 	onDelete                  bool
 	partition                 *intstr.IntOrString
@@ -42,10 +41,6 @@ type reading struct {
 }
 
 func (k partitioned) Type() string { return k.kind }
-
-func (k partitioned) Template(workload Object) *corev1.PodTemplateSpec {
-	return k.read(workload).template
-}
 
 func (k partitioned) Refuses(o Objects) string {
 	switch r := k.read(o.Workload); {
@@ -164,6 +159,9 @@ func (k partitioned) Batch(o Objects, b Batch) (Writes, error) {
 }
 
 func (k partitioned) Promote(o Objects) Writes {
+	if p := k.read(o.Workload).partition; p != nil && *p == intstr.FromInt32(0) { // which defaulting writes where it is left out
+		return unchanged(o)
+	}
 	next := copyOf(o.Workload)
 	if k.write(next, nil); equality.Semantic.DeepEqual(next, o.Workload) {
 		return unchanged(o)

@@ -38,15 +38,21 @@ func TestAStateIsGeneratedAndRecords(t *testing.T) {
 	}
 	e.isSent("apps.kruise.io/StatefulSet/web")
 
-	e.Must(e.Client.Patch(e.Ctx, state.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"recordPodIPs":true}}`))))
+	e.Must(e.Client.Patch(e.Ctx, state.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"recordPodIPs":true,"previousNodes":2,"persistentPodLabels":[{"key":"shard"}]}}`))))
+	if err := e.Client.Patch(e.Ctx, state.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"persistentPodLabels":[{"key":"apps.kruise.io/subset-name"}]}}`))); err == nil {
+		t.Error("a label of Kruise is to be recorded")
+	}
 	before := e.pod("web-1")
 	if records["web-1"].NodeName != before.Spec.NodeName || records["web-1"].NodeTopologyLabels[host] != before.Spec.NodeName {
 		t.Errorf("web-1 on %s is recorded as %+v", before.Spec.NodeName, records["web-1"])
 	}
-	e.Must(e.Client.Patch(e.Ctx, before.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ip":"10.0.0.7"}}}`))))
-	e.Eventually("the annotation is recorded", func() error {
-		if got := e.recorded("web", "web-0", "web-1", "web-2")["web-1"].Annotations["ip"]; got != "10.0.0.7" {
-			return fmt.Errorf("it is %q", got)
+	e.Must(e.Client.Patch(e.Ctx, before.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"ip":"10.0.0.7"},"labels":{"shard":"7"}}}`))))
+	e.Eventually("the annotation and the label are recorded", func() error {
+		if got := e.recorded("web", "web-0", "web-1", "web-2")["web-1"]; got.Annotations["ip"] != "10.0.0.7" || got.Labels["shard"] != "7" {
+			return fmt.Errorf("recorded is %+v", got)
 		}
 		return nil
 	})
@@ -59,7 +65,7 @@ func TestAStateIsGeneratedAndRecords(t *testing.T) {
 	after := e.recreated(before)
 	e.isBound(after, "web")
 	if after.Spec.NodeName != before.Spec.NodeName || after.Spec.NodeSelector[zone] != records["web-1"].NodeTopologyLabels[zone] ||
-		!slices.Equal(prefers(after, host), []string{before.Spec.NodeName}) || after.Annotations["ip"] != "10.0.0.7" ||
+		!slices.Equal(prefers(after, host), []string{before.Spec.NodeName}) || after.Annotations["ip"] != "10.0.0.7" || after.Labels["shard"] != "7" ||
 		after.Annotations[keys.PreviousPodIPs] != before.Status.PodIP {
 		t.Errorf("web-1 ran on %s, and then on %s: %+v %v", before.Spec.NodeName, after.Spec.NodeName, after.Spec.NodeSelector, after.Annotations)
 	}

@@ -319,7 +319,7 @@ func TestManyNamespaces(t *testing.T) {
 	e.says(many, many, "")
 }
 
-// TestAStagedRollout: copies that a rollout does not reach stay as they are; new ones are made from the resource as it is.
+// TestAStagedRollout: copies that a rollout does not reach stay as they are; new ones are made from the resource as it is. Each may name its namespace.
 func TestAStagedRollout(t *testing.T) {
 	e := newEnv(t)
 	a, b := e.NewNamespace(nil), e.NewNamespace(nil)
@@ -338,6 +338,11 @@ func TestAStagedRollout(t *testing.T) {
 	e.edit(`rollout: null`)
 	e.has(a, "two")
 	e.has(b, "two")
+	e.edit(`expandNamespace: true, resource: {data: {k: "in $(namespace)"}}`)
+	e.has(a, "in "+a)
+	e.has(b, "in "+b)
+	e.edit(`expandNamespace: false`)
+	e.has(a, "in $(namespace)")
 }
 
 // TestFromAnotherObject: a source that is copied as it is at any time, by whoever may read it; copies that outlive the ResourceDistribution.

@@ -38,7 +38,7 @@ spec:
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: spread-example},
 		subjects: [{kind: ServiceAccount, name: kruise-manager, namespace: kruise-system}]}`))
 	config := e.In(system).Manifest(`{apiVersion: v1, kind: ConfigMap, metadata: {name: kruise-configuration}, data: {WorkloadSpread_Watch_Custom_Workload_WhiteList:
-		'{"workloads":[{"Group":"spread.example.com","Kind":"Training"},{"Group":"spread.example.com","Version":"v1","Kind":"Rollout","subResources":[{"Group":"apps","Kind":"ReplicaSet"}]}]}'}}`)
+		'{"workloads":[{"Group":"spread.example.com","Kind":"Training","podDeletionCost":true},{"Group":"spread.example.com","Version":"v1","Kind":"Rollout","subResources":[{"Group":"apps","Kind":"ReplicaSet"}]}]}'}}`)
 	e.Must(e.Client.Create(e.Ctx, config))
 	e.CleanUp(config)
 	training := e.owner("Training", "train", map[string]any{"workers": int64(4)})
@@ -65,6 +65,7 @@ spec:
 		}
 		return nil
 	})
+	e.costs(map[string][]string{"a": {"200", "200"}, "b": {"100", "100"}, "": {"", ""}})
 	e.rollout()
 }
 

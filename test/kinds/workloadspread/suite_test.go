@@ -25,8 +25,11 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
-// shared is the cluster of all tests: two nodes in each of the zones a, b, c and drain.
-var shared = &scene.Site{Name: "spread", Options: cluster.Options{Nodes: 8}, Args: []string{"--enable-leader-election=false"}}
+// spare is a node that takes no Pods until a test wants it.
+const spare = "sim-9"
+
+// shared is the cluster of all tests: two nodes in each of the zones a, b, c and drain, and a spare one.
+var shared = &scene.Site{Name: "spread", Options: cluster.Options{Nodes: 9}, Args: []string{"--enable-leader-election=false"}}
 
 var zoned sync.Once
 
@@ -45,6 +48,7 @@ func newEnv(t *testing.T) *env {
 		for i, zone := range []string{"a", "a", "b", "b", "c", "c", "drain", "drain"} {
 			e.EditNode(fmt.Sprintf("sim-%d", i+1), func(node *corev1.Node) { node.Labels["zone"] = zone })
 		}
+		e.EditNode(spare, func(node *corev1.Node) { node.Spec.Unschedulable = true })
 	})
 	return e
 }

@@ -24,7 +24,8 @@ type DataPlaneOptions struct {
 	PodProxy string
 	// Args are further arguments.
 	Args []string
-	// Detached lets the data plane live on when the process that started it ends. If Dir is in folder beside of the cluster, it ends with that.
+	// Detached lets the data plane live on when the process that started it ends. If Dir is in folder beside of the cluster, it ends with
+	// that.
 	Detached bool
 }
 

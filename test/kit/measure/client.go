@@ -25,7 +25,9 @@ const (
 	pace = 5 * time.Millisecond
 	// connections to the data plane that are kept open.
 	connections = 100
-	grpcType    = "application/grpc"
+	// unanswered is how many requests may wait for an answer at once: more would only be added to what overloads the data plane already.
+	unanswered = 500
+	grpcType   = "application/grpc"
 )
 
 // Target is what is requested.
@@ -60,8 +62,10 @@ type Client struct {
 	stop   context.CancelFunc
 	pacing sync.WaitGroup
 
-	mu       sync.Mutex
-	results  []Result
+	mu      sync.Mutex
+	results []Result
+	waiting int
+
 	inFlight sync.WaitGroup
 }
 
@@ -135,16 +139,31 @@ func (c *Client) run(ctx context.Context) {
 	}
 }
 
-// send sends a request and notes what became of it.
+// send sends a request and notes what became of it. One that too many others wait before fails at once.
 func (c *Client) send(ctx context.Context) {
 	result := Result{Sent: time.Now()}
-	if err := c.ask(ctx, &result); err != nil {
+	err := errBusy
+	if c.waits(1) <= unanswered {
+		err = c.ask(ctx, &result)
+	}
+	if err != nil {
 		result.Failure = err.Error()
 	}
 	result.Took = time.Since(result.Sent)
+	c.waits(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.results = append(c.results, result)
+}
+
+var errBusy = fmt.Errorf("not sent, as %d requests wait for an answer", unanswered)
+
+// waits counts a request that begins to wait or has its answer, and returns how many wait.
+func (c *Client) waits(more int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting += more
+	return c.waiting
 }
 
 func (c *Client) ask(ctx context.Context, result *Result) error {

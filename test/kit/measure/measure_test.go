@@ -77,7 +77,7 @@ func TestAClientCountsSharesAndFailures(t *testing.T) {
 	b := &backend{share: 20}
 	server := httptest.NewServer(b)
 	defer server.Close()
-	c := Start(context.Background(), Target{URL: server.URL, Rate: 2000})
+	c := Start(context.Background(), Target{URL: server.URL, Rate: 500})
 	right, err := c.Next(t.Context(), Enough(0.2, 0.03, Risk))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestAClientCountsSharesAndFailures(t *testing.T) {
 		t.Error(err)
 	}
 	b.failEvery.Store(10)
-	if _, err := c.Next(t.Context(), 1000); err != nil {
+	if _, err := c.Next(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
 	all := c.Stop()
@@ -137,6 +137,25 @@ func TestASlowAnswerDelaysNoOtherRequest(t *testing.T) {
 	}
 	if tally := c.Stop(); tally.Requests != int(asked.Load()) || tally.Slowest < 500*time.Millisecond {
 		t.Errorf("%d of %d requests are counted, the slowest took %v", tally.Requests, asked.Load(), tally.Slowest)
+	}
+}
+
+// TestAnOverloadIsNotMadeWorse lets no request be answered for a while.
+func TestAnOverloadIsNotMadeWorse(t *testing.T) {
+	var waiting, most atomic.Int64
+	answer := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		most.Store(max(most.Load(), waiting.Add(1)))
+		<-answer
+		w.Header().Set(RevisionHeader, "v1")
+	}))
+	defer server.Close()
+	c := Start(context.Background(), Target{URL: server.URL, Rate: 1000})
+	time.Sleep(time.Second)
+	close(answer)
+	tally := c.Stop()
+	if lost := tally.Lost(); most.Load() > unanswered || lost == nil || !strings.Contains(lost.Error(), "not sent") {
+		t.Errorf("%d requests were sent before one was answered, of the others it is said: %v", most.Load(), lost)
 	}
 }
 
