@@ -48,7 +48,7 @@ func TestWhoMayDeploy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := func(a authorizer.Attributes) bool { return true }
+	all := func(authorizer.Attributes) bool { return true }
 	inDefault := func(a authorizer.Attributes) bool { return a.GetNamespace() == "default" }
 	named := func(names ...string) func(authorizer.Attributes) bool {
 		return func(a authorizer.Attributes) bool {

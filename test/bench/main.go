@@ -1,6 +1,6 @@
 // Command bench measures a CloneSet against a native Deployment, an Advanced StatefulSet or DaemonSet against its native namesake, or a
-// UnitedDeployment of ten CloneSets, and one of three CloneSets in three clusters, against one CloneSet of as many Pods: on the same control
-// plane, on the same simulated nodes, in the same run.
+// UnitedDeployment of ten CloneSets, and one of three CloneSets in three clusters, against one CloneSet of as many Pods: on the same
+// control plane, on the same simulated nodes, in the same run.
 //
 // For each contender and phase it reports the wall time, the CPU time of the contender's controller, the API requests for each Pod by verb
 // as the audit log tells them, the peak memory, and the largest number of Pods that were unavailable. Counts do not depend on the machine;

@@ -194,39 +194,39 @@ func (r *rolling) updated() corev1.ConditionStatus {
 }
 
 // actRolling has something happen.
-func (f *rolling) actRolling(r *rapid.T) {
-	all := f.all()
-	w := all[rapid.IntRange(0, len(all)-1).Draw(r, "workload")]
-	name := rapid.SampledFrom([]string{"m1", "m2"}).Draw(r, "member")
-	at := f.members[name]
-	switch rapid.SampledFrom([]string{"pass", "pass", "pass", "advance", "advance", "advance", "report", "report", "late", "down", "up", "joining"}).Draw(r, "event") {
+func (r *rolling) actRolling(draw *rapid.T) {
+	all := r.all()
+	w := all[rapid.IntRange(0, len(all)-1).Draw(draw, "workload")]
+	name := rapid.SampledFrom([]string{"m1", "m2"}).Draw(draw, "member")
+	at := r.members[name]
+	switch rapid.SampledFrom([]string{"pass", "pass", "pass", "advance", "advance", "advance", "report", "report", "late", "down", "up", "joining"}).Draw(draw, "event") {
 	case "pass":
 		written := map[string]int64{}
 		for _, w := range all {
 			written[w.Object.GetName()] = w.Object.GetGeneration()
 		}
-		f.pass()
-		for i := range f.Set.Status.SubsetStatuses {
-			if f.tamper != nil {
-				f.tamper(&f.Set.Status.SubsetStatuses[i])
+		r.pass()
+		for i := range r.Set.Status.SubsetStatuses {
+			if r.tamper != nil {
+				r.tamper(&r.Set.Status.SubsetStatuses[i])
 			}
 		}
-		for _, at := range f.members { // a cache does not show at once what was written
+		for _, at := range r.members { // a cache does not show at once what was written
 			for _, w := range at.workloads {
 				at.late = at.late || w.Object.GetGeneration() != written[w.Object.GetName()]
 			}
 		}
 	case "advance":
-		f.advance(w, rapid.IntRange(0, 5).Draw(r, "step"))
+		r.advance(w, rapid.IntRange(0, 5).Draw(draw, "step"))
 	case "report":
-		f.report(w)
+		r.report(w)
 	case "late":
 		at.late = !at.late
 	case "down", "joining":
 		at.up, at.joining = false, true
-		if rapid.Bool().Draw(r, "lost") {
+		if rapid.Bool().Draw(draw, "lost") {
 			at.joining = false
-			f.wasLost = f.wasLost || name == "m1"
+			r.wasLost = r.wasLost || name == "m1"
 		}
 	case "up":
 		at.up, at.joining = true, false

@@ -77,8 +77,8 @@ func (v *State) order(given []v1beta1.UpdateWave) {
 	}
 }
 
-// progressOf returns how far a subset has come. Nobody waits for a cluster that can't be used. One whose cache is late, as after a write, or
-// to which a manager that has just started connects, is waited for, unless it was seen to be done.
+// progressOf returns how far a subset has come. Nobody waits for a cluster that can't be used. One whose cache is late, as after a write,
+// or to which a manager that has just started connects, is waited for, unless it was seen to be done.
 func (v *State) progressOf(one *subset) waves.Progress {
 	if !one.isAway() {
 		return waves.Progress{Name: one.Name, Done: v.isDone(one)}
@@ -163,7 +163,9 @@ func (v *State) shareBudget() {
 // loadAway returns what the budget has to know of a subset whose cluster can't be read: its workload goes on as it was last written, so that
 // it keeps its part. Right after a write even that is not known.
 func (s *subset) loadAway() waves.Load {
-	l := waves.Load{Wanted: s.before.Replicas, Available: s.before.ReadyReplicas, Outdated: s.before.Replicas, Fixed: true, Observed: s.isLost()}
+	l := waves.Load{
+		Wanted: s.before.Replicas, Available: s.before.ReadyReplicas, Outdated: s.before.Replicas, Fixed: true, Observed: s.isLost(),
+	}
 	if seen := s.before.Observed; seen != nil {
 		l.Limit = seen.MaxUnavailable
 	}

@@ -69,8 +69,8 @@ func ReadPolicy(p *admissionv1.ValidatingAdmissionPolicy) (Policy, error) {
 // Deletion returns why the policy refuses to delete an object; empty if it does not. The object has its kind, and params are the parameter
 // of the binding.
 func (p Policy) Deletion(resource schema.GroupVersionResource, o *unstructured.Unstructured, params runtime.Object) string {
-	return p.judge(admission.NewAttributesRecord(nil, o, o.GroupVersionKind(), o.GetNamespace(), o.GetName(), resource, "", admission.Delete,
-		&metav1.DeleteOptions{}, false, nil), params, nil)
+	return p.judge(admission.NewAttributesRecord(nil, o, o.GroupVersionKind(), o.GetNamespace(), o.GetName(), resource, "",
+		admission.Delete, &metav1.DeleteOptions{}, false, nil), params, nil)
 }
 
 // By is who asks, and who knows what he may do.
@@ -81,12 +81,14 @@ type By struct {
 
 // Write returns why the policy refuses to create an object, or to update it if there is one before; empty if it does not.
 func (p Policy) Write(resource schema.GroupVersionResource, before, after *unstructured.Unstructured, by By) string {
-	if before == nil {
-		return p.judge(admission.NewAttributesRecord(after, nil, after.GroupVersionKind(), after.GetNamespace(), after.GetName(), resource, "",
-			admission.Create, &metav1.CreateOptions{}, false, by.Info), nil, by.Authorizer)
+	kind, namespace, name := after.GroupVersionKind(), after.GetNamespace(), after.GetName()
+	asked := admission.NewAttributesRecord(after, nil, kind, namespace, name, resource, "", admission.Create, &metav1.CreateOptions{},
+		false, by.Info)
+	if before != nil {
+		asked = admission.NewAttributesRecord(after, before, kind, namespace, name, resource, "", admission.Update,
+			&metav1.UpdateOptions{}, false, by.Info)
 	}
-	return p.judge(admission.NewAttributesRecord(after, before, after.GroupVersionKind(), after.GetNamespace(), after.GetName(), resource, "",
-		admission.Update, &metav1.UpdateOptions{}, false, by.Info), nil, by.Authorizer)
+	return p.judge(asked, nil, by.Authorizer)
 }
 
 func (p Policy) judge(asked admission.Attributes, params runtime.Object, authorizer authorizer.Authorizer) string {
