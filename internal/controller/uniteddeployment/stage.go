@@ -84,7 +84,9 @@ func (v *State) progressOf(one *subset) waves.Progress {
 		return waves.Progress{Name: one.Name, Done: v.isDone(one)}
 	}
 	isLost := one.isLost() && one.elsewhere.verdict.Reason != connection.Connecting
-	return waves.Progress{Name: one.Name, Done: v.isRolledOutAway(one), Away: isLost}
+	// With a partition it is done although not all of its Pods are updated, which the status tells by naming no wave.
+	wasDone := v.Set.Status.Wave == "" && v.Set.Status.UpdatedRevision == v.history.Update.Name
+	return waves.Progress{Name: one.Name, Done: wasDone || v.isRolledOutAway(one), Away: isLost}
 }
 
 // isDone reports whether all Pods of a subset that are to be updated are, and all are available.
