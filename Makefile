@@ -43,7 +43,7 @@ LONG := ./test/chaos/crash $(addprefix ./test/kinds/,statefulset images jobs)
 # 120 requests a second, none of which may wait for three seconds: this one runs alone.
 ALONE := ^TestAnUpgradeOfTheManagersRefusesNothing$$
 .PHONY: test-cluster
-test-cluster: build data-plane ## Run the tests that bring clusters up, SUITES (2) of them at a time.
+test-cluster: build ## Run the tests that bring clusters up, SUITES (2) of them at a time.
 	go test -p $(SUITES) -timeout 30m -skip '$(ALONE)' $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
 	go test -timeout 10m ./test/chaos/operation -run '$(ALONE)'
 	cd localcluster && go test -p 1 -timeout 20m ./...
@@ -52,10 +52,9 @@ test-cluster: build data-plane ## Run the tests that bring clusters up, SUITES (
 REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
 
 .PHONY: test-real
-test-real: build data-plane ## Run the tests that need real nodes: root, Linux and containerd.
+test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
 	go test -p 2 -timeout 20m ./test/nodes/...
 	go test -timeout 20m -parallel 8 ./test/kinds/cloneset -nodes real -run '^Test($(REAL_SCENARIOS))$$'
-	go test -timeout 10m ./test/kinds/traffic -nodes real -run '^TestWeightsAreShares$$/^(HTTPRoute|Ingress)$$'
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests of CloneSet.
@@ -72,6 +71,11 @@ SEEDS ?= 100000
 .PHONY: soak
 soak: ## Run the promises of all controllers over SEEDS (100000) simulated clusters each, or TOTAL together; goes on where it was. Broken seeds go to dist/soak/broken.txt.
 	go run ./hack/soak -seeds $(SEEDS) -total $(or $(TOTAL),0)
+
+.PHONY: test-traffic
+test-traffic: build data-plane ## Measure at a real proxy how routes of a release lead requests: eight minutes on a quiet machine, no part of test.
+	go test -timeout 20m -count 1 ./test/long/traffic
+	go test -timeout 10m -count 1 ./test/long/traffic -nodes real -run '^TestWeightsAreShares$$/^(HTTPRoute|Ingress)$$'
 
 .PHONY: test-faults
 test-faults: build ## Run managers behind a proxy that loses, delays and refuses what they ask for, from a random KRUISE_SEED: five minutes, no part of test.

@@ -68,7 +68,7 @@ type oneLink struct{ *lone }
 
 func (l oneLink) Cached() client.Reader                                  { return l.lone }
 func (l oneLink) Live() client.Reader                                    { return l.lone }
-func (l oneLink) Writer() apply.Writer                                   { return deleter{l.lone} }
+func (l oneLink) Writer() apply.Writer                                   { return deleter(l) }
 func (l oneLink) Seen(schema.GroupVersionKind) (string, error)           { return "7", nil }
 func (l oneLink) Serves(schema.GroupVersionKind) (served, readable bool) { return true, true }
 

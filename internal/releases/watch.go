@@ -121,7 +121,8 @@ func (f Finder) ofController(ctx context.Context, o client.Object) ([]types.Name
 	}
 	of := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind()
 	if of == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
-		set, err := observe.Find(ctx, f.Reader, types.NamespacedName{Namespace: o.GetNamespace(), Name: controller.Name}, &appsv1.ReplicaSet{})
+		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: controller.Name}
+		set, err := observe.Find(ctx, f.Reader, name, &appsv1.ReplicaSet{})
 		if err != nil || set == nil {
 			return nil, err
 		}

@@ -1,5 +1,5 @@
-// Package rolloutmanager puts the process of Rollouts together: its controllers, its webhooks, and the options that each is given. It runs in
-// clusters that have none of the other kinds of Kruise.
+// Package rolloutmanager puts the process of Rollouts together: its controllers, its webhooks, and the options that each is given. It runs
+// in clusters that have none of the other kinds of Kruise.
 package rolloutmanager
 
 import (

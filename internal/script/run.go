@@ -88,7 +88,7 @@ func Run(ctx context.Context, source string, input map[string]any, limits Limits
 
 // limitLists has lists be maps from a certain place on: the interpreter fills a list up to the place that is written, at once. This is a
 // variable of the library, and the same for all scripts.
-var limitLists = sync.OnceFunc(func() { lua.MaxArrayIndex = 1 << 16 })
+var limitLists = sync.OnceFunc(func() { lua.MaxArrayIndex = 1 << 16 }) //nolint:gochecknoglobals // so is what it sets
 
 // firstLine returns what has gone wrong, without the calls that led there.
 func firstLine(err error) string {
@@ -110,7 +110,8 @@ type counted struct {
 
 // Done implements context.Context.
 func (c *counted) Done() <-chan struct{} {
-	if c.left--; c.left >= 0 {
+	c.left--
+	if c.left >= 0 {
 		return c.Context.Done()
 	}
 	c.end()

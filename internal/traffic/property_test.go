@@ -179,7 +179,7 @@ func others() []func(w *world, n int) {
 		func(w *world, n int) {
 			alter(w, w.service("web"), func(s *corev1.Service) { s.Spec.Selector["tier"] = fmt.Sprint(n); annotate(s, n) })
 		},
-		func(w *world, n int) { // the Service is written back, without the pin
+		func(w *world, _ int) { // the Service is written back, without the pin
 			alter(w, w.service("api"), func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "api"} })
 		},
 		func(w *world, n int) {

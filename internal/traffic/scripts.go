@@ -58,7 +58,8 @@ func (r *reading) annotator(
 			return rules.IngressAnnotations(annotations, class, s)
 		}, nil
 	}
-	r.missing(fmt.Sprintf("the script for Ingresses of class %s (key %s of ConfigMap %s/%s)", class, ingressScript+class, r.Namespace, ConfigMapName))
+	r.missing(fmt.Sprintf("the script for Ingresses of class %s (key %s of ConfigMap %s/%s)",
+		class, ingressScript+class, r.Namespace, ConfigMapName))
 	return nil, nil
 }
 

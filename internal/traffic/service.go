@@ -97,7 +97,8 @@ func (s *service) pin(w *Routings) plan.Chain {
 	after.Spec.Selector[w.Select.Label] = w.Stable
 	return plan.Chain{{
 		Verb: plan.Update, Before: s.stable, After: after,
-		What: fmt.Sprintf("have Service %s select revision %s", s.name, w.Stable), Why: "no new Pod may get requests that no step leads to it",
+		What: fmt.Sprintf("have Service %s select revision %s", s.name, w.Stable),
+		Why:  "no new Pod may get requests that no step leads to it",
 	}}
 }
 

@@ -64,5 +64,7 @@ func (s *Shared) Plan(a release.Action) plan.Chain {
 	if after == nil {
 		return nil
 	}
-	return told(plan.Chain{{Verb: plan.Update, Before: s.routing, After: after, What: what, Why: "a TrafficRouting leads traffic while it is told so"}})
+	return told(plan.Chain{{
+		Verb: plan.Update, Before: s.routing, After: after, What: what, Why: "a TrafficRouting leads traffic while it is told so",
+	}})
 }

@@ -172,12 +172,12 @@ func parse(t testing.TB, text string) (out []client.Object) {
 
 func splitYAML(text string) (out []string) {
 	for part := ""; ; {
-		var line string
-		if i := indexLine(text); i < 0 {
+		i := indexLine(text)
+		if i < 0 {
 			return append(out, part+text)
-		} else {
-			line, text = text[:i+1], text[i+1:]
 		}
+		line := text[:i+1]
+		text = text[i+1:]
 		if line == "---\n" {
 			out = append(out, part)
 			part = ""
@@ -333,5 +333,5 @@ func step(n int32) release.Action { return release.Action{Do: release.SetRoutes,
 func verb(v release.Verb) release.Action { return release.Action{Do: v} }
 
 func annotation(u *unstructured.Unstructured) string {
-	return fmt.Sprint(u.GetAnnotations()[keys.OriginalSpecConfiguration])
+	return u.GetAnnotations()[keys.OriginalSpecConfiguration]
 }

@@ -133,8 +133,8 @@ type WorkloadSpreadSubset struct {
 	// +optional
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 	// weight is the share of the Pods that the subset gets, compared with the weights of the others: a Pod goes to that which has the
-	// fewest for its weight, up to maxReplicas. Equal weights spread Pods evenly. All subsets have one or none has. Defaults to none: subsets are
-	// filled in order.
+	// fewest for its weight, up to maxReplicas. Equal weights spread Pods evenly. All subsets have one or none has. Defaults to none:
+	// subsets are filled in order.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100

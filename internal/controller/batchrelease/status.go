@@ -52,7 +52,8 @@ func (v *State) batchStatus(s *v1beta1.BatchReleaseStatus) {
 	c := &s.CanaryStatus
 	c.CurrentBatch = v.batch
 	if v.counts {
-		s.Phase, c.CurrentBatchState, c.NoNeedUpdateReplicas = v1beta1.BatchReleasePhasePreparing, v1beta1.BatchStateUpgrading, &v.facts.Updated
+		s.Phase, c.CurrentBatchState = v1beta1.BatchReleasePhasePreparing, v1beta1.BatchStateUpgrading
+		c.NoNeedUpdateReplicas = &v.facts.Updated
 		return
 	}
 	if s.Phase = v1beta1.BatchReleasePhaseProgressing; len(v.targets) == 0 && s.UpdateRevision == "" {

@@ -44,14 +44,16 @@ func Plan(v State) plan.Plan {
 	v.createJobs(b)
 	b.Recheck(v.decision.After, "time goes by")
 	if len(v.decision.Do) == 0 && v.Objects.Workload != nil && r.DeletionTimestamp == nil && !r.Spec.Disabled {
-		b.Do(v.write(steer.Writes{Workload: steer.Label(v.kind, v.Objects.Workload)}, "label the workload", "its changes are to be intercepted")...)
+		labelled := steer.Writes{Workload: steer.Label(v.kind, v.Objects.Workload)}
+		b.Do(v.write(labelled, "label the workload", "its changes are to be intercepted")...)
 	}
 	// The status comes first, and nothing is written to the owner along with it.
 	if v.decision.Done && equality.Semantic.DeepEqual(r.Status, Status(v, plan.Plan{}, apply.Outcome{})) {
 		if v.Objects.Workload != nil {
 			b.Do(v.write(steer.Writes{Workload: steer.Unlabel(v.Objects.Workload)}, "take the label off the workload", "the Rollout goes")...)
 		}
-		v.finalizer(b, slices.DeleteFunc(slices.Clone(r.Finalizers), func(name string) bool { return name == Finalizer }), "remove the finalizer")
+		others := slices.DeleteFunc(slices.Clone(r.Finalizers), func(name string) bool { return name == Finalizer })
+		v.finalizer(b, others, "remove the finalizer")
 	}
 	return b.Plan()
 }
@@ -131,7 +133,8 @@ func (v *State) edit(change func(*v1beta1.ReleasePlan), what string) plan.Chain 
 		return nil
 	}
 	after := v.Batch.DeepCopy()
-	if change(&after.Spec.ReleasePlan); equality.Semantic.DeepEqual(after.Spec, v.Batch.Spec) {
+	change(&after.Spec.ReleasePlan)
+	if equality.Semantic.DeepEqual(after.Spec, v.Batch.Spec) {
 		return nil
 	}
 	return plan.Chain{{Verb: plan.Update, Concern: plan.Rollout, Before: v.Batch, After: after, What: what, Why: v.why()}}

@@ -388,14 +388,6 @@ func check(history []simulate.Change) []invariant.Violation {
 	return out
 }
 
-func planned(step *intstr.IntOrString, replicas int32) int32 {
-	n, err := release.Planned(step, replicas)
-	if err != nil {
-		panic(err) // a mistake in the test
-	}
-	return n
-}
-
 // follows tells whether a Rollout is in the middle of its steps, where nothing but they decide.
 func follows(r *v1beta1.Rollout) bool {
 	return r.Status.Phase == v1beta1.RolloutPhaseProgressing && reasonOf(&r.Status) == v1beta1.ReasonInRolling &&

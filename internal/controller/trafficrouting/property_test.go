@@ -70,9 +70,7 @@ func TestMistakesShow(t *testing.T) {
 			}
 		})), "at rest"},
 		"it waits for a Rollout that is gone": {suite(func(s Snapshot) plan.Plan {
-			for _, name := range []string{"a", "b"} {
-				s.Rollouts = append(s.Rollouts, name)
-			}
+			s.Rollouts = append(s.Rollouts, "a", "b")
 			return Plan(s)
 		}), "at rest"},
 		"it does not hear that a Rollout is gone": {deaf, "at rest"},

@@ -83,7 +83,8 @@ func Next(b Batch, pods []*corev1.Pod, isUpdated func(*corev1.Pod) bool) (gone [
 // the newer ones.
 func order(a, b *corev1.Pod) int {
 	return cmp.Or(
-		rank(a)-rank(b), cmp.Compare(cost(a), cost(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name),
+		rank(a)-rank(b), cmp.Compare(cost(a), cost(b)),
+		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name),
 	)
 }
 

@@ -228,7 +228,8 @@ func (k deployments) stable(o Objects) *appsv1.ReplicaSet {
 func revisionOf(rs *appsv1.ReplicaSet) string {
 	template := rs.Spec.Template
 	template.Labels = maps.Clone(template.Labels)
-	if delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey); len(template.Labels) == 0 {
+	delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	if len(template.Labels) == 0 {
 		template.Labels = nil // none and no map are two different things to a hash
 	}
 	return replicasets.Hash(&template, nil)

@@ -51,7 +51,8 @@ func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
 			continue
 		}
 		number := strconv.Itoa(int(batch))
-		out = append(out, labelPod(unlabelled[i], map[string]string{keys.RolloutID: id, keys.RolloutBatchID: number}, "label it with batch "+number))
+		labels := map[string]string{keys.RolloutID: id, keys.RolloutBatchID: number}
+		out = append(out, labelPod(unlabelled[i], labels, "label it with batch "+number))
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func (k partitioned) Freeze(o Objects) Object {
 // the workload would go on by itself.
 func (k partitioned) Guard(old Object, o Objects) Object {
 	was := k.read(old).partition
-	if o.Workload.GetLabels()[keys.WorkloadType] != "" || k.read(o.Workload).partition != nil || was == nil {
+	if o.Workload.GetLabels()[keys.WorkloadType] != "" || !isLeftOut(k.read(o.Workload).partition) || was == nil {
 		return o.Workload
 	}
 	next := copyOf(o.Workload)
@@ -159,14 +159,20 @@ func (k partitioned) Batch(o Objects, b Batch) (Writes, error) {
 }
 
 func (k partitioned) Promote(o Objects) Writes {
-	if p := k.read(o.Workload).partition; p != nil && *p == intstr.FromInt32(0) { // which defaulting writes where it is left out
+	if isLeftOut(k.read(o.Workload).partition) {
 		return unchanged(o)
 	}
 	next := copyOf(o.Workload)
-	if k.write(next, nil); equality.Semantic.DeepEqual(next, o.Workload) {
+	k.write(next, nil)
+	if equality.Semantic.DeepEqual(next, o.Workload) {
 		return unchanged(o)
 	}
 	return Writes{Workload: next}
+}
+
+// isLeftOut reports whether no partition is given: defaulting writes 0 then.
+func isLeftOut(partition *intstr.IntOrString) bool {
+	return partition == nil || *partition == intstr.FromInt32(0)
 }
 
 func (k partitioned) Remains(o Objects) string {

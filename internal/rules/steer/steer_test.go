@@ -248,15 +248,21 @@ func TestSee(t *testing.T) {
 func TestAReplacedWorkloadStaysFrozen(t *testing.T) {
 	old := Mark(cloneSetOf(10, "70%"), "demo")
 	old.SetLabels(map[string]string{keys.WorkloadType: "cloneset", "app": "web"})
-	replaced := cloneSetOf(10, nil)
-	replaced.Labels = map[string]string{"app": "web"}
-	stored := cloneSet().Guard(old, Objects{Workload: replaced})
-	Carry(old, stored)
-	if got := partitionIn(cloneSet(), stored); got != "70%" {
-		t.Errorf("partition %s, want 70%%", got)
+	for name, partition := range map[string]any{"left out": nil, "defaulted": 0} {
+		replaced := cloneSetOf(10, partition)
+		replaced.Labels = map[string]string{"app": "web"}
+		stored := cloneSet().Guard(old, Objects{Workload: replaced})
+		Carry(old, stored)
+		if got := partitionIn(cloneSet(), stored); got != "70%" {
+			t.Errorf("%s: partition %s, want 70%%", name, got)
+		}
+		if _, marked := MarkOf(stored); !marked || stored.GetLabels()[keys.WorkloadType] != "cloneset" {
+			t.Errorf("%s: marks are lost: %v %v", name, stored.GetLabels(), stored.GetAnnotations())
+		}
 	}
-	if _, marked := MarkOf(stored); !marked || stored.GetLabels()[keys.WorkloadType] != "cloneset" {
-		t.Errorf("marks are lost: %v %v", stored.GetLabels(), stored.GetAnnotations())
+	defaulted := cloneSetOf(10, 0)
+	if w := cloneSet().Promote(Objects{Workload: defaulted}); w.Workload != defaulted {
+		t.Error("a partition that defaulting has written is taken away, for ever")
 	}
 	promoted := cloneSet().Promote(Objects{Workload: old}).Workload
 	if got := partitionIn(cloneSet(), cloneSet().Guard(old, Objects{Workload: promoted})); got != "none" {

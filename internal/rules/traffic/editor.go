@@ -72,7 +72,8 @@ func restoredGateway(original, now map[string]any, s Split) map[string]any {
 		return now
 	}
 	spec := maps.Clone(now)
-	if delete(spec, "rules"); original["rules"] != nil {
+	delete(spec, "rules")
+	if original["rules"] != nil {
 		spec["rules"] = original["rules"]
 	}
 	return spec

@@ -164,24 +164,6 @@ func TestScenario14DisableAndDelete(t *testing.T) {
 	}
 }
 
-// TestScenario19RollbackInBatches: with the annotation, the way back follows the steps.
-func TestScenario19RollbackInBatches(t *testing.T) {
-	e := newEnv(t)
-	e.start(fmt.Sprintf(cloneSet, 20, ""), rolloutOf(ofCloneSet, steps("20%", "50%", "100%")))
-	e.change(func(r *v1beta1.Rollout) { r.Annotations = map[string]string{keys.RollbackInBatch: "true"} })
-	e.setImage("v2")
-	e.paused(1, "v2", 4)
-	e.approve()
-	e.paused(2, "v2", 10)
-	e.setImage("v1")
-	e.paused(1, "v1", 12)
-	e.Eventually("4 Pods are of the batch", func() error { return e.batches(map[string]int{"1": 4}) })
-	e.approve()
-	e.paused(2, "v1", 15)
-	e.approve()
-	e.over("v1", 20, corev1.ConditionTrue)
-}
-
 // TestScenario23TwoRollouts: a second Rollout of a workload is refused, and the first one named.
 func TestScenario23TwoRollouts(t *testing.T) {
 	e := newEnv(t)
@@ -258,27 +240,6 @@ func TestAStuckBatchSaysWhy(t *testing.T) {
 	})
 	e.setImage("v1")
 	e.over("v1", 3, corev1.ConditionFalse)
-}
-
-// TestAChangeThatPassesIsSaid: a change that went out before the webhook knew the workload is said loudly, trap T3.
-func TestAChangeThatPassesIsSaid(t *testing.T) {
-	e := newEnv(t)
-	e.start(fmt.Sprintf(cloneSet, 2, ""), rolloutOf(ofCloneSet, steps("1", "100%")))
-	edit(e, "web", e.cloneSet(), func(s *cloneSetType) { delete(s.Labels, keys.WorkloadType) })
-	// The label comes back at once, so the change is made as one that came before it: by an update that is not of a template's release.
-	e.Eventually("a change has passed", func() error {
-		set := e.cloneSet()
-		delete(set.Labels, keys.WorkloadType)
-		set.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("web:v%d", time.Now().UnixNano())
-		set.Annotations = map[string]string{keys.RolloutID: "same"}
-		if err := e.Update(e.Ctx, set); err != nil {
-			return err
-		}
-		if c := condition(e.rollout(), v1beta1.ConditionIntercepted); c == nil || c.Status != corev1.ConditionFalse {
-			return fmt.Errorf("%+v", c)
-		}
-		return nil
-	})
 }
 
 // TestAReplacedManifestStaysFrozen: a tool that replaces the whole object during a release does not let the workload go on, trap T26.

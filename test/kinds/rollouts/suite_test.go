@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -205,13 +207,18 @@ func (e *env) ready(version string, want int) error {
 // edit changes an object, as often as it takes.
 func edit[T client.Object](e *env, name string, into T, change func(T)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.Must(retry.RetryOnConflict(patient(), func() error {
 		if err := e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, into); err != nil {
 			return err
 		}
 		change(into)
 		return e.Update(e.Ctx, into)
 	}))
+}
+
+// patient tries as long as controllers may write to the object, too.
+func patient() wait.Backoff {
+	return wait.Backoff{Steps: 50, Duration: 20 * time.Millisecond, Jitter: 0.5}
 }
 
 // setImage gives the CloneSet another version of its image.
