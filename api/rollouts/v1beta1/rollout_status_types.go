@@ -97,8 +97,8 @@ type RolloutStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=50
 	Approvals []StepApproval `json:"approvals,omitempty"`
-	// rejected is the last revision that was rolled back without a person. When the workload gets its template again, as from a GitOps tool,
-	// no Pod is updated before somebody approves it.
+	// rejected is the last revision that was rolled back without a person. When the workload gets its template again, as from a GitOps
+	// tool, no Pod is updated before somebody approves it.
 	// +optional
 	Rejected *Rejection `json:"rejected,omitempty"`
 }

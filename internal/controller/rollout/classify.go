@@ -57,7 +57,8 @@ func Classify(s Snapshot) State {
 func (v *State) planOf() release.Plan {
 	r := v.Rollout
 	p := release.Plan{
-		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled, Deleted: r.DeletionTimestamp != nil,
+		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled,
+		Deleted:    r.DeletionTimestamp != nil,
 		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
 		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Routed: v.Routes != nil,
 	}

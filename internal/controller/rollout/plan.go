@@ -50,7 +50,8 @@ func Plan(v State) plan.Plan {
 	// The status comes first, and nothing is written to the owner along with it.
 	if v.decision.Done && equality.Semantic.DeepEqual(r.Status, Status(v, plan.Plan{}, apply.Outcome{})) {
 		if v.Objects.Workload != nil {
-			b.Do(v.write(steer.Writes{Workload: steer.Unlabel(v.Objects.Workload)}, "take the label off the workload", "the Rollout goes")...)
+			unlabelled := steer.Writes{Workload: steer.Unlabel(v.Objects.Workload)}
+			b.Do(v.write(unlabelled, "take the label off the workload", "the Rollout goes")...)
 		}
 		others := slices.DeleteFunc(slices.Clone(r.Finalizers), func(name string) bool { return name == Finalizer })
 		v.finalizer(b, others, "remove the finalizer")

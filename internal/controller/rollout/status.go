@@ -63,8 +63,8 @@ func (v *State) stalled(s *v1beta1.RolloutStatus) {
 	v.set(s, v1beta1.ConditionStalled, corev1.ConditionFalse, "NotStalled", "it goes on by itself, or waits for what its steps say")
 }
 
-// intercepted says whether a change of the template has gone out natively, because the webhook did not see it: the workload had no label yet,
-// or more than one revision.
+// intercepted says whether a change of the template has gone out natively, because the webhook did not see it: the workload had no label
+// yet, or more than one revision.
 func (v *State) intercepted(s *v1beta1.RolloutStatus) {
 	switch {
 	case v.hasPassed():

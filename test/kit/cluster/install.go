@@ -43,7 +43,8 @@ func KruiseManager() Program {
 	return Program{
 		name: "kruise-manager", account: types.NamespacedName{Namespace: "kruise-system", Name: "kruise-manager"},
 		manifests: []string{
-			"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml", "config/daemon/rights.yaml", "config/daemon/policy.yaml",
+			"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml", "config/daemon/rights.yaml",
+			"config/daemon/policy.yaml",
 		},
 		webhooks: "config/webhook/manifests.yaml", healthFlag: "--health-probe-addr", metricsFlag: "--metrics-addr",
 		args: []string{"--enable-pprof=false"},
