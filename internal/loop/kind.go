@@ -85,8 +85,9 @@ type Kind[O plan.Object, S, T any] struct {
 	// in the cache.
 	CreatesLive bool
 
-	// StatusFirst stores the status before the plan is carried out, and carries nothing out while it can't be stored: for a status that says
-	// where a sequence of writes is. A controller that stops at any point then goes on from there. Such a plan does not write to its owner.
+	// StatusFirst stores the status before the plan is carried out, and carries nothing out while it can't be stored: for a status that
+	// says where a sequence of writes is. A controller that stops at any point then goes on from there. Such a plan does not write to its
+	// owner.
 	StatusFirst bool
 	// Exact, Final, Minor and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
 	Exact             bool

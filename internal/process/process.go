@@ -1,5 +1,5 @@
-// Package process is what the managers of Kruise have in common as processes: how they reach the API server, serve webhooks and metrics, and
-// end.
+// Package process is what the managers of Kruise have in common as processes: how they reach the API server, serve webhooks and metrics,
+// and end.
 package process
 
 import (

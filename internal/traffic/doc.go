@@ -1,4 +1,5 @@
-// Package traffic reads the Services and routes of releases, tells what they lead where, and says what to write so that they lead elsewhere.
+// Package traffic reads the Services and routes of releases, tells what they lead where, and says what to write so that they lead
+// elsewhere.
 //
 //	traffic.go   Routings, what is asked about, and Observed, the answer: what is seen, and the writes for each wanted state
 //	read.go      every read

@@ -71,7 +71,8 @@ func (r *reading) editor(ctx context.Context, name routeName, goals []goal) (rul
 		return rules.Editor{}, err
 	}
 	if text == "" {
-		r.missing(fmt.Sprintf("the script for %s of %s (key %s of ConfigMap %s/%s)", name.Kind, name.Group, key, r.Namespace, ConfigMapName))
+		r.missing(fmt.Sprintf("the script for %s of %s (key %s of ConfigMap %s/%s)",
+			name.Kind, name.Group, key, r.Namespace, ConfigMapName))
 	}
 	edit := func(original rules.Original, s rules.Split) (rules.Original, error) {
 		if text == "" {

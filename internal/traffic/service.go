@@ -78,7 +78,9 @@ func (s *service) write(verb release.Verb, w *Routings) plan.Chain {
 		if s.canary == nil || s.canary.DeletionTimestamp != nil {
 			return nil
 		}
-		return plan.Chain{{Verb: plan.Delete, Before: s.canary, What: "delete Service " + s.canary.Name, Why: "the release needs it no more"}}
+		return plan.Chain{{
+			Verb: plan.Delete, Before: s.canary, What: "delete Service " + s.canary.Name, Why: "the release needs it no more",
+		}}
 	case s.stable == nil || s.stable.DeletionTimestamp != nil:
 		return nil
 	case verb == release.Pin:

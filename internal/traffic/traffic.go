@@ -282,7 +282,8 @@ func (r routeName) String() string { return r.Kind + " " + r.name }
 // gatewayVersions are the versions of Gateway API in which an HTTPRoute is looked for, the first that the cluster serves.
 func gatewayVersions() []string { return []string{"v1", "v1beta1"} }
 
-// routesOf returns the objects of a reference that are edited: subsets before what leads to them, then in the order in which they are named.
+// routesOf returns the objects of a reference that are edited: subsets before what leads to them, then in the order in which they are
+// named.
 func routesOf(ref *v1beta1.TrafficRoutingRef) []routeName {
 	var out []routeName
 	for _, custom := range ref.CustomNetworkRefs {

@@ -65,8 +65,8 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	return Classify(s), nil
 }
 
-// readLive reads the workload around the cache. The webhook marks no workload any more of a Rollout that is being deleted, but may have done
-// so in the last moment before: a Rollout that goes by an older cache would leave the workload frozen for ever.
+// readLive reads the workload around the cache. The webhook marks no workload any more of a Rollout that is being deleted, but may have
+// done so in the last moment before: a Rollout that goes by an older cache would leave the workload frozen for ever.
 func (s *Snapshot) readLive(ctx context.Context, r loop.Reads) error {
 	now := releases.Workloads()[releases.GroupKind(s.Rollout.Spec.WorkloadRef)]
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Objects.Workload.(client.Object)), now)

@@ -91,8 +91,8 @@ func (v *State) hasPassed() bool {
 }
 
 func (v *State) passed() string {
-	return fmt.Sprintf("revision %s went out without steps: it was applied before the workload had its label, while it had Pods of several "+
-		"revisions, or while no webhook was there; put the old template back to undo it", v.facts.Update)
+	return fmt.Sprintf("revision %s went out without steps: it was applied before the workload had its label, while it had Pods of "+
+		"several revisions, or while no webhook was there; put the old template back to undo it", v.facts.Update)
 }
 
 // events tells of what has just been decided for the first time.

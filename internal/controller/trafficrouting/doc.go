@@ -1,7 +1,8 @@
 // Package trafficrouting leads some requests to the new versions of several workloads, whose Rollouts share what leads traffic to them.
 //
-// Its promise: the routes of a TrafficRouting lead traffic as it says while any of its Rollouts has a release, and are what their user wrote
-// otherwise, also when it is deleted. No Service is created or changed: labels of the Pods tell the versions apart, and a mesh reads them.
+// Its promise: the routes of a TrafficRouting lead traffic as it says while any of its Rollouts has a release, and are what their user
+// wrote otherwise, also when it is deleted. No Service is created or changed: labels of the Pods tell the versions apart, and a mesh reads
+// them.
 //
 //	Initial ─ Healthy ─ Progressing ─ Finalizing ─ Healthy
 //	any phase ─ Terminating

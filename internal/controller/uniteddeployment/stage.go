@@ -162,8 +162,8 @@ func (v *State) shareBudget() {
 	}
 }
 
-// loadAway returns what the budget has to know of a subset whose cluster can't be read: its workload goes on as it was last written, so that
-// it keeps its part. Right after a write even that is not known.
+// loadAway returns what the budget has to know of a subset whose cluster can't be read: its workload goes on as it was last written, so
+// that it keeps its part. Right after a write even that is not known.
 func (s *subset) loadAway() waves.Load {
 	l := waves.Load{
 		Wanted: s.before.Replicas, Available: s.before.ReadyReplicas, Outdated: s.before.Replicas, Fixed: true, Observed: s.isLost(),

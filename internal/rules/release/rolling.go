@@ -201,7 +201,8 @@ func (m *machine) pause() bool {
 		return true
 	}
 	if h := m.held(); h.why != "" {
-		m.say(m.where() + ", held: " + h.why + "; approve the step to go on nevertheless, jump to another one, or put the old template back")
+		m.say(m.where() + ", held: " + h.why +
+			"; approve the step to go on nevertheless, jump to another one, or put the old template back")
 		return false
 	}
 	last := int(p.CurrentStepIndex) == len(m.Steps)

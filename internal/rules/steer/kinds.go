@@ -100,7 +100,8 @@ func statefulSet() Kind {
 // daemonSet steers Advanced DaemonSets. Their status does not tell the revision that they come from, so their Pods do.
 func daemonSet() Kind {
 	return partitioned{
-		kind: "daemonset", label: appsv1.ControllerRevisionHashLabelKey, freeze: intstr.FromInt32(maxOrdinal), down: true, value: keepNumber,
+		kind: "daemonset", label: appsv1.ControllerRevisionHashLabelKey, freeze: intstr.FromInt32(maxOrdinal),
+		down: true, value: keepNumber,
 		read: func(workload Object) reading {
 			set := workload.(*v1beta1.DaemonSet)
 			r := reading{

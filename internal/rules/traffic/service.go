@@ -20,9 +20,9 @@ type Selection struct {
 	Append bool
 }
 
-// CanaryService returns the Service for Pods of the new version: the ports, labels and selector of the user's Service, which is not changed,
-// with the revision in the selector. It is of type ClusterIP whatever the user's is: no second load balancer, no ports of nodes, and none
-// of the addresses.
+// CanaryService returns the Service for Pods of the new version: the ports, labels and selector of the user's Service, which is not
+// changed, with the revision in the selector. It is of type ClusterIP whatever the user's is: no second load balancer, no ports of nodes,
+// and none of the addresses.
 func CanaryService(stable *corev1.Service, s Selection) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Name: CanaryName(stable.Name), Namespace: stable.Namespace, Labels: maps.Clone(stable.Labels),

@@ -25,8 +25,8 @@ func SharedName(r *v1beta1.Rollout) string {
 // maxFinalizer is the longest name that a finalizer may have behind its prefix.
 const maxFinalizer = 63
 
-// ProgressingFinalizer returns the finalizer by which a Rollout has a TrafficRouting lead traffic. Of a name that is longer than a finalizer
-// may be, it has the beginning and a hash.
+// ProgressingFinalizer returns the finalizer by which a Rollout has a TrafficRouting lead traffic. Of a name that is longer than a
+// finalizer may be, it has the beginning and a hash.
 func ProgressingFinalizer(rollout string) string {
 	if len(rollout) > maxFinalizer {
 		h := fnv.New32a()

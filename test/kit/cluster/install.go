@@ -61,8 +61,8 @@ func RolloutManager() Program {
 	}
 }
 
-// Install makes the namespace of the manager of Kruise, and applies the CRDs and the privileges, for a manager that runs as a process beside
-// the cluster. The webhook configurations come with the first manager: without one they would only refuse.
+// Install makes the namespace of the manager of Kruise, and applies the CRDs and the privileges, for a manager that runs as a process
+// beside the cluster. The webhook configurations come with the first manager: without one they would only refuse.
 func (c *Cluster) Install(ctx context.Context) error { return c.InstallProgram(ctx, KruiseManager()) }
 
 // InstallProgram does the same for any manager.
