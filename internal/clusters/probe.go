@@ -82,6 +82,20 @@ func (s *session) seen() string {
 	return newest
 }
 
+// saw notes the revision of an object of the cluster. A cache that lists anew after the storage was restored forgets what it saw before the
+// next probe would have asked for it.
+func (s *session) saw(object any) {
+	o, ok := object.(client.Object)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version := o.GetResourceVersion(); s.newest == "" || older(s.newest, version) {
+		s.newest = version
+	}
+}
+
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0

@@ -181,6 +181,7 @@ func (s *session) handler() toolscache.ResourceEventHandler {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
+		s.saw(object)
 		if o, ok := object.(client.Object); ok && o.GetLabels()[keys.HubOwnerUID] != "" {
 			s.Changed(types.UID(o.GetLabels()[keys.HubOwnerUID]))
 		}
