@@ -79,6 +79,8 @@ func (s *site) selected() {
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "selected"}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "busybox:1.36"}}}
 	s.Eventually("the SidecarSet is stored", func() error { return s.Client.Create(s.Ctx, set) })
+	// The API server reads of the new selector in a watch of its own, a moment after the configuration is stored.
+	s.Eventually("selected Pods have their sidecar", (&load{site: s}).create)
 }
 
 // guarded makes a budget for app=guarded that permits everything, and whose ledger is written all the same.
