@@ -3,33 +3,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/seed-69ecc383/kruise/internal/logging"
+	"github.com/seed-69ecc383/kruise/internal/command"
 	"github.com/seed-69ecc383/kruise/internal/rolloutmanager"
 )
 
 func main() {
-	var o rolloutmanager.Options
-	flags := flag.NewFlagSet("kruise-rollout", flag.ContinueOnError)
-	o.Bind(flags)
-	if err := flags.Parse(os.Args[1:]); errors.Is(err, flag.ErrHelp) {
-		return
-	} else if err != nil {
-		os.Exit(2) // the flag set has said why
-	}
-	o.FromEnvironment()
-	logging.Set(os.Stderr, o.LoggingFormat, o.Verbosity)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := rolloutmanager.Run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kruise-rollout:", err)
-		os.Exit(1)
-	}
+	o := &rolloutmanager.Options{}
+	args := append([]string{"kruise-rollout"}, os.Args[1:]...)
+	os.Exit(command.Main(args, os.Stderr, o, func(ctx context.Context) error { return rolloutmanager.Run(ctx, *o) }))
 }

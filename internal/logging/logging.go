@@ -2,6 +2,8 @@
 package logging
 
 import (
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -10,15 +12,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// JSON is the format with one JSON object a line; any other is text.
-const JSON = "json"
+const (
+	text = "text"
+	json = "json" // one object a line
+)
 
-// Set sends all logs, also those of the client libraries, to one place in one format. Verbosity 0 tells what changes, 1 also why nothing
-// does.
-func Set(to io.Writer, format string, verbosity int) {
-	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+// Options say what is logged, and how.
+type Options struct {
+	// Format is text or json.
+	Format string
+	// Verbosity is 0 for what changes, and 1 also for why nothing does.
+	Verbosity int
+}
+
+// Bind declares the flags.
+func (o *Options) Bind(fs *flag.FlagSet) {
+	fs.StringVar(&o.Format, "logging-format", text, "text or json")
+	fs.IntVar(&o.Verbosity, "v", 0, "0 logs what changes, 1 also why nothing does, and whole plans")
+}
+
+// Validate returns an error for a format that there is not.
+func (o Options) Validate() error {
+	if o.Format != text && o.Format != json {
+		return fmt.Errorf("--logging-format is %q, want text or json", o.Format)
+	}
+	return nil
+}
+
+// Set sends all logs, also those of the client libraries, to one place in one format.
+func (o Options) Set(to io.Writer) {
+	options := &slog.HandlerOptions{Level: slog.Level(-o.Verbosity)}
 	var handler slog.Handler = slog.NewTextHandler(to, options)
-	if format == JSON {
+	if o.Format == json {
 		handler = slog.NewJSONHandler(to, options)
 	}
 	logger := logr.FromSlogHandler(handler)

@@ -1,27 +1,27 @@
 package manager
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/internal/logging"
 	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
 // Options are what the manager is started with.
 type Options struct {
-	Kubeconfig    string
-	Namespace     string
-	MetricsAddr   string
-	MetricsAuth   bool
-	HealthAddr    string
-	PprofAddr     string
-	EnablePprof   bool
-	FeatureGates  string
-	LoggingFormat string
-	Verbosity     int
+	Kubeconfig   string
+	Namespace    string
+	MetricsAddr  string
+	MetricsAuth  bool
+	HealthAddr   string
+	PprofAddr    string
+	EnablePprof  bool
+	FeatureGates string
+	Log          logging.Options
 
 	LeaderElection          bool
 	LeaderElectionNamespace string
@@ -86,8 +86,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas")
 	fs.StringVar(&o.ClusterProviderFile, "clusterprofile-provider-file", "",
 		"path of a JSON file with the programs that make credentials for ClusterProfiles; empty for none")
-	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
-	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also whole plans and what is held back")
+	o.Log.Bind(fs)
 	fs.BoolVar(&o.LeaderElection, "enable-leader-election", true, "run controllers on one of several managers only")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; empty for that of the manager")
 	fs.StringVar(&o.LeaderElectionID, "leader-election-id", "kruise-manager", "name of the Lease")
@@ -105,9 +104,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		"how many seconds longer than a job that completes needs it a tag is kept in NodeImages, 0 to 2678400")
 	fs.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"leave Pods in state PreparingDelete out of the number of replicas, for all CloneSets")
-	for _, w := range o.workers() {
-		fs.IntVar(w.number, w.flag, 3, w.usage)
-	}
+	process.BindWorkers(fs, o.workers())
 	fs.StringVar(&o.ProtectionLogPath, "protection-log-path", "/log",
 		"folder of protection.log, which has a line for each request that a PodUnavailableBudget or deletion protection refused; "+
 			"without such a folder, or if empty, there is none")
@@ -119,36 +116,28 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		"how long the manager goes on while it is no longer ready, before it ends; for API servers to learn that it does")
 	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "",
 		"users whose requests no PodUnavailableBudget is asked about, joined by commas")
-	for name, value := range ignored() {
-		fs.String(name, value, "accepted and ignored")
-	}
+	process.BindIgnored(fs, ignored())
 }
 
-// workers is the flag for the number of objects of a kind that are reconciled at the same time.
-type workers struct {
-	number      *int
-	flag, usage string
-}
-
-func (o *Options) workers() []workers {
-	return []workers{
-		{&o.AdvancedCronJobWorkers, "advancedcronjob-workers", "AdvancedCronJobs looked after at the same time"},
-		{&o.BroadcastJobWorkers, "broadcastjob-workers", "BroadcastJobs looked after at the same time"},
-		{&o.CloneSetWorkers, "cloneset-workers", "CloneSets looked after at the same time"},
-		{&o.ContainerRecreateWorkers, "crr-workers", "ContainerRecreateRequests looked after at the same time"},
-		{&o.PodProbeMarkerWorkers, "podprobemarker-workers", "PodProbeMarkers looked after at the same time"},
-		{&o.PodUnavailableBudgetWorkers, "podunavailablebudget-workers", "PodUnavailableBudgets looked after at the same time"},
-		{&o.PersistentPodStateWorkers, "persistentpodstate-workers", "PersistentPodStates looked after at the same time"},
-		{&o.NodePodProbeWorkers, "nodepodprobe-workers", "nodes whose probes are looked after at the same time"},
-		{&o.DaemonSetWorkers, "daemonset-workers", "DaemonSets looked after at the same time"},
-		{&o.ResourceDistributionWorkers, "resourcedistribution-workers", "ResourceDistributions looked after at the same time"},
-		{&o.SidecarSetWorkers, "sidecarset-workers", "SidecarSets looked after at the same time"},
-		{&o.SidecarTerminatorWorkers, "sidecarterminator-workers", "Pods whose sidecars are stopped at the same time"},
-		{&o.ImagePullJobWorkers, "imagepulljob-workers", "ImagePullJobs, and ImageListPullJobs, looked after at the same time"},
-		{&o.NodeImageWorkers, "nodeimage-workers", "NodeImages looked after at the same time"},
-		{&o.WorkloadSpreadWorkers, "workloadspread-workers", "WorkloadSpreads looked after at the same time"},
-		{&o.StatefulSetWorkers, "statefulset-workers", "StatefulSets looked after at the same time"},
-		{&o.UnitedDeploymentWorkers, "uniteddeployment-workers", "UnitedDeployments looked after at the same time"},
+func (o *Options) workers() []process.Workers {
+	return []process.Workers{
+		{Number: &o.AdvancedCronJobWorkers, Flag: "advancedcronjob-workers", What: "AdvancedCronJobs"},
+		{Number: &o.BroadcastJobWorkers, Flag: "broadcastjob-workers", What: "BroadcastJobs"},
+		{Number: &o.CloneSetWorkers, Flag: "cloneset-workers", What: "CloneSets"},
+		{Number: &o.ContainerRecreateWorkers, Flag: "crr-workers", What: "ContainerRecreateRequests"},
+		{Number: &o.PodProbeMarkerWorkers, Flag: "podprobemarker-workers", What: "PodProbeMarkers"},
+		{Number: &o.PodUnavailableBudgetWorkers, Flag: "podunavailablebudget-workers", What: "PodUnavailableBudgets"},
+		{Number: &o.PersistentPodStateWorkers, Flag: "persistentpodstate-workers", What: "PersistentPodStates"},
+		{Number: &o.NodePodProbeWorkers, Flag: "nodepodprobe-workers", What: "nodes with probes"},
+		{Number: &o.DaemonSetWorkers, Flag: "daemonset-workers", What: "DaemonSets"},
+		{Number: &o.ResourceDistributionWorkers, Flag: "resourcedistribution-workers", What: "ResourceDistributions"},
+		{Number: &o.SidecarSetWorkers, Flag: "sidecarset-workers", What: "SidecarSets"},
+		{Number: &o.SidecarTerminatorWorkers, Flag: "sidecarterminator-workers", What: "Pods with sidecars to stop"},
+		{Number: &o.ImagePullJobWorkers, Flag: "imagepulljob-workers", What: "ImagePullJobs and ImageListPullJobs"},
+		{Number: &o.NodeImageWorkers, Flag: "nodeimage-workers", What: "NodeImages"},
+		{Number: &o.WorkloadSpreadWorkers, Flag: "workloadspread-workers", What: "WorkloadSpreads"},
+		{Number: &o.StatefulSetWorkers, Flag: "statefulset-workers", What: "StatefulSets"},
+		{Number: &o.UnitedDeploymentWorkers, Flag: "uniteddeployment-workers", What: "UnitedDeployments"},
 	}
 }
 
@@ -164,34 +153,27 @@ func ignored() map[string]string {
 	}
 }
 
+// Logging returns how the process logs.
+func (o *Options) Logging() logging.Options { return o.Log }
+
 // FromEnvironment reads the options that the environment holds.
 func (o *Options) FromEnvironment() {
-	value := func(name, otherwise string) string {
-		if v := os.Getenv(name); v != "" {
-			return v
-		}
-		return otherwise
-	}
-	o.DaemonConfigNamespace = value("KRUISE_DAEMON_CONFIG_NS", "kruise-daemon-config")
+	o.DaemonConfigNamespace = cmp.Or(os.Getenv("KRUISE_DAEMON_CONFIG_NS"), "kruise-daemon-config")
 	o.Webhook = process.WebhookOptions{
-		Host:         os.Getenv("WEBHOOK_HOST"),
-		Port:         value("WEBHOOK_PORT", "9876"),
-		CertDir:      value("WEBHOOK_CERT_DIR", "/tmp/kruise-webhook-certs"),
-		PodNamespace: value("POD_NAMESPACE", "kruise-system"),
-		SecretName:   value("SECRET_NAME", "kruise-webhook-certs"),
-		ServiceName:  value("SERVICE_NAME", "kruise-webhook-service"),
-		RenewBefore:  os.Getenv("CERTS_RENEW_BEFORE"),
-	}
+		Port:         "9876",
+		CertDir:      "/tmp/kruise-webhook-certs",
+		PodNamespace: "kruise-system",
+		SecretName:   "kruise-webhook-certs",
+		ServiceName:  "kruise-webhook-service",
+	}.FromEnvironment()
 }
 
 func (o *Options) validate() error {
-	if o.LoggingFormat != "text" && o.LoggingFormat != "json" {
-		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
+	if err := o.Log.Validate(); err != nil {
+		return err
 	}
-	for _, w := range o.workers() {
-		if *w.number < 1 {
-			return fmt.Errorf("--%s is %d, want 1 at least", w.flag, *w.number)
-		}
+	if err := process.ValidateWorkers(o.workers()); err != nil {
+		return err
 	}
 	if o.ShutdownDelay < 0 || o.ShutdownDelay > time.Minute {
 		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)
@@ -202,8 +184,8 @@ func (o *Options) validate() error {
 	if o.NodeImageExtraTTL < 0 || o.NodeImageExtraTTL > 2678400 {
 		return fmt.Errorf("--default-ttlseconds-for-always-nodeimage is %d, want 0 to 2678400", o.NodeImageExtraTTL)
 	}
-	if _, err := net.LookupPort("tcp", o.Webhook.Port); err != nil {
-		return fmt.Errorf("WEBHOOK_PORT is %q, want the number of a port: %w", o.Webhook.Port, err)
+	if err := o.Webhook.Validate(); err != nil {
+		return err
 	}
 	return nil
 }

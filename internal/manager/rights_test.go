@@ -30,6 +30,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/logging"
 	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
@@ -231,17 +232,17 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
-		LoggingFormat: "text", Webhook: process.WebhookOptions{Port: "9876"},
+		Log: logging.Options{Format: "text"}, Webhook: process.WebhookOptions{Port: "9876"},
 	}
 	for _, w := range good.workers() {
-		*w.number = 1
+		*w.Number = 1
 	}
 	cases := map[string]struct {
 		change func(*Options)
 		want   string
 	}{
 		"good options":              {func(*Options) {}, ""},
-		"an unknown format of logs": {func(o *Options) { o.LoggingFormat = "xml" }, `--logging-format is "xml", want text or json`},
+		"an unknown format of logs": {func(o *Options) { o.Log.Format = "xml" }, `--logging-format is "xml", want text or json`},
 		"no workers":                {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
 		"no workers of jobs":        {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
 		"a delay into the past": {func(o *Options) { o.NodeImageCreationDelay = -1 },

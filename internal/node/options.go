@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -26,8 +25,7 @@ type Options struct {
 	// PluginConfigFile and PluginFolder say which programs give credentials of registries, and where they are.
 	PluginConfigFile, PluginFolder string
 
-	LoggingFormat string
-	Verbosity     int
+	Log logging.Options
 
 	// NodeName is the node of the daemon, HostIP the address at which it serves if Addr has no host: on the network of the node it must not
 	// serve at all addresses. Both come from the environment.
@@ -47,13 +45,15 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.QPS, "rest-config-qps", 0, "requests a second to the API server; 0 leaves the pace to the server")
 	fs.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server, with rest-config-qps")
 	fs.IntVar(&o.MaxPulls, "max-workers-for-pull-image", -1, "images pulled at the same time; less than 1 for no limit")
-	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
-	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also why nothing does")
+	o.Log.Bind(fs)
 	fs.StringVar(&o.PluginConfigFile, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml",
 		"a CredentialProviderConfig, as kubelets have it, of the programs that give credentials of registries; "+
 			"none are run if there is no such file")
 	fs.StringVar(&o.PluginFolder, "plugin-bin-dir", "/kruise/plugins", "folder of the programs that plugin-config-file names")
 }
+
+// Logging returns how the process logs.
+func (o *Options) Logging() logging.Options { return o.Log }
 
 // FromEnvironment reads the options that the environment holds.
 func (o *Options) FromEnvironment() {
@@ -69,8 +69,8 @@ func (o *Options) address() string {
 }
 
 func (o *Options) validate() error {
-	if o.LoggingFormat != "text" && o.LoggingFormat != logging.JSON {
-		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
+	if err := o.Log.Validate(); err != nil {
+		return err
 	}
 	if o.NodeName == "" {
 		return errors.New("the environment has no NODE_NAME: set it to the name of the node that the daemon runs on")

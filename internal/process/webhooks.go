@@ -58,7 +58,7 @@ func (o WebhookOptions) Serving() *certs.Serving {
 
 // Server returns the server of the webhooks.
 func (o WebhookOptions) Server(clients server.Clients, serving *certs.Serving) (*server.Server, error) {
-	port, err := net.LookupPort("tcp", o.Port)
+	port, err := o.port()
 	if err != nil {
 		return nil, fmt.Errorf("reading WEBHOOK_PORT: %w", err)
 	}
@@ -68,6 +68,8 @@ func (o WebhookOptions) Server(clients server.Clients, serving *certs.Serving) (
 		Registry: metrics.Registry, Log: log.Log.WithName("webhooks"), Now: time.Now,
 	})
 }
+
+func (o WebhookOptions) port() (int, error) { return net.LookupPort("tcp", o.Port) }
 
 // Configurations returns the mutating and the validating webhook configuration of a manifest, which have these names.
 func Configurations(

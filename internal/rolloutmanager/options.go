@@ -3,25 +3,23 @@ package rolloutmanager
 import (
 	"flag"
 	"fmt"
-	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/seed-69ecc383/kruise/internal/logging"
 	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
 // Options are what the manager is started with.
 type Options struct {
-	Kubeconfig    string
-	MetricsAddr   string
-	MetricsAuth   bool
-	HealthAddr    string
-	FeatureGates  string
-	LoggingFormat string
-	Verbosity     int
+	Kubeconfig   string
+	MetricsAddr  string
+	MetricsAuth  bool
+	HealthAddr   string
+	FeatureGates string
+	Log          logging.Options
 
 	LeaderElection                            bool
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
@@ -51,8 +49,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		"serve metrics beyond this machine by HTTPS, and to those who may get the path /metrics")
 	fs.StringVar(&o.HealthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas")
-	fs.StringVar(&o.LoggingFormat, "logging-format", "text", "text or json")
-	fs.IntVar(&o.Verbosity, "v", 0, "0 tells what changes, 1 also whole plans and what is held back")
+	o.Log.Bind(fs)
 	fs.BoolVar(&o.LeaderElection, "leader-elect", true, "run controllers on one of several managers only")
 	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the Lease of a silent leader holds")
 	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it gives up")
@@ -66,60 +63,43 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.AnalysisAllow, "analysis-allow", "",
 		"networks, such as 10.1.0.0/16, joined by commas, that checks of Rollouts may reach though they are refused otherwise")
 	fs.StringVar(&o.AnalysisRefuse, "analysis-refuse", "", "networks, joined by commas, that checks of Rollouts may not reach")
-	for _, w := range o.workers() {
-		fs.IntVar(w.number, w.flag, 3, "how many "+w.what+" are reconciled at the same time")
-	}
-	for name, value := range map[string]string{
+	process.BindWorkers(fs, o.workers())
+	process.BindIgnored(fs, map[string]string{
 		"grace-timeout": "5m", "expectation-timeout": "5m", "rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s",
 		"rate-limiter-qps": "10", "rate-limiter-bucket-size": "100", "rollouthistory-workers": "3",
-	} {
-		fs.String(name, value, "accepted and ignored")
+	})
+}
+
+func (o *Options) workers() []process.Workers {
+	return []process.Workers{
+		{Number: &o.RolloutWorkers, Flag: "rollout-workers", What: "Rollouts"},
+		{Number: &o.BatchReleaseWorkers, Flag: "batchrelease-workers", What: "BatchReleases"},
+		{Number: &o.DeploymentWorkers, Flag: "deployment-workers", What: "Deployments"},
+		{Number: &o.TrafficRoutingWorkers, Flag: "trafficrouting-workers", What: "TrafficRoutings"},
+		{Number: &o.DaemonSetWorkers, Flag: "nativedaemonset-workers", What: "DaemonSets"},
 	}
 }
 
-// workers is the flag for the number of objects of a kind that are reconciled at the same time.
-type workers struct {
-	number     *int
-	flag, what string
-}
-
-func (o *Options) workers() []workers {
-	return []workers{
-		{&o.RolloutWorkers, "rollout-workers", "Rollouts"},
-		{&o.BatchReleaseWorkers, "batchrelease-workers", "BatchReleases"},
-		{&o.DeploymentWorkers, "deployment-workers", "Deployments"},
-		{&o.TrafficRoutingWorkers, "trafficrouting-workers", "TrafficRoutings"},
-		{&o.DaemonSetWorkers, "nativedaemonset-workers", "DaemonSets"},
-	}
-}
+// Logging returns how the process logs.
+func (o *Options) Logging() logging.Options { return o.Log }
 
 // FromEnvironment reads what the environment says.
 func (o *Options) FromEnvironment() {
-	value := func(name, otherwise string) string {
-		if v := os.Getenv(name); v != "" {
-			return v
-		}
-		return otherwise
-	}
 	o.Webhook = process.WebhookOptions{
-		Host:         os.Getenv("WEBHOOK_HOST"),
-		Port:         value("WEBHOOK_PORT", "9876"),
-		CertDir:      value("WEBHOOK_CERT_DIR", "/tmp/kruise-rollout-webhook-certs"),
-		PodNamespace: value("POD_NAMESPACE", "kruise-rollout"),
-		SecretName:   value("SECRET_NAME", "kruise-rollout-webhook-certs"),
-		ServiceName:  value("SERVICE_NAME", "kruise-rollout-webhook-service"),
-		RenewBefore:  os.Getenv("CERTS_RENEW_BEFORE"),
-	}
+		Port:         "9876",
+		CertDir:      "/tmp/kruise-rollout-webhook-certs",
+		PodNamespace: "kruise-rollout",
+		SecretName:   "kruise-rollout-webhook-certs",
+		ServiceName:  "kruise-rollout-webhook-service",
+	}.FromEnvironment()
 }
 
 func (o *Options) validate() error {
-	if o.LoggingFormat != "text" && o.LoggingFormat != "json" {
-		return fmt.Errorf("--logging-format is %q, want text or json", o.LoggingFormat)
+	if err := o.Log.Validate(); err != nil {
+		return err
 	}
-	for _, w := range o.workers() {
-		if *w.number < 1 {
-			return fmt.Errorf("--%s is %d, want 1 at least", w.flag, *w.number)
-		}
+	if err := process.ValidateWorkers(o.workers()); err != nil {
+		return err
 	}
 	if o.PartitionPercentLimit < 1 || o.PartitionPercentLimit > 100 {
 		return fmt.Errorf("--partition-percent-limit is %d, want 1 to 100", o.PartitionPercentLimit)
@@ -133,8 +113,8 @@ func (o *Options) validate() error {
 	if o.ShutdownDelay < 0 || o.ShutdownDelay > time.Minute {
 		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)
 	}
-	if _, err := net.LookupPort("tcp", o.Webhook.Port); err != nil {
-		return fmt.Errorf("WEBHOOK_PORT is %q, want the number of a port: %w", o.Webhook.Port, err)
+	if err := o.Webhook.Validate(); err != nil {
+		return err
 	}
 	return o.checkGates()
 }
