@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -45,10 +46,10 @@ func (r *Runner) prometheus(ctx context.Context, namespace string, check *v1beta
 func (r *Runner) http(ctx context.Context, namespace string, check *v1beta1.HTTPCheck) rules.Outcome {
 	address := check.URL
 	if s := check.Service; s != nil {
-		host := net.JoinHostPort(s.Name+"."+namespace+".svc", strconv.Itoa(int(or(s.Port, 80))))
-		address = or(s.Scheme, "http") + "://" + host + or(s.Path, "/")
+		host := net.JoinHostPort(s.Name+"."+namespace+".svc", strconv.Itoa(int(cmp.Or(s.Port, 80))))
+		address = cmp.Or(s.Scheme, "http") + "://" + host + cmp.Or(s.Path, "/")
 	}
-	request, err := http.NewRequestWithContext(ctx, or(string(check.Method), http.MethodGet), address, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, cmp.Or(string(check.Method), http.MethodGet), address, http.NoBody)
 	if err != nil {
 		return rules.Inconclusive("reading the address: %v", err)
 	}
@@ -60,15 +61,6 @@ func (r *Runner) http(ctx context.Context, namespace string, check *v1beta1.HTTP
 		return rules.Inconclusive("%v", err)
 	}
 	return rules.Answer(check, code, body)
-}
-
-// or returns a value, or the default if it is zero.
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 // ask sends a request and returns the answer. An error says nothing of the address but what refuses it.
