@@ -1,46 +1,32 @@
 package cloneset
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
-	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
-	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
 // readingSnapshot is a CloneSet with one Pod at its revision, which has annotation conf=2 as the template, in the environment of its container.
 // The node daemon tells that the container runs with another value of it.
 func readingSnapshot(t *testing.T, runs string) Snapshot {
 	t.Helper()
-	// hashOfNginx is what kubelets put on a container main of image nginx:1.
-	const hashOfNginx = 0x6cf18e95
-	one := int32(1)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "uid", Generation: 1}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	set.Spec.Replicas = &one
+	set.Spec.Replicas = new(int32(1))
 	set.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{
 		Type: v1beta1.RollingUpdateCloneSetStrategyType, RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{
 			PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType,
 		},
 	}
-	set.Spec.Template = corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"conf": "2"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1", Env: []corev1.EnvVar{{
-			Name:      "CONF",
-			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['conf']"}},
-		}}}}},
-	}
-	s := Snapshot{Set: set, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	set.Spec.Template = build.ReadingTemplate()
+	s := Snapshot{Set: set, Now: build.After(3600)}
 	s.Options.InPlace.EnvFromMetadata = true
 
 	owner := *metav1.NewControllerRef(set, kind())
@@ -49,33 +35,8 @@ func readingSnapshot(t *testing.T, runs string) Snapshot {
 		t.Fatal(err)
 	}
 	s.Revisions = []*appsv1.ControllerRevision{history.Update}
-	hash := inplace.EnvironmentHash([]corev1.EnvVar{{Name: "CONF", Value: runs}})
-	ready := []corev1.PodCondition{}
-	for _, c := range []corev1.PodConditionType{corev1.PodScheduled, pub.InPlaceUpdateReady, corev1.PodReady} {
-		ready = append(ready, corev1.PodCondition{
-			Type: c, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.Now.Add(-time.Hour)),
-		})
-	}
-	s.Pods = []*corev1.Pod{{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web-a", Namespace: "default", UID: "pod", ResourceVersion: "1", OwnerReferences: []metav1.OwnerReference{owner},
-			Labels: map[string]string{
-				"app": "web", keys.LifecycleState: "Normal", keys.PodTemplateHash: revision.ShortHash(history.Update.Name),
-				appsv1.ControllerRevisionHashLabelKey: history.Update.Name,
-			},
-			Annotations: map[string]string{"conf": "2", keys.RuntimeContainersMeta: fmt.Sprintf(
-				`{"containers":[{"name":"main","containerID":"c://1","hashes":{"plainHash":%d,"extractedEnvFromMetadataHash":%d}}]}`,
-				hashOfNginx, hash,
-			)},
-		},
-		Spec: *set.Spec.Template.Spec.DeepCopy(),
-		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: ready,
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "nginx:1", ContainerID: "c://1", Ready: true}},
-		},
-	}}
-	s.Pods[0].Spec.NodeName = "n"
-	s.Pods[0].Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	p := build.ReadingPod("web-a", owner, history.Update, runs)
+	s.Pods = []*corev1.Pod{p}
 	return s
 }
 
