@@ -78,7 +78,14 @@ func ReadRest(ctx context.Context, r observe.Reader, o *steer.Objects) error {
 		o.Pods = append(o.Pods, pods...)
 	}
 	slices.SortFunc(o.Pods, func(a, b *corev1.Pod) int { return cmpNames(a, b) })
-	return nil
+	if !steer.UpdatesInPlace(o.Workload) {
+		return nil
+	}
+	revisions, err := r.Controlled(ctx, &appsv1.ControllerRevisionList{}, namespace, o.Workload.GetUID())
+	for _, revision := range revisions {
+		o.Revisions = append(o.Revisions, revision.(*appsv1.ControllerRevision))
+	}
+	return err
 }
 
 func cmpNames(a, b client.Object) int {

@@ -105,7 +105,7 @@ func (o Options) manager(kinds *runtime.Scheme) ctrlmanager.Options {
 		access = process.AuthorizedMetrics
 	}
 	shutdown := process.ShutdownTimeout
-	slimPod := observe.SlimPod("", &observe.AnnotationKeys{})
+	slimPod := observe.SlimPod("", &observe.AnnotationKeys{}, func(p *corev1.Pod) bool { return p.Labels[keys.InPlaceUpdate] == "true" })
 	byName := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
 	}

@@ -76,6 +76,8 @@ func (v *State) finalize() {
 	switch {
 	case v.changes():
 		v.waits = "the workload is let go"
+	case v.holds():
+		v.waits = "Pods are updated in place before the workload goes on by itself"
 	case v.Release.Spec.ReleasePlan.FinalizingPolicy == v1beta1.FinalizingPolicyWaitResume:
 		v.waits = v.kind.Remains(v.Objects)
 	}
@@ -175,6 +177,13 @@ func (v *State) broken() string {
 // changes tells whether the workload, or what belongs to it, is to be changed.
 func (v *State) changes() bool {
 	return len(v.writes.First)+len(v.writes.Then) > 0 || v.writes.Workload != v.Objects.Workload
+}
+
+// holds tells whether the workload does not go on by itself yet although it is to.
+func (v *State) holds() bool {
+	after := v.Objects
+	after.Workload = v.writes.Workload
+	return v.Release.Spec.ReleasePlan.BatchPartition == nil && v.kind.See(after).Frozen
 }
 
 // isOurs tells whether the workload says that this BatchRelease drives it.

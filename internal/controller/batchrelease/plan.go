@@ -85,10 +85,13 @@ func (v *State) giveBack(b *plan.Builder) {
 	}
 	if v.Objects.Workload != nil && v.kind != nil {
 		w := v.writes
-		if v.isOurs() {
+		if v.isOurs() && !v.holds() {
 			w.Workload = steer.Unclaim(w.Workload)
 		}
 		b.Do(releases.Chain(v.Objects, w, "give the workload back", "the BatchRelease is being deleted")...)
+		if v.holds() {
+			return
+		}
 	}
 	after := v.Release.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(name string) bool { return name == Finalizer })

@@ -45,8 +45,9 @@ func cloneSet() Kind {
 
 // nativeStatefulSet steers StatefulSets of Kubernetes.
 func nativeStatefulSet() Kind {
-	return partitioned{
+	return inPlace{partitioned{
 		kind: "statefulset", label: appsv1.ControllerRevisionHashLabelKey, freeze: intstr.FromInt32(maxOrdinal), value: keepNumber,
+		runs: runsItsRevision,
 		read: func(workload Object) reading {
 			set := workload.(*appsv1.StatefulSet)
 			r := reading{
@@ -68,7 +69,7 @@ func nativeStatefulSet() Kind {
 			}
 			strategy.RollingUpdate = &rolling
 		},
-	}
+	}}
 }
 
 // statefulSet steers Advanced StatefulSets.

@@ -28,6 +28,8 @@ type partitioned struct {
 	read  func(workload Object) reading
 	// write sets the partition of a workload, which is changed; nil takes it away.
 	write func(workload Object, partition *intstr.IntOrString)
+	// runs tells whether a Pod runs the revision that its label names; nil for a kind whose Pods are not ready until they do.
+	runs func(*corev1.Pod) bool
 }
 
 // reading is what is read of a workload with a partition.
@@ -77,7 +79,7 @@ func (k partitioned) See(o Objects) Facts {
 	_, f.Marked = MarkOf(o.Workload)
 	f.ReleaseID = cmp.Or(ReleaseID(o.Workload), r.update)
 	f.Replicas, f.Update, f.Stable = r.replicas, r.update, r.current
-	f.Updated, f.Ready = count(o, func(p *corev1.Pod) bool { return isAt(p, r.update) })
+	f.Updated, f.Ready = count(o, func(p *corev1.Pod) bool { return k.isUpdated(p, r.update) })
 	if f.Stable == "" {
 		f.Stable = k.oldest(o, r)
 	}
@@ -116,7 +118,11 @@ func (k partitioned) labelOf(o Objects, name string) string {
 }
 
 func (k partitioned) IsUpdated(o Objects, p *corev1.Pod) bool {
-	return isAt(p, k.read(o.Workload).update)
+	return k.isUpdated(p, k.read(o.Workload).update)
+}
+
+func (k partitioned) isUpdated(p *corev1.Pod, update string) bool {
+	return isAt(p, update) && (k.runs == nil || k.runs(p))
 }
 
 func (k partitioned) Planned(o Objects, step *intstr.IntOrString) (int32, error) {
@@ -136,7 +142,7 @@ func (k partitioned) Batch(o Objects, b Batch) (Writes, error) {
 	if err != nil {
 		return Writes{}, fmt.Errorf("steps: %w", err)
 	}
-	updated, _ := count(o, func(p *corev1.Pod) bool { return isAt(p, r.update) })
+	updated, _ := count(o, func(p *corev1.Pod) bool { return k.isUpdated(p, r.update) })
 	if b.Paused {
 		planned = 0
 	}
@@ -180,7 +186,7 @@ func (k partitioned) Remains(o Objects) string {
 	if r.observed != r.generation {
 		return "its status is not up to date"
 	}
-	done := available(o, func(p *corev1.Pod) bool { return isAt(p, r.update) }, r.minReadySeconds)
+	done := available(o, func(p *corev1.Pod) bool { return k.isUpdated(p, r.update) }, r.minReadySeconds)
 	if done >= r.replicas {
 		return ""
 	}

@@ -76,8 +76,16 @@ func pods(old, updated int) []*corev1.Pod {
 	return out
 }
 
+// readBy returns what a kind reads of a workload with a partition.
+func readBy(k Kind, workload Object) reading {
+	if of, is := k.(inPlace); is {
+		k = of.partitioned
+	}
+	return k.(partitioned).read(workload)
+}
+
 func partitionIn(k Kind, workload Object) string {
-	if p := k.(partitioned).read(workload).partition; p != nil {
+	if p := readBy(k, workload).partition; p != nil {
 		return p.String()
 	}
 	return "none"
@@ -110,7 +118,7 @@ func TestBatch(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := Objects{Workload: tc.workload, Now: now}
-			o.Pods = pods(int(tc.kind.(partitioned).read(tc.workload).replicas)-tc.updated, tc.updated)
+			o.Pods = pods(int(readBy(tc.kind, tc.workload).replicas)-tc.updated, tc.updated)
 			before := copyOf(tc.workload)
 			w, err := tc.kind.Batch(o, tc.batch)
 			if err != nil {
