@@ -81,8 +81,8 @@ func (v *State) batchStatus(s *v1beta1.BatchReleaseStatus) {
 	c.BatchReadyTime = nil
 }
 
-// isReadyStill tells whether a batch that was ready stays so while the status of the workload is not up to date: others write to the workload,
-// too, and an approval of what is there must not be lost because of it.
+// isReadyStill tells whether a batch that was ready stays so while the status of the workload is not up to date: others write to the
+// workload, too, and an approval of what is there must not be lost because of it.
 func (v *State) isReadyStill() bool {
 	was := v.Release.Status
 	return !v.facts.Settled && was.CanaryStatus.CurrentBatchState == v1beta1.BatchStateReady && was.CanaryStatus.CurrentBatch == v.batch &&
