@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
+	"github.com/seed-69ecc383/kruise/internal/controller/deployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -53,5 +54,6 @@ func (s settings) controllers(ofRollouts rollout.Options) []controller {
 	return []controller{
 		{rollout.Kind(ofRollouts), s.RolloutWorkers},
 		{batchrelease.Kind(), s.BatchReleaseWorkers},
+		{deployment.Kind(), s.DeploymentWorkers},
 	}
 }

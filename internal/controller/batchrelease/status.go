@@ -50,6 +50,9 @@ func Status(v State, _ plan.Plan, _ apply.Outcome) v1beta1.BatchReleaseStatus {
 // batchStatus fills in the state of the current batch.
 func (v *State) batchStatus(s *v1beta1.BatchReleaseStatus) {
 	c := &s.CanaryStatus
+	if v.isReadyStill() {
+		return
+	}
 	c.CurrentBatch = v.batch
 	if v.counts {
 		s.Phase, c.CurrentBatchState = v1beta1.BatchReleasePhasePreparing, v1beta1.BatchStateUpgrading
@@ -76,6 +79,14 @@ func (v *State) batchStatus(s *v1beta1.BatchReleaseStatus) {
 		c.CurrentBatchState = v1beta1.BatchStateUpgrading
 	}
 	c.BatchReadyTime = nil
+}
+
+// isReadyStill tells whether a batch that was ready stays so while the status of the workload is not up to date: others write to the
+// workload, too, and an approval of what is there must not be lost because of it.
+func (v *State) isReadyStill() bool {
+	was := v.Release.Status
+	return !v.facts.Settled && was.CanaryStatus.CurrentBatchState == v1beta1.BatchStateReady && was.CanaryStatus.CurrentBatch == v.batch &&
+		was.ObservedReleasePlanHash == hashOf(v.Release.Spec.ReleasePlan) && was.ObservedWorkloadReplicas == v.facts.Replicas
 }
 
 // isMinor reports whether two statuses differ only in what people read while a batch is under way.

@@ -7,6 +7,12 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/loop"
 )
 
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=deployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
 // Kind is the controller of Deployments in a release of partition style. It writes no status: the native controller does. Its cache needs
 // the index observe.ByController of ReplicaSets.
 func Kind() loop.Kind[*appsv1.Deployment, State, struct{}] {
