@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/test/kit/build"
+	"github.com/seed-69ecc383/kruise/test/kit/reading"
 )
 
 // readingSnapshot is a CloneSet with one Pod at its revision, which has annotation conf=2 as the template, in the environment of its container.
@@ -25,7 +26,7 @@ func readingSnapshot(t *testing.T, runs string) Snapshot {
 			PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType,
 		},
 	}
-	set.Spec.Template = build.ReadingTemplate()
+	set.Spec.Template = reading.Template()
 	s := Snapshot{Set: set, Now: build.After(3600)}
 	s.Options.InPlace.EnvFromMetadata = true
 
@@ -35,7 +36,7 @@ func readingSnapshot(t *testing.T, runs string) Snapshot {
 		t.Fatal(err)
 	}
 	s.Revisions = []*appsv1.ControllerRevision{history.Update}
-	p := build.ReadingPod("web-a", owner, history.Update, runs)
+	p := reading.Pod("web-a", owner, history.Update, runs)
 	s.Pods = []*corev1.Pod{p}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/test/kit/build"
+	"github.com/seed-69ecc383/kruise/test/kit/reading"
 )
 
 // readingSnapshot is a DaemonSet with one Pod at its revision, which has annotation conf=2 as the template, in the environment of its container.
@@ -21,7 +22,7 @@ func readingSnapshot(t *testing.T, runs string) Snapshot {
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{Type: v1beta1.InPlaceRollingUpdateType}
-	set.Spec.Template = build.ReadingTemplate()
+	set.Spec.Template = reading.Template()
 	s := Snapshot{Set: set, Now: build.After(3600)}
 	s.Options.InPlace.EnvFromMetadata = true
 	s.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
@@ -31,7 +32,7 @@ func readingSnapshot(t *testing.T, runs string) Snapshot {
 		t.Fatal(err)
 	}
 	s.Revisions = []*appsv1.ControllerRevision{history.Update}
-	p := build.ReadingPod("web-x", owner, history.Update, runs)
+	p := reading.Pod("web-x", owner, history.Update, runs)
 	s.Pods = []*corev1.Pod{p}
 	return s
 }
