@@ -13,7 +13,9 @@ import (
 
 // TestWhoLetsAWorkloadGo: a BatchRelease of a Rollout must not unfreeze a template that the Rollout may not have judged yet.
 func TestWhoLetsAWorkloadGo(t *testing.T) {
-	begun := v1beta1.BatchReleaseStatus{StableRevision: "v1", UpdateRevision: "v2"}
+	begun := v1beta1.BatchReleaseStatus{
+		BatchReleaseBaseStatus: v1beta1.BatchReleaseBaseStatus{StableRevision: "v1", UpdateRevision: "v2"},
+	}
 	frozen := func(update string) release.Workload {
 		return release.Workload{Frozen: true, Settled: true, Update: update}
 	}
