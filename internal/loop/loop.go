@@ -119,8 +119,8 @@ func (l *Loop[O, S, T]) storeFirst(ctx context.Context, owner O, status T) (wait
 	return wait, err
 }
 
-// storeAfter stores a status when the plan was carried out. If that has changed the owner, an exact one would be refused: the pass that sees
-// the change stores it.
+// storeAfter stores a status when the plan was carried out. If that has changed the owner, an exact one would be refused: the pass that
+// sees the change stores it.
 func (l *Loop[O, S, T]) storeAfter(ctx context.Context, owner O, status T, done apply.Outcome) (wait time.Duration, err error) {
 	if l.Exact && slices.ContainsFunc(done.Results, func(r apply.Result) bool {
 		return r.Err == nil && r.Action.Object().GetUID() == owner.GetUID()
