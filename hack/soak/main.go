@@ -16,18 +16,21 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 const (
-	test = "TestPromises"
+	promises = "TestPromises"
 	// everything is the module's packages.
 	everything = "./..."
 )
@@ -56,7 +59,7 @@ func run(ctx context.Context, out string, s *soak) error {
 	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // a folder like that of any build
 		return err
 	}
-	for _, path := range packages {
+	for _, path := range slices.Sorted(maps.Keys(packages)) {
 		fmt.Println("Compiling", path)
 		program := filepath.Join(out, strings.ReplaceAll(strings.TrimPrefix(path, "./"), "/", "_")+".test")
 		cmd := behindOthers(ctx, "go", "test", "-c", "-trimpath", "-o", program, path)
@@ -64,11 +67,13 @@ func run(ctx context.Context, out string, s *soak) error {
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("compiling the tests of %s: %w", path, err)
 		}
-		member, err := newSuite(path, program)
-		if err != nil {
-			return err
+		for _, test := range packages[path] {
+			member, err := newSuite(path, test, program)
+			if err != nil {
+				return err
+			}
+			s.suites = append(s.suites, member)
 		}
-		s.suites = append(s.suites, member)
 	}
 	s.broken = filepath.Join(out, "broken.txt")
 	begin := time.Now()
@@ -80,8 +85,12 @@ func run(ctx context.Context, out string, s *soak) error {
 	return err
 }
 
-// suites lists the packages that have promises, as paths from here.
-func suites(ctx context.Context) ([]string, error) {
+// declared finds tests of promises in simulated clusters: TestPromises, and those of other kinds of clusters, such as
+// TestPromisesOverClusters.
+var declared = regexp.MustCompile(`(?m)^func (` + promises + `(?:Over\w+)?)\(t \*testing\.T\)`)
+
+// suites lists the tests of promises of each package, by its path from here.
+func suites(ctx context.Context) (map[string][]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}} {{.TestGoFiles}} {{.XTestGoFiles}}", everything)
 	cmd.Stderr = os.Stderr
 	listed, err := cmd.Output()
@@ -92,7 +101,7 @@ func suites(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	found := map[string][]string{}
 	for line := range strings.Lines(string(listed)) {
 		fields := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(line))
 		for _, file := range fields[1:] {
@@ -100,13 +109,12 @@ func suites(ctx context.Context) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if strings.Contains(string(source), "\nfunc "+test+"(t *testing.T)") {
+			for _, match := range declared.FindAllSubmatch(source, -1) {
 				relative, err := filepath.Rel(here, fields[0])
 				if err != nil {
 					return nil, err
 				}
-				found = append(found, "./"+relative)
-				break
+				found["./"+relative] = append(found["./"+relative], string(match[1]))
 			}
 		}
 	}

@@ -21,9 +21,10 @@ import (
 // reportInterval is how often a line says how far the soak is.
 const reportInterval = 30 * time.Second
 
-// suite is the promises of one package, and how many seeds of them were run.
+// suite is the promises of one test, and how many seeds of them were run.
 type suite struct {
 	path    string // of the package
+	test    string // its name
 	program string // compiled
 	hash    string // of the program: what was reached with another one does not count
 	next    int64  // the first seed that was not run yet
@@ -33,13 +34,13 @@ type suite struct {
 }
 
 // newSuite finds out how far a suite had come.
-func newSuite(path, program string) (*suite, error) {
+func newSuite(path, test, program string) (*suite, error) {
 	content, err := os.ReadFile(program)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(content)
-	s := &suite{path: path, program: program, hash: hex.EncodeToString(sum[:])}
+	s := &suite{path: path, test: test, program: program, hash: hex.EncodeToString(sum[:])}
 	recorded, err := os.ReadFile(s.record())
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -56,7 +57,9 @@ func newSuite(path, program string) (*suite, error) {
 }
 
 // record is the file that says how far the suite has come.
-func (s *suite) record() string { return s.program + ".reached" }
+func (s *suite) record() string {
+	return strings.TrimSuffix(s.program, ".test") + strings.TrimPrefix(s.test, promises) + ".reached"
+}
 
 // reached records that all seeds before next were run.
 func (s *suite) reached(next int64) error {
@@ -169,7 +172,7 @@ var brokenSeed = regexp.MustCompile(`KRUISE_SEED=(\d+): ?(.*)`)
 
 // runChunk runs the next seeds of a suite and returns the first one that it did not run.
 func (s *soak) runChunk(ctx context.Context, member *suite, count int64) (next int64, err error) {
-	cmd := behindOthers(ctx, member.program, "-test.run", "^"+test+"$", "-test.timeout", "1h")
+	cmd := behindOthers(ctx, member.program, "-test.run", "^"+member.test+"$", "-test.timeout", "1h")
 	// A cluster makes much that is garbage with the next one, and memory costs less than to collect it often.
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400",
 		fmt.Sprintf("KRUISE_FIRST_SEED=%d", member.next), fmt.Sprintf("KRUISE_SEEDS=%d", count))
@@ -219,7 +222,7 @@ func (s *soak) tell(member *suite, seed, problem string) error {
 	s.count.Add(1)
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	line := fmt.Sprintf("%s go test %s -run '^%s$' -v   # %s\n", seed, member.path, test, problem)
+	line := fmt.Sprintf("%s go test %s -run '^%s$' -v   # %s\n", seed, member.path, member.test, problem)
 	fmt.Print("BROKEN: ", line)
 	file, err := os.OpenFile(s.broken, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

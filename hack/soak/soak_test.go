@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ exit $code
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSuite("./internal/controller/web", path)
+	s, err := newSuite("./internal/controller/web", "TestPromises", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,5 +145,26 @@ func TestAProgramLeavesTheProcessorToOthers(t *testing.T) {
 	}
 	if got := strings.TrimSpace(string(output)); got != "19" {
 		t.Errorf("it runs at niceness %s, want 19", got)
+	}
+}
+
+// TestAllPromisesAreFound: a package may have more than one test of them, and each goes on from where it was.
+func TestAllPromisesAreFound(t *testing.T) {
+	t.Chdir("../..")
+	found, err := suites(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := found["./internal/controller/uniteddeployment"]
+	slices.Sort(tests)
+	if want := []string{"TestPromises", "TestPromisesOverClusters"}; !slices.Equal(tests, want) {
+		t.Errorf("of UnitedDeployment, it finds %v, want %v", tests, want)
+	}
+	if tests := found["./test/long/faults"]; tests != nil {
+		t.Errorf("it finds %v, which need a cluster", tests)
+	}
+	one, over := &suite{program: "a/ud.test", test: tests[0]}, &suite{program: "a/ud.test", test: tests[1]}
+	if one.record() != "a/ud.reached" || over.record() != "a/udOverClusters.reached" {
+		t.Errorf("it records in %s and %s", one.record(), over.record())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +108,11 @@ type fakeMember struct {
 	revision int
 	code     int // of every answer, if it is not zero
 	kruise   bool
+	// news is the revision of a Deployment of the hub's that watches tell of; 0 for none. Since it was restored, earlier watches are over.
+	news     int
+	restored int
+	// listing is called before a probe's list is answered.
+	listing func()
 	// gone ends watches.
 	gone chan struct{}
 }
@@ -141,7 +147,7 @@ func (m *fakeMember) kubeconfig(t testing.TB) []byte {
 
 func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
-	uid, revision, code, kruise := m.uid, m.revision, m.code, m.kruise
+	uid, revision, code, kruise, listing := m.uid, m.revision, m.code, m.kruise, m.listing
 	m.mu.Unlock()
 	answer := func(code int, text string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -187,19 +193,52 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Has("sendInitialEvents"):
 		answer(422, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 	case r.URL.Query().Has("watch"):
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-m.gone:
+		if from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion")); from > revision {
+			answer(410, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+			return
 		}
+		m.watch(w, r)
 	case strings.HasPrefix(path, "/api"):
 		parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "/")
 		kind := map[string]string{"pods": "PodList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "clonesets": "CloneSetList"}[parts[len(parts)-1]]
 		version := strings.Join(parts[:len(parts)-1], "/")
+		if listing != nil && r.URL.Query().Get("limit") == "1" {
+			listing()
+		}
 		answer(200, fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[]}`, kind, version, revision))
 	default:
 		answer(404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}
+}
+
+// watch tells of the news once, until the member is restored.
+func (m *fakeMember) watch(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	m.mu.Lock()
+	epoch := m.restored
+	m.mu.Unlock()
+	for told := false; ; {
+		m.mu.Lock()
+		news, over := m.news, m.restored != epoch
+		m.mu.Unlock()
+		if over {
+			return
+		}
+		if news > 0 && !told && strings.HasSuffix(r.URL.Path, "/deployments") {
+			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"namespace":"shop","name":"web","uid":"web",`+
+				`"resourceVersion":"%d","labels":{%q:"hub",%q:"owner"}}}}`+"\n", news, keys.HubID, keys.HubOwnerUID)
+			w.(http.Flusher).Flush()
+			told = true
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-m.gone:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 }
 

@@ -61,9 +61,7 @@ func (s *session) probe(ctx context.Context) (turned, *connection.Problem) {
 	if seen != "" && older(list.ResourceVersion, seen) {
 		return earlier, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.newest = list.ResourceVersion
+	s.note(list.ResourceVersion)
 	return same, nil
 }
 
@@ -85,13 +83,16 @@ func (s *session) seen() string {
 // saw notes the revision of an object of the cluster. A cache that lists anew after the storage was restored forgets what it saw before the
 // next probe would have asked for it.
 func (s *session) saw(object any) {
-	o, ok := object.(client.Object)
-	if !ok {
-		return
+	if o, ok := object.(client.Object); ok {
+		s.note(o.GetResourceVersion())
 	}
+}
+
+// note notes a revision of the cluster's storage, unless a newer one is known.
+func (s *session) note(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if version := o.GetResourceVersion(); s.newest == "" || older(s.newest, version) {
+	if s.newest == "" || older(s.newest, version) {
 		s.newest = version
 	}
 }

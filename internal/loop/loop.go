@@ -97,7 +97,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		l.Remember(state, outcome)
 	}
 	if l.Status != nil && !l.StatusFirst {
-		wait, err = l.statuses.Write(ctx, owner, l.Status(state, decided, outcome))
+		wait, err = l.storeAfter(ctx, owner, l.Status(state, decided, outcome), outcome)
 	}
 	l.delayNext(owner, state, wait)
 	if looked.live || slices.ContainsFunc(outcome.Results, isCreated) {
@@ -117,6 +117,17 @@ func (l *Loop[O, S, T]) storeFirst(ctx context.Context, owner O, status T) (wait
 		err = errUnstored
 	}
 	return wait, err
+}
+
+// storeAfter stores a status when the plan was carried out. If that has changed the owner, an exact one would be refused: the pass that
+// sees the change stores it.
+func (l *Loop[O, S, T]) storeAfter(ctx context.Context, owner O, status T, done apply.Outcome) (wait time.Duration, err error) {
+	if l.Exact && slices.ContainsFunc(done.Results, func(r apply.Result) bool {
+		return r.Err == nil && r.Action.Object().GetUID() == owner.GetUID()
+	}) {
+		return staleRecheck, nil
+	}
+	return l.statuses.Write(ctx, owner, status)
 }
 
 func ignoreUnstored(err error) error {

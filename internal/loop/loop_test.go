@@ -214,3 +214,39 @@ func TestTheStatusIsStoredBeforeAnythingIsDone(t *testing.T) {
 		})
 	}
 }
+
+// TestAnExactStatusIsNotStoredOverAWriteToTheOwner: it would be refused, which is a request that nobody needs.
+func TestAnExactStatusIsNotStoredOverAWriteToTheOwner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		exact bool
+		want  []string
+	}{
+		"exact": {true, []string{"patch "}},
+		"any":   {false, []string{"patch ", "patch status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", ResourceVersion: "1"}}
+			server := &ordered{oneOwner: &oneOwner{owner: owner}}
+			l := New(Kind[*corev1.Pod, int, corev1.PodStatus]{
+				Exact: tc.exact,
+				Read:  func(context.Context, Reads, *corev1.Pod) (int, error) { return 0, nil },
+				Plan: func(int) plan.Plan {
+					after := owner.DeepCopy()
+					after.Finalizers = []string{"example.com/guard"}
+					b := plan.For("one Pod")
+					b.Last(plan.Action{Verb: plan.Update, Before: owner, After: after})
+					return b.Plan()
+				},
+				Status:   func(int, plan.Plan, apply.Outcome) corev1.PodStatus { return corev1.PodStatus{Message: "new"} },
+				StatusOf: func(p *corev1.Pod) *corev1.PodStatus { return &p.Status },
+			}, Runtime{Executor: executorFor(server)}, observe.Reader{Reader: server, Indexed: true}, observe.Reader{Reader: server})
+			result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+			if err != nil || tc.exact && result.RequeueAfter == 0 {
+				t.Errorf("result %+v, error %v", result, err)
+			}
+			if diff := cmp.Diff(tc.want, server.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -57,8 +57,9 @@ type Options struct {
 	Now        func() time.Time
 	// Parallel is how many writes are under way in one member for one owner; 0 for the usual number.
 	Parallel int
-	// Go begins what nobody waits for; in a goroutine if it is nil.
-	Go func(do func())
+	// Go begins what nobody waits for; in a goroutine if it is nil. Sleep waits there; it is time.Sleep if it is nil.
+	Go    func(do func())
+	Sleep func(time.Duration)
 }
 
 // Members are the clusters that owners have something in.
@@ -113,6 +114,9 @@ const (
 func New(o Options) *Members {
 	if o.Go == nil {
 		o.Go = func(do func()) { go do() }
+	}
+	if o.Sleep == nil {
+		o.Sleep = time.Sleep
 	}
 	o.Parallel = cmp.Or(o.Parallel, parallelWrites)
 	return &Members{
@@ -267,7 +271,7 @@ func (m *Members) start(owner plan.Object, ref clusters.Ref, do func(context.Con
 		err := do(ctx, at)
 		m.mu.Lock()
 		p.done(err, m.Now())
-		if now := m.sites[ref]; now.Executor != at.Executor {
+		if now, known := m.sites[ref]; known && now.Executor != at.Executor {
 			now.HasToReadLive(owner.GetUID()) // the caches of a newer connection may be older than these writes
 		}
 		m.mu.Unlock()
@@ -290,6 +294,20 @@ func (m *Members) progress(of task) *progress {
 		m.tasks[of] = &progress{}
 	}
 	return m.tasks[of]
+}
+
+// keepOnly drops what writes to members that nobody is connected to any more, and holds their caches.
+func (m *Members) keepOnly(known []clusters.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kept := map[clusters.Ref]bool{}
+	for _, ref := range known {
+		kept[ref] = true
+	}
+	for of, p := range m.tasks {
+		kept[of.ref] = kept[of.ref] || p.busy
+	}
+	maps.DeleteFunc(m.sites, func(ref clusters.Ref, _ site) bool { return !kept[ref] })
 }
 
 // site returns what writes to a member. A new connection begins with nothing: its caches were filled after all that was written before. An

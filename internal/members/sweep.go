@@ -88,7 +88,10 @@ func (s *Sweeper) Sweep(ctx context.Context) {
 	if s.swept == nil {
 		s.swept = map[clusters.Ref]sweep{}
 	}
-	for _, ref := range s.Registry.Known() {
+	known := s.Registry.Known()
+	s.keepOnly(known)
+	maps.DeleteFunc(s.swept, func(ref clusters.Ref, _ sweep) bool { return !slices.Contains(known, ref) })
+	for _, ref := range known {
 		view, last := s.Registry.Look(ref), s.swept[ref]
 		due := last.session != view.Session || last.allowed != view.Labels[keys.AllowSweep] || s.Now().Sub(last.at) >= sweepEvery
 		if view.Link == nil || !due && !stones.has(view.ID) {

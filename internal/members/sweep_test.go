@@ -2,7 +2,9 @@ package members
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,8 @@ import (
 
 // lone is a member with Deployments, and the hub with one tombstone, all in one.
 type lone struct {
+	away    bool // nobody wants it
+	denies  bool // the hub stores nothing
 	labels  map[string]string
 	names   []string
 	stones  map[string]string
@@ -35,6 +39,9 @@ type lone struct {
 func (l *lone) Want(types.UID, ...clusters.Ref) {}
 func (l *lone) Forget(types.UID)                {}
 func (l *lone) Known() []clusters.Ref {
+	if l.away {
+		return nil
+	}
 	return []clusters.Ref{{Kind: clusters.Secret, Namespace: "default", Name: "m"}}
 }
 func (l *lone) Look(clusters.Ref) View {
@@ -62,6 +69,14 @@ func (l *lone) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 type hubOf struct {
 	*lone
 	client.Writer
+}
+
+// Create stores the first tombstone.
+func (h hubOf) Create(context.Context, client.Object, ...client.CreateOption) error {
+	if h.denies {
+		return errors.New("denied")
+	}
+	return nil
 }
 
 type oneLink struct{ *lone }
@@ -123,5 +138,50 @@ func TestWhatIsTooMuchToSweepIsToldOnce(t *testing.T) {
 	at.labels = map[string]string{keys.AllowSweep: "6"}
 	if told := pass(5*time.Second, 1); len(told) > 0 || len(at.deleted) != 6 || at.deleted[0] != "a a 7" {
 		t.Errorf("with as many allowed it tells %q, and deletes %q", told, at.deleted)
+	}
+}
+
+// TestAMemberThatNobodyWantsIsForgotten: what is kept to write to it holds the caches of its last connection.
+func TestAMemberThatNobodyWantsIsForgotten(t *testing.T) {
+	at := &lone{}
+	s := &Sweeper{
+		Members: New(Options{
+			Registry: at, HubID: "hub", Scheme: scheme.Scheme, Now: time.Now, Lists: func() []client.ObjectList { return nil },
+			Tombstones: &Tombstones{Hub: hubOf{lone: at}},
+		}),
+	}
+	s.Sweep(t.Context())
+	if len(s.sites) != 1 || len(s.swept) != 1 {
+		t.Fatalf("of one member that is swept, %d and %d are kept", len(s.sites), len(s.swept))
+	}
+	at.away = true
+	s.Sweep(t.Context())
+	if len(s.sites)+len(s.swept) > 0 {
+		t.Errorf("of a member that nobody wants any more, %d and %d are kept", len(s.sites), len(s.swept))
+	}
+}
+
+// TestATombstoneThatIsRefusedIsTriedAgainLater: at once would be as often as the hub can refuse it.
+func TestATombstoneThatIsRefusedIsTriedAgainLater(t *testing.T) {
+	at, owner := &lone{denies: true}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "owner"}}
+	place := member.Place{Kind: "Secret", Namespace: "default", Name: "m"}
+	var did []string
+	var begun func()
+	m := New(Options{
+		Registry: at, Tombstones: &Tombstones{Hub: hubOf{lone: at}}, Go: func(do func()) { begun = do },
+		Sleep: func(d time.Duration) { did = append(did, "wait "+d.String()) },
+	})
+	m.Asked(func(types.NamespacedName) { did = append(did, "ask for a pass") })
+	m.Want(owner, place)
+	m.Bury(owner, place, "id")
+	begun()
+	if m.IsBuried(owner, "id") || !slices.Equal(did, []string{"wait 1s", "ask for a pass"}) {
+		t.Errorf("after it is refused: stored %t, %q", m.IsBuried(owner, "id"), did)
+	}
+	at.denies, did = false, nil
+	m.Bury(owner, place, "id")
+	begun()
+	if !m.IsBuried(owner, "id") || !slices.Equal(did, []string{"ask for a pass"}) {
+		t.Errorf("after it is stored: stored %t, %q", m.IsBuried(owner, "id"), did)
 	}
 }

@@ -120,6 +120,9 @@ func (m *Members) Bury(owner plan.Object, place member.Place, cluster string) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		err := m.Tombstones.add(ctx, s, place)
+		if err != nil {
+			m.Sleep(firstPause) // the next pass tries again
+		}
 		m.mu.Lock()
 		if m.buried[s] = true; err != nil {
 			delete(m.buried, s)

@@ -34,6 +34,8 @@ type spreading struct {
 	Reads        float64 `json:"readsPerPod"`
 	StatusWrites float64 `json:"statusWritesPerPod"`
 	PodWrites    float64 `json:"podWritesPerPod"`
+	// Requests are all requests of the manager about the namespace of these Pods, by verb, resource and answer.
+	Requests map[string]int `json:"requests"`
 	// Subsets is how many Pods each subset has; half of them are the limit of the first.
 	Subsets map[string]int `json:"subsets"`
 }
@@ -77,10 +79,11 @@ func (w admissionWorld) measureSpread(ctx context.Context, s settings, result *s
 	if err := w.awaitRest(ctx); err != nil {
 		return err
 	}
-	requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", From: began})
+	requests, err := audit.Read(w.audit, audit.Query{Agent: "kruise-manager", Namespace: "with", From: began})
 	if err != nil {
 		return err
 	}
+	result.Requests = requests.Counts
 	result.Reads = float64(requests.Reads) / float64(s.pods)
 	for request, count := range requests.Counts {
 		switch {
@@ -139,6 +142,6 @@ func (w admissionWorld) countSubsets(ctx context.Context, result *spreading) err
 
 func (r spreading) print(to io.Writer) {
 	fmt.Fprintf(to, "%d Pods, %.0f a second, %s\n\nwithout a WorkloadSpread: p50 %.2f ms, p99 %.2f ms\nwith one: p50 %.2f ms, "+
-		"p99 %.2f ms; for each Pod %.3f reads, %.3f writes of its status, %.3f writes to Pods\nsubsets: %v\n", r.Pods, r.Rate, processor(),
-		r.Without.P50, r.Without.P99, r.With.P50, r.With.P99, r.Reads, r.StatusWrites, r.PodWrites, r.Subsets)
+		"p99 %.2f ms; for each Pod %.3f reads, %.3f writes of its status, %.3f writes to Pods\nsubsets: %v\nrequests: %v\n", r.Pods, r.Rate, processor(),
+		r.Without.P50, r.Without.P99, r.With.P50, r.With.P99, r.Reads, r.StatusWrites, r.PodWrites, r.Subsets, r.Requests)
 }

@@ -70,6 +70,10 @@ func Classify(s Snapshot) State {
 
 // finalize lets the workload go on by itself.
 func (v *State) finalize() {
+	if !releases.LetsGo(v.Release, v.facts) {
+		v.waits = "the Rollout decides about the template that the workload has now"
+		return
+	}
 	if v.facts.Frozen || v.Release.Status.Phase != v1beta1.BatchReleasePhaseCompleted {
 		v.writes = v.kind.Promote(v.Objects)
 	}

@@ -41,11 +41,12 @@ func Classify(s Snapshot) State {
 	if v.problem != "" && s.Rollout.DeletionTimestamp == nil {
 		return v
 	}
-	seen := release.Seen{Now: s.Now, Batch: v.batch()}
+	seen := release.Seen{Now: s.Now}
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
 		seen.Workload = &v.facts.Workload
 	}
+	seen.Batch = v.batch()
 	if s.Routes != nil {
 		seen.Traffic = s.Routes.Seen()
 	}
@@ -82,6 +83,7 @@ func (v *State) batch() release.Batch {
 		return release.Batch{}
 	}
 	out := release.Batch{Exists: true, Paused: b.Spec.ReleasePlan.Paused, Message: b.Status.Message}
+	out.Another = b.DeletionTimestamp == nil && releases.IsOfAnother(b, v.facts)
 	current := b.Status.ObservedGeneration == b.Generation && b.DeletionTimestamp == nil
 	out.Resumed = current && b.Status.Phase == v1beta1.BatchReleasePhaseCompleted
 	partition := b.Spec.ReleasePlan.BatchPartition

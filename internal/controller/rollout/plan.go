@@ -121,9 +121,12 @@ func (v *State) resume(wait bool) plan.Chain {
 		if wait {
 			policy = v1beta1.FinalizingPolicyWaitResume
 		}
-		return v.edit(func(p *v1beta1.ReleasePlan) {
+		told := v.edit(func(p *v1beta1.ReleasePlan) {
 			p.BatchPartition, p.FinalizingPolicy, p.Paused = nil, policy, false
 		}, "have the BatchRelease let the workload go")
+		if told != nil || releases.LetsGo(v.Batch, v.facts) {
+			return told
+		}
 	}
 	return v.write(v.kind.Promote(v.Objects), "let the workload go on by itself", v.why())
 }

@@ -52,6 +52,7 @@ func Kind(o Options) loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedD
 		Plan:        Plan,
 		Status:      Status,
 		StatusOf:    func(o *v1beta1.UnitedDeployment) *v1beta1.UnitedDeploymentStatus { return &o.Status },
+		Exact:       true, // what may be in which cluster, and which wave is done, must not go back
 		MinInterval: minInterval,
 	}
 	if o.Clusters != nil {

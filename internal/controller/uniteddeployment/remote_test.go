@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,7 @@ func (s *overClusters) start(c promises.Connection) *members.Members {
 		Registry: s.registry, HubID: hubID, Scheme: promises.Scheme(), Events: &record.FakeRecorder{}, Lists: Lists, Parallel: 1, Now: c.Now,
 		Tombstones: &members.Tombstones{Namespace: "default", Hub: hub{Reader: c.Live.Reader, to: c.Executor.Writer}},
 		Go:         func(do func()) { s.tasks = append(s.tasks, do) },
+		Sleep:      func(time.Duration) {},
 	})
 	c.Executor.Elsewhere = m.Send
 	m.Asked(func(owner types.NamespacedName) { s.world.Rig.Ask(owner) })

@@ -168,7 +168,7 @@ func (m *machine) progressing() {
 		m.cancel()
 	case m.Paused && reason != v1beta1.ReasonInitializing:
 		m.hold()
-	case m.revision() != w.Update:
+	case m.revision() != w.Update || m.seen.Batch.Another:
 		m.another()
 	case reason == v1beta1.ReasonInitializing:
 		m.initializing()
@@ -225,7 +225,11 @@ func (m *machine) another() {
 		m.say("the template has changed again: put the old one back first, because a third version can't be brought up beside two")
 		return
 	}
-	for _, goal := range []Action{{Do: RestoreRoutes}, {Do: Release}, {Do: RemoveService}} {
+	goals, missed := []Action{{Do: RestoreRoutes}, {Do: Release}, {Do: RemoveService}}, m.revision() == m.seen.Workload.Update
+	if missed { // only the BatchRelease tells of the template in between, so it goes when the new beginning is stored
+		goals = []Action{{Do: RestoreRoutes}, {Do: RemoveService}}
+	}
+	for _, goal := range goals {
 		if !m.reached(goal) {
 			m.say("the template has changed again: the release begins anew")
 			m.act(goal)
@@ -235,6 +239,9 @@ func (m *machine) another() {
 	if rest := m.left(m.grace()); rest > 0 {
 		m.out.After = rest
 		return
+	}
+	if missed {
+		m.act(Action{Do: Release})
 	}
 	m.initialize(m.at().StableRevision)
 }

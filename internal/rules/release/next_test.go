@@ -164,6 +164,18 @@ func TestAThirdVersion(t *testing.T) {
 	}
 }
 
+// TestAThirdVersionThatNobodySaw: the template was v3 for a moment, in which the BatchRelease began, and is v2 again before the Rollout looks.
+func TestAThirdVersionThatNobodySaw(t *testing.T) {
+	w := newWorld(batches(step(2, ""), step("100%", "")))
+	w.template("v2")
+	w.wait()
+	w.log = nil
+	w.seen.Batch.Another, w.seen.Batch.Step = true, 0
+	w.wait()
+	wantLog(t, w, "Release", "Upgrade 1")
+	wantShow(t, w, show{"Progressing", "InRolling", 1, 2, "StepPaused", 2, ""})
+}
+
 func TestJumps(t *testing.T) {
 	for name, tc := range map[string]struct{ to, step, next int32 }{
 		"forward": {4, 4, -1}, "to the step itself": {2, 2, 3}, "back": {1, 1, 2}, "beyond": {9, 2, 3}, "to none": {0, 2, 3},

@@ -84,6 +84,8 @@ type Batch struct {
 	// Allowed is the step that it may release. Paused says that it updates no further Pod.
 	Allowed int32
 	Paused  bool
+	// Another says that it updates Pods to another template than the workload has: one that came and went while nobody looked.
+	Another bool
 	// Message says what its Pods wait for.
 	Message string
 }

@@ -124,7 +124,7 @@ func (w *world) follow() {
 	}
 	switch {
 	case !work.Frozen && work.Update == "v1":
-		work.Updated, work.RolledBack = 0, false
+		work.Updated, work.RolledBack, b.Resumed = 0, false, b.Exists
 	case !work.Frozen:
 		work.Updated, b.Resumed = work.Replicas, b.Exists
 	case b.Exists && !b.Paused:
