@@ -20,6 +20,8 @@ import (
 const (
 	statusInterval = time.Second
 	statusBurst    = 20
+	// minorInterval is how long after a status another one is written that says little more.
+	minorInterval = 10 * time.Second
 )
 
 // StatusPolicy says when the status T of owners O is written.
@@ -32,6 +34,9 @@ type StatusPolicy[O plan.Object, T any] struct {
 	// Final, if there is one, reports whether an owner's status says that it has reached its goal. People and tools wait for just that, so
 	// such a status is not delayed. As those before are, there can be no more of it than of them.
 	Final func(O) bool
+	// Minor, if there is one, reports whether a status differs from the stored one in what can wait, such as counts: it is then written no
+	// sooner than ten seconds after the last one.
+	Minor func(stored, next *T) bool
 	// PerSecond, if not 0, is for owners of which many may change at once. While they change faster, no more than that are written, each
 	// with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each spec: later final
 	// ones are, as each new Pod may make an owner unfinished and finished again.
@@ -53,6 +58,8 @@ type statusMemory struct {
 	// final is the generation of the last final status that did not wait for its turn; isFinal that there was one.
 	final   int64
 	isFinal bool
+	// written is when the last status was written; of statuses with minor changes only.
+	written time.Time
 }
 
 // NewStatuses returns Statuses that write through the executor.
@@ -77,6 +84,9 @@ func (s *Statuses[O, T]) Write(ctx context.Context, owner O, status T) (wait tim
 	}
 	after := owner.DeepCopyObject().(O)
 	*s.Of(after) = status
+	if wait := s.waitMinor(owner, status); wait > 0 && !urgent {
+		return wait, nil
+	}
 	if wait := s.wait(after, string(content), urgent); wait > 0 {
 		return wait, nil
 	}
@@ -103,6 +113,28 @@ func (s *Statuses[O, T]) Write(ctx context.Context, owner O, status T) (wait tim
 		return 0, fmt.Errorf("writing the status of %s: %w", owner.GetName(), err)
 	}
 	return 0, s.executor.wrote(owner, object)
+}
+
+// IsMinor reports whether a status differs from that of the owner only in what can wait.
+func (s *Statuses[O, T]) IsMinor(owner O, status T) bool {
+	return s.Minor != nil && s.Minor(s.Of(owner), &status)
+}
+
+// waitMinor returns how long a minor change of a status has to wait, and takes it for written if it need not.
+func (s *Statuses[O, T]) waitMinor(owner O, status T) (wait time.Duration) {
+	if s.Minor == nil {
+		return 0
+	}
+	now, minor := s.executor.Now(), s.IsMinor(owner, status)
+	s.executor.owners.Do(owner.GetUID(), func(m *memory) {
+		if own := &m.status; minor && !own.written.IsZero() {
+			wait = max(own.written.Add(minorInterval).Sub(now), 0)
+		}
+		if wait == 0 {
+			m.status.written = now
+		}
+	})
+	return wait
 }
 
 // isReplaced reports whether another object has the owner's name by now.

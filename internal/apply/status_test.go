@@ -130,3 +130,42 @@ func TestAnExactStatusTakesNothingBack(t *testing.T) {
 		t.Errorf("over the version that was judged: wait %s, %v, %d replicas", wait, err, b.ownerNow().Status.Replicas)
 	}
 }
+
+// TestAMinorChangeWaits: counts are written ten seconds after the last status, or along with what can't wait.
+func TestAMinorChangeWaits(t *testing.T) {
+	b := newBench(t)
+	minor := func(stored, next *v1beta1.CloneSetStatus) bool { return stored.UpdateRevision == next.UpdateRevision }
+	statuses := b.statuses(policy{Minor: minor})
+	write := func(revision string, replicas int32) time.Duration {
+		t.Helper()
+		before := b.ownerNow()
+		after := before.DeepCopy()
+		after.Status.UpdateRevision, after.Status.Replicas = revision, replicas
+		wait, err := statuses.Write(t.Context(), before, after.Status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	for _, step := range []struct {
+		what     string
+		sleep    time.Duration
+		revision string
+		replicas int32
+		want     time.Duration
+	}{
+		{"the first status", 0, "a", 1, 0},
+		{"a count soon after it", 4 * time.Second, "a", 2, 6 * time.Second},
+		{"what can't wait", 0, "b", 3, 0},
+		{"a count right after it", 0, "b", 4, minorInterval},
+		{"a count in its time", minorInterval, "b", 5, 0},
+	} {
+		b.cluster.Sleep(step.sleep)
+		if wait := write(step.revision, step.replicas); wait != step.want {
+			t.Errorf("%s: wait %s, want %s", step.what, wait, step.want)
+		}
+		if stored := b.ownerNow().Status.Replicas == step.replicas; stored != (step.want == 0) {
+			t.Errorf("%s: stored %v", step.what, stored)
+		}
+	}
+}

@@ -155,11 +155,12 @@ func (l *Loop[O, S, T]) behind(ctx context.Context, version string) (pods, other
 	return pods, others, nil
 }
 
-// kindsOf returns the kinds of objects whose events a controller hears by the cache, of which it has whole objects.
+// kindsOf returns the kinds of objects whose events a controller hears by the cache, of which it has whole objects. Those that the cluster
+// may not have are left out: what is written to them is tested against the version that was read.
 func kindsOf(watches []Watch, scheme *runtime.Scheme) ([]schema.GroupVersionKind, error) {
 	var out []schema.GroupVersionKind
 	for _, watch := range watches {
-		if _, isMetadata := watch.Object.(*metav1.PartialObjectMetadata); isMetadata || watch.Cache != nil {
+		if _, isMetadata := watch.Object.(*metav1.PartialObjectMetadata); isMetadata || watch.Cache != nil || watch.For != nil {
 			continue
 		}
 		kind, err := apiutil.GVKForObject(watch.Object, scheme)

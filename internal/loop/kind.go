@@ -85,9 +85,13 @@ type Kind[O plan.Object, S, T any] struct {
 	// in the cache.
 	CreatesLive bool
 
-	// Exact, Final and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
+	// StatusFirst stores the status before the plan is carried out, and carries nothing out while it can't be stored: for a status that says
+	// where a sequence of writes is. A controller that stops at any point then goes on from there. Such a plan does not write to its owner.
+	StatusFirst bool
+	// Exact, Final, Minor and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
 	Exact             bool
 	Final             func(O) bool
+	Minor             func(stored, next *T) bool
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
 	MinInterval func(S) time.Duration
@@ -158,15 +162,15 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 	if err := ctl.Watch(source.Func(func(context.Context, Queue) error { l.Begin(); return nil })); err != nil {
 		return fmt.Errorf("waiting to lead for the controller %s: %w", k.Name, err)
 	}
-	var deferred []source.Source
+	var deferred []waiting
 	for _, watch := range events {
 		in := mgr.GetCache()
 		if watch.Cache != nil {
 			in = watch.Cache
 		}
 		switch from := source.Kind(in, watch.Object, watch.Handler); {
-		case watch.Deferred:
-			deferred = append(deferred, from)
+		case watch.Deferred, watch.For != nil:
+			deferred = append(deferred, watch.later(from))
 		default:
 			err = errors.Join(err, ctl.Watch(from))
 		}

@@ -48,7 +48,7 @@ func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live obser
 	return &Loop[O, S, T]{
 		Kind: k, Runtime: r, cached: cached, live: live,
 		statuses: apply.NewStatuses(r.Executor, apply.StatusPolicy[O, T]{
-			Of: k.StatusOf, Exact: k.Exact, Final: k.Final, PerSecond: k.StatusesPerSecond,
+			Of: k.StatusOf, Exact: k.Exact, Final: k.Final, Minor: k.Minor, PerSecond: k.StatusesPerSecond,
 		}),
 	}
 }
@@ -84,14 +84,19 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	logPlan(ctx, decided)
+	var wait time.Duration
+	if l.StatusFirst {
+		if wait, err = l.storeFirst(ctx, owner, l.Status(state, decided, apply.Outcome{})); err != nil {
+			return reconcile.Result{RequeueAfter: wait}, ignoreUnstored(err)
+		}
+	}
 	outcome := l.run(ctx, owner, decided)
 	decided.Holds = append(decided.Holds, outcome.Waits()...)
 	l.Executor.EmitHolds(owner, decided)
 	if l.Remember != nil {
 		l.Remember(state, outcome)
 	}
-	var wait time.Duration
-	if l.Status != nil {
+	if l.Status != nil && !l.StatusFirst {
 		wait, err = l.statuses.Write(ctx, owner, l.Status(state, decided, outcome))
 	}
 	l.delayNext(owner, state, wait)
@@ -99,6 +104,26 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		wait = sooner(wait, missedRecheck)
 	}
 	return result(decided, outcome, wait, err)
+}
+
+// errUnstored means that a status was not stored yet.
+var errUnstored = errors.New("the status is not stored yet")
+
+// storeFirst stores a status that has to be stored before anything is done. The error is errUnstored if it is too early or too late for
+// it; a minor change keeps nothing waiting.
+func (l *Loop[O, S, T]) storeFirst(ctx context.Context, owner O, status T) (wait time.Duration, err error) {
+	wait, err = l.statuses.Write(ctx, owner, status)
+	if err == nil && wait > 0 && !l.statuses.IsMinor(owner, status) {
+		err = errUnstored
+	}
+	return wait, err
+}
+
+func ignoreUnstored(err error) error {
+	if errors.Is(err, errUnstored) {
+		return nil
+	}
+	return err
 }
 
 // look is what a pass has read, and what it is to do.

@@ -154,3 +154,63 @@ func TestTheFirstObjectsAreCreatedByALiveRead(t *testing.T) {
 		t.Errorf("reads of passes that create nothing, and three times a Pod (-want +got):\n%s", diff)
 	}
 }
+
+// ordered is an API server that notes the order of writes, and refuses patches if it is told to.
+type ordered struct {
+	*oneOwner
+	writes  []string
+	refuses error
+}
+
+func (o *ordered) Create(_ context.Context, object plan.Object) error {
+	o.writes = append(o.writes, "create "+object.GetName())
+	return nil
+}
+
+func (o *ordered) Patch(_ context.Context, object plan.Object, part string, _ types.PatchType, _ []byte) error {
+	if o.refuses != nil {
+		return o.refuses
+	}
+	o.writes = append(o.writes, "patch "+part)
+	object.SetResourceVersion("2")
+	return nil
+}
+
+// TestTheStatusIsStoredBeforeAnythingIsDone: where it says how far a sequence is, nothing may be done that it does not say.
+func TestTheStatusIsStoredBeforeAnythingIsDone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuses error
+		isMinor bool
+		want    []string
+	}{
+		"it is stored":                        {nil, false, []string{"patch status", "create b"}},
+		"somebody has written another one":    {apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil), false, nil},
+		"it is minor, and may be stored late": {apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil), true, []string{"create b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &ordered{
+				oneOwner: &oneOwner{owner: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}, Status: corev1.PodStatus{Message: "old"}}},
+				refuses:  tc.refuses,
+			}
+			l := New(Kind[*corev1.Pod, int, corev1.PodStatus]{
+				StatusFirst: true, Exact: true,
+				Read: func(context.Context, Reads, *corev1.Pod) (int, error) { return 0, nil },
+				Plan: func(int) plan.Plan {
+					b := plan.For("one Pod")
+					b.Do(plan.Action{Verb: plan.Create, After: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b"}}})
+					return b.Plan()
+				},
+				Status:   func(int, plan.Plan, apply.Outcome) corev1.PodStatus { return corev1.PodStatus{Message: "new"} },
+				StatusOf: func(p *corev1.Pod) *corev1.PodStatus { return &p.Status },
+				Minor:    func(_, _ *corev1.PodStatus) bool { return tc.isMinor },
+			}, Runtime{Executor: executorFor(server)}, observe.Reader{Reader: server, Indexed: true}, observe.Reader{Reader: server})
+			result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}})
+			if err != nil || tc.refuses != nil && result.RequeueAfter == 0 {
+				t.Errorf("result %+v, error %v", result, err)
+			}
+			if diff := cmp.Diff(tc.want, server.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -33,6 +33,25 @@ type Watch struct {
 	Cache cache.Cache
 	// Deferred begins to watch when the first owner is seen: for objects of which a cluster has many, while it may have no owners.
 	Deferred bool
+	// For begins to watch when the first owner is seen for which it returns true: for objects of a kind that the cluster may not have. If
+	// there is no such kind yet, it is looked for again every ten seconds.
+	For func(owner client.Object) bool
+}
+
+// waiting is a source that has yet to start.
+type waiting struct {
+	source.Source
+	wanted func(owner client.Object) bool
+	once   *sync.Once
+}
+
+// later returns a source that waits for an owner.
+func (w Watch) later(from source.Source) waiting {
+	wanted := w.For
+	if wanted == nil {
+		wanted = func(client.Object) bool { return true }
+	}
+	return waiting{from, wanted, &sync.Once{}}
 }
 
 // Affected asks for passes over the owners that a change concerns. Before is nil for an object that was created, after for one that is
@@ -185,18 +204,19 @@ func owners[O client.Object](owner O, concerns func(before, after O) bool, forge
 	}}
 }
 
-// afterFirst starts sources when the first object of a type is seen.
-func afterFirst(in cache.Cache, object client.Object, deferred []source.Source) source.Source {
+// afterFirst starts sources when the first object of a type is seen that wants them.
+func afterFirst(in cache.Cache, object client.Object, deferred []waiting) source.Source {
 	return source.Func(func(ctx context.Context, q Queue) error {
-		var once sync.Once
+		start := func(owner client.Object) {
+			for _, w := range deferred {
+				if w.wanted(owner) {
+					w.once.Do(func() { _ = w.Start(ctx, q) }) // that of a cache returns at once, and tries until it can
+				}
+			}
+		}
 		return source.Kind(in, object, handler.EventHandler(handler.Funcs{
-			CreateFunc: func(context.Context, event.CreateEvent, Queue) {
-				once.Do(func() {
-					for _, s := range deferred {
-						_ = s.Start(ctx, q) // that of a cache returns at once, and tries until it can
-					}
-				})
-			},
+			CreateFunc: func(_ context.Context, e event.CreateEvent, _ Queue) { start(e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ Queue) { start(e.ObjectNew) },
 		})).Start(ctx, q)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/clock"
+	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
 // TestTheAPIServersClockCounts: whatever the manager reads sets the clock.
@@ -30,7 +31,7 @@ func TestTheAPIServersClockCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := clock.New(logr.Discard())
-	config, err := restConfig(path, by)
+	config, err := process.RestConfig(path, UserAgent, by)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,13 +36,10 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/process"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/seal"
 )
-
-// parallelWrites is the number of writes under way at the same time for one workload: enough to hide the latency of the API server, which
-// sets the pace beyond that.
-const parallelWrites = 128
 
 // The numbers of workers that no flag sets.
 const (
@@ -58,7 +55,7 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 	if err := s.tellLacking(); err != nil {
 		return err
 	}
-	executor := executors(mgr, live, s.clock.Now)
+	executor := process.Executors(mgr, live, s.clock.Now)
 	for _, c := range s.controllers(live) {
 		if len(s.lacking[c.kind.EventSource()]) > 0 {
 			continue
@@ -239,19 +236,6 @@ func (s settings) budgets() podunavailablebudget.Options {
 		options.InForce = s.configurations.EvictionsSentIn
 	}
 	return options
-}
-
-// executors returns how the executor of a controller is made, which is known by the source of its events.
-func executors(mgr ctrlmanager.Manager, live client.Client, now func() time.Time) func(eventSource string) *apply.Executor {
-	return func(eventSource string) *apply.Executor {
-		return &apply.Executor{Config: apply.Config{
-			Writer: apply.NewWriter(live, mgr.GetConfig(), mgr.GetHTTPClient()),
-			Scheme: mgr.GetScheme(),
-			Seen:   apply.SeenBy(mgr.GetCache()), Now: now,
-			Events:   mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // events of core/v1 are what users' tools read
-			Parallel: parallelWrites,
-		}}
-	}
 }
 
 func inPlaceOptions(gates features.Set) inplace.Options {

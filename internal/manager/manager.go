@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -34,6 +32,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/clock"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/process"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
@@ -41,9 +40,6 @@ import (
 
 // UserAgent is the name by which the API server's audit log knows the manager.
 const UserAgent = "kruise-manager/v1"
-
-// shutdownTimeout is how long writes that are under way may take to end.
-const shutdownTimeout = 15 * time.Second
 
 // Scheme returns the kinds that the manager reads and writes.
 func Scheme() (*runtime.Scheme, error) {
@@ -69,7 +65,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("reading --feature-gates: %w", err)
 	}
 	serverClock := clock.New(log.Log.WithName("clock"))
-	restConfig, err := restConfig(o.Kubeconfig, serverClock)
+	restConfig, err := process.RestConfig(o.Kubeconfig, UserAgent, serverClock)
 	if err != nil {
 		return err
 	}
@@ -81,14 +77,14 @@ func Run(ctx context.Context, o Options) error {
 	if configured.lacking, err = configured.examine(ctx, restConfig, s); err != nil {
 		return err
 	}
-	serving := newServing(o.Webhook)
+	serving := o.Webhook.Serving()
 	named := &observe.AnnotationKeys{}
 	options := managerOptions(o, s, named)
-	if configured.webhooks, err = webhookServer(o, serving); err != nil {
+	if configured.webhooks, err = o.Webhook.Server(o.clients(), serving); err != nil {
 		return err
 	}
-	ending := newEnding(o, configured.webhooks)
-	options.WebhookServer, options.NewCache = ending.webhooks(), ending.newCache
+	ending := process.NewEnding(o.Webhook, o.ShutdownDelay, configured.webhooks)
+	options.WebhookServer, options.NewCache = ending.Webhooks(), ending.NewCache
 	mgr, err := ctrlmanager.New(restConfig, options)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
@@ -119,8 +115,8 @@ func Run(ctx context.Context, o Options) error {
 	if err := addControllers(mgr, live, configured); err != nil {
 		return err
 	}
-	defer ending.wait()
-	return mgr.Start(ending.after(ctx))
+	defer ending.Wait()
+	return mgr.Start(ending.After(ctx))
 }
 
 // addShared fills in what webhooks and controllers share.
@@ -150,19 +146,11 @@ func (s settings) examine(ctx context.Context, restConfig *rest.Config, scheme *
 	return s.check(ctx, c, versions)
 }
 
-// restConfig returns how the API server is reached, without a limit of our own: the server's priority and fairness sets the pace.
-func restConfig(kubeconfig string, by *clock.Clock) (*rest.Config, error) {
-	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w", err)
-	}
-	c.QPS = -1
-	c.UserAgent = UserAgent
-	c.Wrap(by.Transport)
-	return c, nil
-}
-
 func managerOptions(o Options, s *runtime.Scheme, named *observe.AnnotationKeys) ctrlmanager.Options {
+	access := process.OpenMetrics
+	if o.MetricsAuth {
+		access = process.AuthorizedMetrics
+	}
 	pprof := ""
 	if o.EnablePprof {
 		pprof = o.PprofAddr
@@ -174,7 +162,7 @@ func managerOptions(o Options, s *runtime.Scheme, named *observe.AnnotationKeys)
 	}
 	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, named, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
 	barriers := labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})
-	shutdown := shutdownTimeout
+	shutdown := process.ShutdownTimeout
 	return ctrlmanager.Options{
 		Scheme:                        s,
 		LeaderElection:                o.LeaderElection,
@@ -184,7 +172,7 @@ func managerOptions(o Options, s *runtime.Scheme, named *observe.AnnotationKeys)
 		LeaseDuration:                 &o.LeaseDuration,
 		RenewDeadline:                 &o.RenewDeadline,
 		RetryPeriod:                   &o.RetryPeriod,
-		Metrics:                       metricsOptions(o),
+		Metrics:                       process.MetricsOptions(o.MetricsAddr, access),
 		HealthProbeBindAddress:        o.HealthAddr,
 		PprofBindAddress:              pprof,
 		GracefulShutdownTimeout:       &shutdown,

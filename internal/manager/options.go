@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
 // Options are what the manager is started with.
@@ -67,21 +69,7 @@ type Options struct {
 
 	AssignBroadcastJobPodsByScheduler bool
 
-	Webhook WebhookOptions
-}
-
-// WebhookOptions are read from the environment, which says where the process runs.
-type WebhookOptions struct {
-	// Host is the name by which the API server reaches a manager that runs beside it as a process; empty in a cluster, where it is reached
-	// through the Service.
-	Host string
-	Port string
-	// CertDir holds the certificates of a manager that runs as a process.
-	CertDir string
-	// PodNamespace, SecretName and ServiceName are where a manager in a cluster keeps its certificates and is reached.
-	PodNamespace, SecretName, ServiceName string
-	// RenewBefore is how long before its end a certificate is replaced, such as 45d; empty for the default.
-	RenewBefore string
+	Webhook process.WebhookOptions
 }
 
 // Bind declares the flags. Those of the original that mean nothing here are accepted and ignored, so that an existing installation's
@@ -185,7 +173,7 @@ func (o *Options) FromEnvironment() {
 		return otherwise
 	}
 	o.DaemonConfigNamespace = value("KRUISE_DAEMON_CONFIG_NS", "kruise-daemon-config")
-	o.Webhook = WebhookOptions{
+	o.Webhook = process.WebhookOptions{
 		Host:         os.Getenv("WEBHOOK_HOST"),
 		Port:         value("WEBHOOK_PORT", "9876"),
 		CertDir:      value("WEBHOOK_CERT_DIR", "/tmp/kruise-webhook-certs"),

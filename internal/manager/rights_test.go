@@ -30,6 +30,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/convert"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
 // TestShippedRoleGrantsWhatIsNeeded compares what the manager asks for at its start with what it is granted: neither more nor less.
@@ -230,7 +231,7 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
-		LoggingFormat: "text", Webhook: WebhookOptions{Port: "9876"},
+		LoggingFormat: "text", Webhook: process.WebhookOptions{Port: "9876"},
 	}
 	for _, w := range good.workers() {
 		*w.number = 1
@@ -282,8 +283,8 @@ func TestTheManifestFitsTheManager(t *testing.T) {
 	var o Options
 	o.Bind(flag.NewFlagSet("test", flag.ContinueOnError))
 	spec := deployment.Spec.Template.Spec
-	if grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; grace < o.ShutdownDelay+shutdownTimeout {
-		t.Errorf("a manager has %s to end, and takes up to %s", grace, o.ShutdownDelay+shutdownTimeout)
+	if grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; grace < o.ShutdownDelay+process.ShutdownTimeout {
+		t.Errorf("a manager has %s to end, and takes up to %s", grace, o.ShutdownDelay+process.ShutdownTimeout)
 	}
 	if spec.PriorityClassName == "" {
 		t.Error("managers have no priority")

@@ -1,15 +1,10 @@
 package manager
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -18,6 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/webhookconfig"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/process"
 )
 
 // The names of the webhook configurations.
@@ -28,26 +24,6 @@ const (
 
 // propagation is how long API servers may take to go by a changed webhook configuration; mostly it is milliseconds.
 const propagation = time.Second
-
-func (o WebhookOptions) endpoint() webhookconfig.Endpoint {
-	if o.Host != "" {
-		return webhookconfig.Endpoint{HostPort: net.JoinHostPort(o.Host, o.Port)}
-	}
-	return webhookconfig.Endpoint{Service: types.NamespacedName{Namespace: o.PodNamespace, Name: o.ServiceName}}
-}
-
-func (o WebhookOptions) store(live client.Client) certs.Store {
-	if o.Host != "" {
-		return certs.FileStore{Dir: o.CertDir}
-	}
-	return certs.SecretStore{Client: live, Name: types.NamespacedName{Namespace: o.PodNamespace, Name: o.SecretName}}
-}
-
-func newServing(o WebhookOptions) *certs.Serving {
-	return certs.NewServing(certs.ServingOptions{
-		Hosts: o.endpoint().Hosts(), Parts: webhookconfig.Parts(), Log: log.Log.WithName("certificates"), Now: time.Now,
-	})
-}
 
 // newWebhookReconciler returns what keeps the webhook configurations.
 func newWebhookReconciler(
@@ -61,7 +37,7 @@ func newWebhookReconciler(
 	if err != nil {
 		return nil, fmt.Errorf("reading CERTS_RENEW_BEFORE: %w", err)
 	}
-	endpoint := s.Webhook.endpoint()
+	endpoint := s.Webhook.Endpoint()
 	return webhookconfig.New(webhookconfig.Options{
 		Manifests: webhookconfig.Manifests{
 			Mutating: mutating, Validating: validating, Endpoint: endpoint, Namespace: s.Webhook.PodNamespace,
@@ -70,7 +46,7 @@ func newWebhookReconciler(
 		Client: live,
 		CRDs:   crds(),
 		Issuer: certs.Issuer{
-			Store: s.Webhook.store(live), Hosts: endpoint.Hosts(), RenewBefore: renewBefore,
+			Store: s.Webhook.Store(live), Hosts: endpoint.Hosts(), RenewBefore: renewBefore,
 			External: s.gates.Enabled(features.EnableExternalCerts), Log: log.Log.WithName("certificates"), Now: s.clock.Now,
 		},
 		Serving:     serving,
@@ -88,13 +64,5 @@ func newWebhookReconciler(
 
 // configurations returns the webhook configurations of the manifests.
 func configurations() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration, error) {
-	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(webhookmanifests.Manifests), 4096)
-	if err := errors.Join(documents.Decode(mutating), documents.Decode(validating)); err != nil {
-		return nil, nil, fmt.Errorf("reading the webhook configurations: %w", err)
-	}
-	if mutating.Name != mutatingConfiguration || validating.Name != validatingConfiguration {
-		return nil, nil, fmt.Errorf("the webhook configurations are named %s and %s", mutating.Name, validating.Name)
-	}
-	return mutating, validating, nil
+	return process.Configurations(webhookmanifests.Manifests, mutatingConfiguration, validatingConfiguration)
 }

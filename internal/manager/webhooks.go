@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/seed-69ecc383/kruise/internal/admission"
-	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/admission/pods"
 	"github.com/seed-69ecc383/kruise/internal/admission/recreate"
 	"github.com/seed-69ecc383/kruise/internal/admission/refusal"
@@ -101,17 +98,9 @@ func (s settings) disabledKinds() map[string]string {
 	return off
 }
 
-func webhookServer(o Options, serving *certs.Serving) (*server.Server, error) {
-	port, err := net.LookupPort("tcp", o.Webhook.Port)
-	if err != nil {
-		return nil, fmt.Errorf("reading WEBHOOK_PORT: %w", err)
-	}
-	return server.New(server.Options{
-		Host: o.Webhook.Host, // outside the cluster it listens on the one name by which the API server reaches it
-		Port: port, GetCertificate: serving.GetCertificate,
-		Clients:  server.Clients{CAFile: o.WebhookClientCAFile, Names: list(o.WebhookClientNames)},
-		Registry: metrics.Registry, Log: log.Log.WithName("webhooks"), Now: time.Now,
-	})
+// clients are who may ask for admission.
+func (o Options) clients() server.Clients {
+	return server.Clients{CAFile: o.WebhookClientCAFile, Names: list(o.WebhookClientNames)}
 }
 
 // list returns what is joined by commas.

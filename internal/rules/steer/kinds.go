@@ -24,7 +24,7 @@ func cloneSet() Kind {
 		read: func(workload Object) reading {
 			set := workload.(*v1beta1.CloneSet)
 			r := reading{
-				template: &set.Spec.Template, replicas: replicasOf(set.Spec.Replicas), minReadySeconds: set.Spec.MinReadySeconds,
+				replicas: replicasOf(set.Spec.Replicas), minReadySeconds: set.Spec.MinReadySeconds,
 				onDelete:   set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType,
 				generation: set.Generation, observed: set.Status.ObservedGeneration,
 				current: set.Status.CurrentRevision, update: set.Status.UpdateRevision,
@@ -50,7 +50,7 @@ func nativeStatefulSet() Kind {
 		read: func(workload Object) reading {
 			set := workload.(*appsv1.StatefulSet)
 			r := reading{
-				template: &set.Spec.Template, replicas: replicasOf(set.Spec.Replicas), minReadySeconds: set.Spec.MinReadySeconds,
+				replicas: replicasOf(set.Spec.Replicas), minReadySeconds: set.Spec.MinReadySeconds,
 				onDelete:   set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 				generation: set.Generation, observed: set.Status.ObservedGeneration,
 				current: set.Status.CurrentRevision, update: set.Status.UpdateRevision,
@@ -78,7 +78,7 @@ func statefulSet() Kind {
 		read: func(workload Object) reading {
 			set := workload.(*v1beta1.StatefulSet)
 			r := reading{
-				template: &set.Spec.Template, replicas: replicasOf(set.Spec.Replicas),
+				replicas:   replicasOf(set.Spec.Replicas),
 				onDelete:   set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 				generation: set.Generation, observed: set.Status.ObservedGeneration,
 				current: set.Status.CurrentRevision, update: set.Status.UpdateRevision,
@@ -104,7 +104,7 @@ func daemonSet() Kind {
 		read: func(workload Object) reading {
 			set := workload.(*v1beta1.DaemonSet)
 			r := reading{
-				template: &set.Spec.Template, replicas: set.Status.DesiredNumberScheduled, minReadySeconds: set.Spec.MinReadySeconds,
+				replicas: set.Status.DesiredNumberScheduled, minReadySeconds: set.Spec.MinReadySeconds,
 				onDelete:   set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType,
 				generation: set.Generation, observed: set.Status.ObservedGeneration, update: set.Status.UpdateRevision,
 			}

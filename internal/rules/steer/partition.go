@@ -32,7 +32,6 @@ type partitioned struct {
 
 // reading is what is read of a workload with a partition.
 type reading struct {
-	template                  *corev1.PodTemplateSpec
 	replicas, minReadySeconds int32
 	onDelete                  bool
 	partition                 *intstr.IntOrString
@@ -42,10 +41,6 @@ type reading struct {
 }
 
 func (k partitioned) Type() string { return k.kind }
-
-func (k partitioned) Template(workload Object) *corev1.PodTemplateSpec {
-	return k.read(workload).template
-}
 
 func (k partitioned) Refuses(o Objects) string {
 	switch r := k.read(o.Workload); {

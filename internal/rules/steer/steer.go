@@ -88,8 +88,6 @@ type Batch struct {
 type Kind interface {
 	// Type is the value of the label workload-type.
 	Type() string
-	// Template returns the Pod template of a workload.
-	Template(workload Object) *corev1.PodTemplateSpec
 	// Refuses says why a change of the workload is not a release in steps, such as that it has no Pods; empty if it can be one.
 	Refuses(o Objects) string
 	// Freeze returns a workload whose template has changed such that it does not go on by itself.

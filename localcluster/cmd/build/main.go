@@ -30,6 +30,7 @@ type target struct {
 func targets() []target {
 	return []target{
 		{name: "kruise-manager", module: "..", content: "Kruise", flags: []string{"-trimpath"}},
+		{name: "kruise-rollout", module: "..", content: "Kruise", flags: []string{"-trimpath"}},
 		{name: "kruise-daemon", module: "..", content: "Kruise", flags: []string{"-trimpath"}},
 		{name: "kruise-local", module: ".", content: "simulated nodes and the command line"},
 		{name: binaries.Compiled, module: ".",

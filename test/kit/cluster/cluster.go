@@ -24,6 +24,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1alpha1 "github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	rolloutsv1alpha1 "github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
+	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
 
 // Options say what kind of cluster is wanted.
@@ -57,7 +59,7 @@ func Scheme() (*k8sruntime.Scheme, error) {
 	s := k8sruntime.NewScheme()
 	for _, add := range []func(*k8sruntime.Scheme) error{
 		scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
-		policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme,
+		policyv1alpha1.AddToScheme, policyv1beta1.AddToScheme, rolloutsv1alpha1.AddToScheme, rolloutsv1beta1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, err

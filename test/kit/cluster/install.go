@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,27 +18,65 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Install makes the namespace kruise-system, and applies the CRDs and the privileges, for a manager that runs as a process beside the
-// cluster. The webhook configurations come with the first manager: without one they would only refuse.
-func (c *Cluster) Install(ctx context.Context) error {
+// Program is a manager that can run beside a cluster.
+type Program struct {
+	name string
+	// account is that whose rights it has.
+	account types.NamespacedName
+	// manifests are what is installed before it, webhooks the configurations that come with it.
+	manifests []string
+	webhooks  string
+	// healthFlag and metricsFlag are the flags for its addresses, args what else it is started with.
+	healthFlag, metricsFlag string
+	args                    []string
+}
+
+// KruiseManager is the manager of all kinds but Rollouts.
+func KruiseManager() Program {
+	return Program{
+		name: "kruise-manager", account: types.NamespacedName{Namespace: "kruise-system", Name: "kruise-manager"},
+		manifests: []string{
+			"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml", "config/daemon/rights.yaml", "config/daemon/policy.yaml",
+		},
+		webhooks: "config/webhook/manifests.yaml", healthFlag: "--health-probe-addr", metricsFlag: "--metrics-addr",
+		args: []string{"--enable-pprof=false"},
+	}
+}
+
+// RolloutManager is the manager of Rollouts.
+func RolloutManager() Program {
+	return Program{
+		name: "kruise-rollout", account: types.NamespacedName{Namespace: "kruise-rollout", Name: "kruise-rollout"},
+		manifests:  []string{"config/rollouts/crd/*.yaml", "config/rollouts/rbac/*.yaml", "config/rollouts/policy*.yaml"},
+		webhooks:   "config/rollouts/webhook/manifests.yaml",
+		healthFlag: "--health-probe-bind-address", metricsFlag: "--metrics-bind-address",
+	}
+}
+
+// Install makes the namespace of the manager of Kruise, and applies the CRDs and the privileges, for a manager that runs as a process beside
+// the cluster. The webhook configurations come with the first manager: without one they would only refuse.
+func (c *Cluster) Install(ctx context.Context) error { return c.InstallProgram(ctx, KruiseManager()) }
+
+// InstallProgram does the same for any manager.
+func (c *Cluster) InstallProgram(ctx context.Context, p Program) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}} // for the Lease of the leader
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.account.Namespace}} // for the Lease of the leader
 	if err := c.Client.Create(ctx, system); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making namespace %s: %w", system.Name, err)
 	}
-	for _, pattern := range []string{"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml",
-		"config/daemon/rights.yaml", "config/daemon/policy.yaml"} {
+	for _, pattern := range p.manifests {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(files) == 0 {
+		if err != nil || len(files) == 0 && !strings.HasSuffix(pattern, "policy*.yaml") {
 			return errors.Join(err, fmt.Errorf("there are no manifests %s below %s", pattern, root))
 		}
 		for _, file := range files {
@@ -53,12 +92,12 @@ func (c *Cluster) Install(ctx context.Context) error {
 }
 
 // installWebhooks makes the webhook configurations that are missing. Managers fill in their address and their certificate.
-func (c *Cluster) installWebhooks(ctx context.Context) error {
+func (c *Cluster) installWebhooks(ctx context.Context, p Program) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	return eachObject(filepath.Join(root, "config/webhook/manifests.yaml"), func(o *unstructured.Unstructured) error {
+	return eachObject(filepath.Join(root, p.webhooks), func(o *unstructured.Unstructured) error {
 		if err := c.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("making %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
@@ -108,7 +147,7 @@ func (c *Cluster) loadImages(ctx context.Context, root string) error {
 // ManagerKubeconfig writes a kubeconfig into a folder with which the manager acts under its own account, and so under the privileges that
 // are shipped.
 func (c *Cluster) ManagerKubeconfig(ctx context.Context, dir string) (string, error) {
-	return c.accountKubeconfig(ctx, "kruise-manager", nil, filepath.Join(dir, "kubeconfig"))
+	return c.accountKubeconfig(ctx, KruiseManager().account, nil, filepath.Join(dir, "kubeconfig"))
 }
 
 // DaemonKubeconfig writes a kubeconfig with which the daemon of a node acts under its own account, as one does whose Pod runs on that node.
@@ -118,14 +157,15 @@ func (c *Cluster) DaemonKubeconfig(ctx context.Context, node, path string) error
 		return fmt.Errorf("reading node %s: %w", node, err)
 	}
 	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: n.UID}
-	_, err := c.accountKubeconfig(ctx, "kruise-daemon", bound, path)
+	_, err := c.accountKubeconfig(ctx, types.NamespacedName{Namespace: "kruise-system", Name: "kruise-daemon"}, bound, path)
 	return err
 }
 
-// accountKubeconfig writes a kubeconfig of a service account of the system, whose token is bound to an object, or to none.
-func (c *Cluster) accountKubeconfig(ctx context.Context, name string, bound *authenticationv1.BoundObjectReference, path string) (string,
-	error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kruise-system"}}
+// accountKubeconfig writes a kubeconfig of a service account, whose token is bound to an object, or to none.
+func (c *Cluster) accountKubeconfig(
+	ctx context.Context, name types.NamespacedName, bound *authenticationv1.BoundObjectReference, path string,
+) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name.Name, Namespace: name.Namespace}}
 	lifetime := int64((24 * time.Hour).Seconds())
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime, BoundObjectRef: bound}}
 	if err := c.Client.SubResource("token").Create(ctx, account, token); err != nil {

@@ -20,6 +20,8 @@ import (
 type ManagerOptions struct {
 	// Dir holds the manager's log and certificates.
 	Dir string
+	// Program is which manager it is; that of Kruise if nothing is said.
+	Program Program
 	// Binary is the path of the manager; empty for the one of this build.
 	Binary string
 	// Args are further arguments, Env further variables of the environment; a later one wins over an earlier one of the same name. By
@@ -31,7 +33,7 @@ type ManagerOptions struct {
 	Detached bool
 }
 
-// Manager is a kruise-manager that runs as a process of this machine.
+// Manager is a manager that runs as a process of this machine.
 type Manager struct {
 	cmd     *exec.Cmd
 	log     string
@@ -43,7 +45,7 @@ type Manager struct {
 
 // StartManager installs the CRDs and the rights, and starts a manager; it returns when the manager is ready.
 func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager, error) {
-	if err := c.Install(ctx); err != nil {
+	if err := c.InstallProgram(ctx, o.program()); err != nil {
 		return nil, err
 	}
 	m, err := c.LaunchManager(ctx, o)
@@ -52,6 +54,14 @@ func (c *Cluster) StartManager(ctx context.Context, o ManagerOptions) (*Manager,
 	}
 	err = m.WaitReady(ctx)
 	return m, err
+}
+
+// program is the manager that is meant.
+func (o ManagerOptions) program() Program {
+	if o.Program.name == "" {
+		return KruiseManager()
+	}
+	return o.Program
 }
 
 // LaunchManager installs the webhook configurations that are missing, starts a manager in a cluster that everything else is installed in,
@@ -66,14 +76,14 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	}
 	binary := o.Binary
 	if binary == "" {
-		if binary, err = Binary("kruise-manager"); err != nil {
+		if binary, err = Binary(o.program().name); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.installWebhooks(ctx); err != nil {
+	if err := c.installWebhooks(ctx, o.program()); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := c.ManagerKubeconfig(ctx, o.Dir)
+	kubeconfig, err := c.accountKubeconfig(ctx, o.program().account, nil, filepath.Join(o.Dir, "kubeconfig"))
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +98,9 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 	defer func() { _ = log.Close() }() // the child has its own copy
 	args := append([]string{
 		"--kubeconfig", kubeconfig,
-		"--health-probe-addr", m.address,
-		"--metrics-addr", m.metrics,
-		"--enable-pprof=false",
-	}, o.Args...)
+		o.program().healthFlag, m.address,
+		o.program().metricsFlag, m.metrics,
+	}, slices.Concat(o.program().args, o.Args)...)
 	m.cmd = exec.Command(binary, args...)
 	m.cmd.Env = append(os.Environ(),
 		"WEBHOOK_HOST=localhost", "WEBHOOK_PORT="+ports[2], "WEBHOOK_CERT_DIR="+filepath.Join(o.Dir, "certs"))

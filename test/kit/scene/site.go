@@ -26,6 +26,8 @@ const (
 	Pods Kruise = "Pods"
 	// Manifests is all that is installed, and no manager.
 	Manifests Kruise = "Manifests"
+	// None is a cluster without Kruise.
+	None Kruise = "None"
 )
 
 // tailLines is how many lines of the manager's log are told when tests have failed.
@@ -46,6 +48,10 @@ type Site struct {
 	// Manager is the manager that runs beside the cluster. Only a test that runs alone may end it, and has to see to it that there is one
 	// afterwards.
 	Manager *cluster.Manager
+	// Rollouts are what the manager of Rollouts is started with besides the usual; nil for a site without Rollouts. RolloutManager is that
+	// manager.
+	Rollouts       []string
+	RolloutManager *cluster.Manager
 	// Dir is a folder of the site's own, which is there once the site is up.
 	Dir string
 
@@ -78,6 +84,9 @@ func Main(m *testing.M, sites ...*Site) {
 		if code != 0 && s.Manager != nil {
 			fmt.Fprintf(os.Stderr, "the end of the log of the manager of %s:\n%s\n", s.Name, s.Manager.Tail(tailLines))
 		}
+		if code != 0 && s.RolloutManager != nil {
+			fmt.Fprintf(os.Stderr, "the end of the log of the manager of Rollouts of %s:\n%s\n", s.Name, s.RolloutManager.Tail(tailLines))
+		}
 		if err := s.down(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -103,14 +112,30 @@ func (s *Site) up() (err error) {
 	}
 	s.nodes.fill(s.Options.Nodes)
 	switch s.Kruise {
+	case None:
 	case Pods:
-		return s.InstallPods(ctx)
+		err = s.InstallPods(ctx)
 	case Manifests:
-		return s.Install(ctx)
+		err = s.Install(ctx)
 	default:
 		s.Manager, err = s.StartManager(ctx, s.managerOptions())
+	}
+	if err == nil && s.Rollouts != nil {
+		s.RolloutManager, err = s.StartManager(ctx, s.rolloutOptions())
+	}
+	return err
+}
+
+func (s *Site) rolloutOptions() cluster.ManagerOptions {
+	return cluster.ManagerOptions{Dir: filepath.Join(s.Dir, "rollouts"), Program: cluster.RolloutManager(), Args: s.Rollouts}
+}
+
+// RelaunchRollouts starts a manager of Rollouts where the last one has ended, and waits until it is ready.
+func (s *Site) RelaunchRollouts(ctx context.Context) (err error) {
+	if s.RolloutManager, err = s.LaunchManager(ctx, s.rolloutOptions()); err != nil {
 		return err
 	}
+	return s.RolloutManager.WaitReady(ctx)
 }
 
 func (s *Site) managerOptions() cluster.ManagerOptions {
@@ -132,8 +157,10 @@ func (s *Site) Relaunch(ctx context.Context, more ...string) (err error) {
 func (s *Site) AuditLog() string { return auditLog(s.Dir) }
 
 func (s *Site) down() (err error) {
-	if s.Manager != nil {
-		s.Manager.Stop()
+	for _, m := range []*cluster.Manager{s.RolloutManager, s.Manager} {
+		if m != nil {
+			m.Stop()
+		}
 	}
 	if s.Cluster != nil {
 		err = s.Down(context.Background())

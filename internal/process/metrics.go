@@ -1,4 +1,4 @@
-package manager
+package process
 
 import (
 	"context"
@@ -15,10 +15,20 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// metricsOptions says how metrics are served: to everybody on this machine, and by HTTPS to those who may read them elsewhere.
-func metricsOptions(o Options) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: o.MetricsAddr}
-	if o.MetricsAuth && !isLoopback(o.MetricsAddr) {
+// MetricsAccess says whether readers of metrics on other machines need the right to read them.
+type MetricsAccess string
+
+const (
+	// OpenMetrics are for everybody.
+	OpenMetrics MetricsAccess = "Open"
+	// AuthorizedMetrics are served by HTTPS to those who may get their path, and on this machine to everybody.
+	AuthorizedMetrics MetricsAccess = "Authorized"
+)
+
+// MetricsOptions says how metrics are served at an address.
+func MetricsOptions(address string, access MetricsAccess) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: address}
+	if access == AuthorizedMetrics && !isLoopback(address) {
 		options.SecureServing, options.FilterProvider = true, authorized
 	}
 	return options

@@ -1,4 +1,4 @@
-package manager
+package process
 
 import (
 	"context"
@@ -14,10 +14,9 @@ func TestWebhooksOutliveTheControllers(t *testing.T) {
 	const delay = time.Second
 	for name, asked := range map[string]bool{"the manager is asked to end": true, "it loses its Lease": false} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{ShutdownDelay: delay}
-			e := newEnding(o, &server.Server{})
-			process, end := context.WithCancel(t.Context())
-			running := e.after(process)
+			e := NewEnding(WebhookOptions{}, delay, &server.Server{})
+			whole, end := context.WithCancel(t.Context())
+			running := e.After(whole)
 			group, stop := context.WithCancel(t.Context()) // that of the webhooks in the manager
 			var served atomic.Bool
 			go func() {
@@ -42,7 +41,7 @@ func TestWebhooksOutliveTheControllers(t *testing.T) {
 					t.Error("a manager that nobody has asked to end is ended")
 				}
 			}
-			e.wait()
+			e.Wait()
 			if took := time.Since(began); took < delay || took > 2*delay || served.Load() {
 				t.Errorf("webhooks were served for %s, want %s", took, delay)
 			}

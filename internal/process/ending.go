@@ -1,4 +1,4 @@
-package manager
+package process
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 )
 
-// ending is how a manager ends, whether it is asked to or loses its Lease: webhooks, and the caches that they read, go on until the API
+// Ending is how a manager ends, whether it is asked to or loses its Lease: webhooks, and the caches that they read, go on until the API
 // server has had time to learn that this manager is no longer ready. There is no moment without a manager, nor one whose caches stand
 // still.
 //
 // A manager that is asked to end goes on with everything meanwhile. One that loses its Lease stops its controllers at once, as another one
 // leads.
-type ending struct {
+type Ending struct {
 	server *server.Server
 	// drain returns once requests have had time to go elsewhere, for whatever reason the manager ends.
 	drain func()
@@ -25,18 +26,18 @@ type ending struct {
 	serving sync.WaitGroup
 }
 
-// newEnding returns how a manager with these options ends.
-func newEnding(o Options, s *server.Server) *ending {
-	return &ending{server: s, drain: sync.OnceFunc(func() {
+// NewEnding returns how a manager ends that goes on for a delay while it is no longer ready.
+func NewEnding(o WebhookOptions, delay time.Duration, s *server.Server) *Ending {
+	return &Ending{server: s, drain: sync.OnceFunc(func() {
 		s.Drain()
-		if o.Webhook.Host == "" { // no other manager takes the requests of one that is reached by its name
-			time.Sleep(o.ShutdownDelay)
+		if o.Host == "" { // no other manager takes the requests of one that is reached by its name
+			time.Sleep(delay)
 		}
 	})}
 }
 
-// after returns a context that ends after another one, once requests have had time to go elsewhere.
-func (e *ending) after(ctx context.Context) context.Context {
+// After returns a context that ends after another one, once requests have had time to go elsewhere.
+func (e *Ending) After(ctx context.Context) context.Context {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		defer stop()
@@ -46,27 +47,27 @@ func (e *ending) after(ctx context.Context) context.Context {
 }
 
 // outlive runs what webhooks need until they are needed no more, although the context has ended.
-func (e *ending) outlive(ctx context.Context, run func(context.Context) error) error {
+func (e *Ending) outlive(ctx context.Context, run func(context.Context) error) error {
 	e.serving.Add(1)
 	defer e.serving.Done()
-	return run(e.after(ctx))
+	return run(e.After(ctx))
 }
 
-// wait returns when the last webhook has been answered.
-func (e *ending) wait() { e.serving.Wait() }
+// Wait returns when the last webhook has been answered.
+func (e *Ending) Wait() { e.serving.Wait() }
 
-// webhooks returns the webhook server as the manager runs it.
-func (e *ending) webhooks() lastingServer { return lastingServer{Server: e.server, ending: e} }
+// Webhooks returns the webhook server as the manager runs it.
+func (e *Ending) Webhooks() webhook.Server { return lastingServer{Server: e.server, ending: e} }
 
-// newCache makes a cache as the manager runs it.
-func (e *ending) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
+// NewCache makes a cache as the manager runs it.
+func (e *Ending) NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, o)
 	return lastingCache{Cache: c, ending: e}, err
 }
 
 type lastingServer struct {
 	*server.Server
-	ending *ending
+	ending *Ending
 }
 
 // Start serves until webhooks are needed no more.
@@ -74,7 +75,7 @@ func (s lastingServer) Start(ctx context.Context) error { return s.ending.outliv
 
 type lastingCache struct {
 	cache.Cache
-	ending *ending
+	ending *Ending
 }
 
 // Start fills the cache until webhooks are needed no more.

@@ -1,4 +1,4 @@
-package manager
+package process
 
 import (
 	"context"
@@ -18,12 +18,12 @@ func TestMetricsAreServedToWhoMayReadThem(t *testing.T) {
 	for address, open := range map[string]bool{
 		"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true, ":8080": false, "0.0.0.0:8080": false, "10.0.0.1:8080": false,
 	} {
-		if got := metricsOptions(Options{MetricsAddr: address, MetricsAuth: true}); open != (got.FilterProvider == nil) ||
+		if got := MetricsOptions(address, AuthorizedMetrics); open != (got.FilterProvider == nil) ||
 			open == got.SecureServing {
 			t.Errorf("metrics at %s are open: %t", address, got.FilterProvider == nil)
 		}
 	}
-	if got := metricsOptions(Options{MetricsAddr: ":8080"}); got.FilterProvider != nil || got.SecureServing {
+	if got := MetricsOptions(":8080", OpenMetrics); got.FilterProvider != nil || got.SecureServing {
 		t.Error("metrics are protected although nobody asks for it")
 	}
 	// The API server knows two tokens; the account of one may get /metrics.

@@ -1,0 +1,99 @@
+package batchrelease
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+)
+
+// eventUnsupported is the reason of the event of a workload that can't be steered.
+//
+// Wire: users' alerts match it.
+const eventUnsupported = "UnsupportedWorkload"
+
+// Plan decides the next step. It reads only the state and changes nothing.
+func Plan(v State) plan.Plan {
+	b := plan.For(fmt.Sprintf("BatchRelease %s/%s   batch %d", v.Release.Namespace, v.Release.Name, v.batch+1))
+	if v.problem != "" {
+		b.Hold(plan.Hold{Why: v.problem, Event: eventUnsupported, EventType: corev1.EventTypeWarning})
+	}
+	if v.Release.DeletionTimestamp != nil {
+		v.giveBack(b)
+		return b.Plan()
+	}
+	if !hasFinalizer(v.Release) {
+		after := v.Release.DeepCopy()
+		after.Finalizers = append(after.Finalizers, Finalizer)
+		b.First(plan.Action{
+			Verb: plan.Update, Concern: plan.Tidy, Before: v.Release, After: after,
+			What: "add the finalizer", Why: "the workload has to be given back",
+		})
+		return b.Plan()
+	}
+	if v.problem != "" || v.Objects.Workload == nil {
+		return b.Plan()
+	}
+	b.Do(releases.Chain(v.Objects, v.writes, v.what(), v.why())...)
+	for _, c := range v.labels() {
+		a := releases.Action(c, "it is updated")
+		a.AnyVersion = true // labels say so whatever its kubelet writes meanwhile
+		b.Do(a)
+	}
+	return b.Plan()
+}
+
+// labels returns the labels that Pods are to get.
+func (v *State) labels() []steer.Change {
+	p := v.Release.Spec.ReleasePlan
+	switch {
+	case p.RolloutID == "" || p.BatchPartition == nil:
+		return nil
+	case v.counts:
+		return steer.KeptLabels(v.kind, v.Objects, p.RolloutID)
+	case len(v.targets) == 0:
+		return nil
+	}
+	return steer.BatchLabels(v.kind, v.Objects, p.RolloutID, v.targets)
+}
+
+func (v *State) what() string {
+	if v.Release.Spec.ReleasePlan.BatchPartition == nil {
+		return "let the workload go on by itself"
+	}
+	return fmt.Sprintf("update Pods up to batch %d", v.batch+1)
+}
+
+func (v *State) why() string {
+	switch {
+	case v.Release.Spec.ReleasePlan.BatchPartition == nil:
+		return "the release ends"
+	case len(v.targets) == 0:
+		return v.waits
+	}
+	return fmt.Sprintf("%d Pods are to be updated", v.targets[v.batch])
+}
+
+// giveBack takes the claim off the workload, lets it go on if the spec says so, and then the BatchRelease go.
+func (v *State) giveBack(b *plan.Builder) {
+	if !hasFinalizer(v.Release) {
+		return
+	}
+	if v.Objects.Workload != nil && v.kind != nil {
+		w := v.writes
+		if v.isOurs() {
+			w.Workload = steer.Unclaim(w.Workload)
+		}
+		b.Do(releases.Chain(v.Objects, w, "give the workload back", "the BatchRelease is being deleted")...)
+	}
+	after := v.Release.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(name string) bool { return name == Finalizer })
+	b.Last(plan.Action{
+		Verb: plan.Update, Concern: plan.Tidy, Before: v.Release, After: after,
+		What: "remove the finalizer", Why: "the workload is given back",
+	})
+}

@@ -1,0 +1,72 @@
+package rollout
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/release"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+)
+
+// Finalizer keeps a Rollout until what its release has changed is restored.
+//
+// Wire: it is in users' objects.
+const Finalizer = "rollouts.kruise.io/rollout"
+
+// Traffic reads and changes what leads traffic to a workload.
+type Traffic interface {
+	// Read returns what leads traffic to the workload of a Rollout.
+	Read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout, workload steer.Facts) (Routes, error)
+	// Watches returns the events of what leads traffic.
+	Watches(cached observe.Reader) []loop.Watch
+}
+
+// Routes is what leads traffic to one workload.
+type Routes interface {
+	// Seen returns what is there.
+	Seen() release.Traffic
+	// Plan returns the writes that bring a state of traffic about, one after the other. It changes nothing.
+	Plan(release.Action) plan.Chain
+}
+
+// Options are what the controller is started with.
+type Options struct {
+	// Traffic leads traffic; nil where nothing can.
+	Traffic Traffic
+}
+
+// +kubebuilder:rbac:groups=rollouts.kruise.io,resources=rollouts,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=rollouts.kruise.io,resources=rollouts/status,verbs=patch
+// +kubebuilder:rbac:groups=rollouts.kruise.io,resources=rollouts/finalizers,verbs=update
+
+// Kind is the controller of Rollouts.
+func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
+	return loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus]{
+		Name: "rollout",
+		Owns: []client.Object{&v1beta1.BatchRelease{}},
+		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
+			return releases.AddIndex(ctx, indexer, &v1beta1.Rollout{})
+		},
+		Watches: func(cached observe.Reader) []loop.Watch {
+			f := releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
+			out := f.Watches()
+			if o.Traffic != nil {
+				out = append(out, o.Traffic.Watches(cached)...)
+			}
+			return out
+		},
+		Read:        o.read,
+		Plan:        Plan,
+		Status:      Status,
+		StatusOf:    func(r *v1beta1.Rollout) *v1beta1.RolloutStatus { return &r.Status },
+		StatusFirst: true,
+		Exact:       true, // what a user writes into the status, such as an approval, must not be lost
+		Minor:       isMinor,
+	}
+}

@@ -1,0 +1,54 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+)
+
+// Snapshot is all that one pass may look at.
+type Snapshot struct {
+	Rollout *v1beta1.Rollout
+	// Objects are the workload and what belongs to it.
+	Objects steer.Objects
+	// Batch is the BatchRelease of the Rollout; nil while there is none.
+	Batch *v1beta1.BatchRelease
+	// Routes is what leads traffic; nil for a Rollout that leads none.
+	Routes Routes
+	Now    time.Time
+}
+
+func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout) (State, error) {
+	s := Snapshot{Rollout: rollout, Now: r.Now}
+	var err error
+	if s.Objects, err = releases.Read(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, r.Now); err != nil {
+		return State{}, err
+	}
+	name := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Name}
+	if s.Batch, err = observe.Find(ctx, r.Reader, name, &v1beta1.BatchRelease{}); err != nil {
+		return State{}, err
+	}
+	steps := steer.StepsOf(&rollout.Spec.Strategy)
+	if o.Traffic == nil || steps == nil || len(steps.TrafficRoutings) == 0 {
+		return Classify(s), nil
+	}
+	var facts steer.Facts
+	if kind, ok := kindOf(rollout); ok && s.Objects.Workload != nil {
+		facts = kind.See(s.Objects)
+	}
+	if s.Routes, err = o.Traffic.Read(ctx, r, rollout, facts); err != nil {
+		return State{}, err
+	}
+	return Classify(s), nil
+}
+
+func kindOf(rollout *v1beta1.Rollout) (steer.Kind, bool) {
+	return steer.Of(releases.GroupKind(rollout.Spec.WorkloadRef), steer.StyleOf(rollout.Spec.Strategy))
+}

@@ -1,0 +1,35 @@
+package releases
+
+import (
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+)
+
+// Chain returns the writes to a workload and what belongs to it, one after the other; none if nothing is to be changed.
+func Chain(o steer.Objects, w steer.Writes, what, why string) plan.Chain {
+	var out plan.Chain
+	for _, c := range w.First {
+		out = append(out, Action(c, why))
+	}
+	if w.Workload != nil && w.Workload != o.Workload {
+		out = append(out, Action(steer.Change{Before: o.Workload, After: w.Workload, What: what}, why))
+	}
+	for _, c := range w.Then {
+		out = append(out, Action(c, why))
+	}
+	return out
+}
+
+// Action returns the write of a change.
+func Action(c steer.Change, why string) plan.Action {
+	a := plan.Action{Verb: plan.Update, Concern: plan.Rollout, What: c.What, Why: why}
+	switch {
+	case c.Before == nil:
+		a.Verb, a.After = plan.Create, c.After
+	case c.After == nil:
+		a.Verb, a.Before = plan.Delete, c.Before
+	default:
+		a.Before, a.After = c.Before, c.After
+	}
+	return a
+}

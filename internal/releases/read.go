@@ -1,0 +1,92 @@
+package releases
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+)
+
+// GroupKind returns the group and kind of a workload.
+func GroupKind(ref v1beta1.WorkloadReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// Workloads returns an empty object of each kind of workloads.
+func Workloads() map[schema.GroupKind]client.Object {
+	ours := appsv1beta1.GroupVersion.Group
+	return map[schema.GroupKind]client.Object{
+		{Group: "apps", Kind: "Deployment"}:  &appsv1.Deployment{},
+		{Group: "apps", Kind: "StatefulSet"}: &appsv1.StatefulSet{},
+		{Group: "apps", Kind: "DaemonSet"}:   &appsv1.DaemonSet{},
+		{Group: ours, Kind: "CloneSet"}:      &appsv1beta1.CloneSet{},
+		{Group: ours, Kind: "StatefulSet"}:   &appsv1beta1.StatefulSet{},
+		{Group: ours, Kind: "DaemonSet"}:     &appsv1beta1.DaemonSet{},
+	}
+}
+
+// Read reads a workload and what belongs to it. The workload is nil if there is none of that name, or no such kind in the cluster.
+func Read(ctx context.Context, r observe.Reader, namespace string, ref v1beta1.WorkloadReference, now time.Time) (steer.Objects, error) {
+	o := steer.Objects{Now: now}
+	object := Workloads()[GroupKind(ref)]
+	if object == nil {
+		return o, nil
+	}
+	err := r.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return o, nil
+	case err != nil:
+		return o, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	o.Workload = object
+	return o, ReadRest(ctx, r, &o)
+}
+
+// ReadRest reads what belongs to a workload.
+func ReadRest(ctx context.Context, r observe.Reader, o *steer.Objects) error {
+	namespace, owners := o.Workload.GetNamespace(), []types.UID{o.Workload.GetUID()}
+	if _, is := o.Workload.(*appsv1.Deployment); is {
+		sets, err := r.Controlled(ctx, &appsv1.ReplicaSetList{}, namespace, o.Workload.GetUID())
+		if err != nil {
+			return err
+		}
+		owners = nil
+		for _, set := range sets {
+			o.ReplicaSets = append(o.ReplicaSets, set.(*appsv1.ReplicaSet))
+			owners = append(owners, set.GetUID())
+		}
+	}
+	for _, owner := range owners {
+		pods, err := r.Pods(ctx, namespace, owner)
+		if err != nil {
+			return err
+		}
+		o.Pods = append(o.Pods, pods...)
+	}
+	slices.SortFunc(o.Pods, func(a, b *corev1.Pod) int { return cmpNames(a, b) })
+	return nil
+}
+
+func cmpNames(a, b client.Object) int {
+	switch {
+	case a.GetName() < b.GetName():
+		return -1
+	case a.GetName() > b.GetName():
+		return 1
+	}
+	return 0
+}

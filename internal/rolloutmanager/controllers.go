@@ -1,0 +1,49 @@
+package rolloutmanager
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
+	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/process"
+)
+
+// addControllers adds every controller.
+func (s settings) addControllers(ctx context.Context) error {
+	if err := apply.RegisterMetrics(); err != nil {
+		return err
+	}
+	if err := observe.AddControllerIndex(ctx, s.mgr.GetFieldIndexer(),
+		&corev1.Pod{}, &appsv1.ReplicaSet{}, &appsv1.ControllerRevision{}); err != nil {
+		return err
+	}
+	executor := process.Executors(s.mgr, s.live, s.clock.Now)
+	for _, c := range s.controllers() {
+		runtime := loop.Runtime{Executor: executor(c.kind.EventSource()), Live: s.live, Workers: c.workers}
+		if err := c.kind.AddTo(s.mgr, runtime); err != nil {
+			return fmt.Errorf("adding the controller %s: %w", c.kind.EventSource(), err)
+		}
+	}
+	return nil
+}
+
+// controller is a kind that the manager reconciles.
+type controller struct {
+	kind    loop.Controllers
+	workers int
+}
+
+// controllers is the one list of controllers.
+func (s settings) controllers() []controller {
+	return []controller{
+		{rollout.Kind(rollout.Options{}), s.RolloutWorkers},
+		{batchrelease.Kind(), s.BatchReleaseWorkers},
+	}
+}
