@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
@@ -23,8 +24,9 @@ const Finalizer = "rollouts.kruise.io/rollout"
 type Traffic interface {
 	// Read returns what leads traffic to the workload of a Rollout.
 	Read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout, workload steer.Facts) (Routes, error)
-	// Watches returns the events of what leads traffic.
+	// Watches returns the events of what leads traffic, and Asked has passes asked for because of kinds that no cache had at first.
 	Watches(cached observe.Reader) []loop.Watch
+	Asked(cached observe.Reader, ask func(types.NamespacedName))
 }
 
 // Routes is what leads traffic to one workload.
@@ -47,13 +49,20 @@ type Options struct {
 
 // Kind is the controller of Rollouts.
 func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
+	var reader observe.Reader
 	return loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus]{
 		Name: "rollout",
 		Owns: []client.Object{&v1beta1.BatchRelease{}},
 		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
 			return releases.AddIndex(ctx, indexer, &v1beta1.Rollout{})
 		},
+		Asked: func(ask func(types.NamespacedName)) {
+			if o.Traffic != nil {
+				o.Traffic.Asked(reader, ask)
+			}
+		},
 		Watches: func(cached observe.Reader) []loop.Watch {
+			reader = cached
 			f := releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
 			out := f.Watches()
 			if o.Traffic != nil {
