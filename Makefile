@@ -12,6 +12,11 @@ build: ## Build the programs into bin, with a control plane for this machine unl
 	@mkdir -p bin
 	@cd localcluster && go run ./cmd/build ../bin
 
+.PHONY: data-plane
+data-plane: ## Build the proxy that tests and the demo of Rollouts measure traffic at: Traefik, from its Go modules.
+	@mkdir -p bin
+	@cd localcluster && go run ./cmd/build ../bin data-plane
+
 .PHONY: gen
 gen: ## Write what is generated from the API types: deep copies and CRDs.
 	hack/gen.sh
@@ -38,7 +43,7 @@ LONG := ./test/chaos/crash $(addprefix ./test/kinds/,statefulset images jobs)
 # 120 requests a second, none of which may wait for three seconds: this one runs alone.
 ALONE := ^TestAnUpgradeOfTheManagersRefusesNothing$$
 .PHONY: test-cluster
-test-cluster: build ## Run the tests that bring clusters up, SUITES (2) of them at a time.
+test-cluster: build data-plane ## Run the tests that bring clusters up, SUITES (2) of them at a time.
 	go test -p $(SUITES) -timeout 30m -skip '$(ALONE)' $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
 	go test -timeout 10m ./test/chaos/operation -run '$(ALONE)'
 	cd localcluster && go test -p 1 -timeout 20m ./...
@@ -47,9 +52,10 @@ test-cluster: build ## Run the tests that bring clusters up, SUITES (2) of them 
 REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
 
 .PHONY: test-real
-test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
+test-real: build data-plane ## Run the tests that need real nodes: root, Linux and containerd.
 	go test -p 2 -timeout 20m ./test/nodes/...
 	go test -timeout 20m -parallel 8 ./test/kinds/cloneset -nodes real -run '^Test($(REAL_SCENARIOS))$$'
+	go test -timeout 10m ./test/kinds/traffic -nodes real -run '^TestWeightsAreShares$$/^(HTTPRoute|Ingress)$$'
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests of CloneSet.
@@ -92,7 +98,7 @@ lint: bin/golangci-lint ## Run the linters over all modules.
 	cd localcluster && ../bin/golangci-lint run ./...
 	cd tools && ../bin/golangci-lint run ./...
 
-MODULES := . localcluster tools tools/lint tools/vuln
+MODULES := . localcluster dataplane tools tools/lint tools/vuln
 .PHONY: verify
 verify: gen lint ## Check that what is generated is up to date, and all is formatted and free of what linters find.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }

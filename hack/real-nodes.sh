@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Makes sure that this machine can run real nodes (kubelet, containerd and runc), and installs what they need with apt if that is possible.
+# Makes sure that this machine can run real nodes (kubelet, containerd and runc) and a real Prometheus for tests, and installs what they need with
+# apt if that is possible.
 # Ends with code 1, and a line on standard output that says why, if it cannot.
 set -euo pipefail
 
-packages=(containerd runc containernetworking-plugins iptables conntrack iproute2 busybox-static)
+packages=(containerd runc containernetworking-plugins iptables conntrack iproute2 busybox-static prometheus)
 
 # missing lists what real nodes do not find, whoever installed the rest.
 missing() {
   local program
-  for program in containerd runc iptables conntrack ip; do
+  for program in containerd runc iptables conntrack ip prometheus; do
     command -v "$program" >/dev/null || echo "$program"
   done
   [[ -x /usr/lib/cni/bridge || -x /opt/cni/bin/bridge ]] || echo "network plugins"

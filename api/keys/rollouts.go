@@ -24,6 +24,9 @@ const (
 	OriginalSpecConfiguration = "rollouts.kruise.io/original-spec-configuration"
 )
 
+// AnalysisCheck is the label of a Job that measures for a Rollout, with the name of the check.
+const AnalysisCheck = "rollouts.kruise.io/analysis-check"
+
 // Annotations of Rollouts.
 const (
 	// RollbackInBatch, with the value true, has a rollback go in the steps of the release. Users write it.

@@ -74,7 +74,7 @@ func RolloutToHub(src *v1alpha1.Rollout, dst *v1beta1.Rollout) {
 	case equality.Semantic.DeepEqual(rest.shownStatus, &src.Status):
 		rest.Status.DeepCopyInto(&dst.Status)
 	default:
-		dst.Status.Approvals = slices.Clone(rest.Status.Approvals)
+		dst.Status.Approvals, dst.Status.Rejected = slices.Clone(rest.Status.Approvals), rest.Status.Rejected.DeepCopy()
 	}
 	for key, value := range rest.Annotations {
 		dst.Annotations = with(dst.Annotations, key, value)

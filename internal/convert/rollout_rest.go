@@ -11,7 +11,8 @@ import (
 
 // restoreSteps adds to a strategy what v1alpha1 can't say of it and the user of v1alpha1 has therefore not changed.
 func restoreSteps(to *v1beta1.RolloutStrategy, rest *rolloutRest, now *v1alpha1.CanaryStrategy) {
-	to.ProgressDeadlineSeconds = rest.Spec.Strategy.ProgressDeadlineSeconds
+	was := rest.Spec.Strategy.DeepCopy()
+	to.ProgressDeadlineSeconds, to.OnProgressDeadline, to.Guard = was.ProgressDeadlineSeconds, was.OnProgressDeadline, was.Guard
 	stored, target, then := stepsOf(&rest.Spec.Strategy), stepsOf(to), rest.shown.Strategy.Canary
 	if stored == nil || target == nil || then == nil {
 		return
@@ -21,6 +22,7 @@ func restoreSteps(to *v1beta1.RolloutStrategy, rest *rolloutRest, now *v1alpha1.
 		if j < 0 {
 			continue
 		}
+		target.Steps[i].Analysis = stored.Steps[j].Analysis.DeepCopy()
 		for m := range target.Steps[i].Matches {
 			if n := counterpart(now.Steps[i].Matches, m, then.Steps[j].Matches); n >= 0 {
 				match, was := &target.Steps[i].Matches[m], &stored.Steps[j].Matches[n]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -43,6 +44,11 @@ func rolloutFiller(from *randfill.Filler) *randfill.Filler {
 			*ref = v1beta1.WorkloadReference{
 				APIVersion: []string{"apps/v1", "apps.kruise.io/v1alpha1"}[c.Intn(2)], Kind: []string{"Deployment", "CloneSet"}[c.Intn(2)], Name: c.String(4),
 			}
+		},
+		func(job *batchv1.JobTemplateSpec, c randfill.Continue) { job.Name = c.String(4) },
+		func(a *v1beta1.AnalysisStatus, c randfill.Continue) { a.Message = c.String(4) },
+		func(check *v1beta1.Check, c randfill.Continue) {
+			*check = v1beta1.Check{Name: c.String(4), Prometheus: &v1beta1.PrometheusCheck{Query: c.String(4)}}
 		},
 		func(share *string, c randfill.Continue) {
 			*share = []string{"0%", "5%", "100%", "007%", "many"}[c.Intn(5)]
@@ -155,9 +161,10 @@ func TestRolloutsOfTheOlderVersionInTheHub(t *testing.T) {
 
 // TestAnEditInTheOlderVersionKeepsTheRest is what scenario 25 of the acceptance list asks for.
 func TestAnEditInTheOlderVersionKeepsTheRest(t *testing.T) {
-	stored := parsed(t, newerRollout+`spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {progressDeadlineSeconds: 60, canary: {
+	stored := parsed(t, newerRollout+`spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {
+		progressDeadlineSeconds: 60, onProgressDeadline: Rollback, guard: {onFailure: Rollback}, canary: {
 		disableGenerateCanaryService: true, trafficRoutingRef: shared, steps: [
-		{replicas: 1, matches: [{headers: [{name: user, value: a}], path: {type: Exact, value: /a}}, {headers: [{name: user, value: b}]}]},
+		{replicas: 1, analysis: {checks: [{name: up, http: {url: "http://web"}}]}, matches: [{headers: [{name: user, value: a}], path: {type: Exact, value: /a}}, {headers: [{name: user, value: b}]}]},
 		{replicas: 100%, queryParams: []}]}}}}`)
 	shown, err := Object(stored, "rollouts.kruise.io/v1alpha1")
 	if err != nil {
@@ -176,9 +183,10 @@ func TestAnEditInTheOlderVersionKeepsTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := parsed(t, newerRollout+`spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {progressDeadlineSeconds: 60, canary: {
+	want := parsed(t, newerRollout+`spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {
+		progressDeadlineSeconds: 60, onProgressDeadline: Rollback, guard: {onFailure: Rollback}, canary: {
 		disableGenerateCanaryService: true, trafficRoutingRef: shared, steps: [
-		{replicas: 1, traffic: 20%, pause: {}, matches: [{headers: [{name: user, value: a}], path: {type: Exact, value: /a}}]}, {replicas: 100%, pause: {}}]}}}}`)
+		{replicas: 1, traffic: 20%, pause: {}, analysis: {checks: [{name: up, http: {url: "http://web", access: {}}}]}, matches: [{headers: [{name: user, value: a}], path: {type: Exact, value: /a}}]}, {replicas: 100%, pause: {}}]}}}}`)
 	if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -51,6 +51,8 @@ const (
 	FinalisingStepRouteTrafficToNew FinalisingStep = "FinalisingStepRouteTrafficToNew"
 	// FinalisingStepRouteTrafficToStable restores the routes.
 	FinalisingStepRouteTrafficToStable FinalisingStep = "FinalisingStepRouteTrafficToStable"
+	// FinalisingStepRestoreTemplate puts the old Pod template back, in a rollback without a person.
+	FinalisingStepRestoreTemplate FinalisingStep = "RestoreTemplate"
 	// FinalisingStepRestoreStableService lets the Service select the Pods of all versions again.
 	FinalisingStepRestoreStableService FinalisingStep = "RestoreStableService"
 	// FinalisingStepRemoveCanaryService deletes the Service of the new version.
@@ -95,6 +97,10 @@ type RolloutStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=50
 	Approvals []StepApproval `json:"approvals,omitempty"`
+	// rejected is the last revision that was rolled back without a person. When the workload gets its template again, as from a GitOps tool,
+	// no Pod is updated before somebody approves it.
+	// +optional
+	Rejected *Rejection `json:"rejected,omitempty"`
 }
 
 // StepApproval says that a step was approved.
@@ -103,6 +109,9 @@ type StepApproval struct {
 	Step int32 `json:"step"`
 	// time is when the approval was seen.
 	Time metav1.Time `json:"time"`
+	// despite says what the approval has overridden: Analysis, Guard or Rejected; empty for the pause of the step.
+	// +optional
+	Despite string `json:"despite,omitempty"`
 }
 
 // CommonStatus is what all styles say of a release.
@@ -140,6 +149,12 @@ type CommonStatus struct {
 	// lastUpdateTime is when the state changed, or traffic was changed, last: pauses and grace periods count from it.
 	// +optional
 	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
+	// analysis is how the analysis of the current step does; empty before it begins, and for a step without one.
+	// +optional
+	Analysis *AnalysisStatus `json:"analysis,omitempty"`
+	// guard is what the guard compares updated Pods with, and what it has found.
+	// +optional
+	Guard *GuardStatus `json:"guard,omitempty"`
 }
 
 // CanaryStatus is where a release of canary or partition style is.
@@ -206,6 +221,12 @@ const (
 	ReasonInTerminating = "InTerminating"
 	// ReasonStepTimeout is a step whose Pods are not ready within progressDeadlineSeconds.
 	ReasonStepTimeout = "StepTimeout"
+	// ReasonAnalysisFailed is a release that is held because an analysis has failed, or could not tell.
+	ReasonAnalysisFailed = "AnalysisFailed"
+	// ReasonGuardFailed is a release that is held because updated Pods fail more often than old ones.
+	ReasonGuardFailed = "GuardFailed"
+	// ReasonRejected is a release that is held because its revision was rolled back before.
+	ReasonRejected = "Rejected"
 )
 
 // RolloutCondition is a condition of a Rollout or a BatchRelease.

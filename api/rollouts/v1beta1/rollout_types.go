@@ -92,6 +92,14 @@ type RolloutStrategy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// onProgressDeadline is what follows when the Pods of a step take longer than progressDeadlineSeconds: Wait, or Rollback, which puts the
+	// old template back. Defaults to Wait.
+	// +optional
+	OnProgressDeadline DeadlineAction `json:"onProgressDeadline,omitempty"`
+	// guard watches the Pods of every release, without any metrics. Defaults to a guard that pauses a bad release; to have none say
+	// onFailure None.
+	// +optional
+	Guard *Guard `json:"guard,omitempty"`
 }
 
 // CanaryStrategy updates some Pods of the workload, or of a second Deployment, at each step.

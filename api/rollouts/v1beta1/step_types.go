@@ -28,6 +28,9 @@ type Step struct {
 	// pause is what the step waits for at its end. Defaults to an approval.
 	// +optional
 	Pause StepPause `json:"pause,omitempty"`
+	// analysis measures how the new version does before the step pauses. A change begins it anew, unless it has succeeded. Defaults to none.
+	// +optional
+	Analysis *Analysis `json:"analysis,omitempty"`
 }
 
 // StepPause is what a step waits for at its end.

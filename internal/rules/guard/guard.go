@@ -1,5 +1,5 @@
-// Package guard decides whether the updated Pods of a release do worse than the old ones, by what every cluster knows of Pods: restarts,
-// exit codes, readiness and the time to it.
+// Package guard decides whether the updated Pods of a release do worse than the old ones, by what every cluster knows of Pods: exits of
+// containers, readiness and the time to it.
 //
 // The test is sequential: it may be asked after every Pod, as often as one likes, and calls a good release bad with a probability of at
 // most ErrorRate over the whole release. Each updated Pod is compared with a block of old ones. If all do equally well, whatever their
@@ -9,10 +9,15 @@
 //
 // is at most 1: with one old Pod, c-a = b-c = d and x, y the ratios of the true rates of failure and success to those of c, it is
 // (1-d(x-y))(1+d(x-y)). So the product over the blocks reaches 1/ErrorRate with a probability of at most ErrorRate (Ville's inequality).
+//
+// The outcome of an old Pod is fixed when the release begins, and whatever could make an updated Pod fail makes an old one fail, too: an
+// exit soon after its own start or shortly before the release, or readiness that it lost. What is not known of an old Pod counts as a
+// failure. So old Pods fail at least as often as updated ones do if both are as good.
 package guard
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,102 +26,103 @@ const ErrorRate = 0.01
 
 // Pod is what is known of a Pod.
 type Pod struct {
-	Name    string
-	Created time.Time
-	// ReadyAt is when it became ready first; zero if it has not.
-	ReadyAt time.Time
-	Ready   bool
-	// Restarts counts restarts of its containers, ExitCode and ExitedAt are of the last container that ended; zero if none has.
+	Name string
+	// Since is when it was created, or last updated in place.
+	Since time.Time
+	Ready bool
+	// ReadyChanged is when it became ready, or not ready, last; zero if that is not known.
+	ReadyChanged time.Time
+	// Restarts counts restarts of its containers. ExitCode and ExitedAt are of the last container that began after Since and ended; zero
+	// if none has.
 	Restarts int32
 	ExitCode int32
 	ExitedAt time.Time
 }
 
-// Limits say when a Pod has failed.
-type Limits struct {
-	// Now is the time, Begun when the release began.
-	Now, Begun time.Time
-	// Window is how long a Pod is watched: an updated one from its creation on, an old one up to the beginning of the release.
-	Window time.Duration
-	// ToReady is how long a Pod may take to be ready: see ToReady.
-	ToReady time.Duration
+// limits say when a Pod has failed.
+type limits struct {
+	// now is the time, begun when the release began.
+	now, begun time.Time
+	// window is how long an updated Pod is watched from Since on, and how long before the release an old one is looked back at.
+	window time.Duration
+	// toReady is how long a Pod may be not ready: see ToReady.
+	toReady time.Duration
 }
 
-// leastToReady is the shortest time that a Pod may take to be ready, whatever others took.
-const leastToReady = 30 * time.Second
+// Bounds of how long a Pod may be not ready.
+const (
+	// leastToReady is the shortest one, whatever old Pods took.
+	leastToReady = 30 * time.Second
+	// outlier is how many times the median an old Pod may have taken: one that took longer was ready before and lost it.
+	outlier = 10
+)
 
-// ToReady returns how long a Pod may take to be ready: three times what the slowest old Pod took, and at least 30 seconds.
+// ToReady returns how long a Pod may be not ready: three times what the slowest old Pod took to be ready, and at least 30 seconds. Only the
+// last change of a Pod's readiness is known, so times of more than ten times the median are left out.
 func ToReady(old []Pod) time.Duration {
-	slowest := time.Duration(0)
+	var took []time.Duration
 	for _, p := range old {
-		if !p.ReadyAt.IsZero() {
-			slowest = max(slowest, p.ReadyAt.Sub(p.Created))
+		if p.Ready && !p.ReadyChanged.IsZero() {
+			took = append(took, p.ReadyChanged.Sub(p.Since))
 		}
 	}
-	return max(3*slowest, leastToReady)
+	if len(took) == 0 {
+		return leastToReady
+	}
+	slices.Sort(took)
+	most := max(outlier*took[(len(took)-1)/2], leastToReady)
+	slowest := time.Duration(0)
+	for _, d := range took {
+		if d <= most {
+			slowest = d
+		}
+	}
+	return max(3*slowest, leastToReady).Round(time.Second)
+}
+
+// unready returns since when a Pod is not ready.
+func (p Pod) unready() time.Time {
+	if p.ReadyChanged.After(p.Since) {
+		return p.ReadyChanged
+	}
+	return p.Since
 }
 
 // updatedFailed returns why an updated Pod has failed; empty while it has not.
-func (l Limits) updatedFailed(p Pod) string {
+func (l limits) updatedFailed(p Pod) string {
 	switch {
-	case !p.ExitedAt.IsZero() && p.ExitCode != 0 && p.ExitedAt.Sub(p.Created) <= l.Window:
+	case l.soon(p) && p.ExitCode != 0:
 		return fmt.Sprintf("a container exited with code %d", p.ExitCode)
-	case p.Restarts > 0 && p.ExitedAt.Sub(p.Created) <= l.Window:
-		return fmt.Sprintf("its containers restarted %d times", p.Restarts)
-	case p.ReadyAt.IsZero() && l.Now.Sub(p.Created) > l.ToReady, !p.ReadyAt.IsZero() && p.ReadyAt.Sub(p.Created) > l.ToReady:
-		return fmt.Sprintf("it was not ready within %s", l.ToReady)
-	case !p.Ready && !p.ReadyAt.IsZero():
-		return "it was ready and is not any more"
+	case l.soon(p):
+		return "a container ended and was started again"
+	case !p.Ready && p.unready().Sub(p.Since) <= l.window && l.now.Sub(p.unready()) > l.toReady:
+		return fmt.Sprintf("it was not ready for %s", l.toReady)
 	}
 	return ""
 }
 
-// oldFailed tells whether an old Pod failed in the window before the release. Its outcome does not change during the release, as the test
-// needs it.
-func (l Limits) oldFailed(p Pod) bool {
-	return p.ReadyAt.IsZero() || !p.ExitedAt.IsZero() && !p.ExitedAt.After(l.Begun) && l.Begun.Sub(p.ExitedAt) <= l.Window
+// soon tells whether a container ended soon after the Pod's start.
+func (l limits) soon(p Pod) bool {
+	return !p.ExitedAt.IsZero() && p.ExitedAt.Sub(p.Since) <= l.window
 }
 
-// Verdict is what the guard says.
-type Verdict struct {
-	// Bad says that the updated Pods do worse.
-	Bad bool
-	// Evidence is how many times more likely what is seen is if they do. The release is bad from 1/ErrorRate on.
-	Evidence float64
-	// Failed is how many of Updated Pods have failed.
-	Failed, Updated int
-	// Message says it in a sentence.
-	Message string
+// oldFailed tells whether an old Pod failed before the release.
+func (l limits) oldFailed(p Pod) bool {
+	switch {
+	case l.soon(p), p.Restarts > 1: // the ends before the last one are not known
+		return true
+	case !p.ExitedAt.IsZero() && l.begun.Sub(p.ExitedAt) <= l.window:
+		return true
+	case !p.Ready:
+		return l.begun.Sub(p.Since) > l.toReady
+	}
+	return p.ReadyChanged.Sub(p.Since) > l.toReady && l.begun.Sub(p.ReadyChanged) <= l.window
 }
 
-// Judge compares the updated Pods with the old ones. Both are in the order of their creation, and the old ones are those from before the
-// release, also if they are gone by now: the order and the old Pods must be the same each time. An updated Pod that has not failed yet
-// counts as one that does not.
-func Judge(updated, old []Pod, l Limits) Verdict {
-	v := Verdict{Updated: len(updated)}
-	failures := make([]bool, len(updated))
-	first := ""
-	for i, p := range updated {
-		why := l.updatedFailed(p)
-		if failures[i] = why != ""; !failures[i] {
-			continue
-		}
-		v.Failed++
-		if first == "" {
-			first = fmt.Sprintf("Pod %s: %s", p.Name, why)
-		}
+// next returns how long until a Pod that is not ready counts as failed; 0 if that needs no time to pass.
+func (l limits) next(p Pod) time.Duration {
+	if p.Ready || p.unready().Sub(p.Since) > l.window {
+		return 0
 	}
-	before := make([]bool, len(old))
-	oldFailures := 0
-	for i, p := range old {
-		if before[i] = l.oldFailed(p); before[i] {
-			oldFailures++
-		}
-	}
-	v.Evidence, v.Bad = evidence(failures, before)
-	if v.Failed > 0 {
-		v.Message = fmt.Sprintf("%d of %d updated Pods failed, and %d of %d old ones; %s",
-			v.Failed, v.Updated, oldFailures, len(old), first)
-	}
-	return v
+	return max(p.unready().Add(l.toReady).Sub(l.now)+time.Second, 0)
 }

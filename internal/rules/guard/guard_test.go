@@ -1,11 +1,8 @@
 package guard
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
-	"time"
 )
 
 const releases = 10000
@@ -96,72 +93,5 @@ func TestAFactorGainsNothingFromEqualPods(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestWhatCountsAsAFailure(t *testing.T) {
-	at := time.Unix(1e9, 0)
-	after := at.Add
-	limits := Limits{Now: after(10 * time.Minute), Begun: at, Window: 5 * time.Minute, ToReady: time.Minute}
-	for name, tc := range map[string]struct {
-		pod  Pod
-		want string
-	}{
-		"ready at once":            {Pod{Created: at, ReadyAt: after(time.Second), Ready: true}, ""},
-		"not ready yet":            {Pod{Created: after(595 * time.Second)}, ""},
-		"not ready for long":       {Pod{Created: at}, "it was not ready within 1m0s"},
-		"ready late":               {Pod{Created: at, ReadyAt: after(2 * time.Minute), Ready: true}, "it was not ready within 1m0s"},
-		"not ready any more":       {Pod{Created: at, ReadyAt: after(time.Second)}, "it was ready and is not any more"},
-		"a crash":                  {Pod{Created: at, ReadyAt: after(time.Second), Ready: true, ExitCode: 137, ExitedAt: after(time.Minute), Restarts: 1}, "a container exited with code 137"},
-		"a restart with code 0":    {Pod{Created: at, ReadyAt: after(time.Second), Ready: true, ExitedAt: after(time.Minute), Restarts: 2}, "its containers restarted 2 times"},
-		"a crash after the window": {Pod{Created: at, ReadyAt: after(time.Second), Ready: true, ExitCode: 1, ExitedAt: after(6 * time.Minute), Restarts: 1}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := limits.updatedFailed(tc.pod); got != tc.want {
-				t.Errorf("%q, want %q", got, tc.want)
-			}
-		})
-	}
-	for name, tc := range map[string]struct {
-		pod  Pod
-		want bool
-	}{
-		"ready":                    {Pod{ReadyAt: at}, false},
-		"never ready":              {Pod{}, true},
-		"a restart before":         {Pod{ReadyAt: at, ExitedAt: after(-time.Minute)}, true},
-		"a restart long before":    {Pod{ReadyAt: at, ExitedAt: after(-time.Hour)}, false},
-		"a restart in the release": {Pod{ReadyAt: at, ExitedAt: after(time.Minute)}, false},
-	} {
-		t.Run("an old Pod, "+name, func(t *testing.T) {
-			if got := limits.oldFailed(tc.pod); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestTheGuardSaysWhy(t *testing.T) {
-	at := time.Unix(1e9, 0)
-	var old, updated []Pod
-	for i := range 10 {
-		old = append(old, Pod{Name: fmt.Sprint("old-", i), Created: at, ReadyAt: at.Add(20 * time.Second), Ready: true})
-	}
-	begun := at.Add(time.Hour)
-	for i := range 3 {
-		updated = append(updated, Pod{Name: fmt.Sprint("new-", i), Created: begun, ExitCode: 1, ExitedAt: begun.Add(time.Second), Restarts: 1})
-	}
-	limits := Limits{Now: begun.Add(time.Minute), Begun: begun, Window: 5 * time.Minute, ToReady: ToReady(old)}
-	if limits.ToReady != time.Minute {
-		t.Errorf("Pods may take %s to be ready, want 1m0s", limits.ToReady)
-	}
-	if v := Judge(updated[:1], old, limits); v.Bad {
-		t.Errorf("one Pod proves it: %+v", v)
-	}
-	v := Judge(updated, old, limits)
-	if want := "3 of 3 updated Pods failed, and 0 of 10 old ones; Pod new-0: a container exited with code 1"; !v.Bad || v.Message != want {
-		t.Errorf("%+v, want %q", v, want)
-	}
-	if v := Judge(old, old, Limits{Now: begun, Begun: begun, ToReady: time.Minute}); v.Bad || strings.TrimSpace(v.Message) != "" {
-		t.Errorf("Pods that do well: %+v", v)
 	}
 }

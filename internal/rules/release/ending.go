@@ -20,6 +20,7 @@ func (m *machine) endings(success, wait bool) []ending {
 	unpin := ending{v1beta1.FinalisingStepRestoreStableService, Action{Do: Unpin}}
 	stable := ending{v1beta1.FinalisingStepRouteTrafficToStable, Action{Do: RestoreRoutes}}
 	remove := ending{v1beta1.FinalisingStepRemoveCanaryService, Action{Do: RemoveService}}
+	putBack := ending{v1beta1.FinalisingStepRestoreTemplate, Action{Do: PutBack}}
 	resume := ending{v1beta1.FinalisingStepResumeWorkload, Action{Do: Resume, Wait: wait}}
 	release := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Release}}
 	unmark := ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Unmark}}
@@ -32,9 +33,9 @@ func (m *machine) endings(success, wait bool) []ending {
 	case success:
 		return []ending{unpin, stable, leave, remove, resume, release, unmark}
 	case blueGreen:
-		return []ending{stable, leave, resume, unpin, remove, release, unmark}
+		return []ending{stable, leave, putBack, resume, unpin, remove, release, unmark}
 	}
-	return []ending{stable, leave, resume, release, unpin, remove, unmark}
+	return []ending{stable, leave, putBack, resume, release, unpin, remove, unmark}
 }
 
 // end goes the way out, from where it is stored to be; true at its end.
@@ -94,7 +95,7 @@ func (m *machine) gone(a Action) bool {
 		return !m.Routed
 	case Leave: // also if the Rollout names another one by now: that it has joined shows
 		return !m.Shared && !m.seen.Traffic.Joined
-	case Resume, Unmark:
+	case PutBack, Resume, Unmark:
 		return m.seen.Workload == nil
 	}
 	return false
@@ -123,6 +124,8 @@ func (m *machine) reached(a Action) bool {
 		return t.Joined
 	case Leave:
 		return !t.Joined && !t.Leaving
+	case PutBack:
+		return m.isBack() || m.seen.Workload.Update != m.revision()
 	case Resume:
 		return !m.seen.Workload.Frozen && (!a.Wait || !m.seen.Batch.Exists || m.seen.Batch.Resumed)
 	case Release:
@@ -150,7 +153,11 @@ func (m *machine) cancel() {
 	p := m.at()
 	p.CurrentStepState, p.NextStepIndex = v1beta1.StepStateCompleted, -1
 	m.reason(v1beta1.ReasonCompleted, "the release is rolled back")
-	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionFalse, v1beta1.ReasonCompleted, "the old template was put back")
+	why := "the old template was put back"
+	if r := m.out.Status.Rejected; r != nil && r.Revision == m.revision() {
+		why += ", because " + r.Message
+	}
+	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionFalse, v1beta1.ReasonCompleted, why)
 	m.say("the release is rolled back")
 	m.out.After = recheck
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
 
-// Hash returns what a plan is compared by during a release: all that its steps say but their pauses, which may change freely.
+// Hash returns what a plan is compared by during a release: all that its steps say but their pauses, which may change freely, and their
+// analyses, which begin anew by themselves.
 func Hash(steps []v1beta1.Step) string {
 	plain := make([]v1beta1.Step, len(steps))
 	for i := range steps {
 		plain[i] = steps[i]
-		plain[i].Pause = v1beta1.StepPause{}
+		plain[i].Pause, plain[i].Analysis = v1beta1.StepPause{}, nil
 	}
 	return digest(plain)
 }
@@ -50,6 +51,8 @@ type machine struct {
 	out  Decision
 	// late says why the current step has taken too long; empty while it has not.
 	late string
+	// bad says why the new version is to be rolled back without a person; empty mostly.
+	bad string
 }
 
 func (m *machine) phase() {
@@ -115,9 +118,10 @@ func (m *machine) healthy() {
 // initialize begins a release that came from a revision: from nothing, with what a new plan may still say.
 func (m *machine) initialize(stable string) {
 	m.out.Status.Approvals = nil
+	baseline := m.baseline(stable)
 	m.start()
 	p := m.at()
-	p.StableRevision = stable
+	p.StableRevision, p.Guard = stable, baseline
 	m.reason(v1beta1.ReasonInitializing, "the release begins")
 	m.touch()
 	m.out.After = settleTime
@@ -150,13 +154,15 @@ func (m *machine) progressing() {
 		return
 	}
 	switch reason := m.reasonNow(); {
+	case reason == v1beta1.ReasonCancelling && m.isElsewhere():
+		m.turnAgain()
 	case reason == v1beta1.ReasonCancelling:
 		m.cancel()
 	case reason == v1beta1.ReasonFinalising:
 		m.succeed()
 	case reason == v1beta1.ReasonCompleted:
 		m.begin(v1beta1.RolloutPhaseHealthy, "the release is over")
-	case (w.RolledBack || w.Update == p.StableRevision) && !m.RollbackInBatches:
+	case m.isBack() && !m.RollbackInBatches:
 		m.reason(v1beta1.ReasonCancelling, "the old template is back")
 		p.FinalisingStep = ""
 		m.cancel()
@@ -202,6 +208,11 @@ func (m *machine) initializing() {
 func (m *machine) hold() {
 	m.reason(v1beta1.ReasonPaused, "spec.strategy.paused holds the release")
 	m.say("paused at " + m.where())
+	m.stopBatch()
+}
+
+// stopBatch has no further Pod be updated.
+func (m *machine) stopBatch() {
 	if b := m.seen.Batch; b.Exists && !b.Paused {
 		m.out.Do = append(m.out.Do, Action{Do: Hold})
 	}
@@ -300,7 +311,8 @@ func (m *machine) reasonNow() string {
 // reason says where the release is.
 func (m *machine) reason(reason, message string) {
 	status := corev1.ConditionTrue
-	if reason == v1beta1.ReasonCompleted || reason == v1beta1.ReasonStepTimeout {
+	switch reason {
+	case v1beta1.ReasonCompleted, v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
 		status = corev1.ConditionFalse
 	}
 	m.condition(v1beta1.ConditionProgressing, status, reason, message)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/analysis"
+	"github.com/seed-69ecc383/kruise/internal/rules/guard"
 )
 
 // Style is how new Pods come to be.
@@ -35,6 +37,10 @@ type Plan struct {
 	Grace time.Duration
 	// Deadline is how long the Pods of a step may take; 0 is as long as they like.
 	Deadline time.Duration
+	// OnDeadline is what follows when they take longer.
+	OnDeadline v1beta1.DeadlineAction
+	// Guard is what the Rollout says of the guard; nil for what is the default.
+	Guard *v1beta1.Guard
 	// RollbackInBatches has a rollback follow the steps.
 	RollbackInBatches bool
 }
@@ -46,6 +52,10 @@ type Seen struct {
 	Workload *Workload
 	Batch    Batch
 	Traffic  Traffic
+	// OldPods and NewPods are the Pods of the stable and of the new revision.
+	OldPods, NewPods []guard.Pod
+	// Measured are the results of measurements that an earlier decision asked for.
+	Measured []analysis.Result
 }
 
 // Workload is what is seen of the workload.
@@ -122,6 +132,8 @@ const (
 	Leave Verb = "Leave"
 	// Resume lets the workload go on by itself; its template decides where to.
 	Resume Verb = "Resume"
+	// PutBack gives the workload the Pod template of the stable revision, unless it has another one by now than the one that failed.
+	PutBack Verb = "PutBack"
 	// Release deletes the BatchRelease.
 	Release Verb = "Release"
 	// Unmark takes the mark off the workload and, in the same write, lets it go on if a change has frozen it again. It comes last.
@@ -142,6 +154,8 @@ type Decision struct {
 	// Status is stored before anything is done.
 	Status v1beta1.RolloutStatus
 	Do     []Action
+	// Measure are the measurements that are to be under way; any others are given up.
+	Measure []analysis.Request
 	// After is when to look again without an event; 0 is never.
 	After time.Duration
 	// Done says that nothing keeps the Rollout from being deleted.

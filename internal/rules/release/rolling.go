@@ -13,13 +13,19 @@ import (
 func (m *machine) rolling() {
 	m.changedPlan()
 	m.jump()
-	for m.step() {
+	again := m.watch()
+	for m.bad == "" && m.step() {
 	}
-	switch {
+	m.lookIn(again)
+	switch h := m.held(); {
+	case m.bad != "":
+		m.rollBack()
 	case m.at().CurrentStepState == v1beta1.StepStateCompleted:
 		m.reason(v1beta1.ReasonFinalising, "all steps are done")
 		m.at().FinalisingStep = ""
 		m.succeed()
+	case h.why != "":
+		m.reason(h.reason, h.why)
 	case m.late != "":
 		m.reason(v1beta1.ReasonStepTimeout, m.late)
 	default:
@@ -37,6 +43,7 @@ func (m *machine) changedPlan() {
 	}
 	p.RolloutHash = m.Hash
 	p.NextStepIndex = m.natural(p.CurrentStepIndex)
+	p.Analysis = nil
 	m.enter(v1beta1.StepStateBeforeUpgrade)
 }
 
@@ -53,6 +60,8 @@ func (m *machine) jump() {
 		return
 	}
 	p.CurrentStepIndex, p.NextStepIndex = to, m.natural(to)
+	m.goOn()
+	p.Analysis = nil
 	m.enter(v1beta1.StepStateBeforeUpgrade)
 }
 
@@ -86,8 +95,7 @@ func (m *machine) step() bool {
 	case v1beta1.StepStateTrafficRouting:
 		return m.route()
 	case v1beta1.StepStateMetricsAnalysis:
-		m.enter(v1beta1.StepStatePaused)
-		return true
+		return m.analyse()
 	case v1beta1.StepStatePaused:
 		return m.pause()
 	case v1beta1.StepStateReady:
@@ -159,6 +167,9 @@ func (m *machine) upgrade() bool {
 			m.out.After = rest
 		} else {
 			m.late = fmt.Sprintf("%s has taken longer than %s: %s", m.where(), m.Deadline, waits)
+			if m.OnDeadline == v1beta1.DeadlineRollback {
+				m.bad = m.late
+			}
 		}
 	}
 	return false
@@ -185,6 +196,14 @@ func (m *machine) route() bool {
 
 func (m *machine) pause() bool {
 	p, step := m.at(), m.current()
+	if m.analysisChanged() {
+		m.enter(v1beta1.StepStateMetricsAnalysis)
+		return true
+	}
+	if h := m.held(); h.why != "" {
+		m.say(m.where() + ", held: " + h.why + "; approve the step to go on nevertheless, jump to another one, or put the old template back")
+		return false
+	}
 	last := int(p.CurrentStepIndex) == len(m.Steps)
 	if last && isAll(step.Replicas) && m.Style != v1beta1.RollingStyleBlueGreen {
 		m.advance()
@@ -207,8 +226,8 @@ func (m *machine) pause() bool {
 // approved goes on to the next step, if what was approved is there: an approval that comes while a step is still under way does not stand
 // for it.
 func (m *machine) approved() bool {
-	p, b, st := m.at(), m.seen.Batch, &m.out.Status
-	done := b.Exists && b.Allowed == p.CurrentStepIndex && b.Step >= p.CurrentStepIndex
+	p, b, h := m.at(), m.seen.Batch, m.held()
+	done := m.isAnalysed() && b.Exists && b.Allowed == p.CurrentStepIndex && b.Step >= p.CurrentStepIndex
 	if m.routed() && !m.updatesAll() {
 		done = done && m.reached(Action{Do: SetRoutes, Step: p.CurrentStepIndex})
 	}
@@ -216,12 +235,21 @@ func (m *machine) approved() bool {
 		m.enter(v1beta1.StepStateBeforeUpgrade)
 		return true
 	}
-	if m.current().Pause.Duration == nil {
-		st.Approvals = append(st.Approvals, v1beta1.StepApproval{Step: p.CurrentStepIndex, Time: metav1.NewTime(m.seen.Now)})
-		st.Approvals = st.Approvals[max(len(st.Approvals)-maxApprovals, 0):]
+	if m.current().Pause.Duration == nil || h.despite != "" {
+		m.note(h.despite)
 	}
+	m.goOn()
 	m.advance()
 	return true
+}
+
+// note notes that the current step was approved, despite what would have held it.
+func (m *machine) note(despite string) {
+	st := &m.out.Status
+	st.Approvals = append(st.Approvals, v1beta1.StepApproval{
+		Step: m.at().CurrentStepIndex, Time: metav1.NewTime(m.seen.Now), Despite: despite,
+	})
+	st.Approvals = st.Approvals[max(len(st.Approvals)-maxApprovals, 0):]
 }
 
 // tooEarly takes back an approval that was written before the step had come to its pause. The copies in the status, which an approval does
@@ -245,6 +273,6 @@ func (m *machine) advance() {
 		m.enter(v1beta1.StepStateCompleted)
 		return
 	}
-	p.CurrentStepIndex, p.NextStepIndex = next, m.natural(next)
+	p.CurrentStepIndex, p.NextStepIndex, p.Analysis = next, m.natural(next), nil
 	m.enter(v1beta1.StepStateBeforeUpgrade)
 }

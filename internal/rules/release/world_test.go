@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/analysis"
+	"github.com/seed-69ecc383/kruise/internal/rules/guard"
 )
 
 // world does what Next asks for: a workload whose Pods follow at once, Services and routes.
@@ -18,11 +21,19 @@ type world struct {
 	// log is what was done. broken is a promise that was broken.
 	log    []string
 	broken string
+	// crashing has updated Pods fail. outcome is what a measurement tells.
+	crashing bool
+	outcome  func(analysis.Request) v1beta1.AnalysisPhase
+	measured map[analysis.Key]bool
 }
 
 func newWorld(plan Plan) *world {
 	plan.Hash = Hash(plan.Steps)
 	w := &world{plan: plan, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
+	for i := range 10 {
+		since := w.seen.Now.Add(-time.Hour)
+		w.seen.OldPods = append(w.seen.OldPods, guard.Pod{Name: fmt.Sprint("old-", i), Since: since, Ready: true, ReadyChanged: since.Add(time.Second)})
+	}
 	w.round(whole)
 	return w
 }
@@ -50,7 +61,9 @@ func (w *world) round(c crash) Decision {
 	for _, a := range d.Do {
 		w.act(a)
 	}
+	w.measure(d.Measure)
 	w.follow()
+	w.pods()
 	w.check()
 	return d
 }
@@ -87,6 +100,10 @@ func (w *world) act(a Action) {
 		t.Joined = true
 	case Leave:
 		t.Joined, t.Leaving = false, true
+	case PutBack:
+		if w.seen.Workload.Update != w.seen.Workload.Stable {
+			w.template(w.seen.Workload.Stable)
+		}
 	case Resume:
 		w.seen.Workload.Frozen = false
 	case Release:
@@ -108,7 +125,7 @@ func (w *world) follow() {
 		work.Updated, work.RolledBack = 0, false
 	case !work.Frozen:
 		work.Updated, b.Resumed = work.Replicas, b.Exists
-	case b.Exists:
+	case b.Exists && !b.Paused:
 		n, err := Planned(w.plan.Steps[b.Allowed-1].Replicas, work.Replicas)
 		if err != nil {
 			w.broken = err.Error()
@@ -117,6 +134,37 @@ func (w *world) follow() {
 		b.Step = b.Allowed
 	}
 	work.Ready = work.Updated
+}
+
+// measure has what is measured tell at once what it tells.
+func (w *world) measure(wanted []analysis.Request) {
+	for _, r := range wanted {
+		if w.measured[r.Key()] {
+			continue
+		}
+		if w.measured == nil {
+			w.measured = map[analysis.Key]bool{}
+		}
+		w.measured[r.Key()] = true
+		w.seen.Measured = append(w.seen.Measured, analysis.Result{
+			Key: r.Key(), Measurement: v1beta1.Measurement{Phase: w.outcome(r), StartedAt: metav1.NewTime(w.seen.Now), Value: "7"},
+		})
+	}
+}
+
+// pods brings up the Pods that are updated.
+func (w *world) pods() {
+	if w.seen.Workload == nil {
+		return
+	}
+	w.seen.NewPods = w.seen.NewPods[:min(len(w.seen.NewPods), int(w.seen.Workload.Updated))]
+	for i := len(w.seen.NewPods); i < int(w.seen.Workload.Updated); i++ {
+		p := guard.Pod{Name: fmt.Sprint("new-", i), Since: w.seen.Now, Ready: true, ReadyChanged: w.seen.Now.Add(time.Second)}
+		if w.crashing {
+			p.ExitCode, p.ExitedAt, p.Restarts = 1, w.seen.Now.Add(time.Second), 1
+		}
+		w.seen.NewPods = append(w.seen.NewPods, p)
+	}
 }
 
 // check tells whether requests would fail.
@@ -156,14 +204,20 @@ func (w *world) at() *v1beta1.CommonStatus {
 
 func (w *world) approve() { w.at().CurrentStepState = v1beta1.StepStateReady }
 
-// wait lets time pass and rounds happen until nothing changes any more.
+// wait lets time pass and rounds happen until nothing changes any more, for as long as measurements are apart.
 func (w *world) wait() *world {
+	quiet := 0
 	for range 100 {
 		before := w.seen
 		state := *w.status.DeepCopy()
 		w.seen.Now = w.seen.Now.Add(4 * time.Second)
 		d := w.round(whole)
 		if len(d.Do) == 0 && fmt.Sprint(before.Batch, before.Traffic) == fmt.Sprint(w.seen.Batch, w.seen.Traffic) && same(state, w.status) {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if quiet == 3 {
 			return w
 		}
 	}

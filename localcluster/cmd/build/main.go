@@ -3,6 +3,10 @@
 // compiled.
 //
 //	cd localcluster && go run ./cmd/build ../bin
+//
+// Further arguments name the programs to compile instead, such as the data plane of tests, which no other part needs:
+//
+//	cd localcluster && go run ./cmd/build ../bin data-plane
 package main
 
 import (
@@ -14,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/seed-69ecc383/kruise/localcluster/binaries"
@@ -23,6 +28,7 @@ import (
 type target struct {
 	name    string
 	module  string // folder of its module, from here
+	pkg     string // its package; empty for cmd/NAME of the module
 	content string // what it is made of, for people who wait
 	flags   []string
 }
@@ -38,6 +44,14 @@ func targets() []target {
 	}
 }
 
+// extras are programs that are compiled only where they are asked for.
+func extras() []target {
+	return []target{{
+		name: "data-plane", module: "../dataplane", pkg: "github.com/traefik/traefik/v3/cmd/traefik",
+		content: "Traefik, to measure traffic at", flags: []string{"-trimpath"},
+	}}
+}
+
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -46,14 +60,18 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return errors.New("want one argument: the folder to write the programs to")
+	if len(args) == 0 {
+		return errors.New("want the folder to write the programs to, and the names of programs if not all that a cluster needs are wanted")
 	}
 	out, err := filepath.Abs(args[0])
 	if err != nil {
 		return fmt.Errorf("finding %s: %w", args[0], err)
 	}
-	for _, t := range targets() {
+	wanted, err := chosen(args[1:])
+	if err != nil {
+		return err
+	}
+	for _, t := range wanted {
 		if t.name == binaries.Compiled {
 			installed, err := installedKubernetes(ctx)
 			if err != nil {
@@ -68,6 +86,23 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	return nil
+}
+
+// chosen returns the programs of these names; without any, those that a cluster needs.
+func chosen(names []string) ([]target, error) {
+	if len(names) == 0 {
+		return targets(), nil
+	}
+	all := append(targets(), extras()...)
+	var out []target
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(t target) bool { return t.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no program %s", name)
+		}
+		out = append(out, all[i])
+	}
+	return out, nil
 }
 
 // installedKubernetes tells, also the user, whether this machine has all programs of the control plane in a version that fits.
@@ -90,6 +125,14 @@ func installedKubernetes(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// source is the package of the program, as the compiler is told it in the folder of the module.
+func (t target) source() string {
+	if t.pkg != "" {
+		return t.pkg
+	}
+	return "./cmd/" + t.name
+}
+
 // build compiles one program.
 func (t target) build(ctx context.Context, path string) error {
 	missing, err := t.missing(ctx)
@@ -98,7 +141,7 @@ func (t target) build(ctx context.Context, path string) error {
 	}
 	progress := newProgress(os.Stderr, t, missing)
 	progress.begin(runtime.NumCPU())
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-v", "-o", path}, t.flags...), "./cmd/"+t.name)...)
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-v", "-o", path}, t.flags...), t.source())...)
 	cmd.Dir, cmd.Env, cmd.Stderr = t.module, environment(), progress
 	stop := progress.tick()
 	err = cmd.Run()
@@ -116,7 +159,7 @@ func environment() []string { return append(os.Environ(), "CGO_ENABLED=0") }
 // missing counts the packages of the program that are not in the build cache.
 func (t target) missing(ctx context.Context) (int, error) {
 	args := append([]string{"list", "-deps", "-f", "{{if .Stale}}x{{end}}"}, t.flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/"+t.name)...)
+	cmd := exec.CommandContext(ctx, "go", append(args, t.source())...)
 	cmd.Dir, cmd.Env, cmd.Stderr = t.module, environment(), os.Stderr // it also tells which modules it downloads
 	out, err := cmd.Output()
 	if err != nil {

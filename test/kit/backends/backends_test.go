@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -45,7 +46,7 @@ func network(t *testing.T) *Network {
 
 func ask(t *testing.T, c *http.Client, pod *corev1.Pod) (revision, name string, err error) {
 	t.Helper()
-	response, err := c.Get("http://" + pod.Status.PodIP + ":8080/") //nolint:noctx // the client has a timeout
+	response, err := c.Get("http://" + pod.Status.PodIP + ":8080/")
 	if err != nil {
 		return "", "", err
 	}
@@ -158,5 +159,24 @@ func TestCallsOfGRPCAreAnswered(t *testing.T) {
 	client.Stop()
 	if err := got.Lost(); err != nil || got.Share("v3") != 1 {
 		t.Errorf("calls of gRPC: %v, answered by %v", err, got.ByRevision)
+	}
+}
+
+func TestPodsAnswerWithTLSOverHTTP2(t *testing.T) {
+	n := network(t)
+	s := &servers{network: n, byPod: map[types.UID]*server{}}
+	p := running("a", "10.128.0.1", "app:v1")
+	s.see(watch.Event{Type: watch.Added, Object: p})
+	client := clientOf(t, n)
+	transport := client.Transport.(*http.Transport)
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} // nobody has signed the certificates of Pods
+	transport.ForceAttemptHTTP2 = true
+	response, err := client.Get("https://10.128.0.1:8443/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.ProtoMajor != 2 || response.Header.Get(measure.RevisionHeader) != "v1" {
+		t.Errorf("the Pod answers by %s as %s", response.Proto, response.Header.Get(measure.RevisionHeader))
 	}
 }

@@ -6,6 +6,7 @@ package backends
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ const (
 // Network leads connections to addresses of Pods.
 type Network struct {
 	listener net.Listener
+	// identity is the certificate of all servers.
+	identity tls.Certificate
 
 	mu    sync.Mutex
 	ports map[netip.AddrPort]*port
@@ -42,12 +45,16 @@ func Listen() (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the network of Pods: %w", err)
 	}
-	n := &Network{listener: listener, ports: map[netip.AddrPort]*port{}}
+	identity, err := newIdentity()
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate for Pods: %w", err)
+	}
+	n := &Network{listener: listener, identity: identity, ports: map[netip.AddrPort]*port{}}
 	n.open.Go(n.accept)
 	return n, nil
 }
 
-// Proxy returns the URL by which the network is reached, as HTTP_PROXY has it.
+// Proxy returns the URL by which the network is reached, as HTTP_PROXY and HTTPS_PROXY have it.
 func (n *Network) Proxy() string { return "socks5://" + n.listener.Addr().String() }
 
 // Close ends the network. Servers on it have to be ended by who started them.

@@ -2,7 +2,16 @@ package backends
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
+	"log"
+	"math/big"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -13,8 +22,13 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/measure"
 )
 
-// Port is where containers listen.
-const Port = 8080
+const (
+	// Port is where containers listen for HTTP and for gRPC, both without TLS.
+	Port = 8080
+	// TLSPort is where they listen for the same with TLS, and a certificate of no authority: a data plane may reach HTTP/2 without TLS
+	// through no proxy.
+	TLSPort = 8443
+)
 
 // server is what runs in a Pod: it answers HTTP and gRPC, and ends as a good server does when it is told to.
 type server struct {
@@ -29,22 +43,41 @@ func (n *Network) start(pod *corev1.Pod) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of Pod %s: %w", pod.Name, err)
 	}
-	listener, err := n.Open(netip.AddrPortFrom(ip, Port))
+	plain, err := n.Open(netip.AddrPortFrom(ip, Port))
 	if err != nil {
 		return nil, err
 	}
+	secure, err := n.Open(netip.AddrPortFrom(ip, TLSPort))
+	if err != nil {
+		return nil, errors.Join(err, plain.Close())
+	}
 	s := newServer(pod)
-	go func() { _ = s.Serve(listener) }() // it ends by stop or Close
+	s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{n.identity}}
+	go func() { _ = s.Serve(plain) }() // both end by stop or Close
+	go func() { _ = s.ServeTLS(secure, "", "") }()
 	return s, nil
 }
 
 func newServer(pod *corev1.Pod) *server {
 	s := &server{told: make(chan struct{})}
 	s.Handler = answers(pod.Name, Revision(pod))
+	s.ErrorLog = log.New(io.Discard, "", 0) // connections that break are what happens here
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
 	return s
+}
+
+// newIdentity returns a certificate that nobody has signed.
+func newIdentity() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	content := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0)}
+	signed, err := x509.CreateCertificate(rand.Reader, content, content, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}, err
 }
 
 // stop ends a server as its kubelet does: after the sleep of its preStop hook it is told to end. It then takes no more connections, and

@@ -195,12 +195,16 @@ func (c *Cluster) ApplyFileIn(ctx context.Context, file, namespace string) error
 		if err := c.keepConversion(ctx, o); err != nil {
 			return err
 		}
-		apply := client.ApplyConfigurationFromUnstructured(o)
-		if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-		return nil
+		return c.apply(ctx, o)
 	})
+}
+
+func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	apply := client.ApplyConfigurationFromUnstructured(o)
+	if err := c.Client.Apply(ctx, apply, client.FieldOwner("kruise-install"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return nil
 }
 
 // eachObject calls a function for every object of a YAML file.
@@ -209,13 +213,21 @@ func eachObject(file string, f func(*unstructured.Unstructured) error) error {
 	if err != nil {
 		return err
 	}
+	if err := eachIn(text, f); err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	return nil
+}
+
+// eachIn calls a function for every object of a text in YAML.
+func eachIn(text []byte, f func(*unstructured.Unstructured) error) error {
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		o := &unstructured.Unstructured{}
 		if err := documents.Decode(&o.Object); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
+			return err
 		}
 		if len(o.Object) == 0 {
 			continue

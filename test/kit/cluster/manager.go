@@ -106,30 +106,39 @@ func (c *Cluster) LaunchManager(ctx context.Context, o ManagerOptions) (*Manager
 		"WEBHOOK_HOST=localhost", "WEBHOOK_PORT="+ports[2], "WEBHOOK_CERT_DIR="+filepath.Join(o.Dir, "certs"))
 	m.cmd.Env = append(m.cmd.Env, o.Env...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if !o.Detached {
-		return m, m.start()
+	if o.Detached {
+		err = startDetached(m.cmd, o.Dir+".pid")
+	} else {
+		err = startTied(m.cmd)
 	}
-	lock, err := replace(o.Dir + ".pid")
 	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = lock.Close() }() // the child holds it, too, and so the lock
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	m.cmd.ExtraFiles = []*os.File{lock}
-	if err := m.start(); err != nil {
-		return nil, err
-	}
-	_, err = lock.WriteString(strconv.Itoa(m.PID()))
-	return m, err
-}
-
-func (m *Manager) start() error {
-	if err := m.cmd.Start(); err != nil {
-		return fmt.Errorf("starting the manager: %w", err)
+		return nil, fmt.Errorf("starting the manager: %w", err)
 	}
 	go func() { m.exited <- m.cmd.Wait() }()
-	return nil
+	return m, nil
+}
+
+// startTied starts a process that ends with this one.
+func startTied(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd.Start()
+}
+
+// startDetached starts a process that lives on when this one ends, and holds a lock on a file with its id. One that was started so before
+// is ended first.
+func startDetached(cmd *exec.Cmd, file string) error {
+	lock, err := replace(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // the child holds it, too, and so the lock
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.ExtraFiles = []*os.File{lock}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_, err = lock.WriteString(strconv.Itoa(cmd.Process.Pid))
+	return err
 }
 
 // replace ends the process that holds a lock on the file with its id, if one does, and returns the file, empty and locked.
@@ -145,12 +154,12 @@ func replace(path string) (*os.File, error) {
 		}
 		if pid := pidIn(path); pid > 0 && !told {
 			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return nil, errors.Join(fmt.Errorf("ending an earlier manager: %w", err), file.Close())
+				return nil, errors.Join(fmt.Errorf("ending an earlier process: %w", err), file.Close())
 			}
 			told = true
 		}
 		if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("an earlier manager, process %d, does not end", pidIn(path)), file.Close())
+			return nil, errors.Join(fmt.Errorf("an earlier process, %d, does not end", pidIn(path)), file.Close())
 		}
 	}
 }

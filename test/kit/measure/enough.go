@@ -2,13 +2,13 @@ package measure
 
 import "math"
 
-// Enough returns how many requests it takes to tell whether a share of them goes one way. If each request goes there with probability share,
-// independently of the others, then the share that is counted is off by more than tolerance with a probability of at most risk; if it goes
-// there with a probability that is off by twice the tolerance, then the count is within it with a probability of at most risk.
+// Enough returns how many requests it takes to tell whether a share of them goes one way. If each goes there with probability share,
+// independently of the others, then the share that is counted is off by more than tolerance with a probability of at most risk; if it
+// goes there with a probability that is off by twice the tolerance, then the count is within it with a probability of at most risk.
 //
-// Both are Chernoff's bound, 2·exp(-n·d), with the relative entropy d, so they hold for every n and are no approximation. Enough(0.5, 0.03,
-// 1e-4) is 5,499, which 200 requests a second reach in 28 seconds; Enough(0.05, 0.03, 1e-4) is 1,972. A data plane that takes backends in turn
-// is off by less.
+// Both are Chernoff's bound, 2·exp(-n·d), with the relative entropy d, so they hold for every n and are no approximation.
+// Enough(0.5, 0.03, 1e-4) is 5,499, which 200 requests a second reach in 28 seconds; Enough(0.05, 0.03, 1e-4) is 1,972. A data plane that
+// takes backends in turn is off by less.
 func Enough(share, tolerance, risk float64) int {
 	least := math.Inf(1)
 	for _, side := range []float64{-1, 1} {

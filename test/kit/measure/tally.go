@@ -14,7 +14,7 @@ const Risk = 1e-4
 
 // Tally sums results up.
 type Tally struct {
-	// Requests is the number of requests that have come to their end, ByRevision how many of them each version answered, and ByPod each Pod.
+	// Requests is the number of requests that have come to their end, ByRevision how many of them each version answered, ByPod each Pod.
 	Requests          int
 	ByRevision, ByPod map[string]int
 	// Failures are the requests that no back end answered.

@@ -1,0 +1,67 @@
+package steer
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
+)
+
+// PutBack returns a workload with the Pod template that its release came from: that of the stable ReplicaSet of a Deployment, else that of
+// the revision of the name. An error says what is missing; nothing is guessed.
+func PutBack(o Objects, stable string) (Writes, error) {
+	old, err := oldTemplate(o, stable)
+	if err != nil {
+		return Writes{}, err
+	}
+	next := copyOf(o.Workload)
+	template := templateOf(next)
+	if template == nil {
+		return Writes{}, fmt.Errorf("a %T has no Pod template", o.Workload)
+	}
+	*template = *old
+	return Writes{Workload: next}, nil
+}
+
+func oldTemplate(o Objects, stable string) (*corev1.PodTemplateSpec, error) {
+	if _, is := o.Workload.(*appsv1.Deployment); !is {
+		for _, r := range o.Revisions {
+			if r.Name == stable {
+				return revision.Template(r)
+			}
+		}
+		return nil, fmt.Errorf("the revision %s is not there any more", stable)
+	}
+	hash := o.Workload.GetLabels()[keys.StableRevision]
+	for _, set := range o.ReplicaSets {
+		if hash != "" && set.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
+			template := set.Spec.Template.DeepCopy()
+			delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+			return template, nil
+		}
+	}
+	return nil, fmt.Errorf("the ReplicaSet of revision %q is not there any more", hash)
+}
+
+// templateOf returns the Pod template of a workload; nil if it is of another kind.
+func templateOf(workload Object) *corev1.PodTemplateSpec {
+	switch w := workload.(type) {
+	case *appsv1.Deployment:
+		return &w.Spec.Template
+	case *appsv1.StatefulSet:
+		return &w.Spec.Template
+	case *appsv1.DaemonSet:
+		return &w.Spec.Template
+	case *v1beta1.CloneSet:
+		return &w.Spec.Template
+	case *v1beta1.StatefulSet:
+		return &w.Spec.Template
+	case *v1beta1.DaemonSet:
+		return &w.Spec.Template
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+// Package traffic measures at a real data plane what the objects do that internal/rules/traffic computes: how large the share of requests is
+// that reaches the new version, and whether any request fails while Pods and weights change.
+package traffic
+
+import (
+	"context"
+	"flag"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/seed-69ecc383/kruise/test/kit/backends"
+	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
+)
+
+var nodes = flag.String("nodes", "simulated", "nodes of the cluster: simulated, whose Pods are served by this process, or real, with containers")
+
+// A simulated container is ready a while after it runs, so that its server is there before it is asked.
+var shared = &scene.Site{Name: "traffic", Options: cluster.Options{Nodes: 3, Args: []string{"--sim-ready", "300ms"}}, Kruise: scene.Manifests}
+
+func TestMain(m *testing.M) {
+	scene.ParseFlags()
+	if onRealNodes() {
+		shared.Options = cluster.Options{RealNodes: 2}
+	}
+	scene.Main(m, shared)
+}
+
+func onRealNodes() bool { return *nodes == "real" }
+
+// plane is the data plane of the suite, and the network by which it reaches Pods; nil if they can be reached at their own addresses.
+type plane struct {
+	*cluster.DataPlane
+	network *backends.Network
+}
+
+// theirs is started by the first test that needs it, and ends with the process.
+var theirs = sync.OnceValues(func() (p plane, err error) {
+	o := cluster.DataPlaneOptions{Dir: filepath.Join(shared.Dir, "data-plane")}
+	if !onRealNodes() {
+		if p.network, err = backends.Listen(); err != nil {
+			return plane{}, err
+		}
+		o.PodProxy = p.network.Proxy()
+	}
+	p.DataPlane, err = shared.StartDataPlane(context.Background(), o)
+	return p, err
+})
