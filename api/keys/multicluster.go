@@ -17,6 +17,9 @@ const (
 
 // What users write about clusters.
 const (
+	// AllowSweep is the label of a cluster object with the number of workloads of nobody that may be deleted in the cluster at a time,
+	// although they are many.
+	AllowSweep = "multicluster.kruise.io/allow-sweep"
 	// AbandonClusters is the annotation of a UnitedDeployment with the clusters, as namespace/name joined by commas, whose workloads are
 	// left behind when they cannot be deleted.
 	AbandonClusters = "multicluster.kruise.io/abandon"

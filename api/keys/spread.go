@@ -13,6 +13,10 @@ const (
 	SpreadScopePending = "apps.kruise.io/spread-scope-pending"
 )
 
+// SpreadGate is the scheduling gate of Pods that are not to be scheduled before they are given to a subset of a WorkloadSpread. Users write
+// it into the template of the workload, the Pod webhook and the controller of WorkloadSpreads take it away.
+const SpreadGate = "apps.kruise.io/workloadspread"
+
 // Configuration is the ConfigMap, in the namespace of Kruise, with what administrators allow while managers run. They write it.
 const Configuration = "kruise-configuration"
 

@@ -25,12 +25,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Rollout is whose measurements they are.
-type Rollout struct {
-	types.NamespacedName
-	UID types.UID
-}
-
 // Runner makes measurements.
 type Runner struct {
 	Options
@@ -47,7 +41,7 @@ type Runner struct {
 
 // measurement is one that is wanted.
 type measurement struct {
-	rollout Rollout
+	rollout types.NamespacedName
 	request rules.Request
 	cancel  context.CancelFunc
 	// result is nil until it has ended.
@@ -88,10 +82,10 @@ func (r *Runner) Start(ctx context.Context) error {
 func (r *Runner) NeedLeaderElection() bool { return true }
 
 // Want has exactly these measurements of a Rollout under way. Those that have ended stay known as long as they are wanted.
-func (r *Runner) Want(rollout Rollout, wanted []rules.Request) {
+func (r *Runner) Want(rollout types.NamespacedName, uid types.UID, wanted []rules.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known, next := r.of[rollout.UID], map[rules.Key]*measurement{}
+	known, next := r.of[uid], map[rules.Key]*measurement{}
 	for _, request := range wanted {
 		key := request.Key()
 		m, ok := known[key]
@@ -107,21 +101,21 @@ func (r *Runner) Want(rollout Rollout, wanted []rules.Request) {
 		}
 	}
 	if len(next) == 0 {
-		delete(r.of, rollout.UID)
+		delete(r.of, uid)
 		return
 	}
-	r.of[rollout.UID] = next
+	r.of[uid] = next
 }
 
 // Forget gives up what is wanted of a Rollout that is gone.
-func (r *Runner) Forget(rollout types.UID) { r.Want(Rollout{UID: rollout}, nil) }
+func (r *Runner) Forget(uid types.UID) { r.Want(types.NamespacedName{}, uid, nil) }
 
 // Results returns the measurements of a Rollout that are wanted and have ended.
-func (r *Runner) Results(rollout types.UID) []rules.Result {
+func (r *Runner) Results(uid types.UID) []rules.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []rules.Result
-	for _, m := range r.of[rollout] {
+	for _, m := range r.of[uid] {
 		if m.result != nil {
 			out = append(out, *m.result)
 		}
@@ -163,7 +157,7 @@ func (r *Runner) run(ctx context.Context, m *measurement) {
 	ended := r.ended
 	r.mu.Unlock()
 	if ended != nil {
-		ended(m.rollout.NamespacedName)
+		ended(m.rollout)
 	}
 }
 

@@ -53,15 +53,13 @@ func runner(t *testing.T, o Options) (*Runner, chan types.NamespacedName) {
 	return r, ended
 }
 
-func rollout() Rollout {
-	return Rollout{types.NamespacedName{Namespace: "ns", Name: "web"}, "u"}
-}
+func rollout() types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: "web"} }
 
 // measured returns what a check tells.
 func measured(t *testing.T, o Options, check v1beta1.Check) rules.Result {
 	t.Helper()
 	r, ended := runner(t, o)
-	r.Want(rollout(), []rules.Request{{ID: "a", Number: 1, Check: check}})
+	r.Want(rollout(), "u", []rules.Request{{ID: "a", Number: 1, Check: check}})
 	select {
 	case <-ended:
 	case <-time.After(20 * time.Second):
@@ -216,25 +214,25 @@ func TestWhatIsWanted(t *testing.T) {
 	ended := make(chan types.NamespacedName, 10)
 	r.Asked(func(rollout types.NamespacedName) { ended <- rollout })
 	one := []rules.Request{{ID: "a", Number: 1, Check: get(server.URL)}}
-	r.Want(rollout(), one) // before it leads
+	r.Want(rollout(), "u", one) // before it leads
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
 	go func() {
 		_ = r.Start(ctx) // never fails
 		close(stopped)
 	}()
-	if of := <-ended; of != rollout().NamespacedName {
+	if of := <-ended; of != rollout() {
 		t.Errorf("ended of %s", of)
 	}
 	for range 3 {
-		r.Want(rollout(), one)
+		r.Want(rollout(), "u", one)
 	}
 	if results := r.Results("u"); len(results) != 1 || results[0].Key != one[0].Key() {
 		t.Errorf("results %+v", results)
 	}
 	hangs := get(server.URL + "/hangs")
 	hangs.TimeoutSeconds = ptr.To[int32](600)
-	r.Want(rollout(), []rules.Request{{ID: "a", Number: 2, Check: hangs}})
+	r.Want(rollout(), "u", []rules.Request{{ID: "a", Number: 2, Check: hangs}})
 	if results := r.Results("u"); len(results) != 0 {
 		t.Errorf("results that nobody wants any more: %+v", results)
 	}
@@ -249,11 +247,11 @@ func TestWhatIsWanted(t *testing.T) {
 	}
 	r.Forget("u") // gives it up
 	<-left
-	r.Want(rollout(), []rules.Request{{ID: "b", Number: 1, Check: hangs}})
+	r.Want(rollout(), "u", []rules.Request{{ID: "b", Number: 1, Check: hangs}})
 	time.Sleep(50 * time.Millisecond)
 	cancel() // and so does the end
 	<-stopped
-	r.Want(rollout(), one)
+	r.Want(rollout(), "u", one)
 	if len(ended) > 0 {
 		t.Error("what was given up has ended")
 	}
@@ -283,7 +281,7 @@ func TestManyMeasurementsAtOnce(t *testing.T) {
 	for i := range 60 {
 		wanted = append(wanted, rules.Request{ID: "a", Number: int32(i), Check: get(server.URL)})
 	}
-	r.Want(rollout(), wanted)
+	r.Want(rollout(), "u", wanted)
 	for range wanted {
 		<-ended
 	}

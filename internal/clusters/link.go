@@ -20,10 +20,12 @@ type View struct {
 	connection.State
 	// Labels are those of the cluster object; nil if there is none, or none that may be read.
 	Labels map[string]string
-	// Session counts the connections to the cluster: with each new one, what was read before may be outdated.
+	// Session numbers the connection, one that came later by a higher number: with each new one, what was read before may be outdated.
 	Session int
 
 	session *session
+	// kinds is how many kinds can be read.
+	kinds int
 }
 
 // Ready reports whether the cluster can be read and written.
@@ -77,18 +79,20 @@ type link struct {
 	*Options
 	ref  Ref
 	view atomic.Pointer[View]
+	// next numbers a session.
+	next func() int
 
 	// What follows belongs to the link's goroutine.
 	state      connection.State
 	read       *found
 	print      string
 	session    *session
-	sessions   int
+	number     int // of the session, or of the last one
 	discovered time.Time
 }
 
-func newLink(o *Options, ref Ref) *link {
-	l := &link{Options: o, ref: ref, state: connection.Begin()}
+func newLink(o *Options, ref Ref, next func() int) *link {
+	l := &link{Options: o, ref: ref, next: next, state: connection.Begin()}
 	l.view.Store(&View{State: l.state})
 	return l
 }
@@ -158,7 +162,7 @@ func (l *link) join(ctx context.Context, now time.Time) {
 		return
 	}
 	l.session, l.discovered = session, now
-	l.sessions++
+	l.number = l.next()
 	l.state = l.state.JoinedAt(l.Now(), session.id, l.Times)
 	l.Log.Info("Connected to the cluster", "cluster", l.ref.String(), "id", session.id)
 }
@@ -201,10 +205,11 @@ func (l *link) leave() {
 
 // publish shows what is known now, and reports whether users of the cluster have to know.
 func (l *link) publish() (news bool) {
-	now := &View{State: l.state, Session: l.sessions, session: l.session}
+	now := &View{State: l.state, Session: l.number, session: l.session, kinds: l.session.filled()}
 	if l.read != nil {
 		now.State, now.Labels = now.State.Overlaid(l.read.ill), maps.Clone(l.read.labels)
 	}
 	before := l.view.Swap(now)
-	return before.Reason != now.Reason || before.Session != now.Session || before.ID != now.ID || !maps.Equal(before.Labels, now.Labels)
+	return before.Reason != now.Reason || before.Session != now.Session || before.ID != now.ID || before.kinds != now.kinds ||
+		!maps.Equal(before.Labels, now.Labels)
 }

@@ -98,6 +98,8 @@ func problem(doing string, err error) *connection.Problem {
 		out.Reason = connection.CredentialsInvalid
 	case apierrors.IsForbidden(err):
 		out.Reason = connection.Forbidden
+	default:
+		out.Message = connection.Unreached + out.Message
 	}
 	return out
 }

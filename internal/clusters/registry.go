@@ -2,7 +2,10 @@ package clusters
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,6 +50,9 @@ type Registry struct {
 	wants map[types.UID]map[Ref]bool
 	// idle is since when nobody wants a cluster.
 	idle map[Ref]time.Time
+
+	// sessions counts the connections to all clusters, also to those that were out of the registry in between.
+	sessions atomic.Int64
 }
 
 // New returns a registry that has no clusters yet.
@@ -97,8 +103,15 @@ func (r *Registry) Look(ref Ref) View {
 	return View{State: connection.Begin()}
 }
 
+// Known returns all clusters that are connected to, or are to be.
+func (r *Registry) Known() []Ref {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.links))
+}
+
 func (r *Registry) begin(ref Ref) {
-	l := newLink(&r.options, ref)
+	l := newLink(&r.options, ref, func() int { return int(r.sessions.Add(1)) })
 	r.links[ref] = l
 	r.running.Go(func() {
 		l.run(r.ended, func() bool { return r.keeps(ref) }, func() { r.tell(ref) })

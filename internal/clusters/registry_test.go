@@ -234,10 +234,16 @@ func TestKindsThatAreInstalledLaterAreSeen(t *testing.T) {
 	if served, _ := v.Serves(cloneSets); served {
 		t.Error("it serves CloneSets")
 	}
+	told := r.news("owner")
 	m.change(func() { m.kruise = true })
 	again := r.until(ref, "serving CloneSets", func(v View) bool { _, readable := v.Serves(cloneSets); return readable })
 	if again.Session != v.Session {
 		t.Error("there is a new session, which a kind does not need")
+	}
+	for deadline := time.Now().Add(5 * time.Second); r.news("owner") == told; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("its owner is not told that it can go on")
+		}
 	}
 }
 
@@ -246,7 +252,7 @@ func TestConnectionsThatNobodyWantsEnd(t *testing.T) {
 	ref := r.hub.secret("a", m.kubeconfig(t))
 	r.Want("one", ref)
 	r.Want("two", ref)
-	r.becomes(ref, connection.Connected)
+	first := r.becomes(ref, connection.Connected)
 	r.Forget("one")
 	time.Sleep(300 * time.Millisecond)
 	if v := r.Look(ref); !v.Ready() {
@@ -261,5 +267,7 @@ func TestConnectionsThatNobodyWantsEnd(t *testing.T) {
 		t.Errorf("the registry keeps %d entries of what nobody wants", left)
 	}
 	r.Want("two", ref)
-	r.becomes(ref, connection.Connected)
+	if again := r.becomes(ref, connection.Connected); again.Session <= first.Session {
+		t.Errorf("when it is wanted again, its session is %d, and before it was %d: what was kept of that counts as present", again.Session, first.Session)
+	}
 }

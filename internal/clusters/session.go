@@ -160,6 +160,21 @@ func (s *session) informer(kind schema.GroupVersionKind) cache.Informer {
 	return s.informers[kind]
 }
 
+// filled returns of how many kinds the caches are filled; 0 of no session.
+func (s *session) filled() (n int) {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, informer := range s.informers {
+		if informer.HasSynced() {
+			n++
+		}
+	}
+	return n
+}
+
 // handler tells of changes of what a UnitedDeployment has in the cluster.
 func (s *session) handler() toolscache.ResourceEventHandler {
 	tell := func(object any) {

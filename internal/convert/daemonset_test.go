@@ -72,18 +72,7 @@ func TestOlderDaemonSetsComeBackFromStorageAsTheyWere(t *testing.T) {
 
 func olderDaemonSetComesBack(t *testing.T, from *randfill.Filler) {
 	t.Helper()
-	var want, got v1alpha1.DaemonSet
-	var middle v1beta1.DaemonSet
-	daemonSetFiller(from).Fill(&want)
-	before := want.DeepCopy()
-	DaemonSetToHub(&want, &middle)
-	if diff := cmp.Diff(before, &want); diff != "" {
-		t.Errorf("converting changed its source (-before +after):\n%s", diff)
-	}
-	DaemonSetFromHub(&middle, &got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	comesBack(t, daemonSetFiller(from), DaemonSetToHub, DaemonSetFromHub)
 }
 
 func FuzzDaemonSetRoundTrips(f *testing.F) { fromBytes(f, daemonSetSurvives, olderDaemonSetComesBack) }

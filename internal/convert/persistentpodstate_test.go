@@ -8,9 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
-
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 func TestPodStateRoundTripsLoseNothing(t *testing.T) {
@@ -22,25 +19,11 @@ func TestPodStateRoundTripsLoseNothing(t *testing.T) {
 	}
 	fromSeeds(t, func(t *testing.T, from *randfill.Filler) {
 		t.Helper()
-		var want, got v1beta1.PersistentPodState
-		var middle v1alpha1.PersistentPodState
-		filler(from).Fill(&want)
-		PersistentPodStateFromHub(&want, &middle)
-		PersistentPodStateToHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		comesBack(t, filler(from), PersistentPodStateFromHub, PersistentPodStateToHub)
 	})
 	fromSeeds(t, func(t *testing.T, from *randfill.Filler) {
 		t.Helper()
-		var want, got v1alpha1.PersistentPodState
-		var middle v1beta1.PersistentPodState
-		filler(from).Fill(&want)
-		PersistentPodStateToHub(&want, &middle)
-		PersistentPodStateFromHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		comesBack(t, filler(from), PersistentPodStateToHub, PersistentPodStateFromHub)
 	})
 }
 

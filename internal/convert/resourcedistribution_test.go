@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
-
-	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
 func TestDistributionRoundTripsLoseNothing(t *testing.T) {
@@ -24,25 +21,11 @@ func TestDistributionRoundTripsLoseNothing(t *testing.T) {
 	}
 	fromSeeds(t, func(t *testing.T, from *randfill.Filler) {
 		t.Helper()
-		var want, got v1beta1.ResourceDistribution
-		var middle v1alpha1.ResourceDistribution
-		filler(from).Fill(&want)
-		ResourceDistributionFromHub(&want, &middle)
-		ResourceDistributionToHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		comesBack(t, filler(from), ResourceDistributionFromHub, ResourceDistributionToHub)
 	})
 	fromSeeds(t, func(t *testing.T, from *randfill.Filler) {
 		t.Helper()
-		var want, got v1alpha1.ResourceDistribution
-		var middle v1beta1.ResourceDistribution
-		filler(from).Fill(&want)
-		ResourceDistributionToHub(&want, &middle)
-		ResourceDistributionFromHub(&middle, &got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		comesBack(t, filler(from), ResourceDistributionToHub, ResourceDistributionFromHub)
 	})
 }
 

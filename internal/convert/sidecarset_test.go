@@ -50,18 +50,7 @@ func TestSidecarSetsSurviveTheOlderVersion(t *testing.T) { fromSeeds(t, sidecarS
 
 func sidecarSetSurvives(t *testing.T, from *randfill.Filler) {
 	t.Helper()
-	var want, got v1beta1.SidecarSet
-	var middle v1alpha1.SidecarSet
-	sidecarSetFiller(from).Fill(&want)
-	before := want.DeepCopy()
-	SidecarSetFromHub(&want, &middle)
-	if diff := cmp.Diff(before, &want); diff != "" {
-		t.Errorf("converting changed its source (-before +after):\n%s", diff)
-	}
-	SidecarSetToHub(&middle, &got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	comesBack(t, sidecarSetFiller(from), SidecarSetFromHub, SidecarSetToHub)
 }
 
 func TestOlderSidecarSetsComeBackFromStorageAsTheyWere(t *testing.T) {
@@ -70,18 +59,7 @@ func TestOlderSidecarSetsComeBackFromStorageAsTheyWere(t *testing.T) {
 
 func olderSidecarSetComesBack(t *testing.T, from *randfill.Filler) {
 	t.Helper()
-	var want, got v1alpha1.SidecarSet
-	var middle v1beta1.SidecarSet
-	sidecarSetFiller(from).Fill(&want)
-	before := want.DeepCopy()
-	SidecarSetToHub(&want, &middle)
-	if diff := cmp.Diff(before, &want); diff != "" {
-		t.Errorf("converting changed its source (-before +after):\n%s", diff)
-	}
-	SidecarSetFromHub(&middle, &got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	comesBack(t, sidecarSetFiller(from), SidecarSetToHub, SidecarSetFromHub)
 }
 
 func FuzzSidecarSetRoundTrips(f *testing.F) {

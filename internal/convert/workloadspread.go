@@ -53,14 +53,14 @@ func WorkloadSpreadFromHub(src *v1beta1.WorkloadSpread, dst *v1alpha1.WorkloadSp
 func subsetToHub(s v1alpha1.WorkloadSpreadSubset) v1beta1.WorkloadSpreadSubset {
 	return v1beta1.WorkloadSpreadSubset{
 		Name: s.Name, RequiredNodeSelector: s.RequiredNodeSelectorTerm, PreferredNodeSelector: s.PreferredNodeSelectorTerms,
-		Tolerations: s.Tolerations, MaxReplicas: s.MaxReplicas, Patch: s.Patch,
+		Tolerations: s.Tolerations, MaxReplicas: s.MaxReplicas, MinReplicas: s.MinReplicas, Weight: s.Weight, Patch: s.Patch,
 	}
 }
 
 func subsetFromHub(s v1beta1.WorkloadSpreadSubset) v1alpha1.WorkloadSpreadSubset {
 	return v1alpha1.WorkloadSpreadSubset{
 		Name: s.Name, RequiredNodeSelectorTerm: s.RequiredNodeSelector, PreferredNodeSelectorTerms: s.PreferredNodeSelector,
-		Tolerations: s.Tolerations, MaxReplicas: s.MaxReplicas, Patch: s.Patch,
+		Tolerations: s.Tolerations, MaxReplicas: s.MaxReplicas, MinReplicas: s.MinReplicas, Weight: s.Weight, Patch: s.Patch,
 	}
 }
 

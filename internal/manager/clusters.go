@@ -2,8 +2,8 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,14 +38,16 @@ func (s *settings) addClusters(ctx context.Context, mgr ctrlmanager.Manager, liv
 	}
 	registry := clusters.New(clusters.Options{
 		Hub: live, HubID: s.hubID, Scheme: mgr.GetScheme(), UserAgent: mgr.GetConfig().UserAgent, Programs: programs,
-		Changed: func(owner types.UID) { s.members.Changed(owner) }, Times: connection.Usual(), Now: time.Now,
+		Changed: func(owner types.UID) { s.members.Changed(owner) }, Times: connection.Usual(), Now: s.clock.Now,
 		Log: log.Log.WithName("clusters"),
 	})
 	s.members = members.New(members.Options{
-		Registry: registry, HubID: s.hubID, Scheme: mgr.GetScheme(), Lists: uniteddeployment.Lists, Now: time.Now,
+		Tombstones: &members.Tombstones{Hub: live, Namespace: s.Webhook.PodNamespace},
+		Registry:   members.Over(registry), HubID: s.hubID, Scheme: mgr.GetScheme(), Lists: uniteddeployment.Lists, Now: s.clock.Now,
 		Events: mgr.GetEventRecorderFor("uniteddeployment-controller"), //nolint:staticcheck // events of core/v1 are what users' tools read
 	})
-	if err := mgr.Add(registry); err != nil {
+	sweeper := &members.Sweeper{Members: s.members, Wants: uniteddeployment.Wants(live)}
+	if err := errors.Join(mgr.Add(registry), mgr.Add(sweeper)); err != nil {
 		return fmt.Errorf("adding the connections to other clusters: %w", err)
 	}
 	return nil

@@ -35,6 +35,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/process"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
+	"github.com/seed-69ecc383/kruise/internal/rules/spread"
 	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
 )
 
@@ -160,7 +161,8 @@ func managerOptions(o Options, s *runtime.Scheme, named *observe.AnnotationKeys)
 	if o.Namespace != "" {
 		within = fields.OneTermEqualSelector("metadata.namespace", o.Namespace)
 	}
-	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, named, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked)
+	slimPod := observe.SlimPod(v1beta1.GroupVersion.Group, named, launch.IsOrdered, sidecar.HasSidecars, terminate.Marked,
+		spread.IsGated)
 	barriers := labels.SelectorFromSet(labels.Set{keys.ContainerLaunchBarrier: "true"})
 	shutdown := process.ShutdownTimeout
 	return ctrlmanager.Options{

@@ -6,8 +6,10 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -43,14 +45,20 @@ type Member struct {
 
 // Options are what Members work with.
 type Options struct {
-	Registry *clusters.Registry
+	Registry Registry
 	HubID    string
 	Scheme   *runtime.Scheme
 	// Events is where events on owners go.
 	Events record.EventRecorder
 	// Lists are the kinds of workloads, by empty lists of them.
 	Lists func() []client.ObjectList
-	Now   func() time.Time
+	// Tombstones is where it is stored what was left behind.
+	Tombstones *Tombstones
+	Now        func() time.Time
+	// Parallel is how many writes are under way in one member for one owner; 0 for the usual number.
+	Parallel int
+	// Go begins what nobody waits for; in a goroutine if it is nil.
+	Go func(do func())
 }
 
 // Members are the clusters that owners have something in.
@@ -61,6 +69,8 @@ type Members struct {
 	names map[types.UID]types.NamespacedName
 	sites map[clusters.Ref]site
 	tasks map[task]*progress
+	// buried is what was left behind, and whether that is stored.
+	buried map[stone]bool
 }
 
 // site is what writes to a member, as long as one connection to it lasts.
@@ -101,9 +111,13 @@ const (
 
 // New returns Members that nobody has anything in yet.
 func New(o Options) *Members {
+	if o.Go == nil {
+		o.Go = func(do func()) { go do() }
+	}
+	o.Parallel = cmp.Or(o.Parallel, parallelWrites)
 	return &Members{
 		Options: o, ask: func(types.NamespacedName) {},
-		names: map[types.UID]types.NamespacedName{}, sites: map[clusters.Ref]site{}, tasks: map[task]*progress{},
+		names: map[types.UID]types.NamespacedName{}, sites: map[clusters.Ref]site{}, tasks: map[task]*progress{}, buried: map[stone]bool{},
 	}
 }
 
@@ -152,6 +166,7 @@ func (m *Members) Forget(owner types.UID) {
 				delete(m.tasks, of)
 			}
 		}
+		maps.DeleteFunc(m.buried, func(s stone, _ bool) bool { return s.owner == owner })
 		for _, s := range m.sites {
 			s.Forget(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: owner}})
 		}
@@ -166,17 +181,22 @@ func refOf(p member.Place) clusters.Ref {
 	return clusters.Ref{Kind: clusters.Kind(p.Kind), Namespace: p.Namespace, Name: p.Name}
 }
 
+func placeOf(ref clusters.Ref) member.Place {
+	return member.Place{Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+}
+
 // Look returns a member as it can be read for an owner, at once.
 func (m *Members) Look(ctx context.Context, owner plan.Object, place member.Place) Member {
 	ref := refOf(place)
 	view := m.Registry.Look(ref)
 	out := Member{
 		Seen:   member.Seen{Reason: view.Reason, Message: view.Message, ID: view.ID, LastContact: view.LastContact},
-		Labels: view.Labels, Serves: view.Serves,
+		Labels: view.Labels,
 	}
-	if !view.Ready() {
+	if view.Link == nil {
 		return out
 	}
+	out.Serves = view.Link.Serves
 	at := m.site(ref, view)
 	m.mu.Lock()
 	p := m.progress(task{owner.GetUID(), ref})
@@ -190,9 +210,9 @@ func (m *Members) Look(ctx context.Context, owner plan.Object, place member.Plac
 	case err != nil, fresh == apply.Stale:
 		out.Wait = recheck
 	case fresh == apply.Unknown:
-		m.start(owner, ref, func(ctx context.Context, at site) error { return m.settle(ctx, at, owner, view.Client()) })
+		m.start(owner, ref, func(ctx context.Context, at site) error { return m.settle(ctx, at, owner, view.Link.Live()) })
 	default:
-		out.Cached = view.Cached()
+		out.Cached = view.Link.Cached()
 	}
 	return out
 }
@@ -241,7 +261,7 @@ func (m *Members) start(owner plan.Object, ref clusters.Ref, do func(context.Con
 		return
 	}
 	p.busy = true
-	go func() {
+	m.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		err := do(ctx, at)
@@ -252,7 +272,7 @@ func (m *Members) start(owner plan.Object, ref clusters.Ref, do func(context.Con
 		}
 		m.mu.Unlock()
 		m.Changed(owner.GetUID())
-	}()
+	})
 }
 
 func (p *progress) done(err error, now time.Time) {
@@ -272,22 +292,17 @@ func (m *Members) progress(of task) *progress {
 	return m.tasks[of]
 }
 
-// site returns what writes to a member. A new connection begins with nothing: its caches were filled after all that was written before.
-func (m *Members) site(ref clusters.Ref, view clusters.View) site {
+// site returns what writes to a member. A new connection begins with nothing: its caches were filled after all that was written before. An
+// older one does not come back.
+func (m *Members) site(ref clusters.Ref, view View) site {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at, ok := m.sites[ref]; ok && at.session == view.Session {
+	if at, ok := m.sites[ref]; ok && at.session >= view.Session {
 		return at
 	}
-	config, http := view.Transport()
 	at := site{session: view.Session, Executor: &apply.Executor{Config: apply.Config{
-		Writer: apply.NewWriter(view.Client(), config, http), Scheme: m.Scheme, Now: m.Now, Events: m.Events, Parallel: parallelWrites,
-		Seen: func(_ context.Context, kind schema.GroupVersionKind) (string, error) {
-			if informer := view.Informer(kind); informer != nil {
-				return apply.LastSeen(informer)
-			}
-			return "", fmt.Errorf("%s is not watched", kind.Kind)
-		},
+		Writer: view.Link.Writer(), Scheme: m.Scheme, Now: m.Now, Events: m.Events, Parallel: m.Parallel,
+		Seen: func(_ context.Context, kind schema.GroupVersionKind) (string, error) { return view.Link.Seen(kind) },
 		Controls: func(object, owner plan.Object) bool {
 			return object.GetLabels()[keys.HubID] == m.HubID && object.GetLabels()[keys.HubOwnerUID] == string(owner.GetUID())
 		},

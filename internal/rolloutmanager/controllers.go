@@ -26,8 +26,16 @@ func (s settings) addControllers(ctx context.Context) error {
 		&corev1.Pod{}, &appsv1.ReplicaSet{}, &appsv1.ControllerRevision{}); err != nil {
 		return err
 	}
+	counted, err := rollout.NewMetrics()
+	if err != nil {
+		return err
+	}
+	runner, err := s.measurements(ctx)
+	if err != nil {
+		return err
+	}
 	executor := process.Executors(s.mgr, s.live, s.clock.Now)
-	for _, c := range s.controllers() {
+	for _, c := range s.controllers(rollout.Options{Measurer: runner, Metrics: counted}) {
 		runtime := loop.Runtime{Executor: executor(c.kind.EventSource()), Live: s.live, Workers: c.workers}
 		if err := c.kind.AddTo(s.mgr, runtime); err != nil {
 			return fmt.Errorf("adding the controller %s: %w", c.kind.EventSource(), err)
@@ -43,11 +51,12 @@ type controller struct {
 }
 
 // controllers is the one list of controllers.
-func (s settings) controllers() []controller {
+func (s settings) controllers(ofRollouts rollout.Options) []controller {
 	kinds := traffic.NewKinds(s.mgr.GetCache(), s.live)
 	routing := rollout.Routing{Options: traffic.Options{Namespace: s.Webhook.PodNamespace, Kinds: kinds}, Listen: kinds.Listen}
+	ofRollouts.Traffic = routing
 	return []controller{
-		{rollout.Kind(rollout.Options{Traffic: routing}), s.RolloutWorkers},
+		{rollout.Kind(ofRollouts), s.RolloutWorkers},
 		{trafficrouting.Kind(trafficrouting.Options{Traffic: routing.Options, Listen: kinds.Listen}), s.TrafficRoutingWorkers},
 		{batchrelease.Kind(), s.BatchReleaseWorkers},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,6 +22,7 @@ import (
 
 	appsv1alpha1 "github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
@@ -128,6 +130,7 @@ func (o Options) manager(kinds *runtime.Scheme) ctrlmanager.Options {
 				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{o.Webhook.PodNamespace: {
 					FieldSelector: fields.OneTermEqualSelector("metadata.name", traffic.ConfigMapName),
 				}}},
+				&batchv1.Job{}: {Transform: observe.SlimJob, Label: labelled(keys.AnalysisCheck)},
 				&admissionv1.MutatingWebhookConfiguration{}:   byName(mutatingConfiguration),
 				&admissionv1.ValidatingWebhookConfiguration{}: byName(validatingConfiguration),
 			},

@@ -35,6 +35,10 @@ type Options struct {
 	// FilterWorkloadType lets workloads be only of the kinds that are known.
 	FilterWorkloadType bool
 
+	// AnalysisAllow and AnalysisRefuse are networks, joined by commas, that measurements may reach though they are refused otherwise, and
+	// that they may not.
+	AnalysisAllow, AnalysisRefuse string
+
 	Webhook process.WebhookOptions
 }
 
@@ -59,6 +63,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.PartitionPercentLimit, "partition-percent-limit", 50,
 		"the largest percentage of a step with traffic that updates the Pods of the workload itself, 1 to 100")
 	fs.BoolVar(&o.FilterWorkloadType, "filter-workload-type", true, "release only workloads of the kinds that are known")
+	fs.StringVar(&o.AnalysisAllow, "analysis-allow", "",
+		"networks, such as 10.1.0.0/16, joined by commas, that checks of Rollouts may reach though they are refused otherwise")
+	fs.StringVar(&o.AnalysisRefuse, "analysis-refuse", "", "networks, joined by commas, that checks of Rollouts may not reach")
 	for _, w := range o.workers() {
 		fs.IntVar(w.number, w.flag, 3, "how many "+w.what+" are reconciled at the same time")
 	}
@@ -116,6 +123,12 @@ func (o *Options) validate() error {
 	}
 	if o.PartitionPercentLimit < 1 || o.PartitionPercentLimit > 100 {
 		return fmt.Errorf("--partition-percent-limit is %d, want 1 to 100", o.PartitionPercentLimit)
+	}
+	if _, err := networks("analysis-allow", o.AnalysisAllow); err != nil {
+		return err
+	}
+	if _, err := networks("analysis-refuse", o.AnalysisRefuse); err != nil {
+		return err
 	}
 	if o.ShutdownDelay < 0 || o.ShutdownDelay > time.Minute {
 		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)

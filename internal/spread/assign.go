@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +22,7 @@ type Assigner struct {
 // Assignment is the subset that a new Pod is given to.
 type Assignment struct {
 	Spread *v1beta1.WorkloadSpread
-	Room
+	rules.Given
 }
 
 // Assign gives a Pod that is about to be stored to a subset; the Subset is -1 if it belongs to no WorkloadSpread or if none has room.
@@ -35,13 +33,13 @@ func (a *Assigner) Assign(ctx context.Context, namespace string, p *corev1.Pod) 
 }
 
 func (a *Assigner) assign(ctx context.Context, namespace string, p *corev1.Pod) (Assignment, error) {
-	none := Assignment{Room: Room{Subset: -1}}
+	none := Assignment{Given: nothing()}
 	s, err := a.match(ctx, namespace, p)
 	if err != nil || s == nil {
 		return none, err
 	}
 	for range maxTries {
-		room, err := a.give(ctx, s, p)
+		given, err := a.give(ctx, s, p)
 		var changed Changed
 		if errors.As(err, &changed) {
 			s = changed.Now
@@ -50,37 +48,38 @@ func (a *Assigner) assign(ctx context.Context, namespace string, p *corev1.Pod) 
 		if err != nil {
 			return none, err
 		}
-		return Assignment{Spread: s, Room: room}, nil
+		return Assignment{Spread: s, Given: given}, nil
 	}
 	return none, fmt.Errorf("the spec of WorkloadSpread %s changes all the time: try again", s.Name)
 }
 
-func (a *Assigner) give(ctx context.Context, s *v1beta1.WorkloadSpread, p *corev1.Pod) (Room, error) {
+// nothing is what a Pod is given that belongs to no WorkloadSpread, or for which none of its subsets has room.
+func nothing() rules.Given { return rules.Given{Subset: -1} }
+
+func (a *Assigner) give(ctx context.Context, s *v1beta1.WorkloadSpread, p *corev1.Pod) (rules.Given, error) {
 	kind, total := rules.TargetOf(s).GroupKind, int32(0)
 	if rules.NeedsTotal(s) || rules.SurgesOnly(kind) {
 		var err error
 		if total, err = a.Targets.Total(ctx, s); err != nil {
-			return Room{}, err
+			return nothing(), err
 		}
 	}
-	limits, err := rules.Limits(s, total)
-	if err != nil {
-		return Room{Subset: -1}, nil //nolint:nilerr // the status of the WorkloadSpread says so; its Pods are not to wait for that
+	fill, wrong, err := a.Targets.Fill(ctx, s, total)
+	if wrong != nil || err != nil {
+		return nothing(), err // the status of the WorkloadSpread says what is wrong; its Pods are not to wait for that
 	}
 	if rules.ByOrdinal(kind) {
-		ordinal, ok := ordinalOf(p.Name)
+		ordinal, ok := rules.OrdinalOf(p.Name)
 		if !ok {
-			return Room{Subset: -1}, nil
+			return nothing(), nil
 		}
-		return Room{Subset: rules.OfOrdinal(s, limits, ordinal)}, nil
+		return rules.Given{Subset: fill.OfOrdinal(ordinal, rules.Open(s))}, nil
 	}
-	return a.Ledger.Give(ctx, Request{Spread: s, Limits: limits, Total: total, Version: rules.VersionOf(kind, p)})
-}
-
-// ordinalOf returns the ordinal at the end of the name of a StatefulSet's Pod.
-func ordinalOf(name string) (int32, bool) {
-	ordinal, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32)
-	return int32(ordinal), err == nil && ordinal >= 0
+	r := Request{Spread: s, Fill: fill, Total: total, Version: rules.VersionOf(kind, p)}
+	if rules.IsBuiltIn(kind) { // of other kinds all Pods count together, whoever of them controls a Pod
+		r.Wanted = a.Targets.Wanted(s.Namespace, metav1.GetControllerOfNoCopy(p))
+	}
+	return a.Ledger.Give(ctx, r)
 }
 
 // match returns the WorkloadSpread of the namespace that a new Pod belongs to, by its name the first if there are several; nil if there is

@@ -82,6 +82,8 @@ type memory struct {
 	used time.Time
 	// passedOver are the entries of others that did not come back when they were waited for.
 	passedOver map[string]bool
+	// vain is when a Pod has waited in vain for the news that another one is gone.
+	vain time.Time
 }
 
 // held is room that is set aside.
@@ -97,25 +99,19 @@ type lease struct {
 
 // Request is a Pod that asks for room.
 type Request struct {
-	// Spread is the WorkloadSpread as the cache has it, Limits what its subsets take, Total how many Pods the workload is to have.
-	Spread  *v1beta1.WorkloadSpread
-	Limits  []int32
+	// Spread is the WorkloadSpread as the cache has it, Fill how Pods fill its subsets, Total how many the workload is to have.
+	Spread *v1beta1.WorkloadSpread
+	rules.Fill
 	Total   int32
 	Version string
-}
-
-// Room is what a Pod is given.
-type Room struct {
-	// Subset is the place of the subset; -1 if none has room.
-	Subset int
-	// Entry is the entry of the ledger that stands for the Pod until it is seen; empty if the subset has no limit.
-	Entry string
+	// Wanted tells how many Pods the controller of the Pod is to have; nil where nothing does.
+	Wanted Wanted
 }
 
 // Give gives room to a Pod that is about to be stored.
-func (l *Ledger) Give(ctx context.Context, r Request) (Room, error) {
-	if i := firstOpen(r.Spread, r.Limits); i < 0 || r.Limits[i] == rules.Unlimited {
-		return Room{Subset: i}, nil
+func (l *Ledger) Give(ctx context.Context, r Request) (rules.Given, error) {
+	if given, ok := r.free(); ok {
+		return given, nil
 	}
 	m := l.memoryOf(r.Spread)
 	m.waiting.Add(1)
@@ -127,14 +123,19 @@ func (l *Ledger) Give(ctx context.Context, r Request) (Room, error) {
 	return g.run(ctx)
 }
 
-// firstOpen returns the first subset that takes Pods at all; -1 if none does.
-func firstOpen(s *v1beta1.WorkloadSpread, limits []int32) int {
-	for i := range limits {
-		if limits[i] != 0 && rules.IsSchedulable(s, s.Spec.Subsets[i].Name) {
-			return i
-		}
+// free returns what a Pod is given without looking at what the subsets have; false if that matters.
+func (r *Request) free() (rules.Given, bool) {
+	if r.Floors != nil || r.Weights != nil {
+		return nothing(), false
 	}
-	return -1
+	none := make([]int, len(r.Limits))
+	switch i := r.Next(none, rules.Open(r.Spread)); {
+	case i < 0:
+		return nothing(), true
+	case r.Limits[i] == rules.Unlimited:
+		return rules.Given{Subset: i, Cost: r.CostIn(i, 0)}, true
+	}
+	return nothing(), false
 }
 
 func (l *Ledger) memoryOf(s *v1beta1.WorkloadSpread) *memory {
@@ -153,47 +154,55 @@ type giving struct {
 	stored, counted *v1beta1.WorkloadSpread
 }
 
-func (g *giving) run(ctx context.Context) (Room, error) {
+func (g *giving) run(ctx context.Context) (rules.Given, error) {
 	if err := g.find(ctx); err != nil {
-		return Room{Subset: -1}, err
+		return nothing(), err
 	}
 	backoff := wait.Backoff{Duration: g.Pause, Factor: 2, Jitter: 0.5, Steps: maxTries}
 	for range maxTries {
 		subset, err := g.choose(ctx)
-		if err != nil || subset < 0 || g.Limits[subset] == rules.Unlimited {
-			return Room{Subset: subset}, err
+		if err != nil || subset < 0 {
+			return nothing(), err
 		}
-		if entry := g.pop(subset); entry != "" {
-			return Room{Subset: subset, Entry: entry}, nil
+		before := g.has()[subset]
+		given := rules.Given{Subset: subset, Cost: g.CostIn(subset, before)}
+		if !g.IsCounted(subset, before) {
+			return given, nil
 		}
-		entry, err := g.lease(ctx, subset)
+		if given.Entry = g.pop(subset); given.Entry != "" {
+			return given, nil
+		}
+		given.Entry, err = g.lease(ctx, subset)
 		switch {
 		case apierrors.IsNotFound(err):
-			return Room{Subset: -1}, nil // it is gone: the Pod is created as if it had never been there
+			return nothing(), nil // it is gone: the Pod is created as if it had never been there
 		case !apierrors.IsConflict(err):
-			return Room{Subset: subset, Entry: entry}, err
+			return given, err
 		}
 		if err := pause(ctx, backoff.Step()); err != nil {
-			return Room{Subset: -1}, err
+			return nothing(), err
 		}
 		if err := g.read(ctx); err != nil {
-			return Room{Subset: -1}, client.IgnoreNotFound(err)
+			return nothing(), client.IgnoreNotFound(err)
 		}
 	}
-	return Room{Subset: -1}, fmt.Errorf("the ledger of WorkloadSpread %s was written by others each time: try again", g.key)
+	return nothing(), fmt.Errorf("the ledger of WorkloadSpread %s was written by others each time: try again", g.key)
 }
 
 // choose returns the first subset with room; -1 if there is none. Where it would pass over a subset that is full, it counts Pods anew that
-// may have gone, and waits a little for room that others have set aside.
+// may have gone, and waits a little for the news of one that must have gone, and for room that others have set aside.
 func (g *giving) choose(ctx context.Context) (int, error) {
 	subset := g.first()
-	if !g.passesOver(subset) {
+	if len(g.earlier(subset)) == 0 {
 		return subset, nil
 	}
 	if err := g.recount(ctx); err != nil {
 		return -1, err
 	}
-	if subset = g.first(); !g.passesOver(subset) {
+	if err := g.awaitNews(ctx); err != nil {
+		return -1, err
+	}
+	if subset = g.first(); len(g.earlier(subset)) == 0 {
 		return subset, nil
 	}
 	for range looks {
@@ -214,30 +223,32 @@ func (g *giving) choose(ctx context.Context) (int, error) {
 	return subset, nil
 }
 
-// first returns the first subset with room, or of which room is held here; -1 if there is none.
-func (g *giving) first() int {
-	rooms := rules.Rooms(g.counted, g.Limits, g.Version, g.Total)
-	for i := range rooms {
-		if rooms[i] != 0 || g.holds(i) && rules.IsSchedulable(g.counted, g.Spread.Spec.Subsets[i].Name) {
-			return i
+// has returns how many Pods each subset has, without the room that is held here and may be given.
+func (g *giving) has() []int {
+	out := rules.Counts(g.counted, g.Version, g.Total)
+	for i := range out {
+		for _, h := range g.held[g.place(i)] {
+			if g.Now().Sub(h.at) < rules.LeaseFor {
+				out[i]--
+			}
 		}
 	}
-	return -1
+	return out
 }
 
-// passesOver reports whether a subset that takes Pods is before the given one, -1 for none: it must be full.
-func (g *giving) passesOver(subset int) bool {
-	i := firstOpen(g.counted, g.Limits)
-	return i >= 0 && (subset < 0 || i < subset)
-}
+// first returns the first subset with room, or of which room is held here; -1 if there is none.
+func (g *giving) first() int { return g.Next(g.has(), rules.Open(g.counted)) }
 
-// setAside returns the entries of room before a subset that others may give back soon.
+// earlier returns the subsets that a Pod would go to rather than to the given one, -1 for none, if Pods of them were gone.
+func (g *giving) earlier(subset int) []int { return g.Earlier(subset, g.has(), rules.Open(g.counted)) }
+
+// setAside returns the entries of room before a subset that others may give back soon. By weights one subset is as good as another.
 func (g *giving) setAside(subset int) []string {
+	if g.Weights != nil && subset >= 0 {
+		return nil
+	}
 	var out []string
-	for i := range g.Limits {
-		if i == subset {
-			break
-		}
+	for _, i := range g.earlier(subset) {
 		for _, entry := range rules.Leased(g.counted, g.Spread.Spec.Subsets[i].Name, g.Now()) {
 			if !g.passedOver[entry] && !g.isOwn(entry) {
 				out = append(out, entry)
@@ -249,15 +260,6 @@ func (g *giving) setAside(subset int) []string {
 
 func (g *giving) place(subset int) rules.Place {
 	return rules.Place{Version: g.Version, Subset: g.Spread.Spec.Subsets[subset].Name}
-}
-
-func (g *giving) holds(subset int) bool {
-	for _, h := range g.held[g.place(subset)] {
-		if g.Now().Sub(h.at) < rules.LeaseFor {
-			return true
-		}
-	}
-	return false
 }
 
 // pop returns an entry of what is held; empty if there is none that may still be given.
@@ -275,8 +277,9 @@ func (g *giving) pop(subset int) string {
 
 // lease takes room for the Pod, for those that wait, and perhaps for some to come, by one write.
 func (g *giving) lease(ctx context.Context, subset int) (string, error) {
-	at, now := g.place(subset), g.Now()
-	room := rules.Rooms(g.counted, g.Limits, g.Version, g.Total)[subset]
+	at, now := g.sizedBy(subset), g.Now()
+	has, open := rules.Counts(g.counted, g.Version, g.Total), rules.Open(g.counted)
+	room := g.RoomFor(subset, has, open)
 	last := g.last[at]
 	if room <= 0 { // what was held has just become too old to be given
 		resource := schema.GroupResource{Resource: "workloadspreads"}
@@ -287,21 +290,42 @@ func (g *giving) lease(ctx context.Context, subset int) (string, error) {
 		size = rules.Lease{Now: 1}
 	}
 	own := g.id()
-	entries := map[string]metav1.Time{own: metav1.NewTime(now)}
-	var more []held
-	for range size.Now - 1 + size.Ahead {
-		h := held{rules.LeaseEntry(g.id()), now}
-		more, entries[h.entry] = append(more, h), metav1.NewTime(now)
-	}
 	next := g.counted.DeepCopy()
-	rules.Take(next, g.Limits, at, entries)
+	rules.Take(next, g.Limits, g.place(subset), map[string]metav1.Time{own: metav1.NewTime(now)})
+	has[subset]++
+	more := map[rules.Place][]held{}
+	for range size.Now - 1 + size.Ahead {
+		i := g.Next(has, open)
+		if i < 0 {
+			break
+		}
+		has[i]++
+		more[g.place(i)] = append(more[g.place(i)], held{rules.LeaseEntry(g.id()), now})
+	}
+	for at, leased := range more {
+		entries := map[string]metav1.Time{}
+		for _, h := range leased {
+			entries[h.entry] = metav1.NewTime(now)
+		}
+		rules.Take(next, g.Limits, at, entries)
+	}
 	if err := g.write(ctx, g.stored, next); err != nil {
 		return "", err
 	}
-	g.held[at] = append(g.held[at], more...)
+	for at, leased := range more {
+		g.held[at] = append(g.held[at], leased...)
+	}
 	g.last[at] = lease{size.Ahead, now}
 	g.used = now
 	return own, nil
+}
+
+// sizedBy returns the place whose last lease says how large the next one is. By weights a lease is of all subsets.
+func (g *giving) sizedBy(subset int) rules.Place {
+	if g.Weights != nil {
+		return rules.Place{Version: g.Version}
+	}
+	return g.place(subset)
 }
 
 func (g *giving) write(ctx context.Context, stored, next *v1beta1.WorkloadSpread) error {

@@ -65,6 +65,8 @@ type CustomKind struct {
 	SubResources []schema.GroupKind `json:"subResources"`
 	// ReplicasPath is where it says how many Pods it is to have.
 	ReplicasPath string `json:"replicasPath"`
+	// PodDeletionCost means that it deletes Pods of a lower deletion cost first.
+	PodDeletionCost bool `json:"podDeletionCost"`
 }
 
 func (t *Targets) init() {
@@ -105,6 +107,18 @@ func (t *Targets) customOf(ctx context.Context, kind schema.GroupKind) (*CustomK
 		}
 	}
 	return nil, err
+}
+
+// Fill returns how Pods fill the subsets of a WorkloadSpread whose workload is to have so many. The first error is that the spec can't be
+// understood, the second one that the configuration can't be read.
+func (t *Targets) Fill(ctx context.Context, s *v1beta1.WorkloadSpread, total int32) (fill rules.Fill, wrong, err error) {
+	if fill, wrong = rules.FillOf(s, total); wrong != nil || rules.IsBuiltIn(rules.TargetOf(s).GroupKind) {
+		return fill, wrong, nil
+	}
+	t.init()
+	custom, err := t.customOf(ctx, rules.TargetOf(s).GroupKind)
+	fill.HasCosts = custom != nil && custom.PodDeletionCost
+	return fill, nil, err
 }
 
 // isKnown reports whether the owners of objects of a kind are followed.

@@ -54,7 +54,7 @@ func runSpread(ctx context.Context, s settings) error {
 func (w admissionWorld) measureSpread(ctx context.Context, s settings, result *spreading) (err error) {
 	owners := map[string]*appsv1.ReplicaSet{}
 	for _, namespace := range []string{"without", "with"} {
-		if owners[namespace], err = w.owner(ctx, namespace); err != nil {
+		if owners[namespace], err = w.owner(ctx, namespace, s.pods); err != nil {
 			return err
 		}
 	}
@@ -93,9 +93,10 @@ func (w admissionWorld) measureSpread(ctx context.Context, s settings, result *s
 	return w.countSubsets(ctx, result)
 }
 
-// owner makes a ReplicaSet that nobody looks after: there is no controller manager.
-func (w admissionWorld) owner(ctx context.Context, namespace string) (*appsv1.ReplicaSet, error) {
+// owner makes a ReplicaSet that is to have so many Pods, which nobody looks after: there is no controller manager.
+func (w admissionWorld) owner(ctx context.Context, namespace string, pods int) (*appsv1.ReplicaSet, error) {
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+	set.Spec.Replicas = new(int32(pods))
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:alpine"}}

@@ -49,13 +49,14 @@ type WorkloadSpreadSpec struct {
 	// targetFilter narrows the Pods of the workload that are spread. Defaults to all of them.
 	// +optional
 	TargetFilter *v1beta1.SpreadTargetFilter `json:"targetFilter,omitempty"`
-	// subsets are what Pods are given to, in the order in which they are filled.
+	// subsets are what Pods are given to, in the order in which they are filled unless they have weights.
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:XValidation:rule="self.all(s, has(s.weight)) || !self.exists(s, has(s.weight))",message="must all have a weight, or none"
 	Subsets []WorkloadSpreadSubset `json:"subsets" patchStrategy:"merge" patchMergeKey:"name"`
 	// scheduleStrategy says what happens to Pods that can't be scheduled in their subset. Defaults to Fixed: they wait.
 	// +optional
@@ -88,6 +89,17 @@ type WorkloadSpreadSubset struct {
 	// have the one or the other. Of a StatefulSet it can only be a number. Defaults to as many as there are.
 	// +optional
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
+	// minReplicas is how many Pods the subset gets before any subset gets more than its own: a number, or a percentage as of maxReplicas.
+	// They are the last to go when the workload is scaled in. Defaults to none.
+	// +optional
+	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
+	// weight is the share of the Pods that the subset gets, compared with the weights of the others: a Pod goes to that which has the
+	// fewest for its weight, up to maxReplicas. Equal weights spread Pods evenly. All subsets have one or none has. Defaults to none: subsets are
+	// filled in order.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Weight *int32 `json:"weight,omitempty"`
 	// patch is applied to the Pods of the subset when they are created, as a strategic merge patch. Its labels and annotations are given to
 	// Pods that are taken over, too. Defaults to none.
 	// +optional

@@ -62,6 +62,17 @@ type PersistentPodStateBaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	PersistentPodAnnotations []PersistentPodAnnotation `json:"persistentPodAnnotations,omitempty"`
+	// persistentPodLabels are labels of Pods that are recorded along, and that a new Pod gets where it does not set them itself. Its other
+	// labels decide which SidecarSets and WorkloadSpreads it is of. None by default.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	PersistentPodLabels []PersistentPodLabel `json:"persistentPodLabels,omitempty"`
+	// previousNodes is how many nodes on which the Pod of a name ran before the recorded one are remembered. A new Pod that is bound to its
+	// place prefers them, the later ones more than the earlier ones, with weights of 50, 25 and so on. 0 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5
+	PreviousNodes int32 `json:"previousNodes,omitempty"`
 	// persistentPodStateRetentionPolicy says when a record is dropped: WhenScaled, the default, as soon as the workload has no place for
 	// the Pod any more; WhenDeleted only when the workload is deleted, so that a Pod comes back where it ran also after the workload was
 	// scaled in and out.
@@ -134,6 +145,15 @@ type PersistentPodAnnotation struct {
 	// key is the key of the annotation.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+}
+
+// PersistentPodLabel names a label of Pods.
+type PersistentPodLabel struct {
+	// key is the key of the label. Labels of Kubernetes and of Kruise can't be recorded: they say what a Pod is, not what it was.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|[.])(kubernetes|k8s|kruise)[.]io/') && !(self in ['controller-revision-hash', 'pod-template-hash'])",message="must not be a label of Kubernetes or Kruise"
 	Key string `json:"key"`
 }
 
@@ -223,6 +243,12 @@ type PodState struct {
 	// annotations are those that the Pod had, of those that the spec names.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// labels are those that the Pod had, of those that the spec names.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// previousNodes are the nodes on which the Pod of the name ran before, the last one first, as many as the spec wants.
+	// +optional
+	PreviousNodes []string `json:"previousNodes,omitempty"`
 	// podIPs are the addresses that the Pod had, where the spec has recordPodIPs.
 	// +optional
 	PodIPs []string `json:"podIPs,omitempty"`

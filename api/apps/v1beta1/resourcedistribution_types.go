@@ -80,6 +80,10 @@ type ResourceDistributionBaseSpec struct {
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy ResourceDistributionDeletionPolicy `json:"deletionPolicy,omitempty"`
+	// expandNamespace replaces $(namespace) in the values of data, labels and annotations of each copy by the name of its namespace. False by
+	// default: copies say what the resource says.
+	// +optional
+	ExpandNamespace bool `json:"expandNamespace,omitempty"`
 	// rollout says how a change of the resource reaches the copies that are there. At once by default. New copies are always made from the
 	// resource as it is.
 	// +optional

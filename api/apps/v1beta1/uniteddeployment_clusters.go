@@ -130,6 +130,10 @@ type SubsetObservation struct {
 	// revision is the name of the revision that was the newest then.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+	// maxUnavailable is the part of updateStrategy.maxUnavailable that its workload has, by what was last written. It counts as used up while
+	// the cluster can't be read, because its Pods may be updated meanwhile. It is 0 while no Pods are to be updated, and without a budget.
+	// +optional
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 }
 
 // MemberClusterPhase says how it stands with a cluster that was written to.

@@ -1,16 +1,9 @@
 package validating
 
-import (
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-)
+import "k8s.io/apimachinery/pkg/util/validation/field"
 
 // elsewhere refuses new subsets in other clusters while the manager does not connect to any.
 func (c unitedChange) elsewhere(found *findings) {
-	if r := c.new.Spec.Topology.ClusterRegistry; r != nil && r.DeletionPolicy == v1beta1.AbandonInCluster {
-		found.forbidden(field.NewPath("spec", "topology", "clusterRegistry", "deletionPolicy"), "Abandon can't be used yet: only Wait can")
-	}
 	if c.OtherClusters {
 		return
 	}

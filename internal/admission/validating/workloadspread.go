@@ -1,6 +1,7 @@
 package validating
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -80,41 +81,51 @@ func spreadRules(found *findings, s *v1beta1.WorkloadSpread) {
 	found.spreadStrategy(spec.Child("scheduleStrategy"), s)
 }
 
-// spreadLimits checks maxReplicas of all subsets.
+// spreadLimits checks maxReplicas and minReplicas of all subsets.
 func (f *findings) spreadLimits(at *field.Path, s *v1beta1.WorkloadSpread) {
 	var first *intstr.IntOrString
-	percent, last := 0, len(s.Spec.Subsets)-1
+	most, fewest, last := 0, 0, len(s.Spec.Subsets)-1
 	for i := range s.Spec.Subsets {
-		most := s.Spec.Subsets[i].MaxReplicas
-		if most == nil {
-			continue
+		of, at := &s.Spec.Subsets[i], at.Index(i)
+		first = cmp.Or(first, of.MaxReplicas, of.MinReplicas)
+		limit := f.spreadBound(at.Child("maxReplicas"), s, of.MaxReplicas, first)
+		floor := f.spreadBound(at.Child("minReplicas"), s, of.MinReplicas, first)
+		if of.MaxReplicas != nil && of.MinReplicas != nil && of.MaxReplicas.Type == of.MinReplicas.Type && floor > limit {
+			f.invalid(at.Child("minReplicas"), of.MinReplicas.String(), "must not be more than maxReplicas %s", of.MaxReplicas)
 		}
-		at := at.Index(i).Child("maxReplicas")
-		if first == nil {
-			first = most
-		}
-		share, err := budget.Scaled(most, 100, budget.Up)
-		switch {
-		case err != nil:
-			f.invalid(at, most.String(), "must be a number of 0 or more, or a percentage")
-			continue
-		case most.Type != first.Type:
-			f.invalid(at, most.String(), "must be of the same type as those before: all numbers, or all percentages")
-		case most.Type == intstr.String && share > 100:
-			f.invalid(at, most.String(), "must not be more than 100%%")
-		case most.Type == intstr.String && spread.ByOrdinal(spread.TargetOf(s).GroupKind):
-			f.invalid(at, most.String(), "must be a number: Pods of a StatefulSet are given to subsets by their ordinals")
-		}
-		if most.Type == intstr.String {
-			percent += share
+		if first != nil && first.Type == intstr.String {
+			most, fewest = most+limit, fewest+floor
 		}
 	}
 	switch {
-	case percent > 100:
-		f.invalid(at, percent, "the percentages must not be more than 100%% in all")
-	case percent > 0 && percent < 100 && last >= 0 && s.Spec.Subsets[last].MaxReplicas != nil:
-		f.invalid(at, percent, "the percentages must be 100%% in all, or the last subset must have none")
+	case most > 100:
+		f.invalid(at, most, "the percentages must not be more than 100%% in all")
+	case most > 0 && most < 100 && last >= 0 && s.Spec.Subsets[last].MaxReplicas != nil:
+		f.invalid(at, most, "the percentages must be 100%% in all, or the last subset must have none")
+	case fewest > 100:
+		f.invalid(at, fewest, "the percentages of minReplicas must not be more than 100%% in all")
 	}
+}
+
+// spreadBound checks maxReplicas or minReplicas of a subset, and returns its number or percentage; 0 if it has none.
+func (f *findings) spreadBound(at *field.Path, s *v1beta1.WorkloadSpread, value, first *intstr.IntOrString) int {
+	if value == nil {
+		return 0
+	}
+	number, err := budget.Scaled(value, 100, budget.Up)
+	switch {
+	case err != nil:
+		f.invalid(at, value.String(), "must be a number of 0 or more, or a percentage")
+		return 0
+	case value.Type != first.Type:
+		f.invalid(at, value.String(), "must be of the same type as those before: all numbers, or all percentages")
+		return 0
+	case value.Type == intstr.String && number > 100:
+		f.invalid(at, value.String(), "must not be more than 100%%")
+	case value.Type == intstr.String && spread.ByOrdinal(spread.TargetOf(s).GroupKind):
+		f.invalid(at, value.String(), "must be a number: Pods of a StatefulSet are given to subsets by their ordinals")
+	}
+	return number
 }
 
 func (f *findings) spreadStrategy(at *field.Path, s *v1beta1.WorkloadSpread) {
@@ -219,7 +230,7 @@ func (o Options) spreadPods(ctx context.Context, w write[v1beta1.WorkloadSpread]
 func (o Options) spreadPodsOf(ctx context.Context, of spreadSubset) (found findings) {
 	at := field.NewPath("spec", "subsets").Index(of.index)
 	p := &corev1.Pod{ObjectMeta: *of.template.ObjectMeta.DeepCopy(), Spec: *of.template.Spec.DeepCopy()}
-	if err := spread.Inject(p, of.spread, of.index, ""); err != nil {
+	if err := spread.Inject(p, of.spread, spread.Given{Subset: of.index}); err != nil {
 		found.invalid(at.Child("patch"), field.OmitValueType{}, "%s", err)
 		return found
 	}

@@ -3,6 +3,7 @@ package persistentpodstate
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -77,7 +78,8 @@ func isSame(a, b *corev1.Pod) bool {
 	}
 	return a.Spec.NodeName == b.Spec.NodeName && pod.IsReady(a) == pod.IsReady(b) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		equality.Semantic.DeepEqual(a.Annotations, b.Annotations) && slices.Equal(a.Status.PodIPs, b.Status.PodIPs) &&
+		equality.Semantic.DeepEqual(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels) &&
+		slices.Equal(a.Status.PodIPs, b.Status.PodIPs) &&
 		equality.Semantic.DeepEqual(pod.Condition(a, corev1.PodScheduled), pod.Condition(b, corev1.PodScheduled))
 }
 

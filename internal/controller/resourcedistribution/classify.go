@@ -134,7 +134,7 @@ func (v *State) mayTake(is distribution.Object) bool {
 	case v1beta1.OverwriteOnConflict:
 		return true
 	case v1beta1.AdoptOnConflict:
-		return distribution.SameContent(is, v.Source.Object)
+		return distribution.SameContent(is, v.Source.Copy(v.Owner, is.GetNamespace(), nil))
 	}
 	return false
 }

@@ -164,7 +164,7 @@ func (s *Snapshot) kind() string {
 
 // fingerprint tells everything that decides how a copy is to be.
 func (s *Snapshot) fingerprint() string {
-	return s.Source.Hash + " " + string(s.Owner.Spec.DeletionPolicy) + " " + s.Owner.Name
+	return fmt.Sprint(s.Source.Hash, s.Owner.Spec.DeletionPolicy, s.Owner.Spec.ExpandNamespace, s.Owner.Name)
 }
 
 // isVerified reports whether a copy is of a version that is known to be as it is to be.

@@ -51,7 +51,7 @@ func Classify(s Snapshot) State {
 	if s.Routes != nil {
 		seen.Traffic = s.Routes.Seen()
 	}
-	v.decision = release.Next(v.planOf(), s.Rollout.Status, seen)
+	v.decide(seen)
 	return v
 }
 
@@ -60,6 +60,7 @@ func (v *State) planOf() release.Plan {
 	r := v.Rollout
 	p := release.Plan{
 		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled, Deleted: r.DeletionTimestamp != nil,
+		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
 		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Shared: v.Routes != nil && rules.SharedName(r) != "",
 	}
 	if v.steps == nil {

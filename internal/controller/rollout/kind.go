@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -41,6 +42,10 @@ type Routes interface {
 type Options struct {
 	// Traffic leads traffic; nil where nothing can.
 	Traffic Traffic
+	// Measurer makes measurements that need the network; nil where nothing can.
+	Measurer Measurer
+	// Metrics count what releases take, and how they end; nil for none.
+	Metrics *Metrics
 }
 
 // +kubebuilder:rbac:groups=rollouts.kruise.io,resources=rollouts,verbs=get;list;watch;patch
@@ -50,7 +55,7 @@ type Options struct {
 // Kind is the controller of Rollouts.
 func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 	var reader observe.Reader
-	return loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus]{
+	kind := loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus]{
 		Name: "rollout",
 		Owns: []client.Object{&v1beta1.BatchRelease{}},
 		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
@@ -60,11 +65,14 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 			if o.Traffic != nil {
 				o.Traffic.Asked(reader, ask)
 			}
+			if o.Measurer != nil {
+				o.Measurer.Asked(ask)
+			}
 		},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			reader = cached
 			f := releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
-			out := f.Watches()
+			out := append(f.Watches(), f.PodsThat(tellsMore), jobs())
 			if o.Traffic != nil {
 				out = append(out, o.Traffic.Watches(cached)...)
 			}
@@ -77,5 +85,21 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 		StatusFirst: true,
 		Exact:       true, // what a user writes into the status, such as an approval, must not be lost
 		Minor:       isMinor,
+		Remember:    o.remember,
+	}
+	if o.Measurer != nil {
+		kind.Forget = o.Measurer.Forget
+	}
+	return kind
+}
+
+// remember has what was decided measured and counted: its status is stored by now.
+func (o Options) remember(v State, _ apply.Outcome) {
+	r := v.Rollout
+	if o.Measurer != nil {
+		o.Measurer.Want(types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, r.UID, v.requests())
+	}
+	if v.problem == "" && hasFinalizer(r) {
+		o.Metrics.count(&r.Status, &v.decision.Status, v.Now)
 	}
 }

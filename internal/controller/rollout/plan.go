@@ -33,9 +33,15 @@ func Plan(v State) plan.Plan {
 		return b.Plan()
 	}
 	v.events(b)
+	v.verdicts(b)
 	for _, a := range v.decision.Do {
+		if a.Do == release.PutBack {
+			b.Do(v.putBack(b)...)
+			continue
+		}
 		b.Do(v.chain(a)...)
 	}
+	v.createJobs(b)
 	b.Recheck(v.decision.After, "time goes by")
 	if len(v.decision.Do) == 0 && v.Objects.Workload != nil && r.DeletionTimestamp == nil && !r.Spec.Disabled {
 		b.Do(v.write(steer.Writes{Workload: steer.Label(v.kind, v.Objects.Workload)}, "label the workload", "its changes are to be intercepted")...)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/analysis"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
@@ -22,7 +24,10 @@ type Snapshot struct {
 	Batch *v1beta1.BatchRelease
 	// Routes is what leads traffic; nil for a Rollout that leads none.
 	Routes Routes
-	Now    time.Time
+	// Measured are results of measurements, Jobs those of the Rollout's checks.
+	Measured []analysis.Result
+	Jobs     []*batchv1.Job
+	Now      time.Time
 }
 
 func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout) (State, error) {
@@ -33,6 +38,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	}
 	name := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Name}
 	if s.Batch, err = observe.Find(ctx, r.Reader, name, &v1beta1.BatchRelease{}); err != nil {
+		return State{}, err
+	}
+	if err := o.readAnalysis(ctx, r, &s); err != nil {
 		return State{}, err
 	}
 	if o.Traffic == nil || !leadsTraffic(rollout) {

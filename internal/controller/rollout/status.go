@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,7 +54,8 @@ func (v *State) ready(s *v1beta1.RolloutStatus) {
 
 // stalled says whether a person is needed.
 func (v *State) stalled(s *v1beta1.RolloutStatus) {
-	if c := find(s, v1beta1.ConditionProgressing); c != nil && c.Reason == v1beta1.ReasonStepTimeout && s.Phase == v1beta1.RolloutPhaseProgressing {
+	needs := []string{v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected}
+	if c := find(s, v1beta1.ConditionProgressing); c != nil && slices.Contains(needs, c.Reason) && s.Phase == v1beta1.RolloutPhaseProgressing {
 		v.set(s, v1beta1.ConditionStalled, corev1.ConditionTrue, c.Reason, c.Message)
 		return
 	}
@@ -103,7 +105,7 @@ func (v *State) events(b *plan.Builder) {
 	switch {
 	case is.Phase == v1beta1.RolloutPhaseProgressing && was.Phase != is.Phase:
 		tell("a release begins")
-	case before != after && after == v1beta1.ReasonCancelling:
+	case before != after && after == v1beta1.ReasonCancelling && !isGoingBack(&was, &is):
 		tell("the old template is back: the release is rolled back")
 	case before != after && after == v1beta1.ReasonStepTimeout:
 		b.Hold(plan.Hold{Why: find(&is, v1beta1.ConditionProgressing).Message, Event: eventTimeout, EventType: corev1.EventTypeWarning})

@@ -57,6 +57,8 @@ type subset struct {
 	// keeps is what waves or the budget have it keep of its present workload, and limit its part of the budget; nil where there is none.
 	keeps kept
 	limit *limit
+	// share is what of the budget it may use by what was written before or is written now.
+	share int32
 	// reserved is the number of Pods that are reserved, and marks what is to be written on Pods for that.
 	reserved int32
 	marks    []mark

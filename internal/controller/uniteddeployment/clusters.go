@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +80,15 @@ func (v *State) locate(one *subset) {
 	}
 	e.condition = one.told(v1beta1.UnitedDeploymentSubsetClusterReady)
 	before := e.condition.Status
-	e.condition.Reason, e.condition.Message = string(e.verdict.Reason), e.verdict.Message
+	one.elsewhere = e
+	v.recheck(c.Wait)
+	if before != "" && e.verdict.Reason == connection.Connecting {
+		return // of a manager that has started: what was told before stands until more is known
+	}
+	if e.verdict.Reason != connection.Unreachable || e.condition.Reason != string(connection.Unreachable) { // else only words may differ
+		e.condition.Message = e.verdict.Message
+	}
+	e.condition.Reason = string(e.verdict.Reason)
 	switch e.verdict.Reason {
 	case connection.Connected:
 		e.condition.Status = corev1.ConditionTrue
@@ -91,15 +100,17 @@ func (v *State) locate(one *subset) {
 	if e.condition.Status != before {
 		e.condition.LastTransitionTime = metav1.NewTime(v.Now.Truncate(time.Second))
 	}
-	one.elsewhere = e
-	v.recheck(c.Wait)
 }
 
-// tolerated returns for how long the Pods of a subset still count as ready although its cluster does not answer.
+// tolerated returns for how long the Pods of a subset still count as ready although its cluster does not answer. That begins when it is
+// known that it does not: not while a manager that has started connects to it.
 func (v *State) tolerated(one *subset) time.Duration {
 	limit := toleratedSeconds * time.Second
 	if r := v.Set.Spec.Topology.ClusterRegistry; r != nil {
 		limit = seconds(r.UnreachableTolerationSeconds, toleratedSeconds)
+	}
+	if one.isLost() && one.elsewhere.condition.Status == corev1.ConditionTrue {
+		return limit
 	}
 	return max(one.elsewhere.condition.LastTransitionTime.Add(limit).Sub(v.Now), 0)
 }
@@ -137,7 +148,7 @@ func (v *State) demandOfAway(one *subset, out placement.Subset) placement.Subset
 func (v *State) keepShares(d placement.Demand, out *placement.Division) {
 	connects := false
 	for i, one := range v.subsets {
-		if one.isLost() && one.elsewhere.verdict.Reason == connection.Connecting {
+		if one.isConnectedTo() {
 			d.Subsets[i].Pinned, connects = false, true
 		}
 	}
@@ -153,7 +164,16 @@ func (v *State) keepShares(d placement.Demand, out *placement.Division) {
 			out.Replicas[i] = min(out.Replicas[i], max(shares.Replicas[i], d.Subsets[i].Current))
 		}
 	}
-	out.Unplaced = 0
+	out.Unplaced, out.Adjusted = shares.Unplaced, shares.Adjusted
+}
+
+// isConnectedTo reports whether it is not known yet whether the cluster of a subset answers, and it was not known that it does not.
+func (s *subset) isConnectedTo() bool {
+	if !s.isLost() || s.elsewhere.verdict.Reason != connection.Connecting {
+		return false
+	}
+	told := s.elsewhere.condition
+	return told.Status == corev1.ConditionTrue || told.Reason == string(connection.Connecting)
 }
 
 // keepSurplus has subsets keep Pods until those that take over for them are ready, for as long after a cluster has come back as its Pods
@@ -230,6 +250,8 @@ func (v *State) recorded() []v1beta1.MemberCluster {
 		func(p memberrules.Place) memberrules.Seen { return v.cluster(p.Key()).Seen },
 		func(p memberrules.Place) memberrules.Left {
 			switch c := v.cluster(p.Key()); {
+			case c.Buried && !c.Readable:
+				return memberrules.Abandoned
 			case !c.Readable:
 				return memberrules.Unknown
 			case slices.ContainsFunc(v.Workloads, func(w Workload) bool { return w.Cluster == c.Key() }):
@@ -238,6 +260,16 @@ func (v *State) recorded() []v1beta1.MemberCluster {
 				return memberrules.Nothing
 			}
 		})
+}
+
+// isAbandoned reports whether the user wants to leave behind what is in a cluster that does not answer.
+func (v *State) isAbandoned(r *v1beta1.MemberCluster) bool {
+	if r.Phase != v1beta1.MemberClusterLost {
+		return false
+	}
+	registry := v.Set.Spec.Topology.ClusterRegistry
+	return registry != nil && registry.DeletionPolicy == v1beta1.AbandonInCluster ||
+		slices.Contains(strings.Split(v.Set.Annotations[keys.AbandonClusters], ","), r.Namespace+"/"+r.Name)
 }
 
 // mayWrite reports whether workloads in a cluster may be written: it can be read, and it is stored in the hub that something may be there,

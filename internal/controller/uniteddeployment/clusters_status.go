@@ -44,7 +44,7 @@ func (v *State) tellObserved(one *subset, told *v1beta1.UnitedDeploymentSubsetSt
 		return
 	}
 	told.Cluster, told.Conditions = one.elsewhere.Place.String(), one.conditions()
-	seen := &v1beta1.SubsetObservation{Revision: v.history.Update.Name}
+	seen := &v1beta1.SubsetObservation{Revision: v.history.Update.Name, MaxUnavailable: one.share}
 	written := int32(0)
 	if m := one.now; m != nil {
 		written = m.specified
@@ -91,9 +91,9 @@ func (v *State) tellOfClusters(set conditions) {
 		}
 		partial.Status, partial.Reason = corev1.ConditionTrue, reasonRemotePods
 		partial.Message = "a HorizontalPodAutoscaler of this cluster doesn't see the Pods in other clusters: use metrics of all clusters"
-		if !one.elsewhere.verdict.Ready() {
-			ready.Status, ready.Reason = corev1.ConditionFalse, string(one.elsewhere.verdict.Reason)
-			unready = append(unready, one.Name+": "+one.elsewhere.verdict.Message)
+		if is := one.elsewhere.condition; is.Status != corev1.ConditionTrue {
+			ready.Status, ready.Reason = corev1.ConditionFalse, is.Reason
+			unready = append(unready, one.Name+": "+is.Message)
 		}
 	}
 	ready.Message = strings.Join(unready, "; ")

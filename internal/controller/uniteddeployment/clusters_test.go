@@ -35,12 +35,18 @@ type fleet struct {
 
 // site is another cluster.
 type site struct {
-	name, id  string
-	up, late  bool
+	name, id string
+	up, late bool
+	// unknown means that the controller has started and is connecting to it.
+	unknown bool
+	// words are those in which it does not answer.
+	words     string
 	workloads []Workload
 	saved     []Workload
 	// restored means that it holds what the controller may have seen to be gone.
 	restored bool
+	// joining means that it is being connected to.
+	joining bool
 }
 
 func newFleet(t *testing.T, policy v1beta1.UnreachablePolicyType) *fleet {
@@ -87,12 +93,17 @@ func (f *fleet) look() Snapshot {
 	}
 	for _, p := range places {
 		at := f.members[p.Name]
-		c := Cluster{Place: p, Seen: memberrules.Seen{Reason: connection.Unreachable, Message: "no answer", ID: at.id}}
+		c := Cluster{Place: p, Seen: memberrules.Seen{Reason: connection.Unreachable, Message: connection.Unreached + at.words, ID: at.id}}
 		if at.up {
 			c.Reason, c.Message, c.LastContact = connection.Connected, "", f.Now
+		} else if at.joining {
+			c.Reason = connection.Connecting
+		}
+		if at.unknown {
+			c.Seen = memberrules.Seen{Reason: connection.Connecting, Message: "not known yet", Unselected: true}
 		}
 		record := memberrules.Find(f.Set.Status.MemberClusters, p)
-		if c.Readable = at.up && !at.late && memberrules.Judge(p, record, c.Seen).Ready(); c.Readable {
+		if c.Readable = at.up && !at.late && !at.unknown && memberrules.Judge(p, record, c.Seen).Ready(); c.Readable {
 			for _, w := range at.workloads {
 				w.Cluster = p.Key()
 				s.Workloads = append(s.Workloads, w)
@@ -296,6 +307,54 @@ func TestSubstitutes(t *testing.T) {
 	f.members["m1"].up = true
 	f.pass()
 	f.has(3, 3, 3)
+}
+
+// TestAManagerThatStartsChangesNothing: as long as it does not know how the clusters stand, what was told before stands.
+func TestAManagerThatStartsChangesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy v1beta1.UnreachablePolicyType
+		before func(*fleet)
+	}{
+		"while all clusters answer":   {v1beta1.FreezeUnreachable, func(*fleet) {}},
+		"while substitutes could run": {v1beta1.ReallocateUnreachable, func(*fleet) {}},
+		"while one is away": {v1beta1.FreezeUnreachable, func(f *fleet) {
+			f.members["m1"].up = false
+			f.scale(13)
+		}},
+		"while substitutes run for one that is away": {v1beta1.ReallocateUnreachable, func(f *fleet) { f.members["m1"].up = false }},
+		"while one that no subset is in any more is away": {v1beta1.FreezeUnreachable, func(f *fleet) {
+			f.members["m1"].up = false
+			f.rest()
+			f.change(func(set *v1beta1.UnitedDeployment) {
+				set.Spec.Topology.Subsets = slices.Delete(set.Spec.Topology.Subsets, 1, 2)
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, tc.policy)
+			f.rest()
+			tc.before(f)
+			f.rest()
+			f.Now = f.Now.Add(time.Hour)
+			f.rest()
+			for _, at := range f.members {
+				at.unknown = true
+			}
+			before := f.Set.Status
+			if f.pass() {
+				t.Errorf("it writes, and the status differs (-before +after):\n%s", cmp.Diff(before, f.Set.Status))
+			}
+			for _, at := range f.members {
+				at.unknown, at.words = false, "in other words"
+			}
+			if f.pass() {
+				t.Errorf("it writes when it knows, and the status differs (-before +after):\n%s", cmp.Diff(before, f.Set.Status))
+			}
+			if f.broken != "" {
+				t.Error(f.broken)
+			}
+		})
+	}
 }
 
 // TestAClusterThatIsConnectedTo keeps its share meanwhile: others do not take it over.

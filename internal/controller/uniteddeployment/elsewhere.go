@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/connection"
@@ -32,6 +33,10 @@ type Clusters interface {
 	Forget(owner types.UID)
 	// Look returns a cluster as it can be read for an owner now.
 	Look(ctx context.Context, owner plan.Object, place memberrules.Place) members.Member
+	// Bury has it stored that an owner leaves behind what it has in a cluster that does not answer, and IsBuried reports whether it is. The
+	// cluster is named by its identity, too.
+	Bury(owner plan.Object, place memberrules.Place, cluster string)
+	IsBuried(owner plan.Object, cluster string) bool
 	// Asked has passes asked for by a function when there is news of a cluster.
 	Asked(ask func(owner types.NamespacedName))
 }
@@ -47,6 +52,8 @@ type Cluster struct {
 	// Refused is why the last writes failed, without a reason if they did not, and Wait how long the next ones wait for that.
 	Refused memberrules.Verdict
 	Wait    time.Duration
+	// Buried means that it is stored that what is there is left behind.
+	Buried bool
 }
 
 // isElsewhere reports whether a UnitedDeployment has, or may have, workloads in other clusters.
@@ -101,10 +108,13 @@ func (o Options) readClusters(ctx context.Context, s *Snapshot) error {
 	}
 	for _, place := range places {
 		c := Cluster{Place: place, Seen: memberrules.Seen{
-			Reason: connection.Connecting, Message: "the feature gate UnitedDeploymentMultiCluster of the manager is off",
+			Reason: connection.Unreachable, Message: "the feature gate UnitedDeploymentMultiCluster of the manager is off",
 		}}
 		if o.Clusters != nil {
 			now := o.Clusters.Look(ctx, s.Set, place)
+			if r := memberrules.Find(s.Set.Status.MemberClusters, place); r != nil {
+				c.Buried = o.Clusters.IsBuried(s.Set, r.ClusterID)
+			}
 			c.Seen, c.Wait, c.Refused = now.Seen, now.Wait, refusal(now.Refused)
 			c.Unselected = slices.Contains(wanted, place) && !selects(s.Set.Spec.Topology.ClusterRegistry, now.Labels)
 			if err := s.readCluster(ctx, &c, now); err != nil {
@@ -113,7 +123,37 @@ func (o Options) readClusters(ctx context.Context, s *Snapshot) error {
 		}
 		s.Clusters = append(s.Clusters, c)
 	}
+	s.Workloads = s.once()
 	return nil
+}
+
+// once returns the workloads without those that were read twice, because two objects lead to the same cluster: each is in the place of its
+// subset, if it has one.
+func (s *Snapshot) once() (out []Workload) {
+	wanted := map[string]string{}
+	for i := range s.Set.Spec.Topology.Subsets {
+		if one := &s.Set.Spec.Topology.Subsets[i]; one.TargetCluster != nil {
+			wanted[one.Name] = placeOf(s.Set, one.TargetCluster).Key()
+		}
+	}
+	ids := map[string]string{}
+	for i := range s.Clusters {
+		ids[s.Clusters[i].Key()] = s.Clusters[i].ID
+	}
+	type one struct{ cluster, uid string }
+	at := map[one]int{}
+	for _, w := range s.Workloads {
+		is := one{ids[w.Cluster], string(w.Object.GetUID())}
+		i, known := at[is]
+		switch {
+		case !known:
+			at[is] = len(out)
+			out = append(out, w)
+		case w.Cluster == wanted[w.Object.GetLabels()[keys.SubsetName]]:
+			out[i] = w
+		}
+	}
+	return out
 }
 
 func selects(registry *v1beta1.ClusterRegistry, labels map[string]string) bool {
@@ -218,4 +258,37 @@ func isOf(p *corev1.Pod, workload plan.Object) bool {
 func isParent(deployment, replicaSet string) bool {
 	hash, is := strings.CutPrefix(replicaSet, deployment+"-")
 	return is && !strings.Contains(hash, "-")
+}
+
+// Wants returns what reports whether a UnitedDeployment in the hub wants a workload in another cluster, or deletes it there itself. Which
+// object leads to the cluster does not matter: others may lead there, too.
+func Wants(hub client.Reader) func(context.Context, memberrules.Workload, members.Cluster) (bool, error) {
+	return func(ctx context.Context, w memberrules.Workload, in members.Cluster) (bool, error) {
+		if w.OwnerName.Name == "" {
+			return true, nil // somebody has changed its annotations, so that nobody knows
+		}
+		set := &v1beta1.UnitedDeployment{}
+		switch err := hub.Get(ctx, w.OwnerName, set); {
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("reading UnitedDeployment %s: %w", w.OwnerName, err)
+		}
+		for _, place := range append(wantedPlaces(set), memberrules.Recorded(set.Status.MemberClusters)...) {
+			r := memberrules.Find(set.Status.MemberClusters, place)
+			if set.UID == w.Owner && (r != nil && r.ClusterID == in.ID || r == nil && slices.Contains(in.Places, place)) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
+
+// bury has it stored what is left behind.
+func (o Options) bury(v State, _ apply.Outcome) {
+	for i := range v.records {
+		if r := &v.records[i]; v.isAbandoned(r) {
+			o.Clusters.Bury(v.Set, memberrules.Place{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}, r.ClusterID)
+		}
+	}
 }

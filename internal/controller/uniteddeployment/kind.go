@@ -56,6 +56,7 @@ func Kind(o Options) loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedD
 	}
 	if o.Clusters != nil {
 		out.Asked, out.Forget = o.Clusters.Asked, o.Clusters.Forget
+		out.Remember = o.bury
 	}
 	return out
 }

@@ -28,17 +28,24 @@ type scenario struct {
 	promises.User
 	key     simulate.Key
 	foreign client.Object
+	// place says in which clusters subsets are; nil where there is only one.
+	place func(*v1beta1.UnitedDeployment)
+	// isOurs tells the workloads of the UnitedDeployment.
+	isOurs func(client.Object) bool
 }
 
 func newScenario(w *promises.World) *scenario {
 	s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}, key: simulate.Key{Kind: kind(), Namespace: "default", Name: "web"}}
 	labels := map[string]string{"app": "web", keys.SubsetName: "a"}
+	s.isOurs = func(o client.Object) bool {
+		owner := metav1.GetControllerOfNoCopy(o)
+		return owner != nil && owner.Kind == s.key.Kind.Kind
+	}
 	zero := int32(0)
 	s.foreign = s.made(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-a", Namespace: "default", Labels: labels},
 		Spec:       appsv1.DeploymentSpec{Replicas: &zero, Selector: &metav1.LabelSelector{MatchLabels: labels}},
 	})
-	s.create()
 	return s
 }
 
@@ -135,6 +142,9 @@ func (s *scenario) subsets(set *v1beta1.UnitedDeployment) {
 	if s.Chance(30) {
 		set.Spec.UpdateStrategy.Waves = []v1beta1.UpdateWave{{Name: "first", Subsets: names[len(names)-1:]}}
 	}
+	if s.place != nil {
+		s.place(set)
+	}
 }
 
 // workloads returns the workloads that the UnitedDeployment controls.
@@ -142,7 +152,7 @@ func (s *scenario) workloads() []plan.Object {
 	var out []plan.Object
 	for _, k := range workloadKinds() {
 		for _, object := range s.Cluster.Of(k.gvk) {
-			if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == s.key.Kind.Kind {
+			if s.isOurs(object) {
 				out = append(out, object.(plan.Object))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+	"github.com/seed-69ecc383/kruise/internal/rules/connection"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 	"github.com/seed-69ecc383/kruise/internal/rules/waves"
 )
@@ -62,7 +63,7 @@ func (v *State) order(given []v1beta1.UpdateWave) {
 	}
 	var progress []waves.Progress
 	for _, one := range v.subsets {
-		progress = append(progress, waves.Progress{Name: one.Name, Done: v.isDone(one), Away: one.isAway()})
+		progress = append(progress, v.progressOf(one))
 	}
 	continued := ""
 	if revision, wave, ok := strings.Cut(v.Set.Annotations[keys.ContinuedWave], "/"); ok && revision == v.history.Update.Name {
@@ -74,6 +75,16 @@ func (v *State) order(given []v1beta1.UpdateWave) {
 			v.keepTemplate(one)
 		}
 	}
+}
+
+// progressOf returns how far a subset has come. Nobody waits for a cluster that can't be used. One whose cache is late, as after a write, or
+// to which a manager that has just started connects, is waited for, unless it was seen to be done.
+func (v *State) progressOf(one *subset) waves.Progress {
+	if !one.isAway() {
+		return waves.Progress{Name: one.Name, Done: v.isDone(one)}
+	}
+	isLost := one.isLost() && one.elsewhere.verdict.Reason != connection.Connecting
+	return waves.Progress{Name: one.Name, Done: v.isRolledOutAway(one), Away: isLost}
 }
 
 // isDone reports whether all Pods of a subset that are to be updated are, and all are available.
@@ -129,10 +140,9 @@ func (v *State) whyOfWave() (why, reason string) {
 func (v *State) shareBudget() {
 	var sharing []*subset
 	var loads []waves.Load
-	open := v.budget
 	for _, one := range v.subsets {
 		if one.isAway() {
-			open -= max(one.before.Replicas-one.before.ReadyReplicas, 0) // what was last seen of it
+			sharing, loads = append(sharing, one), append(loads, one.loadAway())
 			continue
 		}
 		if one.now == nil {
@@ -142,9 +152,38 @@ func (v *State) shareBudget() {
 			sharing, loads = append(sharing, one), append(loads, load)
 		}
 	}
-	for i, verdict := range waves.Share(open, loads) {
-		v.heed(sharing[i], loads[i], verdict)
+	for i, verdict := range waves.Share(v.budget, loads) {
+		if one := sharing[i]; !one.isAway() {
+			v.heed(one, loads[i], verdict)
+			one.share = one.shareOf(loads[i], verdict)
+		}
 	}
+}
+
+// loadAway returns what the budget has to know of a subset whose cluster can't be read: its workload goes on as it was last written, so that
+// it keeps its part. Right after a write even that is not known.
+func (s *subset) loadAway() waves.Load {
+	l := waves.Load{Wanted: s.before.Replicas, Available: s.before.ReadyReplicas, Outdated: s.before.Replicas, Fixed: true, Observed: s.isLost()}
+	if seen := s.before.Observed; seen != nil {
+		l.Limit = seen.MaxUnavailable
+	}
+	l.Own = l.Limit
+	return l
+}
+
+// shareOf returns the part of the budget that a subset may use from now on, whether or not what is written next arrives.
+func (s *subset) shareOf(l waves.Load, verdict waves.Verdict) int32 {
+	share := int32(0)
+	if l.Outdated > 0 || !l.Observed {
+		share = l.Limit
+	}
+	if seen := s.before.Observed; seen != nil && !l.Observed {
+		share = max(share, seen.MaxUnavailable)
+	}
+	if l.Pending != nil && !verdict.Held || l.Outdated > 0 {
+		share = max(share, verdict.Limit)
+	}
+	return min(share, l.Wanted)
 }
 
 // loadOf returns what the budget has to know of a subset; false where its workload can't be made.

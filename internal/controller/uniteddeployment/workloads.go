@@ -74,6 +74,25 @@ func metadataOf(template *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Labels: copied.Labels, Annotations: copied.Annotations}
 }
 
+// made returns what a pointer points to, which is made if there is nothing.
+func made[T any](at **T) *T {
+	if *at == nil {
+		*at = new(T)
+	}
+	return *at
+}
+
+// setPartitions says where a strategy for rolling updates, which may not be there yet, has its partition.
+func setPartitions[T any](f *fields, rolling **T, in func(*T) **int32) {
+	f.partition = func() *int32 {
+		if *rolling == nil {
+			return nil
+		}
+		return *in(*rolling)
+	}
+	f.setPartition = func(n int32) { *in(made(rolling)) = &n }
+}
+
 func valueOr(number *int32, otherwise int32) int32 {
 	if number == nil {
 		return otherwise
@@ -98,12 +117,7 @@ func deployments() workloadKind {
 			out.limit = func() int32 { return valueOr(spec.Replicas, 1) }
 			if spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 				out.limit = func() int32 { return limitOfDeployment(spec) }
-				out.maxUnavailable = func() **intstr.IntOrString {
-					if spec.Strategy.RollingUpdate == nil {
-						spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
-					}
-					return &spec.Strategy.RollingUpdate.MaxUnavailable
-				}
+				out.maxUnavailable = func() **intstr.IntOrString { return &made(&spec.Strategy.RollingUpdate).MaxUnavailable }
 			}
 			return out
 		},
@@ -143,23 +157,18 @@ func cloneSets() workloadKind {
 				return out
 			}
 			out.limit = func() int32 { return limitOfCloneSet(spec) }
-			rolling := func() *v1beta1.RollingUpdateCloneSetStrategy {
-				if spec.UpdateStrategy.RollingUpdate == nil {
-					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{}
-				}
-				return spec.UpdateStrategy.RollingUpdate
-			}
+			rolling := &spec.UpdateStrategy.RollingUpdate
 			out.partition = func() *int32 {
-				if r := spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && r.Partition.Type == intstr.Int {
+				if r := *rolling; r != nil && r.Partition != nil && r.Partition.Type == intstr.Int {
 					return &r.Partition.IntVal
 				}
 				return nil
 			}
 			out.setPartition = func(n int32) {
 				value := intstr.FromInt32(n)
-				rolling().Partition = &value
+				made(rolling).Partition = &value
 			}
-			out.maxUnavailable = func() **intstr.IntOrString { return &rolling().MaxUnavailable }
+			out.maxUnavailable = func() **intstr.IntOrString { return &made(rolling).MaxUnavailable }
 			return out
 		},
 		progress: func(o plan.Object) progress {
@@ -200,18 +209,8 @@ func statefulSets() workloadKind {
 				return out
 			}
 			out.limit = func() int32 { return limitOfStatefulSet(spec) }
-			out.partition = func() *int32 {
-				if spec.UpdateStrategy.RollingUpdate == nil {
-					return nil
-				}
-				return spec.UpdateStrategy.RollingUpdate.Partition
-			}
-			out.setPartition = func(n int32) {
-				if spec.UpdateStrategy.RollingUpdate == nil {
-					spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
-				}
-				spec.UpdateStrategy.RollingUpdate.Partition = &n
-			}
+			setPartitions(&out, &spec.UpdateStrategy.RollingUpdate,
+				func(r *appsv1.RollingUpdateStatefulSetStrategy) **int32 { return &r.Partition })
 			return out
 		},
 		progress: func(o plan.Object) progress {
@@ -245,24 +244,9 @@ func advancedStatefulSets() workloadKind {
 				return out
 			}
 			out.limit = func() int32 { return limitOfAdvancedStatefulSet(spec) }
-			out.maxUnavailable = func() **intstr.IntOrString {
-				if spec.UpdateStrategy.RollingUpdate == nil {
-					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
-				}
-				return &spec.UpdateStrategy.RollingUpdate.MaxUnavailable
-			}
-			out.partition = func() *int32 {
-				if spec.UpdateStrategy.RollingUpdate == nil {
-					return nil
-				}
-				return spec.UpdateStrategy.RollingUpdate.Partition
-			}
-			out.setPartition = func(n int32) {
-				if spec.UpdateStrategy.RollingUpdate == nil {
-					spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
-				}
-				spec.UpdateStrategy.RollingUpdate.Partition = &n
-			}
+			out.maxUnavailable = func() **intstr.IntOrString { return &made(&spec.UpdateStrategy.RollingUpdate).MaxUnavailable }
+			setPartitions(&out, &spec.UpdateStrategy.RollingUpdate,
+				func(r *v1beta1.RollingUpdateStatefulSetStrategy) **int32 { return &r.Partition })
 			return out
 		},
 		progress: func(o plan.Object) progress {

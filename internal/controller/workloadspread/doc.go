@@ -5,6 +5,7 @@
 //
 //   - entries leave the ledger when their Pods are seen, or 30 seconds after they were made, if the API server has no Pod for them either;
 //   - Pods that run and were given to no subset get that of their node;
+//   - Pods that wait at a scheduling gate, because no manager was asked about them, are given to subsets;
 //   - Pods get the deletion cost by which the workload deletes those of the last subset first, if they have another one;
 //   - Pods that can't be scheduled in a subset are deleted, with the strategy Adaptive, after the subset has been closed for five minutes.
 //

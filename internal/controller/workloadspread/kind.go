@@ -26,6 +26,8 @@ import (
 type Targets interface {
 	// Total returns how many Pods the workload is to have; 0 if there is none.
 	Total(ctx context.Context, s *v1beta1.WorkloadSpread) (int32, error)
+	// Fill returns how Pods fill the subsets; wrong says why the spec can't be understood.
+	Fill(ctx context.Context, s *v1beta1.WorkloadSpread, total int32) (fill spread.Fill, wrong, err error)
 	// Above returns the controllers above the controller of a Pod.
 	Above(ctx context.Context, namespace string, controller *metav1.OwnerReference) ([]spread.Reference, error)
 }

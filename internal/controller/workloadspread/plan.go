@@ -27,8 +27,10 @@ const (
 	eventCostFailed   = "PatchPodDeletionCostFailed"
 	eventRecover      = "RecoverSchedulable"
 	eventMoved        = "SurplusPodMoved"
+	eventReturned     = "PodReturned"
 	eventMoveFailed   = "MoveSurplusPodFailed"
 	eventInvalid      = "InvalidMaxReplicas"
+	eventAdmitFailed  = "AdmitGatedPodFailed"
 )
 
 // Reasons of the condition Schedulable.
@@ -44,7 +46,7 @@ const (
 	closedFor = 5 * time.Minute
 	// closesIn is how long it takes until all managers know that it is closed: a Pod that is deleted before could come back there.
 	closesIn = time.Second
-	// moveInterval is when to look again whether the next surplus Pod can be moved: nothing tells when Pods become ready.
+	// moveInterval is when to look again whether the next Pod can be moved: nothing tells when Pods become ready.
 	moveInterval = 5 * time.Second
 )
 
@@ -65,10 +67,11 @@ func Plan(s Snapshot) plan.Plan {
 		b.Hold(plan.Hold{Event: eventDeleteFailed, Why: fmt.Sprintf("these Pods were to go and are there after %s: %s",
 			spread.DeletingFor, strings.Join(l.deleting, ", "))})
 	}
+	s.planGated(b, l)
 	s.planPods(b, l.spread)
 	s.planStuck(b)
 	s.planClosed(b)
-	s.planSurplus(b, l.spread)
+	s.planMoves(b, l.spread)
 	return b.Plan()
 }
 
@@ -77,6 +80,7 @@ type counted struct {
 	spread             *v1beta1.WorkloadSpread
 	creating, deleting []string
 	next               time.Duration
+	gated              []gated
 }
 
 func (s Snapshot) ledger() counted {
@@ -90,6 +94,7 @@ func (s Snapshot) ledger() counted {
 	}
 	l.creating = slices.DeleteFunc(l.creating, func(entry string) bool { return seen[entry] || s.Gone[entry] })
 	spread.Recount(l.spread, s.Limits, s.Named, s.Gone)
+	s.giveGated(&l)
 	return l
 }
 
@@ -118,8 +123,8 @@ func (s Snapshot) planPods(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 		before[current[i]] = p
 	}
 	costs := map[*corev1.Pod]int32{}
-	if spread.HasCosts(kind) {
-		costs = spread.Costs(s.Spread, s.Limits, current, s.Latest)
+	if s.HasCosts {
+		costs = spread.Costs(s.Spread, s.Fill, current, s.Latest)
 	}
 	for _, p := range current {
 		s.planPod(b, before[p], p, costs)
@@ -128,6 +133,9 @@ func (s Snapshot) planPods(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 
 // planPod writes on a Pod what it joins and what it costs, in one write.
 func (s Snapshot) planPod(b *plan.Builder, before, p *corev1.Pod, costs map[*corev1.Pod]int32) {
+	if isWaiting(p) {
+		return // it gets its cost with its subset
+	}
 	cost, has := costs[p]
 	was, ok := spread.CostOf(p)
 	due := has && (!ok || was != cost)
@@ -175,43 +183,60 @@ func (s Snapshot) planStuck(b *plan.Builder) {
 	}
 }
 
-// planSurplus deletes a Pod that is above the limit of its subset, while all Pods are there and ready, so that the workload creates one in
-// another subset.
-func (s Snapshot) planSurplus(b *plan.Builder, now *v1beta1.WorkloadSpread) {
+// planMoves deletes a Pod that is above the limit of its subset, or that an earlier subset takes again, while all Pods are there and ready,
+// so that the workload creates one in another subset.
+func (s Snapshot) planMoves(b *plan.Builder, now *v1beta1.WorkloadSpread) {
 	kind := spread.TargetOf(s.Spread).GroupKind
-	if s.Spread.Spec.SurplusPolicy != v1beta1.MoveSurplus || !spread.HasCosts(kind) {
+	if !s.HasCosts {
 		return
 	}
-	surplus := spread.Surplus(s.Spread, s.Limits, s.Owned, s.Latest)
-	if len(surplus) == 0 {
+	var surplus, returning []*corev1.Pod
+	if s.Spread.Spec.SurplusPolicy == v1beta1.MoveSurplus {
+		surplus = spread.Surplus(s.Spread, s.Fill, s.Owned, s.Latest)
+	}
+	if spread.Returns(s.Spread) {
+		returning = spread.Returning(now, s.Fill, s.Owned, spread.Latest{Version: s.Latest, Total: s.Total})
+	}
+	if len(surplus)+len(returning) == 0 {
 		return
 	}
-	b.Recheck(moveInterval, "Pods above the limits of their subsets are to be moved")
-	ready := int32(0)
+	b.Recheck(moveInterval, "Pods are to be moved to other subsets")
+	if !s.isComplete() {
+		return // one Pod at a time, and none during a rollout
+	}
+	for _, p := range surplus {
+		m, _ := spread.MatchedOf(p)
+		if hasRoomBeside(now, spread.Rooms(now, s.Limits, spread.VersionOf(kind, p), s.Total), m.Subset) {
+			b.Do(move(p, eventMoved, "subset "+m.Subset+" has more Pods than it takes, and another one has room"))
+			return
+		}
+	}
+	if len(returning) > 0 {
+		m, _ := spread.MatchedOf(returning[0])
+		b.Do(move(returning[0], eventReturned, "a subset before "+m.Subset+" takes Pods again"))
+	}
+}
+
+// isComplete reports whether all Pods that the workload is to have are there, ready and of its latest version.
+func (s Snapshot) isComplete() bool {
+	kind, ready := spread.TargetOf(s.Spread).GroupKind, int32(0)
 	for _, p := range s.Owned {
 		switch {
 		case pod.IsFinished(p):
 		case pod.IsActive(p) && pod.IsReady(p) && (spread.SurgesOnly(kind) || spread.VersionOf(kind, p) == s.Latest):
 			ready++
 		default:
-			return // one Pod at a time, and none during a rollout
+			return false
 		}
 	}
-	if ready < s.Total {
-		return
-	}
-	for _, p := range surplus {
-		m, _ := spread.MatchedOf(p)
-		if !hasRoomBeside(now, spread.Rooms(now, s.Limits, spread.VersionOf(kind, p), s.Total), m.Subset) {
-			continue
-		}
-		b.Do(plan.Action{
-			Verb: plan.Delete, Concern: plan.Scale, Before: p, What: "move", Why: "subset " + m.Subset + " has more Pods than it takes",
-			Event: eventMoved, EventMessage: fmt.Sprintf(
-				"deleted Pod %s: subset %s has more Pods than it takes, and another one has room", p.Name, m.Subset),
-			FailedEvent: eventMoveFailed, FailedPrefix: "deleting Pod " + p.Name + ": ",
-		})
-		return
+	return ready >= s.Total
+}
+
+func move(p *corev1.Pod, event, why string) plan.Action {
+	return plan.Action{
+		Verb: plan.Delete, Concern: plan.Scale, Before: p, What: "move", Why: why,
+		Event: event, EventMessage: "deleted Pod " + p.Name + ": " + why,
+		FailedEvent: eventMoveFailed, FailedPrefix: "deleting Pod " + p.Name + ": ",
 	}
 }
 

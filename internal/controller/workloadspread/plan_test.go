@@ -27,7 +27,7 @@ func newSnapshot(pods ...*corev1.Pod) Snapshot {
 	s.Spec.ScheduleStrategy = v1beta1.WorkloadSpreadScheduleStrategy{
 		Type: v1beta1.AdaptiveWorkloadSpread, Adaptive: &v1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: new(int32(30))},
 	}
-	return Snapshot{Spread: s, Owned: pods, Named: pods, Latest: v1beta1.VersionIgnored, Limits: []int32{2, -1}, Now: now}
+	return Snapshot{Spread: s, Owned: pods, Named: pods, Latest: v1beta1.VersionIgnored, Fill: spread.Fill{Limits: []int32{2, -1}, HasCosts: true}, Now: now}
 }
 
 // waiting returns a Pod of a subset that can't be scheduled.
@@ -38,6 +38,14 @@ func waiting(name, subset, cost string, age time.Duration) *corev1.Pod {
 	}}
 	p.Status.Phase = corev1.PodPending
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	return p
+}
+
+// running returns a Pod of a subset that is ready.
+func running(name, subset, cost string) *corev1.Pod {
+	p := waiting(name, subset, cost, time.Hour)
+	p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	return p
 }
 
@@ -110,12 +118,6 @@ func TestPlanAdaptive(t *testing.T) {
 
 // TestPlanMovesSurplus: one Pod above a limit goes at a time, if all Pods are there and ready and another subset has room.
 func TestPlanMovesSurplus(t *testing.T) {
-	running := func(name, subset, cost string) *corev1.Pod {
-		p := waiting(name, subset, cost, time.Hour)
-		p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		return p
-	}
 	for name, tc := range map[string]struct {
 		change func(*Snapshot)
 		moved  string
@@ -131,7 +133,7 @@ func TestPlanMovesSurplus(t *testing.T) {
 		"one Pod is missing":             {change: func(s *Snapshot) { s.Total = 6 }, looks: true},
 		"the limit is as high as it has": {change: func(s *Snapshot) { s.Limits[0] = 4 }},
 		"a workload that heeds no costs": {change: func(s *Snapshot) {
-			s.Spread.Spec.TargetReference.APIVersion, s.Spread.Spec.TargetReference.Kind = "batch/v1", "Job"
+			s.HasCosts = false
 		}},
 		"the Pods of a subset that's gone": {change: func(s *Snapshot) { s.Spread.Spec.Subsets[0].Name = "c" }},
 	} {
@@ -151,6 +153,45 @@ func TestPlanMovesSurplus(t *testing.T) {
 			}
 			if got := strings.Join(moved, ","); got != tc.moved || (p.Recheck == moveInterval) != tc.looks {
 				t.Errorf("moved are %q, want %q; it is looked again after %s:\n%s", got, tc.moved, p.Recheck, p)
+			}
+		})
+	}
+}
+
+// TestPlanReturnsPods: Pods come back to an earlier subset one by one, once it takes Pods again and has room.
+func TestPlanReturnsPods(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change   func(*Snapshot)
+		returned string
+	}{
+		"the last one goes first":        {returned: "b2"},
+		"nobody has asked for it":        {change: func(s *Snapshot) { s.Spread.Spec.ScheduleStrategy.Adaptive.ReturnPods = false }},
+		"the subset is closed":           {change: func(s *Snapshot) { *s = s.closed(time.Minute) }},
+		"the subset is full":             {change: func(s *Snapshot) { s.Limits[0] = 1 }},
+		"a Pod is missing":               {change: func(s *Snapshot) { s.Total = 5 }},
+		"a Pod is not ready":             {change: func(s *Snapshot) { s.Owned[1].Status.Conditions = nil }},
+		"a workload that heeds no costs": {change: func(s *Snapshot) { s.HasCosts = false }},
+		"room is given to another one": {change: func(s *Snapshot) {
+			s.Spread.Status.VersionedSubsetStatuses = map[string][]v1beta1.WorkloadSpreadSubsetStatus{
+				v1beta1.VersionIgnored: {{Name: "a", CreatingPods: map[string]metav1.Time{"x": metav1.NewTime(now)}}},
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSnapshot(running("a0", "a", "200"), running("b1", "b", "100"), running("b2", "b", "100"))
+			s.Owned[2].CreationTimestamp = metav1.NewTime(now)
+			s.Total, s.Spread.Spec.ScheduleStrategy.Adaptive.ReturnPods = 3, true
+			if tc.change != nil {
+				tc.change(&s)
+			}
+			returned := ""
+			for _, a := range Plan(s).Actions() {
+				if a.Verb == plan.Delete {
+					returned += a.Object().GetName()
+				}
+			}
+			if returned != tc.returned {
+				t.Errorf("returned are %q, want %q:\n%s", returned, tc.returned, Plan(s))
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -39,6 +40,9 @@ func TestMistakesShow(t *testing.T) {
 	})
 	t.Run("a replica gives room that it set aside long ago", func(t *testing.T) { suite(mistake{keepsLeases: true}).Break(t, overfull) })
 	t.Run("the controller writes over room that was given meanwhile", func(t *testing.T) { suite(mistake{inexact: true}).Break(t, overfull) })
+	t.Run("the controller lets a Pod through its gate before its room is in the ledger", func(t *testing.T) {
+		suite(mistake{admitsTooEarly: true}).Break(t, overfull)
+	})
 	t.Run("the controller counts one too few", func(t *testing.T) { suite(mistake{lessLimits: true}).Break(t, "status") })
 	t.Run("it does not hear of Pods", func(t *testing.T) {
 		s := suite(mistake{})
@@ -58,6 +62,9 @@ func suite(wrong mistake) promises.Suite {
 		s := newScenario(w, wrong)
 		planner := promises.Planner[Snapshot, Snapshot]{
 			Plan: Plan, Take: func(s Snapshot) Snapshot { return s }, Snapshot: func(s Snapshot) Snapshot { return s },
+		}
+		if wrong.admitsTooEarly {
+			planner.Plan = planTooEarly
 		}
 		return promises.Scenario{
 			Start: func(c promises.Connection) simulate.Process {
@@ -83,6 +90,19 @@ func suite(wrong mistake) promises.Suite {
 			Act: s.act, Relent: s.relent, Others: []func() bool{s.catchUp, s.expire}, Check: s.check, Converged: s.converged,
 		}
 	}}
+}
+
+// planTooEarly admits Pods by room that no stored ledger has.
+func planTooEarly(s Snapshot) plan.Plan {
+	b := plan.For("too early")
+	l := s.ledger()
+	for i := range l.gated {
+		l.gated[i].due = true
+	}
+	s.planGated(b, l)
+	s.planPods(b, l.spread)
+	b.Recheck(l.next, "an entry of the ledger ends")
+	return b.Plan()
 }
 
 // inFlight is a Pod that was admitted and is not stored yet.
@@ -121,6 +141,7 @@ func newScenario(w *promises.World, wrong mistake) *scenario {
 		}
 		ws.Spec.Subsets = append(ws.Spec.Subsets, one)
 	}
+	s.fill(ws)
 	if s.Chance(30) {
 		ws.Spec.Subsets[0].MaxReplicas = new(intstr.FromString(fmt.Sprintf("%d%%", 10*(1+s.Rand.Intn(9)))))
 		ws.Spec.Subsets[1].MaxReplicas = nil
@@ -130,6 +151,19 @@ func newScenario(w *promises.World, wrong mistake) *scenario {
 		s.replicas = append(s.replicas, s.startReplica())
 	}
 	return s
+}
+
+// fill has subsets filled in one of the ways that there are.
+func (s *scenario) fill(ws *v1beta1.WorkloadSpread) {
+	floors, weights := s.Chance(30), s.Chance(30)
+	for i := range ws.Spec.Subsets {
+		if floors {
+			ws.Spec.Subsets[i].MinReplicas = new(intstr.FromInt32(int32(s.Rand.Intn(4))))
+		}
+		if weights {
+			ws.Spec.Subsets[i].Weight = new(int32(1 + s.Rand.Intn(3)))
+		}
+	}
 }
 
 func (s *scenario) startReplica() *replica {
@@ -184,8 +218,12 @@ func (s *scenario) act() {
 			s.Cluster.Sleep(time.Duration(s.Rand.Intn(3000)) * time.Millisecond)
 		case n < 98:
 			simulate.Update(s.Cluster, promises.UserActor, s.owner(), func(set *appsv1.ReplicaSet) { *set.Spec.Replicas++ })
-		default: // a Pod that no webhook was asked about
-			s.create(s.newPod())
+		default: // a Pod that no webhook was asked about, and which may wait for a subset
+			p := s.newPod()
+			if s.Chance(60) {
+				p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: keys.SpreadGate}}
+			}
+			s.create(p)
 		}
 	}
 }
@@ -274,11 +312,11 @@ func (s *scenario) check(history []simulate.Change) []invariant.Violation {
 			delete(pods, c.Key.Name)
 		}
 		created, is := c.After.(*corev1.Pod)
-		if !is || c.Before != nil {
+		if !is {
 			continue
 		}
 		m, ok := rules.MatchedOf(created)
-		if !ok {
+		if before, was := c.Before.(*corev1.Pod); !ok || was && !isAdmitted(before, created) {
 			continue
 		}
 		limits, err := rules.Limits(ws, most)
@@ -290,6 +328,11 @@ func (s *scenario) check(history []simulate.Change) []invariant.Violation {
 		}
 	}
 	return out
+}
+
+// isAdmitted reports whether a Pod that waited was given room.
+func isAdmitted(before, after *corev1.Pod) bool {
+	return rules.IsGated(before) && !rules.IsGated(after)
 }
 
 // given returns how many active Pods of the version of one were given to its subset when they were made.
@@ -309,20 +352,23 @@ func (s *scenario) converged() []string {
 	var problems []string
 	ws := s.spread()
 	want := ws.DeepCopy()
-	limits, err := rules.Limits(ws, *s.owner().Spec.Replicas)
+	fill, err := rules.FillOf(ws, *s.owner().Spec.Replicas)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	rules.Expire(want, s.Cluster.Now().Add(time.Hour))
-	rules.Recount(want, limits, s.Pods(), nil)
-	rules.Tally(want, limits, s.Pods())
+	rules.Recount(want, fill.Limits, s.Pods(), nil)
+	rules.Tally(want, fill.Limits, s.Pods())
 	if diff := cmp.Diff(want.Status, ws.Status); diff != "" {
 		problems = append(problems, "the status (-want +got):\n"+diff)
 	}
-	costs := rules.Costs(ws, limits, s.Pods(), s.latest())
+	costs := rules.Costs(ws, fill, s.Pods(), s.latest())
 	for _, p := range s.Pods() {
 		if !pod.IsActive(p) {
 			continue
+		}
+		if rules.IsGated(p) {
+			problems = append(problems, "Pod "+p.Name+" waits at its gate")
 		}
 		if _, claimed := rules.MatchedOf(p); !claimed && p.Spec.NodeName != "" {
 			problems = append(problems, "Pod "+p.Name+" runs and is in no subset")

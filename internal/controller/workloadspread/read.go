@@ -32,8 +32,8 @@ type Snapshot struct {
 	Gone map[string]bool
 	// Latest is the version of the workload's present template.
 	Latest string
-	// Limits are what the subsets take; nil with Problem, which is why they can't be told.
-	Limits []int32
+	// Fill is how Pods fill the subsets; empty with Problem, which is why that can't be told.
+	spread.Fill
 	// Total is how many Pods the workload is to have.
 	Total   int32
 	Problem error
@@ -63,7 +63,9 @@ func (o Options) read(ctx context.Context, r loop.Reads, s *v1beta1.WorkloadSpre
 		return out, err
 	}
 	out.Total = total
-	out.Limits, out.Problem = spread.Limits(s, total)
+	if out.Fill, out.Problem, err = o.Targets.Fill(ctx, s, total); err != nil {
+		return out, err
+	}
 	if out.Named, err = readNamed(ctx, r, s); err != nil {
 		return out, err
 	}

@@ -25,6 +25,11 @@ type totals struct{ Targets }
 
 func (totals) Total(context.Context, *v1beta1.WorkloadSpread) (int32, error) { return 10, nil }
 
+func (totals) Fill(_ context.Context, s *v1beta1.WorkloadSpread, total int32) (fill spread.Fill, wrong, err error) {
+	fill, wrong = spread.FillOf(s, total)
+	return fill, wrong, nil
+}
+
 // reads is a pass over a cache that does not show a Pod which the API server has.
 func reads(t *testing.T, entry string) loop.Reads {
 	t.Helper()

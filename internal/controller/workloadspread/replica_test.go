@@ -15,37 +15,8 @@ import (
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
-// connection is a connection to the simulated API server as a Ledger has one.
-type connection struct {
-	client.Client
-	to *simulate.Client
-}
-
-func (c connection) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	return c.to.Get(ctx, key, into, options...)
-}
-
-func (c connection) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	return c.to.List(ctx, into, options...)
-}
-
-func (c connection) Status() client.SubResourceWriter { return statusWriter{to: c.to} }
-
-type statusWriter struct {
-	client.SubResourceWriter
-	to *simulate.Client
-}
-
-func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	body, err := patch.Data(o)
-	if err != nil {
-		return err
-	}
-	return w.to.Patch(ctx, o, "status", patch.Type(), body)
-}
-
 // forgetful does not write.
-type forgetful struct{ connection }
+type forgetful struct{ simulate.Connection }
 
 func (forgetful) Status() client.SubResourceWriter { return lost{} }
 
@@ -65,6 +36,8 @@ type mistake struct {
 	keepsLeases bool
 	// inexact has the controller write the status over versions that it has not seen.
 	inexact bool
+	// admitsTooEarly has the controller open gates before the room for that is in the ledger.
+	admitsTooEarly bool
 	// lessLimits has the controller compute room by limits that are one too high.
 	lessLimits bool
 }
@@ -84,9 +57,9 @@ func newReplica(c *simulate.Cluster, holder string, s *scenario) *replica {
 	for _, object := range watched() {
 		r.view.Watch(object)
 	}
-	link := connection{to: c.Connect(holder, s.Rand)}
+	link := simulate.Connection{To: c.Connect(holder, s.Rand)}
 	if s.Chance(50) {
-		link.to.SetFaults(simulate.Faults{Lost: 0.02, Dropped: 0.02, Conflict: 0.05})
+		link.To.SetFaults(simulate.Faults{Lost: 0.02, Dropped: 0.02, Conflict: 0.05})
 	}
 	config := spread.Config{Cached: r.view, Live: link, Holder: holder, Now: c.Now, SeenPods: func(ctx context.Context) (string, error) {
 		if s.wrong.countsTooEarly {
@@ -149,7 +122,7 @@ func (r *replica) admit(p *corev1.Pod) error {
 	if err != nil || a.Spread == nil || a.Subset < 0 {
 		return err
 	}
-	if err := rules.Inject(p, a.Spread, a.Subset, a.Entry); err != nil {
+	if err := rules.Inject(p, a.Spread, a.Given); err != nil {
 		return fmt.Errorf("injecting: %w", err)
 	}
 	return nil

@@ -34,6 +34,9 @@ const (
 	TargetIsHub Reason = "TargetIsHub"
 )
 
+// Unreached begins the message of a connection that is Unreachable. What follows may differ with each attempt.
+const Unreached = "the cluster can't be reached: "
+
 // The reasons that a connection has for one UnitedDeployment.
 const (
 	// NotSelected means that the labels or the namespace of the cluster object are not those that the UnitedDeployment asks for.
@@ -69,7 +72,7 @@ type Times struct {
 func Usual() Times {
 	return Times{
 		Probe: 10 * time.Second, ProbeLimit: 5 * time.Second, Misses: 3, Join: 30 * time.Second,
-		Backoff: 5 * time.Second, MaxBackoff: 320 * time.Second, Rediscovery: 5 * time.Minute, Idle: 5 * time.Minute,
+		Backoff: 5 * time.Second, MaxBackoff: 320 * time.Second, Rediscovery: 30 * time.Second, Idle: 5 * time.Minute,
 	}
 }
 

@@ -1,6 +1,7 @@
 package distribution
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -133,8 +135,11 @@ func (s Source) Copy(of *v1beta1.ResourceDistribution, namespace string, was Obj
 			}
 		}
 	}
-	maps.Copy(labels, s.Object.GetLabels())
-	maps.Copy(annotations, s.Object.GetAnnotations())
+	if of.Spec.ExpandNamespace {
+		expand(out, namespace)
+	}
+	maps.Copy(labels, out.GetLabels())
+	maps.Copy(annotations, out.GetAnnotations())
 	labels[keys.DistributedBy] = string(of.UID)
 	annotations[keys.DistributedFrom], annotations[keys.DistributedHash] = of.Name, s.Hash
 	annotations[keys.DistributedKeys] = string(keysText)
@@ -148,6 +153,27 @@ func (s Source) Copy(of *v1beta1.ResourceDistribution, namespace string, was Obj
 		}})
 	}
 	return out
+}
+
+// namespaceVariable stands for the namespace of a copy.
+const namespaceVariable = "$(namespace)"
+
+// expand writes the namespace into what a copy says.
+func expand(object Object, namespace string) {
+	all := []map[string]string{object.GetLabels(), object.GetAnnotations()}
+	switch o := object.(type) {
+	case *corev1.ConfigMap:
+		all = append(all, o.Data)
+	case *corev1.Secret:
+		for key, value := range o.Data {
+			o.Data[key] = bytes.ReplaceAll(value, []byte(namespaceVariable), []byte(namespace))
+		}
+	}
+	for _, texts := range all {
+		for key, value := range texts {
+			texts[key] = strings.ReplaceAll(value, namespaceVariable, namespace)
+		}
+	}
 }
 
 // foreign returns the labels and annotations of an object without those that a resource has declared.

@@ -169,6 +169,31 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+func TestCopiesNameTheirNamespace(t *testing.T) {
+	expanding := owner()
+	expanding.Spec.ExpandNamespace = true
+	settings := source(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","labels":{"of":"$(namespace)"},"annotations":{"to":"x.$(namespace)"}},"data":{"$(namespace)":"db.$(namespace).svc $(name)"}}`)
+	secret := source(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"user":"$(namespace)-$(namespace)"}}`)
+	for _, namespace := range []string{"a", "b"} {
+		c := settings.Copy(expanding, namespace, nil).(*corev1.ConfigMap)
+		if c.Labels["of"] != namespace || c.Annotations["to"] != "x."+namespace || c.Data["$(namespace)"] != "db."+namespace+".svc $(name)" {
+			t.Errorf("the copy in %s is %+v", namespace, c)
+		}
+		if !IsSame(c, settings.Copy(expanding, namespace, c)) {
+			t.Errorf("the copy in %s is to be copied again", namespace)
+		}
+		if s := secret.Copy(expanding, namespace, nil).(*corev1.Secret); string(s.Data["user"]) != namespace+"-"+namespace {
+			t.Errorf("the Secret in %s says %s", namespace, s.Data["user"])
+		}
+	}
+	if c := settings.Copy(owner(), "a", nil).(*corev1.ConfigMap); c.Labels["of"] != "$(namespace)" {
+		t.Errorf("nobody has asked for it: %+v", c)
+	}
+	if settings.Object.GetLabels()["of"] != "$(namespace)" {
+		t.Error("the source has changed")
+	}
+}
+
 func TestSame(t *testing.T) {
 	made := func(change func(*corev1.Secret)) *corev1.Secret {
 		s := source(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"v"}}`).Copy(owner(), "ns", nil).(*corev1.Secret)

@@ -157,10 +157,10 @@ func sample(pods []Pod) []Pod {
 	return out
 }
 
-// Facts returns what is known of a Pod; false for one that says nothing of its version, because it is being deleted, or was ended by its
-// node.
+// Facts returns what is known of a Pod; false for one that says nothing of its version, because it is being deleted, or was ended as a
+// whole, which only its node does.
 func Facts(p *corev1.Pod) (Pod, bool) {
-	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed && p.Status.Reason != "" {
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return Pod{}, false
 	}
 	out := Pod{Name: p.Name, Since: p.CreationTimestamp.Time}

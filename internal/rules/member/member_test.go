@@ -2,7 +2,6 @@ package member
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,6 +242,7 @@ func TestOnlyWhatNobodyWantsIsSwept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		found, lost, buried int // how many there are, how many owners are gone, how many workloads have tombstones besides
 		removed, exceeded   int
+		allowed             int
 	}{
 		"all are wanted":            {found: 10},
 		"one is not":                {found: 10, lost: 1, removed: 1},
@@ -250,18 +250,19 @@ func TestOnlyWhatNobodyWantsIsSwept(t *testing.T) {
 		"five of ten":               {found: 10, lost: 3, buried: 2, removed: 5},
 		"six of ten":                {found: 10, lost: 6, exceeded: 6},
 		"ten of ten, of a restored": {found: 10, lost: 10, exceeded: 10},
+		"ten of ten, by a person":   {found: 10, lost: 10, allowed: 10, removed: 10},
 		"five of five":              {found: 5, lost: 5, removed: 5},
 		"a fifth of many":           {found: 100, lost: 20, removed: 20},
 		"more than a fifth of many": {found: 100, lost: 21, exceeded: 21},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := workloads(tc.found)
-			remove, exceeded := Sweep(all, Known{
-				Exists: func(owner types.UID) bool {
-					return !slices.ContainsFunc(all[:tc.lost], func(w Workload) bool { return w.Owner == owner })
-				},
-				Tombstone: func(w Workload) bool { return slices.Contains(all[tc.lost:tc.lost+tc.buried], w) },
-			})
+			known := Known{Exists: map[types.UID]bool{}, Tombstone: map[types.UID]bool{}, Allowed: tc.allowed}
+			for i, w := range all {
+				known.Exists[w.Owner] = i >= tc.lost
+				known.Tombstone[w.Owner] = i >= tc.lost && i < tc.lost+tc.buried
+			}
+			remove, exceeded := Sweep(all, known)
 			if len(remove) != tc.removed || exceeded != tc.exceeded {
 				t.Errorf("%d are removed, %d exceed the limit; want %d, %d", len(remove), exceeded, tc.removed, tc.exceeded)
 			}

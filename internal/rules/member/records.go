@@ -54,7 +54,7 @@ func (v Verdict) Ready() bool { return v.Reason == connection.Connected }
 func Judge(place Place, record *v1beta1.MemberCluster, now Seen) Verdict {
 	changed := record != nil && record.ClusterID != "" && now.ID != "" && record.ClusterID != now.ID
 	switch {
-	case now.Reason == connection.NotFound:
+	case now.Reason == connection.NotFound, now.Reason == connection.Connecting: // of which the labels are not known either
 		return Verdict{now.Reason, now.Message}
 	case now.Unselected:
 		return Verdict{connection.NotSelected, fmt.Sprintf("cluster object %s has not all labels of clusterRegistry.selector", place)}
@@ -131,7 +131,11 @@ func Records(before []v1beta1.MemberCluster, wanted []Place, seen func(Place) Se
 		case Nothing, Abandoned:
 		default:
 			phase := v1beta1.MemberClusterDraining
-			if !MayWrite(place, &before[i], now) {
+			isLost := !MayWrite(place, &before[i], now)
+			if now.Reason == connection.Connecting {
+				isLost = before[i].Phase == v1beta1.MemberClusterLost
+			}
+			if isLost {
 				phase = v1beta1.MemberClusterLost
 			}
 			out = append(out, renewed(before[i], phase, now))
@@ -143,10 +147,16 @@ func Records(before []v1beta1.MemberCluster, wanted []Place, seen func(Place) Se
 	return out
 }
 
-// renewed returns a record as it stands. The time of the last contact is written when something else is, or when it has stopped.
+// renewed returns a record as it stands. The time of the last contact is written when something else is, or when it has stopped. While it
+// is not known yet how the cluster stands, the record stays as it was, and so do the words of one that can't be reached: they may differ
+// with each attempt.
 func renewed(record v1beta1.MemberCluster, phase v1beta1.MemberClusterPhase, now Seen) v1beta1.MemberCluster {
 	verdict, message := Judge(placeOf(&record), &record, now), ""
-	if !verdict.Ready() {
+	switch {
+	case verdict.Reason == connection.Connecting,
+		verdict.Reason == connection.Unreachable && strings.HasPrefix(record.Message, connection.Unreached):
+		message = record.Message
+	case !verdict.Ready():
 		message = verdict.Message
 	}
 	if record.Phase != phase || record.Message != message {

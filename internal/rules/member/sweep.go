@@ -7,16 +7,19 @@ type Workload struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
 	ResourceVersion       string
-	// Owner is the UID of the UnitedDeployment that it was made for.
-	Owner types.UID
+	// Owner is the UID of the UnitedDeployment that it was made for, and OwnerName its name.
+	Owner     types.UID
+	OwnerName types.NamespacedName
 }
 
 // Known says what the hub knows of owners.
 type Known struct {
-	// Exists reports whether the API server of the hub, not a cache, has the UnitedDeployment.
-	Exists func(owner types.UID) bool
-	// Tombstone reports whether the workload was left behind on purpose when its cluster did not answer.
-	Tombstone func(Workload) bool
+	// Exists are owners that the API server of the hub, not a cache, has, and that want something in the cluster.
+	Exists map[types.UID]bool
+	// Tombstone are owners that have left behind what is in the cluster when it did not answer.
+	Tombstone map[types.UID]bool
+	// Allowed is how many workloads a person allows to be deleted in one pass.
+	Allowed int
 }
 
 // The most workloads of one cluster that one pass may delete: five, or a fifth of them if that is more. A hub whose storage was restored
@@ -33,11 +36,11 @@ func SweepLimit(found int) int { return max(alwaysSwept, found/sweptShare) }
 // exceeded is how many they are, and none is returned.
 func Sweep(found []Workload, hub Known) (remove []Workload, exceeded int) {
 	for _, w := range found {
-		if hub.Tombstone(w) || !hub.Exists(w.Owner) {
+		if hub.Tombstone[w.Owner] || !hub.Exists[w.Owner] {
 			remove = append(remove, w)
 		}
 	}
-	if len(remove) > SweepLimit(len(found)) {
+	if len(remove) > max(SweepLimit(len(found)), hub.Allowed) {
 		return nil, len(remove)
 	}
 	return remove, 0

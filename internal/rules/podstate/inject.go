@@ -52,9 +52,9 @@ func isUsable(n *corev1.Node) bool {
 }
 
 // Inject binds a new Pod to the place where the Pod of its name ran before: required labels go into its nodeSelector, each preferred term
-// becomes a preferred node affinity, annotations that were recorded are restored, and recorded addresses are told. Recorded labels that are
-// not offered are left out. Edit returns the Pod to change; it is not called for a Pod that nothing is recorded of. Done again it changes
-// nothing.
+// becomes a preferred node affinity, as do nodes of before, annotations and labels that were recorded are restored, and recorded addresses
+// are told. Recorded labels of nodes that are not offered are left out. Edit returns the Pod to change; it is not called for a Pod that
+// nothing is recorded of. Done again it changes nothing.
 func Inject(
 	p *corev1.Pod, state *v1beta1.PersistentPodState, offered func(key, value string) bool, edit func() *corev1.Pod,
 ) {
@@ -77,6 +77,12 @@ func Inject(
 	if !change.bound {
 		return
 	}
+	for i, node := range record.PreviousNodes[:min(len(record.PreviousNodes), int(state.Spec.PreviousNodes))] {
+		isNode := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+		change.preferTerm(corev1.PreferredSchedulingTerm{
+			Weight: int32(previousWeight >> i), Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{isNode}},
+		})
+	}
 	change.annotate(keys.InjectedPodState, state.Name)
 	if _, set := change.now.Annotations[keys.PreviousPodIPs]; state.Spec.RecordPodIPs && len(record.PodIPs) > 0 && !set {
 		change.annotate(keys.PreviousPodIPs, strings.Join(record.PodIPs, ","))
@@ -89,7 +95,17 @@ func Inject(
 			}
 		}
 	}
+	for _, label := range state.Spec.PersistentPodLabels {
+		value, recorded := record.Labels[label.Key]
+		if _, set := change.now.Labels[label.Key]; recorded && !set {
+			change.now = change.edit()
+			metav1.SetMetaDataLabel(&change.now.ObjectMeta, label.Key, value)
+		}
+	}
 }
+
+// previousWeight is the weight of the node before the recorded one; each earlier one has half of it.
+const previousWeight = 50
 
 // placement changes a Pod only where it is not yet as it is to be.
 type placement struct {
@@ -125,6 +141,10 @@ func (c *placement) prefer(weight int32, labels map[string]string) {
 			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{labels[key]},
 		})
 	}
+	c.preferTerm(term)
+}
+
+func (c *placement) preferTerm(term corev1.PreferredSchedulingTerm) {
 	if a := c.now.Spec.Affinity; a != nil && a.NodeAffinity != nil && slices.ContainsFunc(
 		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
 		func(has corev1.PreferredSchedulingTerm) bool { return equality.Semantic.DeepEqual(has, term) },

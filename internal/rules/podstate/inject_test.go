@@ -20,6 +20,12 @@ func prefer(weight int32, key, value string) corev1.PreferredSchedulingTerm {
 	}}}
 }
 
+func preferNode(weight int32, node string) corev1.PreferredSchedulingTerm {
+	return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+	}}}
+}
+
 func TestInject(t *testing.T) {
 	node := func(name string, change ...func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: nodes()[name]}}
@@ -53,6 +59,7 @@ func TestInject(t *testing.T) {
 		pod     func(*corev1.Pod)
 		offered func(string, string) bool
 		want    map[string]string
+		labels  map[string]string
 		spec    corev1.PodSpec
 	}{
 		"bound to where it ran":          {want: restored, spec: full},
@@ -66,10 +73,33 @@ func TestInject(t *testing.T) {
 			want: map[string]string{keys.InjectedPodState: "pps", "ip": "10.0.0.7", keys.PreviousPodIPs: "10.0.0.7,fd00::7"},
 		},
 		"its addresses are not to be told": {change: func(s *v1beta1.PersistentPodState) { addresses(s, false) }, want: restored, spec: full},
-		"nothing is recorded":              {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates = nil }},
-		"no label is recorded":             {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates["web-0"] = v1beta1.PodState{NodeName: "n1"} }},
-		"it is on its way out":             {change: func(s *v1beta1.PersistentPodState) { s.DeletionTimestamp = &metav1.Time{} }},
-		"a Pod without a name":             {pod: func(p *corev1.Pod) { p.Name = "" }},
+		"labels are restored, but for those that it sets": {
+			change: func(s *v1beta1.PersistentPodState) {
+				s.Spec.PersistentPodLabels = []v1beta1.PersistentPodLabel{{Key: "shard"}, {Key: "role"}, {Key: "none"}}
+				record := s.Status.PodStates["web-0"]
+				record.Labels = map[string]string{"shard": "7", "role": "old", "else": "x"}
+				s.Status.PodStates["web-0"] = record
+			},
+			pod: func(p *corev1.Pod) { p.Labels = map[string]string{"role": "new"} }, want: restored, spec: full,
+			labels: map[string]string{"shard": "7", "role": "new"},
+		},
+		"nodes of before are preferred less and less": {
+			change: func(s *v1beta1.PersistentPodState) {
+				s.Spec.PreviousNodes = 2
+				record := s.Status.PodStates["web-0"]
+				record.PreviousNodes = []string{"n2", "n3", "n4"}
+				s.Status.PodStates["web-0"] = record
+			}, want: restored,
+			spec: corev1.PodSpec{NodeSelector: full.NodeSelector, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+					prefer(1, "disk", "ssd"), prefer(50, host, "n1"), preferNode(50, "n2"), preferNode(25, "n3"),
+				},
+			}}},
+		},
+		"nothing is recorded":  {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates = nil }},
+		"no label is recorded": {change: func(s *v1beta1.PersistentPodState) { s.Status.PodStates["web-0"] = v1beta1.PodState{NodeName: "n1"} }},
+		"it is on its way out": {change: func(s *v1beta1.PersistentPodState) { s.DeletionTimestamp = &metav1.Time{} }},
+		"a Pod without a name": {pod: func(p *corev1.Pod) { p.Name = "" }},
 		"a term without any recorded key": {
 			change: func(s *v1beta1.PersistentPodState) {
 				s.Spec.RequiredPersistentTopology = nil
@@ -124,7 +154,7 @@ func TestInject(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(tc.want, after.Annotations) + cmp.Diff(tc.spec, after.Spec); diff != "" {
+			if diff := cmp.Diff(tc.want, after.Annotations) + cmp.Diff(tc.spec, after.Spec) + cmp.Diff(tc.labels, after.Labels); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			Inject(after, s, tc.offered, func() *corev1.Pod { t.Error("it is changed again"); return after })

@@ -152,12 +152,29 @@ func (s Seen) present(p *corev1.Pod) (v1beta1.PodState, bool) {
 		keys = append(keys, annotation.Key)
 	}
 	now.Annotations = some(p.Annotations, keys)
+	keys = nil
+	for _, label := range s.State.Spec.PersistentPodLabels {
+		keys = append(keys, label.Key)
+	}
+	now.Labels = some(p.Labels, keys)
+	now.PreviousNodes = previousNodes(before, now.NodeName, int(s.State.Spec.PreviousNodes))
 	if s.State.Spec.RecordPodIPs {
 		for _, ip := range p.Status.PodIPs {
 			now.PodIPs = append(now.PodIPs, ip.IP)
 		}
 	}
 	return now, true
+}
+
+// previousNodes returns the nodes on which the Pod of a name ran before the one that it is on now, the last one first, each once.
+func previousNodes(before v1beta1.PodState, now string, most int) []string {
+	var out []string
+	for _, node := range slices.Concat([]string{before.NodeName}, before.PreviousNodes) {
+		if node != "" && node != now && !slices.Contains(out, node) && len(out) < most {
+			out = append(out, node)
+		}
+	}
+	return out
 }
 
 // some returns the entries of a map that keys name; nil if there are none.
@@ -243,13 +260,13 @@ func fit(records map[string]v1beta1.PodState) (beyond []string) {
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		record := records[name]
 		size += len(name) + len(record.NodeName) + 100
-		for _, m := range []map[string]string{record.NodeTopologyLabels, record.Annotations} {
+		for _, m := range []map[string]string{record.NodeTopologyLabels, record.Annotations, record.Labels} {
 			for key, value := range m {
 				size += len(key) + len(value) + 6
 			}
 		}
-		for _, ip := range record.PodIPs {
-			size += len(ip) + 3
+		for _, text := range slices.Concat(record.PodIPs, record.PreviousNodes) {
+			size += len(text) + 3
 		}
 		if size > maxSize {
 			beyond = append(beyond, name)

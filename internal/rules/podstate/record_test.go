@@ -95,6 +95,17 @@ func TestRecords(t *testing.T) {
 	withIP := ready("web-0", "n1")
 	withIP.Annotations = map[string]string{"ip": "10.0.0.7", "else": "x"}
 	withIPs := func(s *Seen) { s.State.Spec.RecordPodIPs = true }
+	withLabels := func(s *Seen) {
+		s.State.Spec.PersistentPodLabels = []v1beta1.PersistentPodLabel{{Key: "shard"}, {Key: "none"}}
+	}
+	labelled := ready("web-0", "n1")
+	labelled.Labels = map[string]string{"shard": "7", "else": "x"}
+	withNodes := func(s *Seen) { s.State.Spec.PreviousNodes = 2 }
+	after := func(node string, before ...string) v1beta1.PodState {
+		record := on(node)
+		record.PreviousNodes = before
+		return record
+	}
 	addressed := ready("web-0", "n1")
 	addressed.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}}
 	notReady := ready("web-0", "n2")
@@ -108,6 +119,11 @@ func TestRecords(t *testing.T) {
 	}{
 		"a ready Pod is recorded":                         {nil, []*corev1.Pod{ready("web-0", "n1")}, nil, records{"web-0": on("n1")}},
 		"with the annotations that are named":             {nil, []*corev1.Pod{withIP}, nil, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, Annotations: map[string]string{"ip": "10.0.0.7"}}}},
+		"with the labels that are named":                  {nil, []*corev1.Pod{labelled}, []func(*Seen){withLabels}, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, Labels: map[string]string{"shard": "7"}}}},
+		"with the nodes of before, each once":             {records{"web-0": after("n1", "n3", "n2")}, []*corev1.Pod{ready("web-0", "n2")}, []func(*Seen){withNodes}, records{"web-0": after("n2", "n1", "n3")}},
+		"no more nodes of before than are wanted":         {records{"web-0": after("n1", "n3", "n4")}, []*corev1.Pod{ready("web-0", "n2")}, []func(*Seen){withNodes}, records{"web-0": after("n2", "n1", "n3")}},
+		"on the same node it has the same ones":           {records{"web-0": after("n1", "n3", "n2")}, []*corev1.Pod{ready("web-0", "n1")}, []func(*Seen){withNodes}, records{"web-0": after("n1", "n3", "n2")}},
+		"nodes of before are not wanted any more":         {records{"web-0": after("n1", "n3", "n2")}, []*corev1.Pod{ready("web-0", "n1")}, nil, records{"web-0": on("n1")}},
 		"with its addresses":                              {nil, []*corev1.Pod{addressed}, []func(*Seen){withIPs}, records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, PodIPs: []string{"10.0.0.7", "fd00::7"}}}},
 		"its addresses are not asked for any more":        {records{"web-0": {NodeName: "n1", NodeTopologyLabels: on("n1").NodeTopologyLabels, PodIPs: []string{"10.0.0.7"}}}, []*corev1.Pod{addressed}, nil, records{"web-0": on("n1")}},
 		"a Pod that is not ready keeps what was recorded": {records{"web-0": on("n1")}, []*corev1.Pod{notReady}, nil, records{"web-0": on("n1")}},

@@ -1,13 +1,14 @@
 package release
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/utils/ptr"
-	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/analysis"
@@ -245,48 +246,121 @@ func TestADeadlineThatRollsBack(t *testing.T) {
 	}
 }
 
-// TestNobodyPassesAFailedAnalysis has approvals, crashes of the manager and of Pods, results and time come in any order. No step is left
-// while its analysis has not succeeded and nobody has approved it after it failed, and none while the guard holds it.
+// judged plays a release with approvals, crashes of the manager and of Pods, results and time in the order of a seed, and returns which promise
+// was broken: no step is left while its analysis has not succeeded and nobody has approved it since, none while the guard or a rejection
+// holds it, and no measurement is made before its time.
+func judged(seed uint64, next func(Plan, v1beta1.RolloutStatus, Seen) Decision) string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	action := []v1beta1.FailureAction{v1beta1.FailurePause, v1beta1.FailureRollback}[r.IntN(2)]
+	w := newWorld(withTraffic(batches(
+		analysed(passing(step(1, "")), action), analysed(passing(step("30%", "20%")), action), passing(step("60%", "50%")), step("100%", ""))))
+	w.next = next
+	w.outcome = func(analysis.Request) v1beta1.AnalysisPhase {
+		return []v1beta1.AnalysisPhase{v1beta1.AnalysisSuccessful, v1beta1.AnalysisSuccessful, v1beta1.AnalysisFailed, v1beta1.AnalysisInconclusive}[r.IntN(4)]
+	}
+	w.crashing = r.IntN(2) == 0
+	w.template("v2")
+	for range 120 {
+		approved, c := false, crash(r.IntN(3))
+		switch r.IntN(12) {
+		case 0:
+			if p := w.at(); p != nil && w.status.Phase == v1beta1.RolloutPhaseProgressing {
+				approved, c = p.CurrentStepState == v1beta1.StepStatePaused, whole
+				w.approve()
+			}
+		case 1: // the manager starts again, and knows no results
+			w.seen.Measured, w.measured = nil, nil
+		case 2: // somebody, or a tool, writes the new template again
+			if w.seen.Workload.Update == "v1" {
+				w.template("v2")
+			}
+		}
+		before := *w.status.DeepCopy()
+		w.seen.Now = w.seen.Now.Add(time.Duration(1+r.IntN(5)) * time.Second)
+		w.round(c)
+		if why := w.passed(before, approved); why != "" {
+			return fmt.Sprintf("seed %d: %s", seed, why)
+		}
+	}
+	return w.broken
+}
+
+// passed tells what was wrong about leaving a step since a status.
+func (w *world) passed(before v1beta1.RolloutStatus, approved bool) string {
+	m := machine{Plan: w.plan, out: Decision{Status: before}}
+	was, now := m.at(), w.at()
+	if was == nil || now == nil || now.CurrentStepIndex != was.CurrentStepIndex+1 {
+		return ""
+	}
+	if h := m.held(); h.why != "" && !approved {
+		return fmt.Sprintf("step %d was left while it was held: %s", was.CurrentStepIndex, h.why)
+	}
+	spec, a := w.plan.Steps[was.CurrentStepIndex-1].Analysis, was.Analysis
+	if spec != nil && (a == nil || a.Phase == v1beta1.AnalysisRunning && a.Checks[0].Successful+1 < *spec.Checks[0].Count) {
+		return fmt.Sprintf("step %d was left before its analysis was over: %+v", was.CurrentStepIndex, a)
+	}
+	return ""
+}
+
 func TestNobodyPassesAFailedAnalysis(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(withTraffic(batches(analysed(passing(step(1, "")), ""), analysed(passing(step("30%", "20%")), ""), passing(step("60%", "50%")), step("100%", ""))))
-		w.outcome = func(analysis.Request) v1beta1.AnalysisPhase {
-			return rapid.SampledFrom([]v1beta1.AnalysisPhase{v1beta1.AnalysisSuccessful, v1beta1.AnalysisSuccessful, v1beta1.AnalysisFailed, v1beta1.AnalysisInconclusive}).Draw(t, "outcome")
+	for seed := range uint64(2000) {
+		if why := judged(seed, Next); why != "" {
+			t.Fatal(why)
 		}
-		w.crashing = rapid.Bool().Draw(t, "crashing")
-		w.template("v2")
-		for range rapid.IntRange(5, 120).Draw(t, "events") {
-			before := *w.status.DeepCopy()
-			approved := false
-			switch rapid.IntRange(0, 9).Draw(t, "event") {
-			case 0:
-				if p := w.at(); p != nil && w.status.Phase == v1beta1.RolloutPhaseProgressing {
-					approved = p.CurrentStepState == v1beta1.StepStatePaused
-					w.approve()
+	}
+}
+
+// TestMistakesOfAnalysesAreFound puts mistakes in on purpose.
+func TestMistakesOfAnalysesAreFound(t *testing.T) {
+	at := func(s *v1beta1.RolloutStatus) *v1beta1.CommonStatus {
+		return (&machine{out: Decision{Status: *s}}).at()
+	}
+	for name, mistake := range map[string]func(*Plan, *v1beta1.RolloutStatus, *Seen){
+		"a failed analysis is forgotten": func(_ *Plan, s *v1beta1.RolloutStatus, _ *Seen) {
+			if p := at(s); p != nil && p.Analysis != nil && p.Analysis.Phase == v1beta1.AnalysisFailed {
+				p.Analysis.Phase = v1beta1.AnalysisSuccessful
+			}
+		},
+		"what could not tell counts as a success": func(_ *Plan, s *v1beta1.RolloutStatus, _ *Seen) {
+			if p := at(s); p != nil && p.Analysis != nil && p.Analysis.Phase == v1beta1.AnalysisInconclusive {
+				p.Analysis.Phase = v1beta1.AnalysisSuccessful
+			}
+		},
+		"an analysis is over when it begins": func(_ *Plan, s *v1beta1.RolloutStatus, _ *Seen) {
+			if p := at(s); p != nil && p.Analysis != nil && p.Analysis.Phase == v1beta1.AnalysisRunning {
+				p.Analysis.Phase = v1beta1.AnalysisSuccessful
+			}
+		},
+		"a step has no analysis": func(p *Plan, _ *v1beta1.RolloutStatus, _ *Seen) {
+			p.Steps = slices.Clone(p.Steps)
+			p.Steps[1].Analysis = nil
+		},
+		"what the guard has found is forgotten": func(_ *Plan, s *v1beta1.RolloutStatus, seen *Seen) {
+			if p := at(s); p != nil && p.Guard != nil && p.Guard.Phase == v1beta1.AnalysisFailed {
+				p.Guard, seen.NewPods = nil, nil
+			}
+		},
+		"a rejected revision is let through": func(_ *Plan, s *v1beta1.RolloutStatus, _ *Seen) {
+			if s.Rejected != nil {
+				s.Rejected.Revision = "another"
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(2000) {
+				if judged(seed, func(p Plan, s v1beta1.RolloutStatus, seen Seen) Decision {
+					stored := *s.DeepCopy()
+					mistake(&p, &stored, &seen)
+					d := Next(p, stored, seen)
+					if r := d.Status.Rejected; r != nil && r.Revision == "another" { // it stays in the status all the same
+						r.Revision = s.Rejected.Revision
+					}
+					return d
+				}) != "" {
+					return
 				}
-			case 1:
-				w.seen.Measured = nil // the manager has started again, and knows no results
-				w.measured = nil
 			}
-			w.seen.Now = w.seen.Now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "seconds")) * time.Second)
-			c := crash(rapid.IntRange(0, 2).Draw(t, "crash"))
-			if approved {
-				c = whole
-			}
-			w.round(c)
-			was, now := (&machine{out: Decision{Status: before}}).at(), w.at()
-			if was == nil || now == nil || now.CurrentStepIndex == was.CurrentStepIndex || approved || now.CurrentStepIndex != was.CurrentStepIndex+1 {
-				continue
-			}
-			if a := w.plan.Steps[was.CurrentStepIndex-1].Analysis; a != nil && (was.Analysis == nil || was.Analysis.Phase == v1beta1.AnalysisFailed || was.Analysis.Phase == v1beta1.AnalysisInconclusive) {
-				t.Fatalf("step %d was left with the analysis %+v", was.CurrentStepIndex, was.Analysis)
-			}
-			if was.Guard != nil && was.Guard.Phase == v1beta1.AnalysisFailed {
-				t.Fatalf("step %d was left while the guard held it", was.CurrentStepIndex)
-			}
-		}
-		if w.broken != "" {
-			t.Fatal(w.broken)
-		}
-	})
+			t.Error("nothing finds it")
+		})
+	}
 }

@@ -25,11 +25,13 @@ type world struct {
 	crashing bool
 	outcome  func(analysis.Request) v1beta1.AnalysisPhase
 	measured map[analysis.Key]bool
+	// next decides; Next unless a mistake is put in.
+	next func(Plan, v1beta1.RolloutStatus, Seen) Decision
 }
 
 func newWorld(plan Plan) *world {
 	plan.Hash = Hash(plan.Steps)
-	w := &world{plan: plan, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
+	w := &world{plan: plan, next: Next, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
 	for i := range 10 {
 		since := w.seen.Now.Add(-time.Hour)
 		w.seen.OldPods = append(w.seen.OldPods, guard.Pod{Name: fmt.Sprint("old-", i), Since: since, Ready: true, ReadyChanged: since.Add(time.Second)})
@@ -49,7 +51,7 @@ const (
 
 // round is a reconcile.
 func (w *world) round(c crash) Decision {
-	d := Next(w.plan, w.status, w.seen)
+	d := w.next(w.plan, w.status, w.seen)
 	if c == beforeStoring {
 		return d
 	}

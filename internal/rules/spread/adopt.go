@@ -106,21 +106,21 @@ func holds(all, some map[string]string) bool {
 // to. Labels by which the workload tells its Pods stay as they are.
 func Join(p *metav1.ObjectMeta, s *v1beta1.WorkloadSpread, subset int) {
 	of := &s.Spec.Subsets[subset]
-	p.Labels, p.Annotations = maps.Clone(p.Labels), maps.Clone(p.Annotations)
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
-	}
 	if !strings.EqualFold(s.Annotations[keys.IgnorePatchExistingPodsMetadata], "true") {
-		labels, annotations := metadata(of)
-		for key, value := range labels {
-			if _, has := p.Labels[key]; !has {
-				p.Labels[key] = value
-			}
-		}
-		maps.Copy(p.Annotations, annotations)
+		addMetadata(p, of)
 	}
-	p.Annotations[keys.MatchedWorkloadSpread] = Matched{Name: s.Name, Subset: of.Name}.String()
+	metav1.SetMetaDataAnnotation(p, keys.MatchedWorkloadSpread, Matched{Name: s.Name, Subset: of.Name}.String())
+}
+
+// addMetadata writes the labels that a Pod does not have, and the annotations, of the patch of a subset.
+func addMetadata(p *metav1.ObjectMeta, of *v1beta1.WorkloadSpreadSubset) {
+	labels, annotations := metadata(of)
+	for key, value := range labels {
+		if _, has := p.Labels[key]; !has {
+			metav1.SetMetaDataLabel(p, key, value)
+		}
+	}
+	for key, value := range annotations {
+		metav1.SetMetaDataAnnotation(p, key, value)
+	}
 }

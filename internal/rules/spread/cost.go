@@ -12,46 +12,90 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// costStep is between the costs of two subsets.
-const costStep = 100
+const (
+	// costStep is between the costs of two subsets.
+	costStep = 100
+	// lightest is the cost of a Pod in a subset with a weight that has none yet, nearly; weightStep is of how much it differs that there
+	// are more: no two weights make quotients that are closer to each other.
+	lightest, weightStep = 1_000_000_000, 10_000
+)
 
-// CostIn returns the deletion cost of the Pods of the latest version in a subset, up to its limit.
-func CostIn(s *v1beta1.WorkloadSpread, subset int) int32 {
-	return costStep * int32(len(s.Spec.Subsets)-subset)
+// CostIn returns the deletion cost of a Pod of the latest version in a subset, up to its limit, that has so many others before it: the last
+// ones that came are the first to go. Those up to the floor are worth more than all others. It is 0 where the workload heeds none.
+//
+// Example: with three subsets, of which the second one has a floor of 1, costs are 300; 500 and then 200; 100.
+func (f Fill) CostIn(subset, before int) int32 {
+	n := len(f.Limits)
+	switch isFloor := before < f.floor(subset); {
+	case !f.HasCosts:
+		return 0
+	case isFloor && f.Weights != nil:
+		return lightest + int32(costStep*(n-subset))
+	case isFloor:
+		return int32(costStep * (2*n - subset))
+	case f.Weights != nil:
+		return int32(max(1, lightest-(2*before+1)*weightStep/int(f.Weights[subset])))
+	}
+	return int32(costStep * (n - subset))
 }
 
-// Costs returns the deletion cost of each active Pod, by which the workload deletes those of the last subset first. Pods above the limit of
-// their subset go before all that are not, and before these go Pods that are in no subset. Of versions other than the latest those in
-// the first subset go first, so that a rollout frees it for the new ones.
+// Costs returns the deletion cost of each active Pod, by which the workload deletes those first that came last by the order of filling.
+// Pods above the limit of their subset go before all that are not, and before these go Pods that are in no subset. Of versions other than
+// the latest those in the first subset go first, so that a rollout frees it for the new ones.
 //
 // Example: with three subsets, limits of 10, 10 and none, and 20 Pods in each, ten of the first cost 300 and ten -100, of the second 200
 // and -200, and of the third all 100.
-func Costs(s *v1beta1.WorkloadSpread, limits []int32, pods []*corev1.Pod, latest string) map[*corev1.Pod]int32 {
+func Costs(s *v1beta1.WorkloadSpread, f Fill, pods []*corev1.Pod, latest string) map[*corev1.Pod]int32 {
 	kind := TargetOf(s).GroupKind
 	out := map[*corev1.Pod]int32{}
 	for at, group := range byPlace(s, pods, latest) {
-		index := IndexOf(s, at.Subset)
-		if index < 0 {
-			for _, p := range group {
-				out[p] = -costStep * int32(len(s.Spec.Subsets)+1)
-			}
-			continue
-		}
-		limit := limits[index]
-		if at.Version != latest {
-			index = len(s.Spec.Subsets) - 1 - index
-		}
 		slices.SortFunc(group, func(a, b *corev1.Pod) int { // the last ones are the first to go
 			return cmp.Or(-order.FalseFirst(!isSurplus(a), !isSurplus(b)),
 				-order.FalseFirst(VersionOf(kind, a) == latest, VersionOf(kind, b) == latest), -order.ByWorth(a, b))
 		})
-		for i, p := range group {
-			if out[p] = CostIn(s, index); limit != Unlimited && i >= int(limit) {
-				out[p] = -costStep * int32(index+1)
+		fill, index := f, IndexOf(s, at.Subset)
+		worth := index
+		if at.Version != latest && f.Weights == nil {
+			fill.Floors, worth = nil, len(f.Limits)-1-index
+		}
+		costs := make([]int32, len(group))
+		for before := range costs {
+			switch {
+			case index < 0:
+				costs[before] = -costStep * int32(len(f.Limits)+1)
+			case !f.hasRoom(index, before):
+				costs[before] = -costStep * int32(worth+1)
+			default:
+				costs[before] = fill.CostIn(worth, before)
 			}
 		}
+		share(out, group, costs)
 	}
 	return out
+}
+
+// share gives the costs to the Pods. Each keeps its own if that is among them, so that no more Pods than necessary are written; the others
+// get the rest, in the same order.
+func share(out map[*corev1.Pod]int32, pods []*corev1.Pod, costs []int32) {
+	left := map[int32]int{}
+	for _, cost := range costs {
+		left[cost]++
+	}
+	var others []*corev1.Pod
+	for _, p := range pods {
+		if cost, ok := CostOf(p); ok && left[cost] > 0 {
+			left[cost]--
+			out[p] = cost
+			continue
+		}
+		others = append(others, p)
+	}
+	for _, cost := range costs {
+		if left[cost] > 0 {
+			left[cost]--
+			out[others[0]], others = cost, others[1:]
+		}
+	}
 }
 
 // byPlace returns the active Pods by where they count: those that are in no subset have none. Where versions count only during a surge, all
@@ -76,19 +120,50 @@ func byPlace(s *v1beta1.WorkloadSpread, pods []*corev1.Pod, latest string) map[P
 }
 
 // Surplus returns the active Pods of the latest version that are above the limits of their subsets, the first to go first.
-func Surplus(s *v1beta1.WorkloadSpread, limits []int32, owned []*corev1.Pod, latest string) []*corev1.Pod {
+func Surplus(s *v1beta1.WorkloadSpread, f Fill, owned []*corev1.Pod, latest string) []*corev1.Pod {
 	var out []*corev1.Pod
-	kind, costs := TargetOf(s).GroupKind, Costs(s, limits, owned, latest)
+	kind, costs := TargetOf(s).GroupKind, Costs(s, f, owned, latest)
 	for p, cost := range costs {
 		m, _ := MatchedOf(p)
 		if cost < 0 && IndexOf(s, m.Subset) >= 0 && (SurgesOnly(kind) || VersionOf(kind, p) == latest) {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+	sortByCost(out, costs)
+	return out
+}
+
+// Returning returns the active Pods of the latest version that would be in an earlier subset if they were created now, the first to go
+// first. Total is the number of Pods that the workload is to have.
+func Returning(s *v1beta1.WorkloadSpread, f Fill, owned []*corev1.Pod, latest Latest) []*corev1.Pod {
+	var out []*corev1.Pod
+	kind, costs := TargetOf(s).GroupKind, Costs(s, f, owned, latest.Version)
+	for p := range costs {
+		m, _ := MatchedOf(p)
+		at := IndexOf(s, m.Subset)
+		if m.Name != s.Name || at < 0 || !SurgesOnly(kind) && VersionOf(kind, p) != latest.Version {
+			continue
+		}
+		has := Counts(s, VersionOf(kind, p), latest.Total)
+		has[at]--
+		if to := f.Next(has, Open(s)); to >= 0 && to < at {
+			out = append(out, p)
+		}
+	}
+	sortByCost(out, costs)
+	return out
+}
+
+// Latest is the version of the workload's present template, and how many Pods the workload is to have.
+type Latest struct {
+	Version string
+	Total   int32
+}
+
+func sortByCost(pods []*corev1.Pod, costs map[*corev1.Pod]int32) {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(costs[a], costs[b]), order.ByWorth(a, b), cmp.Compare(a.Name, b.Name))
 	})
-	return out
 }
 
 // Tally writes into the status how many of the active Pods of the workload are in a subset and in none, and how many are above the limits.

@@ -13,10 +13,20 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// Inject makes a new Pod one of a subset: its tolerations, what it asks of nodes, the patch, the deletion cost where the workload heeds it,
+// Given is what a new Pod is given.
+type Given struct {
+	// Subset is the place of the subset; -1 if none has room.
+	Subset int
+	// Entry is the entry of the ledger that stands for the Pod until it is seen; empty if it needs not be counted.
+	Entry string
+	// Cost is its deletion cost; 0 where the workload heeds none.
+	Cost int32
+}
+
+// Inject makes a new Pod one of a subset: its tolerations, what it asks of nodes, the patch, the deletion cost,
 // and last the annotation. An error means that the patch does not fit the Pod, which is left half done.
-func Inject(p *corev1.Pod, s *v1beta1.WorkloadSpread, subset int, entry string) error {
-	of := &s.Spec.Subsets[subset]
+func Inject(p *corev1.Pod, s *v1beta1.WorkloadSpread, given Given) error {
+	of := &s.Spec.Subsets[given.Subset]
 	addPlacement(&p.Spec, of)
 	if of.Patch != nil && len(of.Patch.Raw) > 0 {
 		priority := p.Spec.PriorityClassName
@@ -33,14 +43,19 @@ func Inject(p *corev1.Pod, s *v1beta1.WorkloadSpread, subset int, entry string) 
 		}
 		*p = *patched
 	}
+	mark(p, s, given)
+	return nil
+}
+
+// mark writes on a Pod what it was given.
+func mark(p *corev1.Pod, s *v1beta1.WorkloadSpread, given Given) {
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
-	if HasCosts(TargetOf(s).GroupKind) {
-		p.Annotations[corev1.PodDeletionCost] = strconv.Itoa(int(CostIn(s, subset)))
+	if given.Cost != 0 {
+		p.Annotations[corev1.PodDeletionCost] = strconv.Itoa(int(given.Cost))
 	}
-	p.Annotations[keys.MatchedWorkloadSpread] = Matched{Name: s.Name, Subset: of.Name, UID: entry}.String()
-	return nil
+	p.Annotations[keys.MatchedWorkloadSpread] = Matched{s.Name, s.Spec.Subsets[given.Subset].Name, given.Entry}.String()
 }
 
 // Patched returns a Pod with a strategic merge patch applied.

@@ -51,6 +51,8 @@ const leasePrefix = "lease-"
 // LeaseEntry returns the name of an entry of room that is set aside for Pods to come.
 func LeaseEntry(id string) string { return leasePrefix + id }
 
+func isLease(entry string) bool { return strings.HasPrefix(entry, leasePrefix) }
+
 // Leased returns the entries of room in a subset that managers have set aside a short while ago, of all versions, sorted: they may have
 // been given to Pods since, or may yet be given back.
 func Leased(s *v1beta1.WorkloadSpread, subset string, now time.Time) []string {
@@ -60,7 +62,7 @@ func Leased(s *v1beta1.WorkloadSpread, subset string, now time.Time) []string {
 		return nil
 	}
 	for _, entry := range slices.Sorted(maps.Keys(status.CreatingPods)) {
-		if strings.HasPrefix(entry, leasePrefix) && now.Sub(status.CreatingPods[entry].Time) <= LeaseFor {
+		if isLease(entry) && now.Sub(status.CreatingPods[entry].Time) <= LeaseFor {
 			out = append(out, entry)
 		}
 	}

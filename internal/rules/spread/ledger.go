@@ -58,24 +58,30 @@ func used(s *v1beta1.WorkloadSpreadSubsetStatus) int {
 	return int(s.Replicas) + len(s.CreatingPods) - len(s.DeletingPods)
 }
 
-// Rooms returns the room in each subset for a new Pod of a version; none in those that take no Pods now. The limits are those of the
-// present spec, of which the status may not know yet. Total is the number of Pods that the workload is to have: where versions count only
-// during a surge, they count if there are as many Pods already.
-func Rooms(s *v1beta1.WorkloadSpread, limits []int32, version string, total int32) []int32 {
+// Counts returns how many Pods each subset has or is given, as far as they count for a new Pod of a version. Total is the number of Pods
+// that the workload is to have: where versions count only during a surge, they count if there are as many Pods already.
+func Counts(s *v1beta1.WorkloadSpread, version string, total int32) []int {
 	versions := []string{version}
 	if SurgesOnly(TargetOf(s).GroupKind) && !isSurging(s, total) {
 		versions = slices.Collect(maps.Keys(s.Status.VersionedSubsetStatuses))
 	}
-	out := make([]int32, len(limits))
-	for i, limit := range limits {
-		name, taken := s.Spec.Subsets[i].Name, 0
-		if !IsSchedulable(s, name) {
-			continue
-		}
+	out := make([]int, len(s.Spec.Subsets))
+	for i := range out {
 		for _, v := range versions {
-			taken += used(statusOf(s.Status.VersionedSubsetStatuses[v], name))
+			out[i] += used(statusOf(s.Status.VersionedSubsetStatuses[v], s.Spec.Subsets[i].Name))
 		}
-		out[i] = roomIn(limit, taken)
+	}
+	return out
+}
+
+// Rooms returns the room in each subset for a new Pod of a version; none in those that take no Pods now. The limits are those of the
+// present spec, of which the status may not know yet.
+func Rooms(s *v1beta1.WorkloadSpread, limits []int32, version string, total int32) []int32 {
+	out, open := make([]int32, len(limits)), Open(s)
+	for i, has := range Counts(s, version, total) {
+		if open[i] {
+			out[i] = roomIn(limits[i], has)
+		}
 	}
 	return out
 }
@@ -97,6 +103,26 @@ func isSurging(s *v1beta1.WorkloadSpread, total int32) bool {
 		}
 	}
 	return all >= int(total)
+}
+
+// Present returns how many Pods there are by the ledger: of a version, or of all where versions count only during a surge. Room that was
+// set aside is taken for a Pod for as long as it may be given to one.
+func Present(s *v1beta1.WorkloadSpread, version string, now time.Time) int {
+	all := 0
+	for v, statuses := range s.Status.VersionedSubsetStatuses {
+		if v != version && !SurgesOnly(TargetOf(s).GroupKind) {
+			continue
+		}
+		for i := range statuses {
+			all += int(statuses[i].Replicas) - len(statuses[i].DeletingPods)
+			for entry, since := range statuses[i].CreatingPods {
+				if !isLease(entry) || now.Sub(since.Time) <= LeaseFor {
+					all++
+				}
+			}
+		}
+	}
+	return all
 }
 
 // Take enters creations of a version into the ledger of a subset.

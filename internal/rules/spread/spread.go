@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ const Unlimited int32 = -1
 type Matched struct {
 	Name   string `json:"name"`
 	Subset string `json:"subset"`
-	// UID is the entry of creatingPods by which the Pod took room; empty if its subset has no limit.
+	// UID is the entry of creatingPods by which the Pod took room; empty if its subset has no limit, nor anything else to count it for.
 	UID string `json:"uid,omitempty"`
 }
 
@@ -115,7 +116,7 @@ func ByOrdinal(kind schema.GroupKind) bool {
 	return slices.Contains([]string{statefulSet, advancedStatefulSet}, kind.String())
 }
 
-// HasCosts reports whether workloads of a kind delete Pods of a lower cost first.
+// HasCosts reports whether workloads of a kind delete Pods of a lower cost first. Of kinds that the configuration lists, it says so.
 func HasCosts(kind schema.GroupKind) bool {
 	return slices.Contains([]string{deployment, replicaSet, cloneSet}, kind.String())
 }
@@ -149,32 +150,64 @@ func VersionOf(kind schema.GroupKind, p *corev1.Pod) string {
 	return version
 }
 
+// OrdinalOf returns the ordinal at the end of the name of a StatefulSet's Pod; false if there is none.
+func OrdinalOf(name string) (int32, bool) {
+	ordinal, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32)
+	return int32(ordinal), err == nil && ordinal >= 0
+}
+
 // SurgesOnly reports whether the versions of a kind count only while it has more Pods than replicas. CloneSets change the version of Pods
 // in place: in each version by itself there could be room for a Pod, and none in all.
 func SurgesOnly(kind schema.GroupKind) bool { return kind.String() == cloneSet }
+
+// MostOf returns how many Pods a CloneSet has at most: during an update more than its replicas.
+func MostOf(set *v1beta1.CloneSet) int32 {
+	replicas := int32(1)
+	if set.Spec.Replicas != nil {
+		replicas = *set.Spec.Replicas
+	}
+	update := set.Spec.UpdateStrategy.RollingUpdate
+	if update == nil || set.Status.UpdatedReplicas >= replicas && set.Status.ObservedGeneration == set.Generation {
+		return replicas
+	}
+	surge, err := budget.Scaled(update.MaxSurge, int(replicas), budget.Up)
+	if err != nil {
+		return replicas
+	}
+	return replicas + int32(surge)
+}
 
 // Limits returns the most Pods of each subset, of a workload that is to have so many Pods in all. 30% of 10 is 3, 33% of 10 is 4.
 func Limits(s *v1beta1.WorkloadSpread, total int32) ([]int32, error) {
 	out := make([]int32, len(s.Spec.Subsets))
 	for i := range s.Spec.Subsets {
 		out[i] = Unlimited
-		most := s.Spec.Subsets[i].MaxReplicas
-		if most == nil {
+		of := &s.Spec.Subsets[i]
+		if of.MaxReplicas == nil {
 			continue
 		}
-		number, err := budget.Scaled(most, int(total), budget.Up)
-		if err != nil || number < 0 {
-			return nil, fmt.Errorf("maxReplicas %s of subset %s is neither a number nor a percentage", most, s.Spec.Subsets[i].Name)
+		var err error
+		if out[i], err = bound(of.Name, "maxReplicas", of.MaxReplicas, total); err != nil {
+			return nil, err
 		}
-		out[i] = int32(min(number, math.MaxInt32))
 	}
 	return out, nil
+}
+
+// bound resolves a field of a subset that is a number of Pods, or a percentage of all.
+func bound(subset, field string, value *intstr.IntOrString, total int32) (int32, error) {
+	number, err := budget.Scaled(value, int(total), budget.Up)
+	if err != nil || number < 0 {
+		return 0, fmt.Errorf("%s %s of subset %s is neither a number nor a percentage", field, value, subset)
+	}
+	return int32(min(number, math.MaxInt32)), nil
 }
 
 // NeedsTotal reports whether the limits depend on how many Pods the workload is to have.
 func NeedsTotal(s *v1beta1.WorkloadSpread) bool {
 	return slices.ContainsFunc(s.Spec.Subsets, func(one v1beta1.WorkloadSpreadSubset) bool {
-		return one.MaxReplicas != nil && one.MaxReplicas.Type == intstr.String
+		return one.MaxReplicas != nil && one.MaxReplicas.Type == intstr.String ||
+			one.MinReplicas != nil && one.MinReplicas.Type == intstr.String
 	})
 }
 
@@ -188,24 +221,6 @@ func IndexOf(s *v1beta1.WorkloadSpread, subset string) int {
 func IsSchedulable(s *v1beta1.WorkloadSpread, subset string) bool {
 	c := schedulable(statusOf(s.Status.SubsetStatuses, subset))
 	return c == nil || c.Status != "False"
-}
-
-// OfOrdinal returns the subset of the Pod of a StatefulSet; -1 if none takes it. With limits of 5, 5 and none, ordinals 0 to 4 are in the
-// first subset, 5 to 9 in the second, and all others in the third.
-func OfOrdinal(s *v1beta1.WorkloadSpread, limits []int32, ordinal int32) int {
-	until := int32(0)
-	for i := range s.Spec.Subsets {
-		if !IsSchedulable(s, s.Spec.Subsets[i].Name) {
-			continue
-		}
-		if limits[i] == Unlimited {
-			return i
-		}
-		if until += limits[i]; ordinal < until {
-			return i
-		}
-	}
-	return -1
 }
 
 // IsStuck reports whether a Pod has waited too long to be scheduled, or how long it still may; neither for a Pod that does not wait.
@@ -222,6 +237,12 @@ func IsStuck(p *corev1.Pod, after time.Duration, now time.Time) (stuck bool, wai
 		return false, wait
 	}
 	return true, 0
+}
+
+// Returns reports whether Pods are moved back to subsets that take Pods again.
+func Returns(s *v1beta1.WorkloadSpread) bool {
+	strategy := s.Spec.ScheduleStrategy
+	return strategy.Type == v1beta1.AdaptiveWorkloadSpread && strategy.Adaptive != nil && strategy.Adaptive.ReturnPods
 }
 
 // RescheduleAfter returns how long a Pod may wait to be scheduled; 0 if for ever.

@@ -40,6 +40,15 @@ func deployment(limits ...string) *v1beta1.WorkloadSpread {
 	return newSpread("apps/v1", "Deployment", limits...)
 }
 
+func fillOf(t testing.TB, s *v1beta1.WorkloadSpread, total int32) spread.Fill {
+	t.Helper()
+	out, err := spread.FillOf(s, total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func limitsOf(t testing.TB, s *v1beta1.WorkloadSpread, total int32) []int32 {
 	t.Helper()
 	out, err := spread.Limits(s, total)
@@ -95,16 +104,16 @@ func TestTargetsAreComparedByGroupAndKind(t *testing.T) {
 
 func TestOfOrdinal(t *testing.T) {
 	s := newSpread("apps/v1", "StatefulSet", "5", "5", "")
-	limits := limitsOf(t, s, 12)
+	fill := fillOf(t, s, 12)
 	var got []int
 	for _, ordinal := range []int32{0, 4, 5, 9, 10, 11} {
-		got = append(got, spread.OfOrdinal(s, limits, ordinal))
+		got = append(got, fill.OfOrdinal(ordinal, spread.Open(s)))
 	}
 	s.Status.SubsetStatuses = []v1beta1.WorkloadSpreadSubsetStatus{{Name: "a", Conditions: []metav1.Condition{{Type: "Schedulable", Status: "False"}}}}
 	for _, ordinal := range []int32{0, 4, 5} {
-		got = append(got, spread.OfOrdinal(s, limits, ordinal))
+		got = append(got, fill.OfOrdinal(ordinal, spread.Open(s)))
 	}
-	got = append(got, spread.OfOrdinal(newSpread("apps/v1", "StatefulSet", "5"), []int32{5}, 5))
+	got = append(got, spread.Fill{Limits: []int32{5}}.OfOrdinal(5, []bool{true}))
 	if diff := cmp.Diff([]int{0, 0, 1, 1, 2, 2, 1, 1, 2, -1}, got); diff != "" {
 		t.Errorf("subsets (-want +got):\n%s", diff)
 	}
@@ -200,7 +209,7 @@ func TestCosts(t *testing.T) {
 		}
 	}
 	counts := map[string]int{}
-	costs := spread.Costs(s, limitsOf(t, s, 60), pods, "v1")
+	costs := spread.Costs(s, fillOf(t, s, 60), pods, "v1")
 	for p, cost := range costs {
 		counts[fmt.Sprint(p.Name[:1], " ", cost)]++
 	}
@@ -211,7 +220,7 @@ func TestCosts(t *testing.T) {
 	if costs[pods[19]] != -100 || costs[pods[0]] != 300 {
 		t.Errorf("the youngest Pod costs %d, the oldest %d: the youngest is to go", costs[pods[19]], costs[pods[0]])
 	}
-	old := spread.Costs(s, limitsOf(t, s, 60), []*corev1.Pod{podIn("x", "v0", "a", ""), podIn("y", "v0", "c", "")}, "v1")
+	old := spread.Costs(s, fillOf(t, s, 60), []*corev1.Pod{podIn("x", "v0", "a", ""), podIn("y", "v0", "c", "")}, "v1")
 	if got := slices.Sorted(maps.Values(old)); !slices.Equal(got, []int32{100, 300}) {
 		t.Errorf("an old version costs %v: its first subset is to be drained first", old)
 	}
@@ -273,7 +282,7 @@ spec:
         - matchExpressions: [{key: arch, operator: In, values: [arm64]}]
   containers: [{name: app, image: nginx}]
 `)
-	if err := spread.Inject(&p, s, 0, "e1"); err != nil {
+	if err := spread.Inject(&p, s, spread.Given{Entry: "e1", Cost: 200}); err != nil {
 		t.Fatal(err)
 	}
 	want := parse[corev1.Pod](t, `
@@ -299,11 +308,11 @@ spec:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	bare := corev1.Pod{}
-	if err := spread.Inject(&bare, s, 1, ""); err != nil || bare.Spec.Affinity != nil {
+	if err := spread.Inject(&bare, s, spread.Given{Subset: 1}); err != nil || bare.Spec.Affinity != nil {
 		t.Errorf("a subset that asks for nothing: error %v, affinity %v", err, bare.Spec.Affinity)
 	}
 	s.Spec.Subsets[1].Patch = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":"x"}}`)}
-	if err := spread.Inject(&bare, s, 1, ""); err == nil {
+	if err := spread.Inject(&bare, s, spread.Given{Subset: 1}); err == nil {
 		t.Error("a patch that does not fit is applied")
 	}
 }

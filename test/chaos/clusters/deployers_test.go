@@ -35,15 +35,19 @@ func TestWhoMayDeployToACluster(t *testing.T) {
 	f.Must(err)
 	f.Must(f.hub.ApplyFile(f.Ctx, filepath.Join(root, "config", "multicluster", "deployers.yaml")))
 	f.grant("author", "writes", rbacv1.PolicyRule{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"uniteddeployments"}, Verbs: []string{"*"}})
+	own := []string{"own"}
+	for i := range 30 {
+		own = append(own, fmt.Sprint("own-", i))
+	}
 	f.grant("author", "deploys", rbacv1.PolicyRule{
-		APIGroups: []string{"multicluster.kruise.io"}, Resources: []string{"clusters"}, ResourceNames: []string{"own"}, Verbs: []string{"deploy"},
+		APIGroups: []string{"multicluster.kruise.io"}, Resources: []string{"clusters"}, ResourceNames: own, Verbs: []string{"deploy"},
 	})
 	config := rest.CopyConfig(f.hub.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "author"}
 	author, err := client.New(config, client.Options{Scheme: f.hub.Client.Scheme()})
 	f.Must(err)
 
-	const local, own, foreign = "{name: local}", "{name: own, targetCluster: {name: own}}", "{name: foreign, targetCluster: {name: foreign}}"
+	const local, mine, foreign = "{name: local}", "{name: own, targetCluster: {name: own}}", "{name: foreign, targetCluster: {name: foreign}}"
 	const otherNamespace = "{name: other, targetCluster: {namespace: fleet, name: own}}"
 	object := func(subsets ...string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
@@ -53,6 +57,12 @@ func TestWhoMayDeployToACluster(t *testing.T) {
 	try := func(c client.Client, subsets ...string) error {
 		return c.Create(f.Ctx, object(subsets...), client.DryRunAll)
 	}
+	many := func(n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("{name: s%[1]d, targetCluster: {name: own-%[1]d}}", i))
+		}
+		return out
+	}
 	// The policy takes a moment until it is enforced.
 	f.Eventually("a subset in a cluster of others is refused", func() error {
 		return wants(try(author, foreign), "author may not deploy to all of these clusters: default/foreign")
@@ -61,12 +71,16 @@ func TestWhoMayDeployToACluster(t *testing.T) {
 		err  error
 		says string
 	}{
-		"no other cluster":                            {try(author, local), ""},
-		"the author's cluster":                        {try(author, local, own), ""},
-		"one of that name in another namespace":       {try(author, own, otherNamespace), "fleet/own"},
-		"an administrator, in the cluster of others":  {try(f.hub.Client, foreign), ""},
-		"the cluster of others beside the author's":   {try(author, own, foreign), "default/foreign"},
-		"the cluster of others with its namespace":    {try(author, "{name: a, targetCluster: {namespace: default, name: foreign}}"), "default/foreign"},
+		"no other cluster":                                        {try(author, local), ""},
+		"the author's cluster":                                    {try(author, local, mine), ""},
+		"one of that name in another namespace":                   {try(author, mine, otherNamespace), "fleet/own"},
+		"an administrator, in the cluster of others":              {try(f.hub.Client, foreign), ""},
+		"the cluster of others beside the author's":               {try(author, mine, foreign), "default/foreign"},
+		"the cluster of others with its namespace":                {try(author, "{name: a, targetCluster: {namespace: default, name: foreign}}"), "default/foreign"},
+		"as many clusters of the author's as are taken at a time": {try(author, many(20)...), ""},
+		"one more": {try(author, many(21)...), "these are 21 clusters that are new at once"},
+		"the last of many in the cluster of others":   {try(author, append(many(19), foreign)...), "default/foreign"},
+		"an administrator, in thirty clusters":        {try(f.hub.Client, append(many(29), foreign)...), ""},
 		"the cluster of others with no namespace set": {try(author, `{name: a, targetCluster: {namespace: "", name: foreign}}`), "default/foreign"},
 	} {
 		if err := wants(tc.err, tc.says); err != nil {
@@ -74,7 +88,9 @@ func TestWhoMayDeployToACluster(t *testing.T) {
 		}
 	}
 
-	f.Must(f.hub.Client.Create(f.Ctx, object(foreign)))
+	stored := object(foreign)
+	f.Must(f.hub.Client.Create(f.Ctx, stored))
+	f.Cleanup(func() { f.Must(f.hub.Client.Delete(f.Afterwards(), stored)) })
 	change := func(subsets ...string) error {
 		now := object(subsets...)
 		stored := &unstructured.Unstructured{}

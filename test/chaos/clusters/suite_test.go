@@ -3,105 +3,96 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/clusters"
-	"github.com/seed-69ecc383/kruise/internal/rules/connection"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
-// fleet is a hub and members, each a control plane of its own.
+// fleet is a hub and two members, each a control plane of its own with simulated nodes. All tests share one, and each leaves it whole.
 type fleet struct {
 	*scene.Test
-	*clusters.Registry
+	*clustersOf
+}
+
+// clustersOf are the clusters of a fleet.
+type clustersOf struct {
 	dir     string
 	hub     *cluster.Cluster
 	members map[string]*cluster.Cluster
+	manager *cluster.Manager
 }
 
-// newFleet brings up a hub and members, and a registry that probes them every second.
-func newFleet(t *testing.T, names ...string) *fleet {
+var shared struct {
+	sync.Once
+	clustersOf
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.down(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// newFleet returns the fleet, which is brought up for the first test.
+func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := bringUp(t, 0, names...)
-	f.connect()
+	shared.Do(func() { shared.err = shared.up(context.Background(), "member-1", "member-2") })
+	f := &fleet{Test: scene.NewTest(t), clustersOf: &shared.clustersOf}
+	f.Must(shared.err)
 	return f
 }
 
-// bringUp brings up a hub and members, each with so many simulated nodes, or with nothing but an API server.
-func bringUp(t *testing.T, nodes int, names ...string) *fleet {
-	t.Helper()
-	log.SetLogger(logr.Discard()) // else the caches complain that there is none
-	f := &fleet{Test: scene.NewTest(t), members: map[string]*cluster.Cluster{}}
-	var err error
-	f.dir, err = os.MkdirTemp("", "kruise-fleet-")
-	f.Must(err)
-	t.Cleanup(func() { _ = os.RemoveAll(f.dir) })
-	all := []string{"hub"}
+func (c *clustersOf) up(ctx context.Context, names ...string) (err error) {
+	if c.dir, err = os.MkdirTemp("", "kruise-fleet-"); err != nil {
+		return err
+	}
 	var options []cluster.Options
-	for _, name := range append(all, names...) {
+	for _, name := range append([]string{"hub"}, names...) {
 		options = append(options, cluster.Options{
-			Dir: filepath.Join(f.dir, name), Bare: nodes == 0, Nodes: nodes, Args: []string{"--owner", strconv.Itoa(os.Getpid()), "--audit=false"},
+			Dir: filepath.Join(c.dir, name), Nodes: 2, Args: []string{"--owner", strconv.Itoa(os.Getpid()), "--audit=false"},
 		})
 	}
-	up, err := cluster.UpAll(f.Ctx, options)
-	f.Must(err)
-	t.Cleanup(func() {
-		for _, c := range append(slices.Collect(func(yield func(*cluster.Cluster) bool) {
-			for _, m := range f.members {
-				if !yield(m) {
-					return
-				}
-			}
-		}), f.hub) {
-			if err := c.Down(f.Afterwards()); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	f.hub = up[0]
-	for i, name := range names {
-		f.members[name] = up[i+1]
+	all, err := cluster.UpAll(ctx, options)
+	if err != nil {
+		return err
 	}
-	return f
+	c.hub, c.members = all[0], map[string]*cluster.Cluster{}
+	for i, name := range names {
+		c.members[name] = all[i+1]
+	}
+	return nil
 }
 
-// connect starts the registry, with times that are a tenth of the usual ones.
-func (f *fleet) connect() {
-	times := connection.Usual()
-	times.Probe, times.ProbeLimit, times.Backoff = time.Second, 2*time.Second, time.Second/2
-	f.Registry = clusters.New(clusters.Options{
-		Hub: f.hub.Client, HubID: f.id(f.hub), Scheme: f.hub.Client.Scheme(), UserAgent: "test", Changed: func(types.UID) {},
-		Times: times, Now: time.Now, Log: logr.Discard(),
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = f.Start(ctx)
-	}()
-	f.Cleanup(func() {
-		cancel()
-		<-done
-	})
+func (c *clustersOf) down() (err error) {
+	if c.manager != nil {
+		c.manager.Kill()
+	}
+	for _, member := range c.members {
+		err = errors.Join(err, member.Down(context.Background()))
+	}
+	if c.hub != nil {
+		err = errors.Join(err, c.hub.Down(context.Background()))
+	}
+	return errors.Join(err, os.RemoveAll(c.dir))
 }
 
 // id is the UID of a cluster's namespace kube-system.
@@ -112,10 +103,10 @@ func (f *fleet) id(c *cluster.Cluster) string {
 	return string(namespace.UID)
 }
 
-// register gives the hub access to a member, by an account with the rights that are shipped and no others, and returns the cluster object.
-func (f *fleet) register(name string) clusters.Ref {
+// register gives the hub access to a member, by an account with the rights that are shipped and no others, as a cluster object of a name.
+func (f *fleet) register(name, member string) {
 	f.Helper()
-	m := f.members[name]
+	m := f.members[member]
 	root, err := cluster.Root()
 	f.Must(err)
 	f.Must(m.ApplyFile(f.Ctx, filepath.Join(root, "config", "multicluster", "member.yaml")))
@@ -127,6 +118,12 @@ func (f *fleet) register(name string) clusters.Ref {
 	for user := range config.AuthInfos {
 		config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	}
+	f.object(name, config)
+}
+
+// object makes a cluster object with a kubeconfig.
+func (f *fleet) object(name string, config *clientcmdapi.Config) {
+	f.Helper()
 	kubeconfig, err := clientcmd.Write(*config)
 	f.Must(err)
 	secret := &corev1.Secret{
@@ -136,57 +133,4 @@ func (f *fleet) register(name string) clusters.Ref {
 	if err := f.hub.Client.Create(f.Ctx, secret); err != nil {
 		f.Must(f.hub.Client.Update(f.Ctx, secret))
 	}
-	return clusters.Ref{Kind: clusters.Secret, Namespace: "default", Name: name}
-}
-
-// until waits until a cluster is as wanted.
-func (f *fleet) until(ref clusters.Ref, what string, is func(clusters.View) bool) (v clusters.View) {
-	f.Helper()
-	f.Eventually(fmt.Sprintf("%s is %s", ref, what), func() error {
-		if v = f.Look(ref); !is(v) {
-			return fmt.Errorf("it is %s: %s", v.Reason, v.Message)
-		}
-		return nil
-	})
-	return v
-}
-
-// deploy makes a Deployment of the hub in a member.
-func (f *fleet) deploy(c client.Client, name string) {
-	f.Helper()
-	labels := map[string]string{keys.HubID: f.id(f.hub), keys.HubOwnerUID: "owner"}
-	f.Must(c.Create(f.Ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:v1"}}},
-			},
-		},
-	}))
-}
-
-// shows waits until the hub sees just these Deployments in a cluster.
-func (f *fleet) shows(ref clusters.Ref, want ...string) {
-	f.Helper()
-	f.Eventually(fmt.Sprintf("%s shows %v", ref, want), func() error {
-		v := f.Look(ref)
-		if !v.Ready() {
-			return fmt.Errorf("it is %s: %s", v.Reason, v.Message)
-		}
-		var list appsv1.DeploymentList
-		if err := v.Cached().List(f.Ctx, &list); err != nil {
-			return err
-		}
-		var got []string
-		for i := range list.Items {
-			got = append(got, list.Items[i].Name)
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			return fmt.Errorf("it shows %v", got)
-		}
-		return nil
-	})
 }

@@ -16,37 +16,46 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestUnitedDeploymentsOverClusters: a manager with members that go away and come back, for UnitedDeployments of one name each.
 func TestUnitedDeploymentsOverClusters(t *testing.T) {
-	f := bringUp(t, 2, "member-1", "member-2")
+	f := newFleet(t)
 	f.Describe = f.describe
 	f.manage()
-	f.register("member-1")
-	f.register("member-2")
+	f.register("member-1", "member-1")
+	f.register("member-2", "member-2")
 	for _, s := range []struct {
 		name string
 		run  func(*united)
+		// leaves says that the members are left in another state.
+		leaves bool
 	}{
-		{"three clusters get one, three and two Pods", (*united).threeClusters},
-		{"the examples", (*united).examples},
-		{"the commands of the documentation", (*united).documented},
-		{"a workload of somebody else has the name", (*united).nameConflict},
-		{"a cluster without the namespace", (*united).noNamespace},
-		{"a member goes away and comes back", (*united).awayAndBack},
-		{"it is deleted while a member is away", (*united).deletedMeanwhile},
-		{"a member is restored to an earlier state", (*united).restored},
-		{"a member is replaced by another one of its name", (*united).replaced},
+		{"three clusters get one, three and two Pods", (*united).threeClusters, false},
+		{"the examples", (*united).examples, false},
+		{"the commands of the documentation", (*united).documented, false},
+		{"the status comes back within two seconds", (*united).statusComesBack, false},
+		{"a member without the kind gets it later", (*united).kindNotInstalled, false},
+		{"somebody who may not deploy to a member is refused", (*united).mayNotDeploy, false},
+		{"a workload of somebody else has the name", (*united).nameConflict, false},
+		{"a cluster without the namespace", (*united).noNamespace, false},
+		{"two members say nothing, and a kubeconfig has a program", (*united).silentAndHostile, false},
+		{"a rollout in waves with one budget", (*united).wavesAndBudget, false},
+		{"a member is away", (*united).away, true},
+		{"the kind is there by now", (*united).kindInstalled, false},
+		{"a manager starts while a member is away", (*united).restarted, true},
+		{"a member is back", (*united).back, true},
+		{"ten workloads belong to nobody", (*united).tooManyToSweep, false},
+		{"a member is restored to an earlier state", (*united).restored, true},
+		{"a member is replaced by another one of its name", (*united).replaced, true},
 	} {
 		if !t.Run(s.name, func(t *testing.T) {
 			test := scene.NewTest(t)
 			test.Describe = f.describe
-			s.run(&united{fleet: &fleet{Test: test, dir: f.dir, hub: f.hub, members: f.members}})
-		}) {
+			s.run(&united{&fleet{Test: test, clustersOf: f.clustersOf}})
+		}) && s.leaves {
 			break // the next ones need the members as this one leaves them
 		}
 	}
@@ -56,19 +65,26 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 type united struct{ *fleet }
 
 // manage starts a manager of the hub that connects to other clusters.
-func (f *fleet) manage() *cluster.Manager {
+func (f *fleet) manage() {
 	f.Helper()
-	m, err := f.hub.StartManager(f.Ctx, cluster.ManagerOptions{
-		Dir: filepath.Join(f.dir, "manager"), Args: []string{"--feature-gates=UnitedDeploymentMultiCluster=true", "--enable-leader-election=false"},
-	})
-	f.Must(err)
+	f.Must(f.hub.Install(f.Ctx))
 	root, err := cluster.Root()
 	f.Must(err)
 	for _, file := range []string{"hub.yaml", "deployers.yaml"} {
 		f.Must(f.hub.ApplyFile(f.Ctx, filepath.Join(root, "config", "multicluster", file)))
 	}
-	f.Cleanup(func() { m.Kill() })
-	return m
+	f.launch()
+}
+
+// launch starts the manager.
+func (f *fleet) launch() {
+	f.Helper()
+	var err error
+	f.manager, err = f.hub.LaunchManager(f.Ctx, cluster.ManagerOptions{
+		Dir: filepath.Join(f.dir, "manager"), Args: []string{"--feature-gates=UnitedDeploymentMultiCluster=true", "--enable-leader-election=false"},
+	})
+	f.Must(err)
+	f.Must(f.manager.WaitReady(f.Ctx))
 }
 
 func (f *fleet) describe() string {
@@ -83,29 +99,38 @@ func (f *fleet) describe() string {
 	return out.String()
 }
 
+const deploymentTemplate = `
+deploymentTemplate:
+  metadata: {labels: {app: APP}}
+  spec:
+    selector: {matchLabels: {app: APP}}
+    strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 100%}}
+    template: {metadata: {labels: {app: APP}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: app, image: "app:v1"}]}}`
+
+const cloneSetTemplate = `
+cloneSetTemplate:
+  metadata: {labels: {app: APP}}
+  spec:
+    selector: {matchLabels: {app: APP}}
+    template: {metadata: {labels: {app: APP}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: app, image: "app:v1"}]}}`
+
 // create makes a UnitedDeployment in a namespace of its name, which the hub and the members given have.
-func (u *united) create(name string, replicas int, subsets string, members ...string) {
+func (u *united) create(name string, replicas int, subsets string, members ...string) *v1beta1.UnitedDeployment {
 	u.Helper()
-	for _, c := range append([]*cluster.Cluster{u.hub}, u.of(members)...) {
-		err := c.Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		if !apierrors.IsAlreadyExists(err) {
-			u.Must(err)
-		}
-	}
-	set := &v1beta1.UnitedDeployment{}
-	u.Must(yaml.UnmarshalStrict([]byte(fmt.Sprintf(`
-apiVersion: apps.kruise.io/v1beta1
-kind: UnitedDeployment
-metadata: {name: %[1]s, namespace: %[1]s}
-spec:
-  replicas: %[2]d
-  selector: {matchLabels: {app: %[1]s}}
-  template: {deploymentTemplate: {metadata: {labels: {app: %[1]s}}, spec: {selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: app, image: "app:v1"}]}}}}}
-  topology:
-    clusterRegistry: {clusterType: {apiVersion: v1, kind: Secret}}
-    subsets: %[3]s
-`, name, replicas, subsets)), set))
+	u.namespace(name, members...)
+	return u.createIn(name, name, deploymentTemplate, fmt.Sprintf("{replicas: %d, topology: {subsets: %s}}", replicas, subsets))
+}
+
+// createIn makes a UnitedDeployment in a namespace, of a template and more of its spec, whose cluster objects are Secrets.
+func (u *united) createIn(namespace, name, template, spec string) *v1beta1.UnitedDeployment {
+	u.Helper()
+	set := &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	u.Must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(template, "APP", name)), &set.Spec.Template))
+	u.Must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
+	set.Spec.Topology.ClusterRegistry = &v1beta1.ClusterRegistry{ClusterType: &v1beta1.ClusterType{APIVersion: "v1", Kind: "Secret"}}
 	u.Eventually("the API server takes it", func() error { return u.hub.Client.Create(u.Ctx, set) })
+	return set
 }
 
 func (u *united) of(names []string) (out []*cluster.Cluster) {
@@ -122,10 +147,17 @@ func (u *united) get(name string) *v1beta1.UnitedDeployment {
 	return set
 }
 
+// merge patches a UnitedDeployment.
+func (u *united) merge(name, patch string) {
+	u.Helper()
+	u.Eventually("the API server takes it", func() error { // which it does not before a manager that starts serves its webhooks
+		return u.hub.Client.Patch(u.Ctx, u.get(name), client.RawPatch("application/merge-patch+json", []byte(patch)))
+	})
+}
+
 func (u *united) scale(name string, replicas int32) {
 	u.Helper()
-	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	u.Must(u.hub.Client.Patch(u.Ctx, u.get(name), client.RawPatch("application/merge-patch+json", []byte(patch))))
+	u.merge(name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }
 
 // deployments returns the Deployments of a namespace in a cluster.
@@ -165,8 +197,10 @@ func (u *united) isSpecified(limit time.Duration, name string, hub int32, member
 func (u *united) isReady(name string, replicas int32) {
 	u.Helper()
 	u.Eventually(fmt.Sprintf("the status of %s tells of %d Pods", name, replicas), func() error {
-		s := u.get(name).Status
-		if s.Replicas != replicas || s.ReadyReplicas != replicas || s.UpdatedReadyReplicas != replicas || !isTrue(s.Conditions, v1beta1.UnitedDeploymentUpdated) {
+		set := u.get(name)
+		s := set.Status
+		if s.ObservedGeneration != set.Generation || s.Replicas != replicas || s.ReadyReplicas != replicas || s.UpdatedReadyReplicas != replicas ||
+			!isTrue(s.Conditions, v1beta1.UnitedDeploymentUpdated) {
 			return fmt.Errorf("it tells of %d, %d ready, %d updated and ready", s.Replicas, s.ReadyReplicas, s.UpdatedReadyReplicas)
 		}
 		return nil
@@ -214,136 +248,4 @@ func (u *united) isGone(name string, members ...string) {
 		}
 		return nil
 	})
-}
-
-const (
-	local  = "{name: a}"
-	remote = "{name: b, targetCluster: {name: member-1}}"
-)
-
-func (u *united) threeClusters() {
-	subsets := "[{name: a, replicas: 1}, {name: b, replicas: 50%, targetCluster: {name: member-1}}, {name: c, targetCluster: {name: member-2}}]"
-	u.create("three", 6, subsets, "member-1", "member-2")
-	u.isSpecified(time.Minute, "three", 1, 3, 2)
-	u.isReady("three", 6)
-	set := u.get("three")
-	if !isTrue(set.Status.Conditions, v1beta1.UnitedDeploymentClustersReady) || len(set.Status.MemberClusters) != 2 {
-		u.Errorf("the status does not tell of two clusters")
-	}
-	w := u.deployments(u.members["member-1"], "three")[0]
-	if len(w.OwnerReferences) > 0 || w.Labels[keys.HubID] != u.id(u.hub) || w.Labels[keys.HubOwnerUID] != string(set.UID) ||
-		w.Spec.Template.Labels[keys.HubOwnerUID] != string(set.UID) || w.Annotations[keys.HubOwner] != "three/three" {
-		u.Errorf("in the member it is owned by %v, with labels %v and annotations %v", w.OwnerReferences, w.Labels, w.Annotations)
-	}
-	// What happens to a Pod in a member is told within two seconds.
-	var pods corev1.PodList
-	u.Must(u.members["member-2"].Client.List(u.Ctx, &pods, client.InNamespace("three")))
-	u.scale("three", 7)
-	u.isSpecified(10*time.Second, "three", 1, 4, 2)
-	u.isReady("three", 7)
-	u.delete("three")
-	u.isGone("three", "member-1", "member-2")
-}
-
-func (u *united) nameConflict() {
-	u.create("conflict", 2, "["+local+", "+remote+"]", "member-1")
-	u.isReady("conflict", 2)
-	// What is not ours by its labels is not touched, although it has the name.
-	w := u.deployments(u.members["member-1"], "conflict")[0]
-	delete(w.Labels, keys.HubID)
-	u.Must(u.members["member-1"].Client.Update(u.Ctx, &w))
-	u.clusterIs(time.Minute, "conflict", "b", corev1.ConditionFalse, "NameConflict")
-	u.delete("conflict")
-	u.Eventually("it is gone in the hub", func() error {
-		err := u.hub.Client.Get(u.Ctx, client.ObjectKey{Namespace: "conflict", Name: "conflict"}, &v1beta1.UnitedDeployment{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading what should be gone: %s", fmt.Sprint(err))
-		}
-		return nil
-	})
-	if left := u.deployments(u.members["member-1"], "conflict"); len(left) != 1 || left[0].UID != w.UID || left[0].DeletionTimestamp != nil {
-		u.Errorf("the workload of somebody else became %v", left)
-	}
-}
-
-func (u *united) noNamespace() {
-	u.create("nowhere", 2, "["+local+", "+remote+"]")
-	u.clusterIs(time.Minute, "nowhere", "b", corev1.ConditionFalse, "NamespaceNotFound")
-	u.Must(u.members["member-1"].Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "nowhere"}}))
-	u.isReady("nowhere", 2)
-	u.delete("nowhere")
-	u.isGone("nowhere", "member-1")
-}
-
-func (u *united) awayAndBack() {
-	u.create("away", 10, "["+local+", "+remote+"]", "member-1")
-	u.isSpecified(time.Minute, "away", 5, 5)
-	u.isReady("away", 10)
-	u.create("beside", 2, "[{name: a}]")
-	u.Must(u.members["member-1"].Stop(u.Ctx))
-	u.scale("beside", 3)
-	u.isSpecified(2*time.Second, "beside", 3)
-	u.clusterIs(45*time.Second, "away", "b", corev1.ConditionUnknown, "Unreachable")
-	u.scale("away", 12)
-	u.isSpecified(2*time.Second, "away", 7)
-	s := u.get("away").Status
-	if s.ReadyReplicas < 10 || !slices.ContainsFunc(s.SubsetStatuses, func(s v1beta1.UnitedDeploymentSubsetStatus) bool {
-		return s.Name == "b" && s.Replicas == 5 && s.ReadyReplicas == 5
-	}) {
-		u.Errorf("what was last seen of the member is not kept: %+v", s)
-	}
-	u.Must(u.members["member-1"].Start(u.Ctx))
-	u.Within(90*time.Second, "each cluster has 6", func() error {
-		here, there := u.specified(u.hub, "away"), u.specified(u.members["member-1"], "away")
-		if here+there < 12 {
-			u.Fatalf("there are %d and %d replicas", here, there)
-		}
-		if here != 6 || there != 6 {
-			return fmt.Errorf("there are %d and %d", here, there)
-		}
-		return nil
-	})
-	u.isReady("away", 12)
-	u.delete("beside")
-}
-
-func (u *united) deletedMeanwhile() {
-	u.Must(u.members["member-1"].Stop(u.Ctx))
-	u.clusterIs(45*time.Second, "away", "b", corev1.ConditionUnknown, "Unreachable")
-	u.delete("away")
-	u.Eventually("it waits for the member", func() error {
-		for _, m := range u.get("away").Status.MemberClusters {
-			if m.Phase == v1beta1.MemberClusterLost {
-				return nil
-			}
-		}
-		return fmt.Errorf("it does not")
-	})
-	u.Must(u.members["member-1"].Start(u.Ctx))
-	u.isGone("away", "member-1")
-}
-
-func (u *united) restored() {
-	u.create("earlier", 2, "["+local+", "+remote+"]", "member-1")
-	u.isReady("earlier", 2)
-	saved := filepath.Join(u.dir, "saved")
-	u.Must(u.members["member-1"].SaveEtcd(u.Ctx, saved))
-	u.scale("earlier", 6)
-	u.isSpecified(time.Minute, "earlier", 3, 3)
-	u.isReady("earlier", 6)
-	u.Must(u.members["member-1"].RestoreEtcd(u.Ctx, saved))
-	u.isSpecified(time.Minute, "earlier", 3, 3)
-	u.isReady("earlier", 6)
-}
-
-func (u *united) replaced() {
-	other, err := u.members["member-1"].Replace(u.Ctx)
-	u.Must(err)
-	u.members["member-1"] = other
-	u.register("member-1")
-	u.Must(other.Client.Create(u.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "earlier"}}))
-	u.clusterIs(time.Minute, "earlier", "b", corev1.ConditionFalse, "ClusterIDChanged")
-	if found := u.deployments(other, "earlier"); len(found) > 0 {
-		u.Errorf("the other cluster was written to: %s", found[0].Name)
-	}
 }

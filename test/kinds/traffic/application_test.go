@@ -120,7 +120,8 @@ func (a *application) host() string { return a.Namespace + ".example" }
 func (a *application) targetAt(url string) measure.Target {
 	t := measure.Target{URL: url, Host: a.host(), Rate: rate}
 	if onRealNodes() {
-		t.Method = http.MethodGet // the server in these containers knows no other
+		t.Method = http.MethodGet // the server in these containers knows no other,
+		t.Rate = rate / 2         // and starts a process for each request
 	}
 	return t
 }
@@ -130,12 +131,16 @@ func (a *application) churn() (stop func()) {
 	ctx, cancel := context.WithCancel(a.Ctx)
 	var running sync.WaitGroup
 	random := rand.New(rand.NewPCG(1, 1)) // which Pods is of no importance
+	interval := 700 * time.Millisecond
+	if onRealNodes() {
+		interval = 2 * time.Second // containers start on the processors that serve requests
+	}
 	running.Go(func() {
 		for version := 0; ; version++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(700 * time.Millisecond):
+			case <-time.After(interval):
 			}
 			if err := a.deleteOne(ctx, fmt.Sprint("v", 1+version%2), random); err != nil && ctx.Err() == nil {
 				a.Error(err)

@@ -24,17 +24,17 @@ func TestWeightsAreShares(t *testing.T) {
 	for name, newRoute := range routes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := deploy(t, preStop)
+			sleep, weights := int64(preStop), []int32{5, 20, 50, 100, 50, 0}
+			if onRealNodes() {
+				sleep, weights = 3*preStop, []int32{20, 100, 0} // what is different there is how Pods come and go
+			}
+			a := deploy(t, sleep)
 			r := newRoute(a)
 			a.reach(r.target())
 			client := measure.Start(a.Ctx, r.target())
 			defer client.Stop()
 			stopChurn := a.churn()
 			defer stopChurn()
-			weights := []int32{5, 20, 50, 100, 50, 0}
-			if onRealNodes() {
-				weights = []int32{20, 100, 0} // what is different there is how Pods come and go
-			}
 			for _, weight := range weights {
 				a.Must(r.lead(split(weight)))
 				a.expect(client, weight)

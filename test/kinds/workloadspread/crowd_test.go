@@ -95,7 +95,7 @@ func TestManyAtOnceThroughTwoManagers(t *testing.T) {
 							t.Errorf("assigned is %+v, error %v", assigned, err)
 							return
 						}
-						if err := rules.Inject(p, assigned.Spread, assigned.Subset, assigned.Entry); err != nil {
+						if err := rules.Inject(p, assigned.Spread, assigned.Given); err != nil {
 							t.Error(err)
 							return
 						}

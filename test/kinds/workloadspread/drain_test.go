@@ -38,6 +38,10 @@ func TestDrain(t *testing.T) {
 		return nil
 	})
 	e.EditNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	e.Cleanup(func() {
+		e.Ctx = e.Afterwards()
+		e.EditNode(node, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	})
 	evicted := 0
 	e.Within(2*time.Minute, "the node is drained", func() error {
 		if ready := e.ready(); ready < 6-budget {

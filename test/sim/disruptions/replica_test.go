@@ -23,35 +23,6 @@ import (
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
-// connection is a connection to the simulated API server as an Evaluator has one.
-type connection struct {
-	client.Client
-	to *simulate.Client
-}
-
-func (c connection) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	return c.to.Get(ctx, key, into, options...)
-}
-
-func (c connection) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	return c.to.List(ctx, into, options...)
-}
-
-func (c connection) Status() client.SubResourceWriter { return statusWriter{to: c.to} }
-
-type statusWriter struct {
-	client.SubResourceWriter
-	to *simulate.Client
-}
-
-func (w statusWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	body, err := patch.Data(o)
-	if err != nil {
-		return err
-	}
-	return w.to.Patch(ctx, o, "status", patch.Type(), body)
-}
-
 // replica is a manager as far as it evaluates: with a cache of its own, which lags behind as it likes.
 type replica struct {
 	evaluator *disruption.Evaluator
@@ -71,7 +42,7 @@ type mistake struct {
 // mostApart is by how much the clocks of two managers differ at most, if each is right to two seconds.
 const mostApart = 4 * time.Second
 
-func newReplica(cached client.Reader, live connection, now func() time.Time, wrong mistake) *replica {
+func newReplica(cached client.Reader, live simulate.Connection, now func() time.Time, wrong mistake) *replica {
 	count := func(pods observe.Reader) func(context.Context, *v1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 		return func(ctx context.Context, b *v1beta1.PodUnavailableBudget) (rules.Numbers, error) {
 			return podunavailablebudget.Count(ctx, observe.Workloads{Reader: pods}, b, now())
@@ -103,7 +74,7 @@ func (w wanted) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 }
 
 // forgetful does not write.
-type forgetful struct{ connection }
+type forgetful struct{ simulate.Connection }
 
 func (forgetful) Status() client.SubResourceWriter { return lost{} }
 

@@ -185,7 +185,7 @@ func (s *scenario) startOther() {
 		s.view.Watch(kind)
 	}
 	now := func() time.Time { return s.Cluster.Now().Add(-mostApart - s.wrong.late) }
-	s.other = newReplica(s.view, connection{to: s.Cluster.Connect("webhook", s.Rand)}, now, s.wrong)
+	s.other = newReplica(s.view, simulate.Connection{To: s.Cluster.Connect("webhook", s.Rand)}, now, s.wrong)
 }
 
 func index(view *simulate.View) {
@@ -240,7 +240,7 @@ func (c controllers) Hear(e simulate.Event, q *simulate.Queue) {
 // start starts a manager with all controllers.
 func (s *scenario) start(c promises.Connection) simulate.Process {
 	index(c.Cached.Reader.(*simulate.View))
-	s.leader = newReplica(c.Cached.Reader, connection{to: c.Live.Reader.(*simulate.Client)}, c.Now, s.wrong)
+	s.leader = newReplica(c.Cached.Reader, simulate.Connection{To: c.Live.Reader.(*simulate.Client)}, c.Now, s.wrong)
 	runtime := func(budgets apply.Budgets) loop.Runtime {
 		e := &apply.Executor{Config: c.Executor.Config}
 		e.Budgets = budgets

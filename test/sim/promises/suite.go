@@ -61,6 +61,8 @@ type Scenario struct {
 	Check func([]simulate.Change) []invariant.Violation
 	// Converged returns what is not as the user wants it, now that the cluster is at rest.
 	Converged func() []string
+	// Restarted returns what the controller has done after a restart that it should not have, besides writes in the cluster; nil for none.
+	Restarted func() []string
 }
 
 // Scheme returns the types of Kubernetes, those of apps.kruise.io/v1beta1, and more.

@@ -87,6 +87,9 @@ func (w *World) end(ctx context.Context) []string {
 			w.problems = append(w.problems, "a restart makes the controller write: "+describe(change))
 		}
 	}
+	if w.scenario.Restarted != nil {
+		w.problems = append(w.problems, w.scenario.Restarted()...)
+	}
 	return w.problems
 }
 

@@ -71,10 +71,12 @@ func (k *Kubelet) advance(p *corev1.Pod) {
 	k.judge(p)
 }
 
-// bind puts a Pod on the node that it is pinned to, once that is there, or else on any.
+// bind puts a Pod on the node that it is pinned to, once that is there, or else on any; one with a scheduling gate on none.
 func (k *Kubelet) bind(p *corev1.Pod) {
 	node := nodefit.NodeOf(p)
 	switch {
+	case len(p.Spec.SchedulingGates) > 0:
+		return
 	case node == "":
 		node = "node-" + string(p.UID[len(p.UID)-1:])
 	case !k.cluster.hasNode(node):

@@ -131,7 +131,8 @@ func unprocessable(key Key, why string) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resourceOf(key), key.Name, why, 0, true)
 }
 
-// forbidden returns an error when the change is one that the API server does not take: of a Pod's spec only images may change.
+// forbidden returns an error when the change is one that the API server does not take: of a Pod's spec only images may change, and before
+// it may be scheduled where it may run.
 func forbidden(key Key, current, wanted client.Object) error {
 	before, isPod := current.(*corev1.Pod)
 	if !isPod {
@@ -145,6 +146,9 @@ func forbidden(key Key, current, wanted client.Object) error {
 		for i := range min(len(pair[0]), len(pair[1])) {
 			pair[0][i].Image = pair[1][i].Image
 		}
+	}
+	if gates := before.Spec.SchedulingGates; len(gates) > 0 && len(after.SchedulingGates) <= len(gates) {
+		after.SchedulingGates, after.Affinity, after.Tolerations = gates, before.Spec.Affinity, before.Spec.Tolerations
 	}
 	if equal(&after, &before.Spec) {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -320,6 +321,14 @@ func (r *Rig) calm(ctx context.Context) bool {
 	}
 	return r.look(ctx) || busy
 }
+
+// Ask asks for a look at an owner because of what no cache of the cluster tells.
+func (r *Rig) Ask(owner types.NamespacedName) {
+	r.queue.AddAfter(reconcile.Request{NamespacedName: owner}, gather)
+}
+
+// gather is for how long a controller gathers what it is asked for.
+const gather = 15 * time.Millisecond
 
 // Restart ends the controller and starts it again, with nothing in its memory.
 func (r *Rig) Restart() { r.start() }

@@ -1,0 +1,159 @@
+package deployment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
+)
+
+// Event reasons, those of the native controller. Wire: users' alerts and tools match them.
+const (
+	eventScaling      = "ScalingReplicaSet"
+	eventCreateFailed = "ReplicaSetCreateError"
+	eventNotPaused    = "DeploymentNotPaused"
+)
+
+// Plan decides the next step from the state alone.
+func Plan(v State) plan.Plan {
+	b := plan.For(v.summary())
+	d := v.Deployment
+	switch {
+	case d.DeletionTimestamp != nil:
+	case !v.released:
+		v.letGo(b)
+		v.clean(b)
+	case d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
+		v.letGo(b)
+		v.restoreStrategy(b)
+	case !d.Spec.Paused:
+		v.letGo(b)
+		b.Hold(plan.Hold{
+			Why:   "spec.paused is false: Kubernetes rolls the Deployment out, and no batches are kept to",
+			Event: eventNotPaused,
+		})
+	case v.problem != nil:
+		v.letGo(b)
+		held := b.Plan()
+		held.Problem = v.problem
+		return held
+	case v.strategy.Paused:
+		v.letGo(b)
+		b.Hold(plan.Hold{Why: "the annotation says paused"})
+	case v.fresh == nil:
+		v.create(b)
+	default:
+		v.move(b)
+	}
+	return b.Plan()
+}
+
+func (v *State) summary() string {
+	out := fmt.Sprintf("Deployment %s/%s   replicas %d", v.Deployment.Namespace, v.Deployment.Name, v.limits.Replicas)
+	if v.released {
+		out += fmt.Sprintf(", to be updated %d, surge %d, unavailable %d", v.limits.Updated, v.limits.Surge, v.limits.Unavailable)
+	}
+	for _, rs := range v.all() {
+		out += fmt.Sprintf(", %s %d", rs.Name, sizeOf(rs))
+		if isHeld(rs) {
+			out += " held"
+		}
+	}
+	return out
+}
+
+// letGo removes what holds ReplicaSets.
+func (v *State) letGo(b *plan.Builder) {
+	for _, rs := range v.all() {
+		if isHeld(rs) {
+			b.Do(release(rs))
+		}
+	}
+}
+
+func release(rs *appsv1.ReplicaSet) plan.Action {
+	after := rs.DeepCopy()
+	delete(after.Annotations, keys.HeldReplicas)
+	return plan.Action{Verb: plan.Update, Concern: plan.Rollout, Before: rs, After: after, What: "let it go", Why: "no Pods are moved"}
+}
+
+// clean takes annotations of a release off ReplicaSets, once the Deployment has them no more: the native controller copies them there and
+// never removes them, and kubectl rollout undo would bring them back.
+func (v *State) clean(b *plan.Builder) {
+	for _, rs := range v.all() {
+		after := rs.DeepCopy()
+		maps.DeleteFunc(after.Annotations, func(key, _ string) bool {
+			_, kept := v.Deployment.Annotations[key]
+			return !kept && key != keys.HeldReplicas && isOfRelease(key)
+		})
+		if len(after.Annotations) < len(rs.Annotations) && !isHeld(rs) {
+			b.Do(plan.Action{
+				Verb: plan.Update, Concern: plan.Tidy, Before: rs, After: after,
+				What: "remove annotations of a release", Why: "the Deployment has them no more",
+			})
+		}
+	}
+}
+
+func isOfRelease(key string) bool {
+	return slices.Contains([]string{keys.DeploymentStrategy, keys.InProgressing, keys.ControlInfo}, key)
+}
+
+// restoreStrategy ends what the original does to a Deployment, which would delete all Pods at once if somebody unpaused it.
+func (v *State) restoreStrategy(b *plan.Builder) {
+	after := v.Deployment.DeepCopy()
+	after.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
+	after.Spec.Strategy.RollingUpdate = v.strategy.RollingUpdate
+	if after.Spec.Strategy.RollingUpdate == nil {
+		usual := intstr.FromString("25%")
+		after.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &usual, MaxUnavailable: &usual}
+	}
+	b.Do(plan.Action{
+		Verb: plan.Update, Concern: plan.Rollout, Before: v.Deployment, After: after,
+		What: "set strategy.type to RollingUpdate", Why: "with Recreate, all Pods would be deleted once it is unpaused",
+	})
+}
+
+// create makes the new ReplicaSet, without Pods. If its name is taken by another one, the native way out is to count the collision, which
+// gives another name.
+func (v *State) create(b *plan.Builder) {
+	d := v.Deployment
+	rs := replicasets.Make(d, v.Sets, v.limits)
+	isNamed := func(other *appsv1.ReplicaSet) bool { return other.Name == rs.Name }
+	if !slices.Contains(v.Taken, rs.Name) && !slices.ContainsFunc(v.Sets, isNamed) {
+		b.Do(plan.Action{
+			Verb: plan.Create, Concern: plan.Rollout, After: rs, What: "make the new ReplicaSet", Why: "the template has changed",
+			FailedEvent: eventCreateFailed, FailedPrefix: fmt.Sprintf("Failed to create new replica set %q: ", rs.Name),
+		})
+		return
+	}
+	after := d.DeepCopy()
+	count := int32(1)
+	if d.Status.CollisionCount != nil {
+		count += *d.Status.CollisionCount
+	}
+	after.Status.CollisionCount = &count
+	b.Do(plan.Action{
+		Verb: plan.UpdateStatus, Concern: plan.Rollout, Before: d, After: after,
+		What: "count a collision", Why: "the name " + rs.Name + " is taken",
+	})
+}
+
+// move makes the next move.
+func (v *State) move(b *plan.Builder) {
+	old := make([]replicasets.Set, len(v.old))
+	for i, rs := range v.old {
+		old[i] = setOf(rs)
+	}
+	next := replicasets.Next(v.limits, setOf(v.fresh), old)
+	if next.Wait != "" {
+		b.Hold(plan.Hold{Why: next.Wait})
+	}
+	b.Do(v.moving(next)...)
+}

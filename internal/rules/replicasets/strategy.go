@@ -1,0 +1,83 @@
+package replicasets
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+	"github.com/seed-69ecc383/kruise/internal/rules/release"
+)
+
+// Strategy is the annotation keys.DeploymentStrategy.
+//
+// Wire: tools read it.
+type Strategy struct {
+	// RollingStyle is Partition.
+	RollingStyle string `json:"rollingStyle,omitempty"`
+	// RollingUpdate is what the original takes out of the spec for the time of a release. We leave it there, and put it back.
+	RollingUpdate *appsv1.RollingUpdateDeployment `json:"rollingUpdate,omitempty"`
+	// Paused stops where it is: nothing is moved.
+	Paused bool `json:"paused,omitempty"`
+	// Partition is how many Pods are to be updated, a number or a percentage: the opposite of the partition of a CloneSet.
+	Partition intstr.IntOrString `json:"partition,omitempty"`
+}
+
+// RollingStyle is the style of a Strategy.
+const RollingStyle = "Partition"
+
+// Parse reads the annotation.
+func Parse(annotation string) (Strategy, error) {
+	var s Strategy
+	if err := json.Unmarshal([]byte(annotation), &s); err != nil {
+		return s, fmt.Errorf("it is not JSON of the form {\"partition\":\"50%%\"}: %w", err)
+	}
+	return s, nil
+}
+
+// String writes the annotation.
+func (s Strategy) String() string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // numbers, strings and booleans can be written
+	}
+	return string(text)
+}
+
+// LimitsOf returns what a Deployment allows that updates as many Pods as a partition says. Where the Deployment does not say maxSurge or
+// maxUnavailable, they are 25%; where both come to 0, one Pod may be unavailable.
+func LimitsOf(spec *appsv1.DeploymentSpec, partition *intstr.IntOrString) (Limits, error) {
+	l := Limits{Replicas: 1}
+	if spec.Replicas != nil {
+		l.Replicas = *spec.Replicas
+	}
+	usual := intstr.FromString("25%")
+	surge, unavailable := &usual, &usual
+	if r := spec.Strategy.RollingUpdate; r != nil {
+		if r.MaxSurge != nil {
+			surge = r.MaxSurge
+		}
+		if r.MaxUnavailable != nil {
+			unavailable = r.MaxUnavailable
+		}
+	}
+	n, err := budget.Scaled(surge, int(l.Replicas), budget.Up)
+	if err != nil {
+		return l, fmt.Errorf("maxSurge: %w", err)
+	}
+	m, err := budget.Scaled(unavailable, int(l.Replicas), budget.Down)
+	if err != nil {
+		return l, fmt.Errorf("maxUnavailable: %w", err)
+	}
+	if n == 0 && m == 0 {
+		m = 1
+	}
+	l.Surge, l.Unavailable = int32(min(n, math.MaxInt32-int(l.Replicas))), min(int32(min(m, math.MaxInt32)), l.Replicas)
+	if l.Updated, err = release.DeploymentLimit(partition, l.Replicas); err != nil {
+		return l, fmt.Errorf("partition: %w", err)
+	}
+	return l, nil
+}
