@@ -159,6 +159,9 @@ func (k partitioned) Batch(o Objects, b Batch) (Writes, error) {
 }
 
 func (k partitioned) Promote(o Objects) Writes {
+	if p := k.read(o.Workload).partition; p != nil && *p == intstr.FromInt32(0) { // which defaulting writes where it is left out
+		return unchanged(o)
+	}
 	next := copyOf(o.Workload)
 	if k.write(next, nil); equality.Semantic.DeepEqual(next, o.Workload) {
 		return unchanged(o)

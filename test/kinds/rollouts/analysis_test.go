@@ -54,8 +54,15 @@ func TestTheGuardHoldsARelease(t *testing.T) {
 	if c := condition(e.rollout(), v1beta1.ConditionProgressing); !strings.Contains(c.Message, "a container exited with code 1") {
 		t.Errorf("it says %s", c.Message)
 	}
+	e.Eventually("the batch is stopped", func() error {
+		set := e.cloneSet()
+		if s := set.Status; s.ObservedGeneration != set.Generation || s.ExpectedUpdatedReplicas > s.UpdatedReplicas {
+			return fmt.Errorf("%d of %d Pods are updated", s.UpdatedReplicas, s.ExpectedUpdatedReplicas)
+		}
+		return nil
+	})
 	updated := e.images()["v2-crash"]
-	if updated > 6 {
+	if updated > 8 {
 		t.Errorf("%d Pods were updated before it was held", updated)
 	}
 	e.Never("another Pod is updated", func() bool { return e.images()["v2-crash"] > updated })

@@ -292,7 +292,7 @@ func (e *env) clean() {
 			e.Errorf("label %s is left", key)
 		}
 	}
-	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil && rolling.Partition.String() != "0" {
 		e.Errorf("partition %s is left", rolling.Partition)
 	}
 	var batches v1beta1.BatchReleaseList
