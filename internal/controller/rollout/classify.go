@@ -14,6 +14,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/releases"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
+	"github.com/seed-69ecc383/kruise/internal/traffic"
 )
 
 // State is a Snapshot classified once, for the plan and the status.
@@ -60,17 +62,15 @@ func (v *State) planOf() release.Plan {
 		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled,
 		Deleted:    r.DeletionTimestamp != nil,
 		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
-		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Routed: v.Routes != nil,
+		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Shared: v.Routes != nil && rules.SharedName(r) != "",
 	}
 	if v.steps == nil {
 		return p
 	}
 	p.Steps, p.Hash = v.steps.Steps, release.Hash(v.steps.Steps)
-	p.OneService = v.steps.DisableGenerateCanaryService
-	for _, routing := range v.steps.TrafficRoutings {
-		p.Grace = max(p.Grace, time.Duration(ptr.Deref(routing.GracePeriodSeconds, 3))*time.Second)
-		p.OneService = p.OneService && routing.Ingress == nil && routing.Gateway == nil
-	}
+	routings := traffic.Of(r)
+	p.Routed = v.Routes != nil && len(routings.Refs) > 0
+	p.OneService, p.Grace = routings.OneService(), time.Duration(traffic.Grace(routings.Refs))*time.Second
 	p.RollbackInBatches = r.Annotations[keys.RollbackInBatch] == "true" && !p.Routed
 	return p
 }
