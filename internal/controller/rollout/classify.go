@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
@@ -46,6 +48,7 @@ func Classify(s Snapshot) State {
 	seen := release.Seen{Now: s.Now, Batch: v.batch()}
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
+		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts)
 		seen.Workload = &v.facts.Workload
 	}
 	if s.Routes != nil {
@@ -55,6 +58,20 @@ func Classify(s Snapshot) State {
 	return v
 }
 
+// noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone.
+func noneOld(pods []*corev1.Pod, f steer.Facts) bool {
+	active := int32(0)
+	for _, p := range pods {
+		if !pod.IsActive(p) {
+			continue
+		}
+		if active++; p.Labels[f.RevisionLabel] == f.StableHash {
+			return false
+		}
+	}
+	return f.StableHash != "" && active > 0 && active >= f.Replicas
+}
+
 // planOf returns what the Rollout wants.
 func (v *State) planOf() release.Plan {
 	r := v.Rollout
@@ -62,7 +79,8 @@ func (v *State) planOf() release.Plan {
 		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled,
 		Deleted:    r.DeletionTimestamp != nil,
 		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
-		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Shared: v.Routes != nil && rules.SharedName(r) != "",
+		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second,
+		Shared:   v.Routes != nil && rules.SharedName(r) != "",
 	}
 	if v.steps == nil {
 		return p

@@ -149,6 +149,9 @@ func (m *machine) progressing() {
 		return
 	}
 	m.tooEarly()
+	if m.strands() {
+		return
+	}
 	if !w.Settled {
 		m.out.After = recheck
 		return
@@ -225,18 +228,9 @@ func (m *machine) another() {
 		m.say("the template has changed again: put the old one back first, because a third version can't be brought up beside two")
 		return
 	}
-	for _, goal := range []Action{{Do: RestoreRoutes}, {Do: Release}, {Do: RemoveService}} {
-		if !m.reached(goal) {
-			m.say("the template has changed again: the release begins anew")
-			m.act(goal)
-			return
-		}
+	if m.bring("the template has changed again: the release begins anew", Action{Do: RestoreRoutes}, Action{Do: Release}, Action{Do: RemoveService}) {
+		m.initialize(m.at().StableRevision)
 	}
-	if rest := m.left(m.grace()); rest > 0 {
-		m.out.After = rest
-		return
-	}
-	m.initialize(m.at().StableRevision)
 }
 
 // at returns what all styles say of the release; nil if nothing is said.
@@ -277,9 +271,9 @@ func (m *machine) say(message string) {
 	}
 }
 
-// touch begins the time that grace periods and pauses count.
+// touch begins the time that grace periods and pauses count. It is stored in whole seconds: rounded up, so that nothing is cut short.
 func (m *machine) touch() {
-	now := metav1.NewTime(m.seen.Now)
+	now := metav1.NewTime(m.seen.Now.Add(time.Second - 1).Truncate(time.Second))
 	m.at().LastUpdateTime = &now
 }
 

@@ -345,7 +345,7 @@ spec:
 		return nil
 	})
 	e.approve()
-	e.over("v2", 3, corev1.ConditionTrue)
+	isHealthy("demo")
 	e.Must(phase(v1alpha1.TrafficRoutingPhaseProgressing, 4)())
 	edit(e, "second", &cloneSetType{}, func(s *cloneSetType) { s.Spec.Template.Spec.Containers[0].Image = "web:v1" })
 	isHealthy("second")
