@@ -11,9 +11,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
 	"github.com/seed-69ecc383/kruise/internal/controller/deployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/controller/trafficrouting"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/process"
+	"github.com/seed-69ecc383/kruise/internal/traffic"
 )
 
 // addControllers adds every controller.
@@ -51,8 +53,12 @@ type controller struct {
 
 // controllers is the one list of controllers.
 func (s settings) controllers(ofRollouts rollout.Options) []controller {
+	kinds := traffic.NewKinds(s.mgr.GetCache(), s.live)
+	routing := rollout.Routing{Options: traffic.Options{Namespace: s.Webhook.PodNamespace, Kinds: kinds}, Listen: kinds.Listen}
+	ofRollouts.Traffic = routing
 	return []controller{
 		{rollout.Kind(ofRollouts), s.RolloutWorkers},
+		{trafficrouting.Kind(trafficrouting.Options{Traffic: routing.Options, Listen: kinds.Listen}), s.TrafficRoutingWorkers},
 		{batchrelease.Kind(), s.BatchReleaseWorkers},
 		{deployment.Kind(), s.DeploymentWorkers},
 	}

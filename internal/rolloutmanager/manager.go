@@ -29,6 +29,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/clock"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/process"
+	"github.com/seed-69ecc383/kruise/internal/traffic"
 )
 
 // UserAgent is the name by which the API server's audit log knows the manager.
@@ -125,7 +126,10 @@ func (o Options) manager(kinds *runtime.Scheme) ctrlmanager.Options {
 		Cache: cache.Options{
 			DefaultTransform: observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:  {Transform: slimPod},
+				&corev1.Pod{}: {Transform: slimPod},
+				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{o.Webhook.PodNamespace: {
+					FieldSelector: fields.OneTermEqualSelector("metadata.name", traffic.ConfigMapName),
+				}}},
 				&batchv1.Job{}: {Transform: observe.SlimJob, Label: labelled(keys.AnalysisCheck)},
 				&admissionv1.MutatingWebhookConfiguration{}:   byName(mutatingConfiguration),
 				&admissionv1.ValidatingWebhookConfiguration{}: byName(validatingConfiguration),

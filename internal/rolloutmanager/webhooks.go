@@ -41,6 +41,7 @@ func (s settings) handlers() map[string]http.Handler {
 			Live: s.live, PartitionPercentLimit: s.PartitionPercentLimit, AnyKind: !s.FilterWorkloadType,
 		})},
 	}
+	out["/validate-rollouts-kruise-io-trafficrouting"] = &webhook.Admission{Handler: validating.TrafficRouting()}
 	steering := &webhook.Admission{Handler: releasing.Handler(releasing.Options{
 		Live: s.live, Cached: observe.Reader{Reader: s.mgr.GetCache(), Indexed: true}, Now: s.clock.Now,
 	})}

@@ -21,6 +21,8 @@ type route struct {
 	// by names whose release has changed it; empty for nobody's. others means that it is somebody else's, who is there.
 	by     string
 	others bool
+	// leads is what a release last had it lead to the new version.
+	leads string
 	// broken says why the annotation with the original can't be read.
 	broken error
 	// whole means that labels and annotations are edited as well.
@@ -50,7 +52,7 @@ func newRoute(name routeName, live *unstructured.Unstructured, e rules.Editor, g
 	r.user = now
 	if text, marked := live.GetAnnotations()[keys.OriginalSpecConfiguration]; marked {
 		original, err := rules.ParseOriginal(text)
-		r.by, r.broken = cmp.Or(original.By, nobody), err
+		r.by, r.leads, r.broken = cmp.Or(original.By, nobody), original.Leads, err
 		if err == nil {
 			r.user = e.Restore(original, now, services)
 		}
@@ -82,18 +84,20 @@ func contentOf(live *unstructured.Unstructured, whole bool) rules.Original {
 	return out
 }
 
-// is reports whether the object is like this now.
-func (r *route) is(wanted rules.Original) bool {
+// is reports whether the object is like this now. If it was last written for this goal, it may have fields more: an API server fills in
+// those that have defaults.
+func (r *route) is(key string, wanted rules.Original) bool {
 	now := contentOf(r.live, r.whole)
 	same := func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 || maps.Equal(a, b) }
-	return equality.Semantic.DeepEqual(now.Spec, wanted.Spec) &&
+	filled := r.leads == key && rules.Holds(now.Spec, wanted.Spec)
+	return (filled || equality.Semantic.DeepEqual(now.Spec, wanted.Spec)) &&
 		(!r.whole || same(now.Labels, wanted.Labels) && same(now.Annotations, wanted.Annotations))
 }
 
 func (r *route) shows(key string) bool {
 	e, known := r.edits[key]
 	_, marked := r.live.GetAnnotations()[keys.OriginalSpecConfiguration]
-	return known && e.err == nil && marked && !r.others && r.broken == nil && r.is(e.Original)
+	return known && e.err == nil && marked && !r.others && r.broken == nil && r.is(key, e.Original)
 }
 
 func (r *route) untouched() bool { return r.by == "" || r.others }
@@ -116,7 +120,7 @@ func (r *route) set(key string, w *Routings) plan.Chain {
 		return nil
 	}
 	original := r.user
-	original.By = w.by()
+	original.By, original.Leads = w.by(), key
 	after := r.with(e.Original)
 	annotations := after.GetAnnotations()
 	if annotations == nil {

@@ -72,6 +72,34 @@ func TestASettledClusterIsNotWrittenTo(t *testing.T) {
 	}
 }
 
+// TestDefaultsOfAnAPIServerAreNoEdits has an API server fill in fields of what was written; a field of the last step is no default.
+func TestDefaultsOfAnAPIServerAreNoEdits(t *testing.T) {
+	w := newWorld(t, 1, objects)
+	w.act(verb(release.Pin), verb(release.CreateService), step(2))
+	w.each("HTTPRoute", "rules", func(rule map[string]any) bool { return leadsTo(rule, "backendRefs", "web") }, func(rule map[string]any) {
+		for _, ref := range rule["backendRefs"].([]any) {
+			ref.(map[string]any)["group"] = ""
+		}
+	})
+	w.rules("VirtualService", "http", func(routes []any) []any {
+		for _, route := range routes {
+			route.(map[string]any)["retries"] = map[string]any{"attempts": int64(2)}
+		}
+		return routes
+	})
+	w.expect("routed", "20%", w.seen().Routes)
+	at := w.cluster.Revision()
+	if w.act(step(2)); w.cluster.Revision() != at {
+		t.Error("it writes again")
+	}
+	w.act(step(4))
+	w.expect("routed", "50%", w.seen().Routes)
+	w.each("HTTPRoute", "rules", func(rule map[string]any) bool { return leadsTo(rule, "backendRefs", "web") }, func(rule map[string]any) {
+		rule["backendRefs"] = rule["backendRefs"].([]any)[:1]
+	})
+	w.expect("routed after an edit", otherwise, w.seen().Routes)
+}
+
 // TestWhatIsMissingIsSaid has each object gone, and kinds that the cluster does not serve.
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {

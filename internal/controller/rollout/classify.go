@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -12,8 +13,11 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
+	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
+	"github.com/seed-69ecc383/kruise/internal/traffic"
 )
 
 // State is a Snapshot classified once, for the plan and the status.
@@ -44,6 +48,7 @@ func Classify(s Snapshot) State {
 	seen := release.Seen{Now: s.Now}
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
+		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts)
 		seen.Workload = &v.facts.Workload
 	}
 	seen.Batch = v.batch()
@@ -54,6 +59,20 @@ func Classify(s Snapshot) State {
 	return v
 }
 
+// noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone.
+func noneOld(pods []*corev1.Pod, f steer.Facts) bool {
+	active := int32(0)
+	for _, p := range pods {
+		if !pod.IsActive(p) {
+			continue
+		}
+		if active++; p.Labels[f.RevisionLabel] == f.StableHash {
+			return false
+		}
+	}
+	return f.StableHash != "" && active > 0 && active >= f.Replicas
+}
+
 // planOf returns what the Rollout wants.
 func (v *State) planOf() release.Plan {
 	r := v.Rollout
@@ -61,17 +80,16 @@ func (v *State) planOf() release.Plan {
 		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled,
 		Deleted:    r.DeletionTimestamp != nil,
 		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
-		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Routed: v.Routes != nil,
+		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second,
+		Shared:   v.Routes != nil && rules.SharedName(r) != "",
 	}
 	if v.steps == nil {
 		return p
 	}
 	p.Steps, p.Hash = v.steps.Steps, release.Hash(v.steps.Steps)
-	p.OneService = v.steps.DisableGenerateCanaryService
-	for _, routing := range v.steps.TrafficRoutings {
-		p.Grace = max(p.Grace, time.Duration(ptr.Deref(routing.GracePeriodSeconds, 3))*time.Second)
-		p.OneService = p.OneService && routing.Ingress == nil && routing.Gateway == nil
-	}
+	routings := traffic.Of(r)
+	p.Routed = v.Routes != nil && len(routings.Refs) > 0
+	p.OneService, p.Grace = routings.OneService(), time.Duration(traffic.Grace(routings.Refs))*time.Second
 	p.RollbackInBatches = r.Annotations[keys.RollbackInBatch] == "true" && !p.Routed
 	return p
 }

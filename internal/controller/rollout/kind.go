@@ -25,8 +25,9 @@ const Finalizer = "rollouts.kruise.io/rollout"
 type Traffic interface {
 	// Read returns what leads traffic to the workload of a Rollout.
 	Read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout, workload steer.Facts) (Routes, error)
-	// Watches returns the events of what leads traffic.
+	// Watches returns the events of what leads traffic, and Asked has passes asked for because of kinds that no cache had at first.
 	Watches(cached observe.Reader) []loop.Watch
+	Asked(cached observe.Reader, ask func(types.NamespacedName))
 }
 
 // Routes is what leads traffic to one workload.
@@ -53,13 +54,23 @@ type Options struct {
 
 // Kind is the controller of Rollouts.
 func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
+	var reader observe.Reader
 	kind := loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus]{
 		Name: "rollout",
 		Owns: []client.Object{&v1beta1.BatchRelease{}},
 		Indexes: func(ctx context.Context, indexer client.FieldIndexer) error {
 			return releases.AddIndex(ctx, indexer, &v1beta1.Rollout{})
 		},
+		Asked: func(ask func(types.NamespacedName)) {
+			if o.Traffic != nil {
+				o.Traffic.Asked(reader, ask)
+			}
+			if o.Measurer != nil {
+				o.Measurer.Asked(ask)
+			}
+		},
 		Watches: func(cached observe.Reader) []loop.Watch {
+			reader = cached
 			f := releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
 			out := append(f.Watches(), f.PodsThat(tellsMore), jobs())
 			if o.Traffic != nil {
@@ -77,7 +88,7 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 		Remember:    o.remember,
 	}
 	if o.Measurer != nil {
-		kind.Asked, kind.Forget = o.Measurer.Asked, o.Measurer.Forget
+		kind.Forget = o.Measurer.Forget
 	}
 	return kind
 }

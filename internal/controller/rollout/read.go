@@ -51,8 +51,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	if err := o.readAnalysis(ctx, r, &s); err != nil {
 		return State{}, err
 	}
-	steps := steer.StepsOf(&rollout.Spec.Strategy)
-	if o.Traffic == nil || steps == nil || len(steps.TrafficRoutings) == 0 {
+	if o.Traffic == nil || !leadsTraffic(rollout) {
 		return Classify(s), nil
 	}
 	var facts steer.Facts

@@ -36,15 +36,18 @@ func Kind(o Options) loop.Kind[*v1alpha1.TrafficRouting, Snapshot, v1alpha1.Traf
 	var cached observe.Reader
 	return loop.Kind[*v1alpha1.TrafficRouting, Snapshot, v1alpha1.TrafficRoutingStatus]{
 		Name: "trafficrouting",
-		Owns: []client.Object{&networkingv1.Ingress{}},
 		Watches: func(of observe.Reader) []loop.Watch {
 			cached = of
 			f := finder{of}
-			return []loop.Watch{
+			out := []loop.Watch{
 				loop.Affected[client.Object](&corev1.Service{}, f.of(schema.GroupKind{Kind: "Service"})),
 				loop.Affected[client.Object](&networkingv1.Ingress{}, f.of(schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"})),
 				loop.Affected(&v1beta1.Rollout{}, f.ofRollout),
 			}
+			for i := range out { // most clusters have no TrafficRouting
+				out[i].Deferred = true
+			}
+			return out
 		},
 		Asked: func(ask func(types.NamespacedName)) {
 			if o.Listen == nil {

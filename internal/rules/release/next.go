@@ -149,6 +149,9 @@ func (m *machine) progressing() {
 		return
 	}
 	m.tooEarly()
+	if m.strands() {
+		return
+	}
 	if !w.Settled {
 		m.out.After = recheck
 		return
@@ -229,15 +232,7 @@ func (m *machine) another() {
 	if missed { // only the BatchRelease tells of the template in between, so it goes when the new beginning is stored
 		goals = []Action{{Do: RestoreRoutes}, {Do: RemoveService}}
 	}
-	for _, goal := range goals {
-		if !m.reached(goal) {
-			m.say("the template has changed again: the release begins anew")
-			m.act(goal)
-			return
-		}
-	}
-	if rest := m.left(m.grace()); rest > 0 {
-		m.out.After = rest
+	if !m.bring("the template has changed again: the release begins anew", goals...) {
 		return
 	}
 	if missed {
@@ -284,9 +279,9 @@ func (m *machine) say(message string) {
 	}
 }
 
-// touch begins the time that grace periods and pauses count.
+// touch begins the time that grace periods and pauses count. It is stored in whole seconds: rounded up, so that nothing is cut short.
 func (m *machine) touch() {
-	now := metav1.NewTime(m.seen.Now)
+	now := metav1.NewTime(m.seen.Now.Add(time.Second - 1).Truncate(time.Second))
 	m.at().LastUpdateTime = &now
 }
 

@@ -73,6 +73,8 @@ type Workload struct {
 	ReleaseID string
 	// Updated and Ready are its updated Pods, and those that are ready.
 	Updated, Ready int32
+	// NoneOld says that it has as many Pods as it is to have, and none of them is of the stable revision.
+	NoneOld bool
 }
 
 // Batch is what is seen of the BatchRelease.

@@ -112,32 +112,54 @@ func (m *machine) prepare() bool {
 	switch {
 	case m.Routed && !m.routed():
 		goals = []Action{{Do: Unpin}, {Do: RestoreRoutes}, {Do: RemoveService}}
-	case m.routed() && m.updatesAll():
+	case m.routed() && (m.updatesAll() || m.seen.Workload.NoneOld):
 		goals = []Action{{Do: Unpin}}
 	case m.routed() && m.at().CurrentStepIndex == 1 && !m.OneService:
 		goals = []Action{{Do: Pin}}
 	}
-	if !m.bring("preparing traffic", goals...) {
+	if !m.bring(m.where()+", preparing traffic", goals...) {
 		return false
 	}
 	m.enter(v1beta1.StepStateUpgrade)
 	return true
 }
 
-// bring takes the first action whose goal is not reached, and waits until the data plane has followed; true once all are reached.
+// bring takes the first action whose goal is not reached, and waits until the data plane has followed; true once all are reached. Before
+// the next action it waits, too: routes lead only to a Service that the data plane knows, and a Service goes after what leads to it.
 func (m *machine) bring(what string, goals ...Action) bool {
-	for _, goal := range goals {
-		if !m.reached(goal) {
-			m.say(m.where() + ", " + what + m.trouble(goal))
-			m.act(goal)
+	for i, goal := range goals {
+		if m.reached(goal) {
+			continue
+		}
+		if i > 0 && m.waits(what) {
 			return false
 		}
-	}
-	if rest := m.left(m.grace()); rest > 0 && len(goals) > 0 {
-		m.say(m.where() + ", " + what)
-		m.out.After = rest
+		m.say(what + m.trouble(goal))
+		m.act(goal)
 		return false
 	}
+	return len(goals) == 0 || !m.waits(what)
+}
+
+// waits reports whether the data plane may not have followed the last change yet.
+func (m *machine) waits(what string) bool {
+	rest := m.left(m.grace())
+	if rest > 0 {
+		m.say(what)
+		m.out.After = rest
+	}
+	return rest > 0
+}
+
+// strands reports whether a Service selects old Pods alone, and there are none any more: the workload was scaled down, or has got a third
+// version. It is to select all of them then, whatever the release is at.
+func (m *machine) strands() bool {
+	unpin := Action{Do: Unpin}
+	if !m.Routed || !m.seen.Workload.NoneOld || m.reached(unpin) {
+		return false
+	}
+	m.say("no Pod of the old version is left: leading requests to all Pods" + m.trouble(unpin))
+	m.act(unpin)
 	return true
 }
 
@@ -182,11 +204,15 @@ func (m *machine) route() bool {
 			m.out.After = recheck
 			return false
 		}
-		goals := []Action{{Do: CreateService}, {Do: Pin}, {Do: SetRoutes, Step: m.at().CurrentStepIndex}}
-		if m.OneService {
-			goals = goals[2:]
+		var goals []Action
+		if !m.OneService {
+			goals = append(goals, Action{Do: CreateService})
 		}
-		if !m.bring("routing", goals...) {
+		if !m.OneService && !m.seen.Workload.NoneOld {
+			goals = append(goals, Action{Do: Pin})
+		}
+		goals = append(goals, Action{Do: SetRoutes, Step: m.at().CurrentStepIndex})
+		if !m.bring(m.where()+", routing", goals...) {
 			return false
 		}
 	}

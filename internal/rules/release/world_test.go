@@ -18,6 +18,12 @@ type world struct {
 	status v1beta1.RolloutStatus
 	seen   Seen
 	done   bool
+	// old are the Pods of the first version. It is told of them no more than NoneOld.
+	old int32
+	// stranded says that there were none in the round before, either: nothing can be done about it before it is seen.
+	stranded bool
+	// routed and served are when the routes were last changed, and when the Service of the new version was created.
+	routed, served time.Time
 	// log is what was done. broken is a promise that was broken.
 	log    []string
 	broken string
@@ -31,7 +37,7 @@ type world struct {
 
 func newWorld(plan Plan) *world {
 	plan.Hash = Hash(plan.Steps)
-	w := &world{plan: plan, next: Next, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
+	w := &world{plan: plan, next: Next, old: 10, seen: Seen{Now: time.Unix(1e9, 0), Workload: &Workload{Settled: true, Replicas: 10, Stable: "v1", Update: "v1", PodHash: "v1"}}}
 	for i := range 10 {
 		since := w.seen.Now.Add(-time.Hour)
 		w.seen.OldPods = append(w.seen.OldPods, guard.Pod{Name: fmt.Sprint("old-", i), Since: since, Ready: true, ReadyChanged: since.Add(time.Second)})
@@ -67,6 +73,7 @@ func (w *world) round(c crash) Decision {
 	w.follow()
 	w.pods()
 	w.check()
+	w.stranded = w.old == 0
 	return d
 }
 
@@ -89,14 +96,27 @@ func (w *world) act(a Action) {
 	case Unpin:
 		t.Pinned = false
 	case CreateService:
+		if !t.NewService {
+			w.served = w.seen.Now
+		}
 		t.NewService = true
 	case RemoveService:
+		if t.NewService && w.isRecent(w.routed) {
+			w.broken = "a Service goes that the data plane may still lead to"
+		}
 		t.NewService = false
 	case SetRoutes:
+		if t.Routes == "" && w.isRecent(w.served) {
+			w.broken = "routes lead to a Service of which the data plane may not know yet"
+		}
 		if t.Routes = AllTraffic; a.Step > 0 {
 			t.Routes = Route(w.plan.Steps[a.Step-1])
 		}
+		w.routed = w.seen.Now
 	case RestoreRoutes:
+		if t.Routes != "" {
+			w.routed = w.seen.Now
+		}
 		t.Routes = ""
 	case Join:
 		t.Joined = true
@@ -113,6 +133,11 @@ func (w *world) act(a Action) {
 	case Unmark:
 		w.seen.Workload.Marked, w.seen.Workload.Frozen = false, false
 	}
+}
+
+// isRecent reports whether the data plane may not have followed a change yet.
+func (w *world) isRecent(change time.Time) bool {
+	return !change.IsZero() && w.seen.Now.Sub(change) < w.plan.Grace
 }
 
 // follow is what the workload does by itself, and a TrafficRouting.
@@ -136,6 +161,13 @@ func (w *world) follow() {
 		b.Step = b.Allowed
 	}
 	work.Ready = work.Updated
+	if w.old = min(w.old, work.Replicas); w.plan.Style == v1beta1.RollingStylePartition || !work.Frozen {
+		w.old = min(w.old, max(work.Replicas-work.Updated, 0))
+	}
+	if !work.Frozen && work.Update == "v1" {
+		w.old = work.Replicas
+	}
+	work.NoneOld = w.old == 0
 }
 
 // measure has what is measured tell at once what it tells.
@@ -175,7 +207,6 @@ func (w *world) check() {
 	if work == nil || w.broken != "" {
 		return
 	}
-	partition := w.plan.Style == v1beta1.RollingStylePartition
 	switch share := t.Routes; {
 	case share != "" && share != "0%" && !t.NewService && !w.plan.OneService:
 		w.broken = "routes lead to a Service that is not there"
@@ -183,7 +214,7 @@ func (w *world) check() {
 		w.broken = "routes lead to no Pods"
 	case share == AllTraffic && work.Ready < work.Replicas:
 		w.broken = "all requests go to fewer Pods than they need"
-	case t.Pinned && partition && work.Updated >= work.Replicas && work.Marked:
+	case t.Pinned && w.old == 0 && w.stranded:
 		w.broken = "the Service selects old Pods, and there are none"
 	}
 }

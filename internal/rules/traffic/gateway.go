@@ -164,7 +164,7 @@ func matching(kind RouteKind, rule, stable map[string]any, s Split, standsAlone 
 	delete(added, "name") // names of rules are unique
 	setList(added, "matches", matches)
 	ref := canaryRef(stable, s)
-	delete(ref, "weight")
+	ref["weight"] = int64(1) // as an API server would fill in
 	setList(added, "backendRefs", []map[string]any{ref})
 	return []map[string]any{added}, nil
 }

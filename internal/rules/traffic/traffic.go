@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -57,6 +58,8 @@ type Original struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// By names the kind and name of the object whose release it is, such as Rollout web.
 	By string `json:"by,omitempty"`
+	// Leads is what the release has the object lead to the new version, as it was last written.
+	Leads string `json:"leads,omitempty"`
 }
 
 // ParseOriginal reads what Text has written.
@@ -72,6 +75,26 @@ func ParseOriginal(text string) (Original, error) {
 func (o Original) Text() string {
 	text, _ := json.Marshal(o) // JSON that was read
 	return string(text)
+}
+
+// Holds reports whether an object has all that is wanted of it. It may have more: fields that an API server fills in.
+func Holds(is, wanted any) bool {
+	switch w := wanted.(type) {
+	case map[string]any:
+		m, ok := is.(map[string]any)
+		for key, value := range w {
+			ok = ok && Holds(m[key], value)
+		}
+		return ok
+	case []any:
+		items, ok := is.([]any)
+		ok = ok && len(items) == len(w)
+		for i := 0; ok && i < len(w); i++ {
+			ok = Holds(items[i], w[i])
+		}
+		return ok
+	}
+	return equality.Semantic.DeepEqual(is, wanted)
 }
 
 // list returns a list of objects; nil if it is none.

@@ -85,13 +85,13 @@ rules:
 - matches:
   - {path: {type: PathPrefix, value: /b}, headers: [{type: Exact, name: user, value: x}]}
   - {path: {type: PathPrefix, value: /a}, headers: [{type: Exact, name: user, value: z}]}
-  backendRefs: [{name: web-canary, port: 80}]
+  backendRefs: [{name: web-canary, port: 80, weight: 1}]
 `, split(0, withPath(header("user", "x"), "/b"), header("user", "z"))},
 		"a path is added once for two rules": {"rules: [{backendRefs: [{name: web}]}, {matches: [{method: GET}], backendRefs: [{name: web}]}]", `
 rules:
 - backendRefs: [{name: web}]
 - {matches: [{method: GET}], backendRefs: [{name: web}]}
-- {matches: [{path: {type: PathPrefix, value: /b}, headers: [{type: Exact, name: user, value: x}]}], backendRefs: [{name: web-canary}]}
+- {matches: [{path: {type: PathPrefix, value: /b}, headers: [{type: Exact, name: user, value: x}]}], backendRefs: [{name: web-canary, weight: 1}]}
 `, split(0, withPath(header("user", "x"), "/b"))},
 	}
 	for name, tc := range cases {
@@ -360,5 +360,26 @@ func TestOriginalsSurviveTheirAnnotation(t *testing.T) {
 	}
 	if _, err := ParseOriginal("{"); err == nil {
 		t.Error("an annotation that can't be read was read")
+	}
+}
+
+func TestHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		is, wanted string
+		want       bool
+	}{
+		"the same":              {"{a: 1, b: [{c: x}]}", "{a: 1, b: [{c: x}]}", true},
+		"a field more":          {"{a: 1, b: [{c: x, d: y}], e: z}", "{a: 1, b: [{c: x}]}", true},
+		"another value":         {"{a: 2}", "{a: 1}", false},
+		"a field less":          {"{a: 1}", "{a: 1, b: 2}", false},
+		"an item more":          {"{b: [1, 2]}", "{b: [1]}", false},
+		"an item less":          {"{b: [1]}", "{b: [1, 2]}", false},
+		"another kind of value": {"{b: {c: 1}}", "{b: [1]}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Holds(fields(t, tc.is), fields(t, tc.wanted)); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }

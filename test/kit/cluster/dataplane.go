@@ -2,12 +2,12 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -175,13 +175,17 @@ func (c *Cluster) InstallGatewayAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "sigs.k8s.io/gateway-api")
 	cmd.Dir = filepath.Join(root, "dataplane")
 	out, err := cmd.Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
 	if err != nil {
 		return fmt.Errorf("looking for the module of Gateway API: %w", err)
 	}
-	folder := filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
+	folder := filepath.Join(module.Dir, "config", "crd", "standard")
 	files, err := filepath.Glob(filepath.Join(folder, "gateway.networking.k8s.io_*.yaml"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("there are no CRDs of Gateway API in %s", folder)
