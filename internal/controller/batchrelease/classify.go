@@ -36,8 +36,9 @@ type State struct {
 	targets []int32
 	// counts says that a rollback in batches begins: the Pods that it keeps are counted before anything else.
 	counts bool
-	// writes are those to the workload and what belongs to it.
-	writes steer.Writes
+	// writes are those to the workload and what belongs to it; promotes says that they let it go on by itself.
+	writes   steer.Writes
+	promotes bool
 	// waits says what the batch waits for; empty when it is ready.
 	waits string
 }
@@ -75,7 +76,7 @@ func (v *State) finalize() {
 		return
 	}
 	if v.facts.Frozen || v.Release.Status.Phase != v1beta1.BatchReleasePhaseCompleted {
-		v.writes = v.kind.Promote(v.Objects)
+		v.writes, v.promotes = v.kind.Promote(v.Objects), true
 	}
 	switch {
 	case v.changes():
@@ -183,11 +184,11 @@ func (v *State) changes() bool {
 	return len(v.writes.First)+len(v.writes.Then) > 0 || v.writes.Workload != v.Objects.Workload
 }
 
-// holds tells whether the workload does not go on by itself yet although it is to.
+// holds tells whether the workload does not go on by itself yet although it is let go.
 func (v *State) holds() bool {
 	after := v.Objects
 	after.Workload = v.writes.Workload
-	return v.Release.Spec.ReleasePlan.BatchPartition == nil && v.kind.See(after).Frozen
+	return v.promotes && v.kind.See(after).Frozen
 }
 
 // isOurs tells whether the workload says that this BatchRelease drives it.
