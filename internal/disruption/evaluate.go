@@ -31,7 +31,7 @@ const (
 
 // Config is what an Evaluator works with.
 type Config struct {
-	// Cached knows PodUnavailableBudgets and PodDisruptionBudgets; Live reads and writes around the cache.
+	// Cached knows PodUnavailableBudgets, PodDisruptionBudgets and namespaces; Live reads and writes around the cache.
 	Cached client.Reader
 	Live   client.Client
 	// Count computes the numbers of a budget now, by the Pods that a cache has and by what their workloads want at this moment. CountLive
@@ -114,14 +114,14 @@ type Decision struct {
 func (d Decision) Allowed() bool { return d.Refused == "" }
 
 // Evaluate decides on a request and, if it is granted, records it. The first of these that holds allows it unrecorded: the Pod or the user
-// is exempt; the Pod is not available anyway; there is no such budget; the budget ignores the Pod, needs no Pods, does not guard against
-// this, or has recorded the Pod already.
+// is exempt; the Pod is not available anyway; its namespace is being deleted; there is no such budget; the budget ignores the Pod, needs
+// no Pods, does not guard against this, or has recorded the Pod already.
 func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 	if rules.IsExempt(r.Pod) || slices.Contains(e.Exempt, r.User) {
 		return Decision{}, nil
 	}
 	name := rules.Related(r.Pod.Annotations)
-	if name == "" {
+	if name == "" || e.goesWithNamespace(ctx, r.Pod) {
 		return Decision{}, nil
 	}
 	key := client.ObjectKey{Namespace: r.Pod.Namespace, Name: name}
@@ -135,6 +135,13 @@ func (e *Evaluator) Evaluate(ctx context.Context, r Request) (Decision, error) {
 		return Decision{}, nil
 	}
 	return decision, err
+}
+
+// goesWithNamespace reports whether a Pod goes with its namespace: everything there is to go, the budget with the Pods. Thousands of Pods
+// may go in this way, so nothing is read for it but the cache. A namespace that the cache lacks is not known to be deleted.
+func (e *Evaluator) goesWithNamespace(ctx context.Context, p *corev1.Pod) bool {
+	n := &corev1.Namespace{}
+	return e.Cached.Get(ctx, client.ObjectKey{Name: p.Namespace}, n) == nil && rules.GoesWith(p, n)
 }
 
 // NoteBudget drops what is kept of a budget that is gone; after is nil then.

@@ -52,7 +52,12 @@ func TestPermit(t *testing.T) {
 		"a Pod that is freed by no truth": {request: Request{Operation: v1beta1.PubEvictOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.NoProtect] = "yes" })}, want: outcome{decision: refuses, reads: 1}},
 		"a Pod that is not ready":         {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Status.Conditions = nil })}},
 		"a Pod that is marked already":    {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Labels[keys.UnavailablePrefix+"x"] = "" })}},
-		"a Pod of no budget":              {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations = nil })}},
+		"the namespace is being deleted":  {request: Request{Operation: v1beta1.PubDeleteOperation}, setup: func(c *setup) { c.cache.ending = began }},
+		"a namespace of this name was deleted before the Pod was created": {
+			request: Request{Operation: v1beta1.PubEvictOperation}, setup: func(c *setup) { c.cache.ending = began.Add(-2 * time.Hour) },
+			want: outcome{decision: refuses, reads: 1},
+		},
+		"a Pod of no budget": {request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations = nil })}},
 		"a Pod of a budget that is gone": {
 			request: Request{Operation: v1beta1.PubDeleteOperation, Pod: guarded(1, func(p *corev1.Pod) { p.Annotations[keys.RelatedBudget] = "gone" })},
 			want:    outcome{reads: 1},

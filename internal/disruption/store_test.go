@@ -115,9 +115,17 @@ type cache struct {
 	store  *store
 	behind func() int
 	pdbs   []policyv1.PodDisruptionBudget
+	// ending is since when the namespace is being deleted; zero if it is not.
+	ending time.Time
 }
 
 func (c *cache) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if n, ok := into.(*corev1.Namespace); ok {
+		if !c.ending.IsZero() {
+			n.DeletionTimestamp = &metav1.Time{Time: c.ending}
+		}
+		return nil
+	}
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
 	if key.Name != c.store.last().Name {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +57,9 @@ func newEvaluator(ctx context.Context, mgr ctrlmanager.Manager, live client.Clie
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, &policyv1.PodDisruptionBudget{}); err != nil {
 		return nil, fmt.Errorf("following PodDisruptionBudgets: %w", err)
+	}
+	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.Namespace{}); err != nil {
+		return nil, fmt.Errorf("following namespaces: %w", err)
 	}
 	resizing := rules.ResizeIsUpdate
 	if s.gates.Enabled(features.InPlacePodVerticalScaling) {

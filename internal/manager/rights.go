@@ -122,7 +122,7 @@ func probeNeeds() []need {
 // podStateNeeds leaves out the scales: of a workload of another kind whose scale can't be read all records are kept.
 func podStateNeeds() []need {
 	return slices.Concat(to(manages, "persistentpodstates.apps.kruise.io"), to("patch", "persistentpodstates.apps.kruise.io/status"),
-		to(reads, "statefulsets.apps", "statefulsets.apps.kruise.io"), to("delete", "pods"))
+		to(reads, "statefulsets.apps", "statefulsets.apps.kruise.io", "clonesets.apps.kruise.io"), to("delete", "pods"))
 }
 
 // distributionNeeds are in a role of their own (config/resourcedistribution): who may write all Secrets may do anything.

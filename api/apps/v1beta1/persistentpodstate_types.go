@@ -54,8 +54,9 @@ type PersistentPodStateSpec struct {
 
 // PersistentPodStateBaseSpec is what both versions say in the same words.
 type PersistentPodStateBaseSpec struct {
-	// targetRef is the workload whose Pods are recorded: a StatefulSet of apps or of apps.kruise.io, or a kind that the list
-	// PPS_Watch_Custom_Workload_WhiteList of the ConfigMap kruise-configuration names. It can't be changed.
+	// targetRef is the workload whose Pods are recorded: a StatefulSet of apps or of apps.kruise.io, a CloneSet, or a kind that the list
+	// PPS_Watch_Custom_Workload_WhiteList of the ConfigMap kruise-configuration names. A Pod of a CloneSet comes back with its instance id,
+	// which the CloneSet gives again with scaleStrategy.enablePVCReuse. It can't be changed.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	TargetRef PersistentPodStateTarget `json:"targetRef"`
 	// persistentPodAnnotations are annotations of Pods that are recorded along. None by default.
@@ -209,6 +210,8 @@ const (
 	PersistentPodStateTargetNotFound = "TargetNotFound"
 	// PersistentPodStateTargetDeleting means that the workload is being deleted.
 	PersistentPodStateTargetDeleting = "TargetDeleting"
+	// PersistentPodStateNamesNotReused means that the workload is a CloneSet that gives each new Pod another instance id.
+	PersistentPodStateNamesNotReused = "NamesNotReused"
 	// PersistentPodStateUnschedulable means that Pods are not scheduled where they ran.
 	PersistentPodStateUnschedulable = "PodsUnschedulable"
 	// PersistentPodStateTooMany means that there is no room for the records of all Pods.

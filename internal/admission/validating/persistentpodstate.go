@@ -71,7 +71,7 @@ func olderPodStateNames(w write[v1beta1.PersistentPodState]) []olderName {
 // podStateKind refuses a target of a kind that can't have a PersistentPodState.
 func (o Options) podStateKind(ctx context.Context, found *findings, state *v1beta1.PersistentPodState) error {
 	target := podstate.TargetOf(state)
-	if podstate.IsStatefulSet(target) {
+	if podstate.IsStatefulSet(target) || podstate.IsCloneSet(target) {
 		return nil
 	}
 	var configuration corev1.ConfigMap
@@ -85,7 +85,7 @@ func (o Options) podStateKind(ctx context.Context, found *findings, state *v1bet
 	}
 	if !slices.Contains(further, target) {
 		found.invalid(field.NewPath("spec", "targetRef", "kind"), target.String(),
-			"targetRef.Kind must be StatefulSet or in %s of ConfigMap %s", keys.PodStateKinds, keys.Configuration)
+			"targetRef.Kind must be StatefulSet or in %s of ConfigMap %s, or CloneSet of apps.kruise.io", keys.PodStateKinds, keys.Configuration)
 	}
 	return nil
 }

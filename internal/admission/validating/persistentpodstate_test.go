@@ -30,6 +30,8 @@ func TestPersistentPodState(t *testing.T) {
 		"a StatefulSet":              {object: hub},
 		"one of ours":                {object: hub, new: edits{"spec.targetRef.apiVersion": "apps.kruise.io/v1alpha1"}},
 		"the older version":          {object: older},
+		"a CloneSet":                 {object: hub, new: edits{"spec.targetRef": "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}"}},
+		"a CloneSet of others":       {object: hub, new: edits{"spec.targetRef": "{apiVersion: example.com/v1, kind: CloneSet, name: web}"}, want: "spec.targetRef.kind"},
 		"of another group":           {object: hub, new: edits{"spec.targetRef.apiVersion": "example.com/v1"}, want: "targetRef.Kind must be StatefulSet or in PPS_Watch_Custom_Workload_WhiteList"},
 		"a kind that nobody named":   {object: hub, new: game, want: "spec.targetRef.kind"},
 		"a kind that is named":       {object: hub, new: game, kinds: `{"workloads":[{"Group":"game.io","Version":"v1beta1","Kind":"GameSet"}]}`},

@@ -42,6 +42,7 @@ func Kind(o Options) loop.Kind[*v1beta1.PersistentPodState, Snapshot, v1beta1.Pe
 				loop.Affected(&corev1.Pod{}, s.ofPod),
 				loop.Affected[client.Object](&v1beta1.StatefulSet{}, s.ofWorkload),
 				loop.Affected[client.Object](&appsv1.StatefulSet{}, s.ofWorkload),
+				loop.Affected[client.Object](&v1beta1.CloneSet{}, s.ofWorkload),
 			}
 		},
 		Read:     o.read,
@@ -83,7 +84,7 @@ func isSame(a, b *corev1.Pod) bool {
 		equality.Semantic.DeepEqual(pod.Condition(a, corev1.PodScheduled), pod.Condition(b, corev1.PodScheduled))
 }
 
-// ofWorkload returns those of a StatefulSet that comes or goes, or has places for other Pods than before.
+// ofWorkload returns those of a StatefulSet or CloneSet that comes or goes, or has places for other Pods than before.
 func (s states) ofWorkload(ctx context.Context, before, after client.Object) ([]types.NamespacedName, error) {
 	is, was := after, before
 	if is == nil {

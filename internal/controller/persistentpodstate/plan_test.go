@@ -1,6 +1,7 @@
 package persistentpodstate
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,7 @@ func TestPlan(t *testing.T) {
 		"at rest":                   {nil, nil, 0, 0, v1beta1.PersistentPodStateRecording},
 		"the target does not exist": {[]func(*Snapshot){func(s *Snapshot) { s.Target = nil }}, nil, 0, 0, v1beta1.PersistentPodStateTargetNotFound},
 		"the target is deleted":     {[]func(*Snapshot){func(s *Snapshot) { s.Target.Deleting = true }}, nil, 0, 0, v1beta1.PersistentPodStateTargetDeleting},
+		"no name comes again":       {[]func(*Snapshot){func(s *Snapshot) { s.Target.Renames = true }}, nil, 0, 0, v1beta1.PersistentPodStateNamesNotReused},
 		"a Pod waits a moment":      {[]func(*Snapshot){waits(4)}, nil, 0, 6 * time.Second, v1beta1.PersistentPodStateRecording},
 		"a Pod waits":               {[]func(*Snapshot){waits(600)}, nil, 1, 0, v1beta1.PersistentPodStateUnschedulable},
 		"a Pod waits for the fallback": {
@@ -160,5 +162,42 @@ func TestPlanGenerated(t *testing.T) {
 				t.Errorf("%q, want %q, held %t:\n%s", got, tc.want, tc.held, decided)
 			}
 		})
+	}
+}
+
+// TestCloneSets: the Pods of one come back if it gives instance ids again, and what says so is heard of.
+func TestCloneSets(t *testing.T) {
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid"}}
+	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	places := podstate.Places{Known: true, Instance: true, Workload: "web", Replicas: 1}
+	texts := map[string]bool{}
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.CloneSet)
+		want   Target
+	}{
+		"claims that go with their Pod": {
+			func(s *v1beta1.CloneSet) { s.Spec.VolumeClaimTemplates = claims }, Target{UID: "uid", Places: places, Renames: true},
+		},
+		"claims that are taken over": {
+			func(s *v1beta1.CloneSet) {
+				s.Spec.VolumeClaimTemplates, s.Spec.ScaleStrategy.EnablePVCReuse = claims, true
+			}, Target{UID: "uid", Places: places},
+		},
+		"three Pods, without claims": {
+			func(s *v1beta1.CloneSet) { s.Spec.Replicas, s.Spec.ScaleStrategy.EnablePVCReuse = new(int32(3)), true },
+			Target{UID: "uid", Renames: true, Places: podstate.Places{Known: true, Instance: true, Workload: "web", Replicas: 3}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := set.DeepCopy()
+			tc.change(one)
+			if got := cloneSet(one); !reflect.DeepEqual(&tc.want, got) {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			texts[strings.Join(placesText(one), " ")] = true
+		})
+	}
+	if len(texts) != 3 || kindOf(set).Kind != "CloneSet" {
+		t.Errorf("what changes is told as %v of %s", texts, kindOf(set))
 	}
 }

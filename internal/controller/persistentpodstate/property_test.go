@@ -68,7 +68,7 @@ func TestMistakesShow(t *testing.T) {
 func suite(planned func(Snapshot) plan.Plan) promises.Suite {
 	return promises.Suite{
 		Scheme:  promises.Scheme(),
-		Watched: []client.Object{&v1beta1.PersistentPodState{}, &corev1.Pod{}, &corev1.Node{}, &appsv1.StatefulSet{}, &v1beta1.StatefulSet{}},
+		Watched: []client.Object{&v1beta1.PersistentPodState{}, &corev1.Pod{}, &corev1.Node{}, &appsv1.StatefulSet{}, &v1beta1.StatefulSet{}, &v1beta1.CloneSet{}},
 		Populate: func(w *promises.World) promises.Scenario {
 			s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}}
 			for i := range 10 {

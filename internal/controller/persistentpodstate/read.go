@@ -39,6 +39,8 @@ type Target struct {
 	Places   podstate.Places
 	// Polled means that nothing tells when it changes.
 	Polled bool
+	// Renames means that no new Pod has the name of one before it: it is a CloneSet that does not give instance ids again.
+	Renames bool
 }
 
 // read makes every read of a pass.
@@ -84,6 +86,12 @@ func (o Options) target(ctx context.Context, r observe.Reader, state *v1beta1.Pe
 			return nil, err
 		}
 		return o.statefulSet(set)
+	case podstate.IsCloneSet(kind):
+		set, err := observe.Find(ctx, r, key, &v1beta1.CloneSet{})
+		if set == nil || err != nil {
+			return nil, err
+		}
+		return cloneSet(set), nil
 	}
 	w, err := o.Scales.Get(ctx, state.Namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Name)
 	if w == nil || err != nil {
@@ -94,6 +102,20 @@ func (o Options) target(ctx context.Context, r observe.Reader, state *v1beta1.Pe
 		out.Places.Known, out.Places.Replicas = true, *w.Replicas
 	}
 	return out, nil
+}
+
+// cloneSet returns what is known of a CloneSet. It gives an instance id again only with claims that wait for a Pod.
+func cloneSet(set *v1beta1.CloneSet) *Target {
+	out := &Target{UID: set.UID, Deleting: set.DeletionTimestamp != nil, Renames: !reuses(set)}
+	out.Places = podstate.Places{Known: true, Instance: true, Workload: set.Name, Replicas: 1}
+	if set.Spec.Replicas != nil {
+		out.Places.Replicas = *set.Spec.Replicas
+	}
+	return out
+}
+
+func reuses(set *v1beta1.CloneSet) bool {
+	return set.Spec.ScaleStrategy.EnablePVCReuse && len(set.Spec.VolumeClaimTemplates) > 0
 }
 
 // statefulSet returns what is known of a StatefulSet of either kind.
@@ -122,10 +144,12 @@ func (o Options) statefulSet(set client.Object) (*Target, error) {
 	return &Target{UID: set.GetUID(), Deleting: set.GetDeletionTimestamp() != nil, Places: places}, nil
 }
 
-// placesText returns what of a StatefulSet says which Pods it has places for, to be compared.
+// placesText returns what of a StatefulSet or CloneSet says which Pods it has places for, to be compared.
 func placesText(set client.Object) []string {
 	text := []string{string(set.GetUID()), fmt.Sprint(set.GetDeletionTimestamp() != nil)}
 	switch s := set.(type) {
+	case *v1beta1.CloneSet:
+		text = append(text, fmt.Sprint(cloneSet(s).Places.Replicas), fmt.Sprint(reuses(s)))
 	case *appsv1.StatefulSet:
 		if s.Spec.Replicas != nil {
 			text = append(text, fmt.Sprint(*s.Spec.Replicas))
@@ -147,10 +171,13 @@ func placesText(set client.Object) []string {
 	return text
 }
 
-// kindOf returns the kind of a StatefulSet.
+// kindOf returns the kind of a StatefulSet or CloneSet.
 func kindOf(set client.Object) schema.GroupKind {
-	if _, native := set.(*appsv1.StatefulSet); native {
+	switch set.(type) {
+	case *appsv1.StatefulSet:
 		return schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	case *v1beta1.CloneSet:
+		return v1beta1.GroupVersion.WithKind("CloneSet").GroupKind()
 	}
 	return v1beta1.GroupVersion.WithKind("StatefulSet").GroupKind()
 }

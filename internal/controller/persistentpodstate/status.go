@@ -39,6 +39,9 @@ func (s Snapshot) ready(beyond []string) metav1.Condition {
 			fmt.Sprintf("there is no %s %s in the namespace; its Pods are recorded as soon as there is", ref.Kind, ref.Name))
 	case s.Target.Deleting:
 		return no(v1beta1.PersistentPodStateTargetDeleting, fmt.Sprintf("%s %s is being deleted", ref.Kind, ref.Name))
+	case s.Target.Renames:
+		return no(v1beta1.PersistentPodStateNamesNotReused, fmt.Sprintf("CloneSet %s gives each new Pod an instance id of its own, "+
+			"so that none comes back: set its spec.scaleStrategy.enablePVCReuse, with volumeClaimTemplates", ref.Name))
 	case len(waiting) > 0:
 		return no(v1beta1.PersistentPodStateUnschedulable, waiting[0].text)
 	case len(beyond) > 0:

@@ -48,6 +48,12 @@ func IsFree(p *corev1.Pod) bool {
 	return err == nil && free
 }
 
+// GoesWith reports whether a Pod goes with its namespace, which is being deleted. No namespace that is being deleted ever stays, so an
+// older view of it is as good as a newer one; but one of the same name may have followed, whose Pods are younger.
+func GoesWith(p *corev1.Pod, n *corev1.Namespace) bool {
+	return n.DeletionTimestamp != nil && !n.DeletionTimestamp.Before(&p.CreationTimestamp)
+}
+
 // Related returns the name of the budget that guards the Pod, by its annotations; empty where none does.
 func Related(annotations map[string]string) string {
 	if name := annotations[keys.RelatedBudget]; name != "" {

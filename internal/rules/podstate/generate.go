@@ -85,6 +85,11 @@ func ParseKinds(text string) ([]schema.GroupKind, error) {
 	return out, nil
 }
 
+// IsCloneSet reports whether a kind is CloneSet, whose Pods keep their names where it gives instance ids again.
+func IsCloneSet(kind schema.GroupKind) bool {
+	return kind.Kind == "CloneSet" && kind.Group == v1beta1.GroupVersion.Group
+}
+
 // IsStatefulSet reports whether a kind is one of the two of that name.
 func IsStatefulSet(kind schema.GroupKind) bool {
 	return kind.Kind == "StatefulSet" && (kind.Group == "apps" || kind.Group == v1beta1.GroupVersion.Group)

@@ -31,8 +31,9 @@ const maxSize = 900 << 10
 type Places struct {
 	// Known means that the workload says how many Pods it has. Else it has a place for every Pod.
 	Known bool
-	// Ordinal means that it is a StatefulSet, whose Pods are numbered. The Pods of any other kind may be.
-	Ordinal bool
+	// Ordinal means that it is a StatefulSet, whose Pods are numbered. Instance means that it is a CloneSet, whose Pods have instance ids,
+	// which are no numbers even if they look like some. The Pods of any other kind may be numbered.
+	Ordinal, Instance bool
 	// Workload is its name.
 	Workload string
 	// Replicas is how many Pods it has, numbered from Start on without the ordinals in Reserved.
@@ -46,7 +47,7 @@ func (p Places) has() func(name string) (place, numbered bool) {
 	slots := p.Reserved.Slots(p.Start, p.Replicas)
 	return func(name string) (place, numbered bool) {
 		set, n, ok := ordinal.Split(name)
-		if !ok || set != p.Workload {
+		if !ok || set != p.Workload || p.Instance {
 			return !p.Known, p.Ordinal
 		}
 		_, found := slices.BinarySearch(slots, n)
@@ -196,7 +197,8 @@ func sameKeys(a, b map[string]string) bool {
 }
 
 // prune drops the records of Pods that are gone and that the workload has no place for. Of a workload whose Pods are not numbered nobody
-// knows which of them come back: as many records stay as Pods are missing, in the order of their names.
+// knows which of them come back: as many records stay as Pods are missing, in the order of their names, which is the order in which a
+// CloneSet gives instance ids again.
 func (s Seen) prune(records map[string]v1beta1.PodState, pods map[string]*corev1.Pod) {
 	if s.State.Spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateRetentionWhenDeleted {
 		return

@@ -76,26 +76,36 @@ func (b *bench) pods(count int, change ...func(*corev1.Pod)) []*corev1.Pod {
 	b.Helper()
 	var out []*corev1.Pod
 	for i := range count {
-		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: b.namespace, Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{"app": "web"},
-				Annotations: map[string]string{keys.RelatedBudget: "web", keys.RelatedBudgetOld: "web"},
-			},
-			Spec: corev1.PodSpec{
-				NodeName: "sim", TerminationGracePeriodSeconds: new(int64(0)),
-				Containers: []corev1.Container{{Name: "main", Image: "nginx:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
-			},
-		}
+		p := b.guarded(i)
 		for _, c := range change {
 			c(p)
 		}
 		b.Must(b.Client.Create(b.Ctx, p))
-		p.Status.Phase = corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+		p.Status = readyStatus()
 		b.Must(b.Client.Status().Update(b.Ctx, p))
 		out = append(out, p)
 	}
 	return out
+}
+
+// guarded returns a Pod that names the budget web.
+func (b *bench) guarded(number int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: fmt.Sprintf("web-%d", number), Labels: map[string]string{"app": "web"},
+			Annotations: map[string]string{keys.RelatedBudget: "web", keys.RelatedBudgetOld: "web"},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "sim", TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{Name: "main", Image: "nginx:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
+		},
+	}
+}
+
+func readyStatus() corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+	}}
 }
 
 // budget makes the budget web, of the Pods of application web, and waits until so many may become unavailable.

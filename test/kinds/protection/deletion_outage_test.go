@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,6 +83,8 @@ func TestWithoutAManager(t *testing.T) {
 	claim, volume := g.claim(g.Namespace)
 	g.protect(claim, "Cascading")
 	g.protect(volume, "Cascading")
+	crd, holding := g.crd("Always"), g.NewNamespace(nil)
+	inside := g.In(holding).Make("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {" + deletionLabel + ": Always}}}")
 	labelled := map[string][]*unstructured.Unstructured{}
 	for _, value := range []string{"Always", "Cascading", "never"} {
 		for _, s := range samples(g.Namespace + "-" + strings.ToLower(value)) {
@@ -89,6 +93,7 @@ func TestWithoutAManager(t *testing.T) {
 	}
 	g.Site.Manager.Kill()
 	defer func() { g.Must(g.Site.Relaunch(g.Ctx)) }()
+	g.Must(g.Client.Delete(g.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: holding}}))
 	for i, s := range samples("") {
 		g.answers(s, labelled["Always"][i], always)
 		if o := labelled["never"][i]; !s.isCluster {
@@ -108,11 +113,33 @@ func TestWithoutAManager(t *testing.T) {
 	}
 	g.keeps(claim, cascading+`status "Bound"`)
 	g.keeps(volume, cascading+`status "Bound"`)
+	g.keeps(crd, always)
 	t.Log("what has to be counted is kept, too, as there is nobody to count it")
+	g.protect(crd, "Cascading")
+	if err := g.Client.Delete(g.Ctx, crd); !apierrors.IsInternalError(err) {
+		t.Errorf("deleting a CRD whose objects nobody counts: %v", err)
+	}
 	if err := g.Client.Delete(g.Ctx, used); !apierrors.IsInternalError(err) {
 		t.Errorf("deleting a namespace with a Pod: %v", err)
 	}
 	g.Must(g.Client.Get(g.Ctx, client.ObjectKeyFromObject(p), p))
+	g.saysWhatKeeps(holding, "settings", always)
+	g.unprotect(inside)
+}
+
+// saysWhatKeeps waits until the conditions of a namespace that is being deleted name what keeps it, with these texts.
+func (g *guard) saysWhatKeeps(namespace string, texts ...string) {
+	g.Helper()
+	n := &corev1.Namespace{}
+	g.Within(2*time.Minute, "the namespace says what keeps it", func() error { // it is looked at again only now and then
+		g.Must(g.Client.Get(g.Ctx, client.ObjectKey{Name: namespace}, n))
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NamespaceDeletionContentFailure && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(c.Message, text) }) {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", n.Status.Conditions)
+	})
 }
 
 // make makes an object of a kind with the label.

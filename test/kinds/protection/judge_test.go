@@ -61,6 +61,7 @@ func TestJudge(t *testing.T) {
 		{"what budgets do not guard against is free", whatIsFree},
 		{"a dry run leaves the status as it is", aDryRun},
 		{"a label that marks a Pod as unavailable", aMark},
+		{"a thousand Pods go with their namespace", aThousandPods},
 		{"without a manager, what no budget guards goes on", withoutAManager},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,5 +84,25 @@ func TestADeletedDeploymentGoes(t *testing.T) {
 			e.gone()
 			e.counts("guard", tc.left)
 		})
+	}
+}
+
+// TestADeletedNamespaceGoes: Kubernetes deletes its Pods before their workloads and budgets, and no budget refuses that.
+func TestADeletedNamespaceGoes(t *testing.T) {
+	e := newEnv(t)
+	in := &env{e.In(e.NewNamespace(nil))}
+	in.deployment("web", 4)
+	in.Make(fmt.Sprintf(ofWeb, "guard", "maxUnavailable: 1"))
+	in.counts("guard", disruption.Counts{Allowed: 1, Current: 4, Desired: 3, Total: 4})
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace}}
+	e.Must(e.Client.Delete(e.Ctx, n))
+	e.Within(2*time.Minute, "the namespace is gone", func() error { // it is looked at again only now and then
+		if err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(n), n); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there (%w): %+v", err, n.Status.Conditions)
+		}
+		return nil
+	})
+	if n := (&guard{e}).metric("pod_unavailable_budget", "PodUnavailableBudget_"+in.Namespace+"_guard"); n > 0 {
+		t.Errorf("the budget has refused %v deletions of Pods", n)
 	}
 }
