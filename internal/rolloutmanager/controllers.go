@@ -10,6 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/controller/rollouthistory"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/process"
@@ -32,8 +33,15 @@ func (s settings) addControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	gates, err := s.gates()
+	if err != nil {
+		return err
+	}
+	ofRollouts := rollout.Options{
+		Measurer: runner, Metrics: counted, KeepsFrozen: gates[keepPaused], Histories: gates[histories],
+	}
 	executor := process.Executors(s.mgr, s.live, s.clock.Now)
-	for _, c := range s.controllers(rollout.Options{Measurer: runner, Metrics: counted}) {
+	for _, c := range s.controllers(ofRollouts) {
 		runtime := loop.Runtime{Executor: executor(c.kind.EventSource()), Live: s.live, Workers: c.workers}
 		if err := c.kind.AddTo(s.mgr, runtime); err != nil {
 			return fmt.Errorf("adding the controller %s: %w", c.kind.EventSource(), err)
@@ -50,8 +58,12 @@ type controller struct {
 
 // controllers is the one list of controllers.
 func (s settings) controllers(ofRollouts rollout.Options) []controller {
-	return []controller{
+	out := []controller{
 		{rollout.Kind(ofRollouts), s.RolloutWorkers},
 		{batchrelease.Kind(), s.BatchReleaseWorkers},
 	}
+	if ofRollouts.Histories {
+		out = append(out, controller{rollouthistory.Kind(), s.HistoryWorkers})
+	}
+	return out
 }

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-69ecc383/kruise/internal/process"
@@ -29,7 +26,7 @@ type Options struct {
 	// ShutdownDelay is how long a manager that is asked to end goes on, while it is no longer ready.
 	ShutdownDelay time.Duration
 
-	RolloutWorkers, BatchReleaseWorkers, DeploymentWorkers, TrafficRoutingWorkers, DaemonSetWorkers int
+	RolloutWorkers, BatchReleaseWorkers, DeploymentWorkers, TrafficRoutingWorkers, DaemonSetWorkers, HistoryWorkers int
 	// PartitionPercentLimit is the largest percentage of a step with traffic that updates the Pods of the workload itself.
 	PartitionPercentLimit int
 	// FilterWorkloadType lets workloads be only of the kinds that are known.
@@ -71,7 +68,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	}
 	for name, value := range map[string]string{
 		"grace-timeout": "5m", "expectation-timeout": "5m", "rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s",
-		"rate-limiter-qps": "10", "rate-limiter-bucket-size": "100", "rollouthistory-workers": "3",
+		"rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 	} {
 		fs.String(name, value, "accepted and ignored")
 	}
@@ -90,6 +87,7 @@ func (o *Options) workers() []workers {
 		{&o.DeploymentWorkers, "deployment-workers", "Deployments"},
 		{&o.TrafficRoutingWorkers, "trafficrouting-workers", "TrafficRoutings"},
 		{&o.DaemonSetWorkers, "nativedaemonset-workers", "DaemonSets"},
+		{&o.HistoryWorkers, "rollouthistory-workers", "RolloutHistories"},
 	}
 }
 
@@ -136,24 +134,6 @@ func (o *Options) validate() error {
 	if _, err := net.LookupPort("tcp", o.Webhook.Port); err != nil {
 		return fmt.Errorf("WEBHOOK_PORT is %q, want the number of a port: %w", o.Webhook.Port, err)
 	}
-	return o.checkGates()
-}
-
-// ignoredGates are gates of the original that mean nothing here: what they choose between is done in one safe way.
-func ignoredGates() []string { return []string{"AdvancedDeployment", "MinReadySecondsStrategy"} }
-
-func (o *Options) checkGates() error {
-	for _, gate := range strings.Split(o.FeatureGates, ",") {
-		if strings.TrimSpace(gate) == "" {
-			continue
-		}
-		name, text, _ := strings.Cut(gate, "=")
-		if _, err := strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("--feature-gates: %q, want Name=true or Name=false", gate)
-		}
-		if !slices.Contains(ignoredGates(), strings.TrimSpace(name)) {
-			return fmt.Errorf("--feature-gates: there is no gate %s; known are %s", name, strings.Join(ignoredGates(), ", "))
-		}
-	}
-	return nil
+	_, err := o.gates()
+	return err
 }
