@@ -115,17 +115,20 @@ vulnerabilities: ## Check that no code with a known vulnerability is used; GOVUL
 	hack/vulnerabilities.sh
 
 ARCH ?= amd64
-# The version of images, which config/manager and config/daemon name, too.
+# The version of images, which config/manager, config/daemon and config/rollouts name, too.
 VERSION := v0.1.0
 TAG ?= kruise-manager:$(VERSION)
 DAEMON_TAG ?= kruise-daemon:$(VERSION)
+ROLLOUT_TAG ?= kruise-rollout:$(VERSION)
 .PHONY: image
-image: ## Build the images of manager and daemon for ARCH as dist/kruise-*.tar, named TAG and DAEMON_TAG, without a Docker engine; with SBOM and provenance.
+image: ## Build the images of manager, daemon and Rollouts for ARCH as dist/kruise-*.tar, named TAG, DAEMON_TAG and ROLLOUT_TAG, without a Docker engine; with SBOM and provenance.
 	@mkdir -p dist
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/daemon ./cmd/kruise-daemon
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/rollout ./cmd/kruise-rollout
 	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
 	cd tools && go run ./image -binary ../dist/daemon -entry /daemon -arch $(ARCH) -tag $(DAEMON_TAG) -out ../dist/kruise-daemon.tar
+	cd tools && go run ./image -binary ../dist/rollout -entry /rollout -arch $(ARCH) -tag $(ROLLOUT_TAG) -out ../dist/kruise-rollout.tar
 
 .PHONY: cluster-up
 cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.

@@ -27,6 +27,9 @@ const (
 	OriginalSpecConfiguration = "rollouts.kruise.io/original-spec-configuration"
 )
 
+// RolloutName is the label of a RolloutHistory with the name of its Rollout; it is left out where the name is too long for a label.
+const RolloutName = "rollouts.kruise.io/rollout-name"
+
 // AnalysisCheck is the label of a Job that measures for a Rollout, with the name of the check.
 const AnalysisCheck = "rollouts.kruise.io/analysis-check"
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
 	"github.com/seed-69ecc383/kruise/internal/controller/deployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/controller/rollouthistory"
 	"github.com/seed-69ecc383/kruise/internal/controller/trafficrouting"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -35,8 +36,15 @@ func (s settings) addControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	gates, err := s.gates()
+	if err != nil {
+		return err
+	}
+	ofRollouts := rollout.Options{
+		Measurer: runner, Metrics: counted, KeepsFrozen: gates[keepPaused], Histories: gates[histories],
+	}
 	executor := process.Executors(s.mgr, s.live, s.clock.Now)
-	for _, c := range s.controllers(rollout.Options{Measurer: runner, Metrics: counted}) {
+	for _, c := range s.controllers(ofRollouts) {
 		runtime := loop.Runtime{Executor: executor(c.kind.EventSource()), Live: s.live, Workers: c.workers}
 		if err := c.kind.AddTo(s.mgr, runtime); err != nil {
 			return fmt.Errorf("adding the controller %s: %w", c.kind.EventSource(), err)
@@ -56,10 +64,14 @@ func (s settings) controllers(ofRollouts rollout.Options) []controller {
 	kinds := traffic.NewKinds(s.mgr.GetCache(), s.live)
 	routing := rollout.Routing{Options: traffic.Options{Namespace: s.Webhook.PodNamespace, Kinds: kinds}, Listen: kinds.Listen}
 	ofRollouts.Traffic = routing
-	return []controller{
+	out := []controller{
 		{rollout.Kind(ofRollouts), s.RolloutWorkers},
 		{trafficrouting.Kind(trafficrouting.Options{Traffic: routing.Options, Listen: kinds.Listen}), s.TrafficRoutingWorkers},
 		{batchrelease.Kind(), s.BatchReleaseWorkers},
 		{deployment.Kind(), s.DeploymentWorkers},
 	}
+	if ofRollouts.Histories {
+		out = append(out, controller{rollouthistory.Kind(), s.HistoryWorkers})
+	}
+	return out
 }

@@ -3,9 +3,6 @@ package rolloutmanager
 import (
 	"flag"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-69ecc383/kruise/internal/logging"
@@ -27,7 +24,7 @@ type Options struct {
 	// ShutdownDelay is how long a manager that is asked to end goes on, while it is no longer ready.
 	ShutdownDelay time.Duration
 
-	RolloutWorkers, BatchReleaseWorkers, DeploymentWorkers, TrafficRoutingWorkers, DaemonSetWorkers int
+	RolloutWorkers, BatchReleaseWorkers, DeploymentWorkers, TrafficRoutingWorkers, DaemonSetWorkers, HistoryWorkers int
 	// PartitionPercentLimit is the largest percentage of a step with traffic that updates the Pods of the workload itself.
 	PartitionPercentLimit int
 	// FilterWorkloadType lets workloads be only of the kinds that are known.
@@ -66,7 +63,7 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	process.BindWorkers(fs, o.workers())
 	process.BindIgnored(fs, map[string]string{
 		"grace-timeout": "5m", "expectation-timeout": "5m", "rate-limiter-base-delay": "5ms", "rate-limiter-max-delay": "1000s",
-		"rate-limiter-qps": "10", "rate-limiter-bucket-size": "100", "rollouthistory-workers": "3",
+		"rate-limiter-qps": "10", "rate-limiter-bucket-size": "100",
 	})
 }
 
@@ -77,6 +74,7 @@ func (o *Options) workers() []process.Workers {
 		{Number: &o.DeploymentWorkers, Flag: "deployment-workers", What: "Deployments"},
 		{Number: &o.TrafficRoutingWorkers, Flag: "trafficrouting-workers", What: "TrafficRoutings"},
 		{Number: &o.DaemonSetWorkers, Flag: "nativedaemonset-workers", What: "DaemonSets"},
+		{Number: &o.HistoryWorkers, Flag: "rollouthistory-workers", What: "RolloutHistories"},
 	}
 }
 
@@ -116,24 +114,6 @@ func (o *Options) validate() error {
 	if err := o.Webhook.Validate(); err != nil {
 		return err
 	}
-	return o.checkGates()
-}
-
-// ignoredGates are gates of the original that mean nothing here: what they choose between is done in one safe way.
-func ignoredGates() []string { return []string{"AdvancedDeployment", "MinReadySecondsStrategy"} }
-
-func (o *Options) checkGates() error {
-	for _, gate := range strings.Split(o.FeatureGates, ",") {
-		if strings.TrimSpace(gate) == "" {
-			continue
-		}
-		name, text, _ := strings.Cut(gate, "=")
-		if _, err := strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("--feature-gates: %q, want Name=true or Name=false", gate)
-		}
-		if !slices.Contains(ignoredGates(), strings.TrimSpace(name)) {
-			return fmt.Errorf("--feature-gates: there is no gate %s; known are %s", name, strings.Join(ignoredGates(), ", "))
-		}
-	}
-	return nil
+	_, err := o.gates()
+	return err
 }

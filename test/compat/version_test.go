@@ -19,7 +19,9 @@ func TestManifestsNameTheVersionThatMakeImageBuilds(t *testing.T) {
 	if found == nil {
 		t.Fatal("the Makefile has no VERSION")
 	}
-	for _, path := range []string{"../../config/manager/kustomization.yaml", "../../config/daemon/kustomization.yaml"} {
+	for _, path := range []string{
+		"../../config/manager/kustomization.yaml", "../../config/daemon/kustomization.yaml", "../../config/rollouts/kustomization.yaml",
+	} {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/loop"
@@ -46,6 +47,10 @@ type Options struct {
 	Measurer Measurer
 	// Metrics count what releases take, and how they end; nil for none.
 	Metrics *Metrics
+	// KeepsFrozen has a release that is cut short, because its Rollout is disabled or deleted, leave its workload frozen.
+	KeepsFrozen bool
+	// Histories has each release recorded in a RolloutHistory when it is over.
+	Histories bool
 }
 
 // +kubebuilder:rbac:groups=rollouts.kruise.io,resources=rollouts,verbs=get;list;watch;patch
@@ -73,6 +78,9 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 			reader = cached
 			f := releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
 			out := append(f.Watches(), f.PodsThat(tellsMore), jobs())
+			if o.Histories {
+				out = append(out, loop.Owned(&v1alpha1.RolloutHistory{}, v1beta1.GroupVersion.WithKind("Rollout").GroupKind()))
+			}
 			if o.Traffic != nil {
 				out = append(out, o.Traffic.Watches(cached)...)
 			}

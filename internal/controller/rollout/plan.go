@@ -83,6 +83,10 @@ func (v *State) chain(a release.Action) plan.Chain {
 		}}
 	case release.Unmark:
 		return v.write(steer.Unmark(v.kind, v.Objects), "take the marks of the release off the workload", v.why())
+	case release.Abandon:
+		return v.write(steer.Abandon(v.Objects), "take the marks of the release off the workload, which stays frozen", v.why())
+	case release.Record:
+		return v.record()
 	}
 	if v.Routes == nil {
 		return nil

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
@@ -30,11 +32,17 @@ type Snapshot struct {
 	// Measured are results of measurements, Jobs those of the Rollout's checks.
 	Measured []analysis.Result
 	Jobs     []*batchv1.Job
-	Now      time.Time
+	// Histories are the records of earlier releases, and of the one that is over. Routing is what leads traffic, for that record. Both are
+	// read at the end of a release only.
+	Histories []*v1alpha1.RolloutHistory
+	Routing   RoutingRecord
+	// Options are those of the controller.
+	Options Options
+	Now     time.Time
 }
 
 func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout) (State, error) {
-	s := Snapshot{Rollout: rollout, Now: r.Now}
+	s := Snapshot{Rollout: rollout, Options: o, Now: r.Now}
 	var err error
 	if s.Objects, err = releases.Read(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, r.Now); err != nil {
 		return State{}, err
@@ -48,7 +56,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	if s.Batch, err = observe.Find(ctx, r.Reader, name, &v1beta1.BatchRelease{}); err != nil {
 		return State{}, err
 	}
-	if err := o.readAnalysis(ctx, r, &s); err != nil {
+	if err := errors.Join(o.readAnalysis(ctx, r, &s), s.readHistories(ctx, r)); err != nil {
 		return State{}, err
 	}
 	if o.Traffic == nil || !leadsTraffic(rollout) {

@@ -66,9 +66,9 @@ func (v *State) stalled(s *v1beta1.RolloutStatus) {
 // intercepted says whether a change of the template has gone out natively, because the webhook did not see it: the workload had no label
 // yet, or more than one revision.
 func (v *State) intercepted(s *v1beta1.RolloutStatus) {
-	switch {
-	case v.hasPassed():
-		v.set(s, v1beta1.ConditionIntercepted, corev1.ConditionFalse, eventNotIntercepted, v.passed())
+	switch why := v.passed(); {
+	case why != "":
+		v.set(s, v1beta1.ConditionIntercepted, corev1.ConditionFalse, eventNotIntercepted, why)
 	case s.Phase == v1beta1.RolloutPhaseProgressing && find(s, v1beta1.ConditionIntercepted) != nil:
 		v.set(s, v1beta1.ConditionIntercepted, corev1.ConditionTrue, "Intercepted", "the last change of the template is released in steps")
 	}
@@ -90,9 +90,25 @@ func (v *State) hasPassed() bool {
 	return f.Update != revision && f.Update != at.StableRevision && v.kind.Refuses(v.Objects) == ""
 }
 
+// isUnderWay tells whether a workload that the Rollout sees for the first time is being updated already: both may have been applied at one
+// moment, and the workload came first.
+func (v *State) isUnderWay() bool {
+	f := v.facts
+	return v.Objects.Workload != nil && commonOf(&v.Rollout.Status) == nil && v.decision.Status.Phase == v1beta1.RolloutPhaseHealthy &&
+		f.Settled && !f.Marked && f.Stable != f.Update && v.kind.Refuses(v.Objects) == ""
+}
+
+// passed says which revision has gone out without a release, or goes out; empty if none is known to.
 func (v *State) passed() string {
-	return fmt.Sprintf("revision %s went out without steps: it was applied before the workload had its label, while it had Pods of "+
-		"several revisions, or while no webhook was there; put the old template back to undo it", v.facts.Update)
+	switch {
+	case v.hasPassed():
+		return fmt.Sprintf("revision %s went out without steps: it was applied before the workload had its label, while it had Pods of "+
+			"several revisions, or while no webhook was there; put the old template back to undo it", v.facts.Update)
+	case v.isUnderWay():
+		return fmt.Sprintf("revision %s was going out without steps when this Rollout came, or was enabled: apply Rollouts before the "+
+			"templates that they are to release; put the old template back to undo it", v.facts.Update)
+	}
+	return ""
 }
 
 // events tells of what has just been decided for the first time.
@@ -116,8 +132,8 @@ func (v *State) events(b *plan.Builder) {
 		now.CurrentStepState != v1beta1.StepStateBeforeUpgrade:
 		tell(fmt.Sprintf("step %d: its Pods are up", old.CurrentStepIndex))
 	}
-	if v.hasPassed() {
-		b.Hold(plan.Hold{Why: v.passed(), Event: eventNotIntercepted, EventType: corev1.EventTypeWarning})
+	if why := v.passed(); why != "" {
+		b.Hold(plan.Hold{Why: why, Event: eventNotIntercepted, EventType: corev1.EventTypeWarning})
 	}
 }
 

@@ -72,6 +72,17 @@ func (m *machine) end(way []ending) bool {
 	return true
 }
 
+// cutShort returns the way out of a release before its steps are done.
+func (m *machine) cutShort() []ending {
+	way := m.endings(true, false)
+	if p := m.at(); !m.KeepsFrozen || p == nil || m.seen.Workload == nil || m.isBack() ||
+		slices.Contains([]string{v1beta1.ReasonFinalising, v1beta1.ReasonCancelling, v1beta1.ReasonCompleted}, m.reasonNow()) {
+		return way
+	}
+	way = slices.DeleteFunc(way, func(e ending) bool { return e.goal.Do == Resume || e.goal.Do == Unmark })
+	return append(way, ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Abandon}})
+}
+
 func (m *machine) isTraffic(a Action) bool {
 	return slices.Contains([]Verb{Pin, Unpin, CreateService, RemoveService, SetRoutes, RestoreRoutes, Join, Leave}, a.Do)
 }
@@ -95,7 +106,7 @@ func (m *machine) gone(a Action) bool {
 		return !m.Routed
 	case Leave: // also if the Rollout names another one by now: that it has joined shows
 		return !m.Shared && !m.seen.Traffic.Joined
-	case PutBack, Resume, Unmark:
+	case PutBack, Resume, Unmark, Abandon:
 		return m.seen.Workload == nil
 	}
 	return false
@@ -132,6 +143,8 @@ func (m *machine) reached(a Action) bool {
 		return !m.seen.Batch.Exists
 	case Unmark:
 		return !m.seen.Workload.Marked && !m.seen.Workload.Frozen
+	case Abandon:
+		return !m.seen.Workload.Marked
 	}
 	return false
 }
@@ -162,9 +175,23 @@ func (m *machine) cancel() {
 	m.out.After = recheck
 }
 
+// complete has the release recorded that is over.
+func (m *machine) complete() {
+	if m.Records && !m.seen.Recorded {
+		for _, c := range m.out.Status.Conditions {
+			if c.Type == v1beta1.ConditionSucceeded && m.seen.Now.Sub(c.LastTransitionTime.Time) < recordTime {
+				m.out.Do = append(m.out.Do, Action{Do: Record})
+				m.out.After = recheck
+				return
+			}
+		}
+	}
+	m.begin(v1beta1.RolloutPhaseHealthy, "the release is over")
+}
+
 // disable ends the release in the order of success, without waiting for Pods.
 func (m *machine) disable() {
-	if !m.end(m.endings(true, false)) {
+	if !m.end(m.cutShort()) {
 		return
 	}
 	m.forget()
@@ -177,7 +204,7 @@ func (m *machine) disable() {
 
 func (m *machine) terminate() {
 	m.begin(v1beta1.RolloutPhaseTerminating, "the Rollout is being deleted")
-	if !m.end(m.endings(true, false)) {
+	if !m.end(m.cutShort()) {
 		m.condition(v1beta1.ConditionTerminating, corev1.ConditionTrue, v1beta1.ReasonInTerminating,
 			"what the release has changed is restored")
 		return

@@ -107,13 +107,21 @@ func (m *machine) healthy() {
 		p.CurrentStepIndex, p.NextStepIndex = int32(len(m.Steps)), -1
 		p.CurrentStepState, p.StableRevision = v1beta1.StepStateCompleted, w.Update
 	}
-	m.at().ObservedRolloutID = w.ReleaseID
+	if p := m.at(); p.ObservedRolloutID != rollbackID+w.ReleaseID { // of a release that was a rollback, which Pods are labelled with
+		p.ObservedRolloutID = w.ReleaseID
+	}
 	if st.CanaryStatus != nil {
 		st.CanaryStatus.CanaryRevision = w.Update
 	} else {
 		st.BlueGreenStatus.UpdatedRevision = w.Update
 	}
 }
+
+// rollbackID begins the name of a rollback in batches that users give no name: the Pods of the revision that it goes back to may still have
+// the labels of the release that brought them there.
+//
+// Wire: it is in labels of users' Pods.
+const rollbackID = "rollback-"
 
 // initialize begins a release that came from a revision: from nothing, with what a new plan may still say.
 func (m *machine) initialize(stable string) {
@@ -122,6 +130,9 @@ func (m *machine) initialize(stable string) {
 	m.start()
 	p := m.at()
 	p.StableRevision, p.Guard = stable, baseline
+	if w := m.seen.Workload; w.Update == stable && w.ReleaseID == w.Update {
+		p.ObservedRolloutID = rollbackID + w.Update
+	}
 	m.reason(v1beta1.ReasonInitializing, "the release begins")
 	m.touch()
 	m.out.After = settleTime
@@ -164,7 +175,7 @@ func (m *machine) progressing() {
 	case reason == v1beta1.ReasonFinalising:
 		m.succeed()
 	case reason == v1beta1.ReasonCompleted:
-		m.begin(v1beta1.RolloutPhaseHealthy, "the release is over")
+		m.complete()
 	case m.isBack() && !m.RollbackInBatches:
 		m.reason(v1beta1.ReasonCancelling, "the old template is back")
 		p.FinalisingStep = ""

@@ -43,6 +43,11 @@ type Plan struct {
 	Guard *v1beta1.Guard
 	// RollbackInBatches has a rollback follow the steps.
 	RollbackInBatches bool
+	// KeepsFrozen has a release that is cut short leave its workload frozen, for a person to let go. It does not concern releases that have
+	// succeeded, nor rollbacks.
+	KeepsFrozen bool
+	// Records has a release recorded when it is over.
+	Records bool
 }
 
 // Seen is what is there.
@@ -56,6 +61,8 @@ type Seen struct {
 	OldPods, NewPods []guard.Pod
 	// Measured are the results of measurements that an earlier decision asked for.
 	Measured []analysis.Result
+	// Recorded says that the record of the release that is over is there.
+	Recorded bool
 }
 
 // Workload is what is seen of the workload.
@@ -142,6 +149,10 @@ const (
 	Release Verb = "Release"
 	// Unmark takes the mark off the workload and, in the same write, lets it go on if a change has frozen it again. It comes last.
 	Unmark Verb = "Unmark"
+	// Abandon takes the mark off the workload, and leaves it frozen.
+	Abandon Verb = "Abandon"
+	// Record writes down what the release consisted of.
+	Record Verb = "Record"
 )
 
 // Action is a wanted state.
@@ -173,6 +184,8 @@ const (
 	settleTime = 3 * time.Second
 	// recheck is when to look again at what sends no event.
 	recheck = 3 * time.Second
+	// recordTime is how long a release that is over waits for its record. The next one does not wait for what can't be written.
+	recordTime = 10 * time.Second
 )
 
 // AllTraffic is what Traffic.Routes is when all requests go to the new version.

@@ -31,6 +31,8 @@ type world struct {
 	crashing bool
 	outcome  func(analysis.Request) v1beta1.AnalysisPhase
 	measured map[analysis.Key]bool
+	// abandoned says that the workload was left frozen. recordless has no record be written.
+	abandoned, recordless bool
 	// next decides; Next unless a mistake is put in.
 	next func(Plan, v1beta1.RolloutStatus, Seen) Decision
 }
@@ -132,6 +134,10 @@ func (w *world) act(a Action) {
 		*b = Batch{}
 	case Unmark:
 		w.seen.Workload.Marked, w.seen.Workload.Frozen = false, false
+	case Abandon:
+		w.seen.Workload.Marked, w.seen.Workload.Frozen, w.abandoned = false, false, true // nothing says any more that a release has frozen it
+	case Record:
+		w.seen.Recorded = !w.recordless
 	}
 }
 
@@ -148,6 +154,7 @@ func (w *world) follow() {
 		return
 	}
 	switch {
+	case w.abandoned:
 	case !work.Frozen && work.Update == "v1":
 		work.Updated, work.RolledBack, b.Resumed = 0, false, b.Exists
 	case !work.Frozen:

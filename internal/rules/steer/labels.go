@@ -57,13 +57,20 @@ func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
 	return out
 }
 
-// KeptLabels returns the changes that label the Pods which are at the wanted revision when a rollback in batches begins.
+// KeptLabels returns the changes that label the Pods which are at the wanted revision when a rollback in batches begins. They lose the labels
+// of a rollback of the same name: its batches are not those of this one.
 func KeptLabels(k Kind, o Objects, id string) []Change {
 	var out []Change
 	for _, p := range o.Pods {
-		if pod.IsActive(p) && k.IsUpdated(o, p) && p.Labels[keys.NoNeedUpdate] != id {
-			out = append(out, labelPod(p, map[string]string{keys.NoNeedUpdate: id}, "label it as not to be updated"))
+		if !pod.IsActive(p) || !k.IsUpdated(o, p) || p.Labels[keys.NoNeedUpdate] == id && p.Labels[keys.RolloutID] != id {
+			continue
 		}
+		c := labelPod(p, map[string]string{keys.NoNeedUpdate: id}, "label it as not to be updated")
+		if labels := c.After.GetLabels(); labels[keys.RolloutID] == id {
+			delete(labels, keys.RolloutID)
+			delete(labels, keys.RolloutBatchID)
+		}
+		out = append(out, c)
 	}
 	return out
 }

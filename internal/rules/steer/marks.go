@@ -67,14 +67,16 @@ func isReleased(workload metav1.Object) bool {
 // Unmark returns what ends a release: the workload goes on by itself, and everything is taken off it that says that a release is under way.
 func Unmark(k Kind, o Objects) Writes {
 	w := k.Promote(o)
-	w.Workload = withoutAnnotations(w.Workload, keys.InProgressing, keys.ControlInfo)
-	if _, labelled := w.Workload.GetLabels()[keys.StableRevision]; labelled {
-		w.Workload = copyOf(w.Workload)
-		labels := maps.Clone(w.Workload.GetLabels())
-		delete(labels, keys.StableRevision)
-		w.Workload.SetLabels(labels)
-	}
+	w.Workload = withoutMarks(w.Workload)
 	return w
+}
+
+// Abandon returns what ends a release and leaves the workload as the release has it: frozen where it is, for a person to let go.
+func Abandon(o Objects) Writes { return Writes{Workload: withoutMarks(o.Workload)} }
+
+// withoutMarks returns a workload without what says that a release is under way. The workload is copied if that changes it.
+func withoutMarks(workload Object) Object {
+	return withoutLabel(withoutAnnotations(workload, keys.InProgressing, keys.ControlInfo), keys.StableRevision)
 }
 
 // Label returns a workload with the label by which the webhook knows it. The workload is copied if that changes it.
@@ -93,13 +95,16 @@ func Label(k Kind, workload Object) Object {
 }
 
 // Unlabel takes that label off. The workload is copied if that changes it.
-func Unlabel(workload Object) Object {
-	if _, labelled := workload.GetLabels()[keys.WorkloadType]; !labelled {
-		return workload
+func Unlabel(workload Object) Object { return withoutLabel(workload, keys.WorkloadType) }
+
+// withoutLabel returns an object without a label, a copy if it had it.
+func withoutLabel(object Object, key string) Object {
+	if _, labelled := object.GetLabels()[key]; !labelled {
+		return object
 	}
-	next := copyOf(workload)
+	next := copyOf(object)
 	labels := maps.Clone(next.GetLabels())
-	delete(labels, keys.WorkloadType)
+	delete(labels, key)
 	next.SetLabels(labels)
 	return next
 }

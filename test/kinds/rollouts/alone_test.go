@@ -14,7 +14,8 @@ import (
 
 // alone is a cluster with nothing but Rollouts.
 var alone = &scene.Site{
-	Name: "alone", Options: cluster.Options{Nodes: 2}, Kruise: scene.None, Rollouts: []string{"--leader-elect=false"},
+	Name: "alone", Options: cluster.Options{Nodes: 2}, Kruise: scene.None,
+	Rollouts: []string{"--leader-elect=false", "--feature-gates=KeepWorkloadPausedOnRolloutDeletion=true"},
 }
 
 // TestAlone: Rollouts run where no other kind of Kruise is installed, and release CloneSets as soon as there are any.

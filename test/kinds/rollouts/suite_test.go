@@ -27,7 +27,7 @@ import (
 // shared is the cluster of all tests. One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
 var shared = &scene.Site{
 	Name: "rollouts", Options: cluster.Options{Nodes: 5}, Args: []string{"--enable-leader-election=false"},
-	Rollouts: []string{"--leader-elect=false", "--v=1", "--analysis-allow=127.0.0.0/8"},
+	Rollouts: []string{"--leader-elect=false", "--v=1", "--analysis-allow=127.0.0.0/8", "--feature-gates=RolloutHistory=true"},
 }
 
 func TestMain(m *testing.M) { scene.Main(m, shared, alone) }
