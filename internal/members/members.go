@@ -211,7 +211,7 @@ func (m *Members) Look(ctx context.Context, owner plan.Object, place member.Plac
 		return out
 	}
 	switch fresh, err := at.Freshness(ctx, owner); {
-	case err != nil, fresh == apply.Stale:
+	case err != nil, fresh == apply.Stale, at.session != view.Session: // it was connected to anew since it was looked at
 		out.Wait = recheck
 	case fresh == apply.Unknown:
 		m.start(owner, ref, func(ctx context.Context, at site) error { return m.settle(ctx, at, owner, view.Link.Live()) })

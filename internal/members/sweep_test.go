@@ -29,6 +29,7 @@ import (
 // lone is a member with Deployments, and the hub with one tombstone, all in one.
 type lone struct {
 	away    bool // nobody wants it
+	session int
 	denies  bool // the hub stores nothing
 	labels  map[string]string
 	names   []string
@@ -45,7 +46,7 @@ func (l *lone) Known() []clusters.Ref {
 	return []clusters.Ref{{Kind: clusters.Secret, Namespace: "default", Name: "m"}}
 }
 func (l *lone) Look(clusters.Ref) View {
-	return View{State: connection.State{Reason: connection.Connected, ID: "id"}, Session: 1, Labels: l.labels, Link: oneLink{l}}
+	return View{State: connection.State{Reason: connection.Connected, ID: "id"}, Session: l.session, Labels: l.labels, Link: oneLink{l}}
 }
 
 // Get reads the tombstones.
@@ -106,7 +107,7 @@ func (d deleter) Delete(_ context.Context, o plan.Object, conditions metav1.Prec
 // TestWhatIsTooMuchToSweepIsToldOnce: a tombstone has the member looked at every few seconds, and events are told of every ten minutes, or
 // when a person has changed what may be deleted.
 func TestWhatIsTooMuchToSweepIsToldOnce(t *testing.T) {
-	at := &lone{names: strings.Fields("a b c d e f"), stones: map[string]string{"id.owner-of-a": "Secret/default/m"}}
+	at := &lone{session: 1, names: strings.Fields("a b c d e f"), stones: map[string]string{"id.owner-of-a": "Secret/default/m"}}
 	now, events := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), record.NewFakeRecorder(100)
 	s := &Sweeper{
 		Members: New(Options{
@@ -143,7 +144,7 @@ func TestWhatIsTooMuchToSweepIsToldOnce(t *testing.T) {
 
 // TestAMemberThatNobodyWantsIsForgotten: what is kept to write to it holds the caches of its last connection.
 func TestAMemberThatNobodyWantsIsForgotten(t *testing.T) {
-	at := &lone{}
+	at := &lone{session: 1}
 	s := &Sweeper{
 		Members: New(Options{
 			Registry: at, HubID: "hub", Scheme: scheme.Scheme, Now: time.Now, Lists: func() []client.ObjectList { return nil },
@@ -183,5 +184,21 @@ func TestATombstoneThatIsRefusedIsTriedAgainLater(t *testing.T) {
 	begun()
 	if !m.IsBuried(owner, "id") || !slices.Equal(did, []string{"ask for a pass"}) {
 		t.Errorf("after it is stored: stored %t, %q", m.IsBuried(owner, "id"), did)
+	}
+}
+
+// TestACacheOfAnEarlierConnectionIsNotRead: somebody looked at the member when it had been connected to anew, and somebody else just before.
+// How new the cache has to be is only known of that of the last connection.
+func TestACacheOfAnEarlierConnectionIsNotRead(t *testing.T) {
+	at, owner := &lone{session: 2}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "owner"}}
+	m := New(Options{Registry: at, HubID: "hub", Scheme: scheme.Scheme, Now: time.Now})
+	place := member.Place{Kind: "Secret", Namespace: "default", Name: "m"}
+	m.Want(owner, place)
+	if now := m.Look(t.Context(), owner, place); now.Cached == nil {
+		t.Fatalf("the cache of the last connection is not read: %+v", now)
+	}
+	at.session = 1
+	if now := m.Look(t.Context(), owner, place); now.Cached != nil || now.Wait == 0 {
+		t.Errorf("the cache of the one before is read: %t; look again after %s", now.Cached != nil, now.Wait)
 	}
 }

@@ -142,6 +142,7 @@ func (w admissionWorld) countSubsets(ctx context.Context, result *spreading) err
 
 func (r spreading) print(to io.Writer) {
 	fmt.Fprintf(to, "%d Pods, %.0f a second, %s\n\nwithout a WorkloadSpread: p50 %.2f ms, p99 %.2f ms\nwith one: p50 %.2f ms, "+
-		"p99 %.2f ms; for each Pod %.3f reads, %.3f writes of its status, %.3f writes to Pods\nsubsets: %v\nrequests: %v\n", r.Pods, r.Rate, processor(),
-		r.Without.P50, r.Without.P99, r.With.P50, r.With.P99, r.Reads, r.StatusWrites, r.PodWrites, r.Subsets, r.Requests)
+		"p99 %.2f ms; for each Pod %.3f reads, %.3f writes of its status, %.3f writes to Pods\nsubsets: %v\nrequests: %v\n",
+		r.Pods, r.Rate, processor(), r.Without.P50, r.Without.P99, r.With.P50, r.With.P99,
+		r.Reads, r.StatusWrites, r.PodWrites, r.Subsets, r.Requests)
 }
