@@ -232,14 +232,22 @@ func (s *scenario) converged() (problems []string) {
 			wrong("the Deployment has label %s", key)
 		}
 	}
-	fresh := replicasets.New(d, s.Sets())
-	for _, o := range append(s.objects(), d) {
+	sets := s.Sets()
+	fresh := replicasets.New(d, sets)
+	if fresh == nil {
+		wrong("no ReplicaSet has the template")
+	}
+	objects := []client.Object{d}
+	for _, rs := range sets {
+		objects = append(objects, rs)
+	}
+	for _, o := range objects {
 		for _, key := range []string{keys.InProgressing, keys.DeploymentStrategy, keys.ControlInfo, keys.HeldReplicas} {
 			if _, left := o.GetAnnotations()[key]; left {
 				wrong("%s has annotation %s", o.GetName(), key)
 			}
 		}
-		if rs, is := o.(*appsv1.ReplicaSet); is && (rs.Name == fresh.Name) != (*rs.Spec.Replicas == *d.Spec.Replicas) {
+		if rs, is := o.(*appsv1.ReplicaSet); is && (rs == fresh) != (*rs.Spec.Replicas == *d.Spec.Replicas) {
 			wrong("ReplicaSet %s has %d replicas", rs.Name, *rs.Spec.Replicas)
 		}
 	}
@@ -250,11 +258,4 @@ func (s *scenario) converged() (problems []string) {
 		wrong("the Rollout is %+v", r.Status)
 	}
 	return problems
-}
-
-func (s *scenario) objects() (out []client.Object) {
-	for _, rs := range s.Sets() {
-		out = append(out, rs)
-	}
-	return out
 }
