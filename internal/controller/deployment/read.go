@@ -46,8 +46,8 @@ func ofDeployment() schema.GroupKind {
 }
 
 // isOrphaned tells whether a Deployment waits for a Rollout that is gone: its finalizer was removed by hand, or the webhook marked the
-// Deployment in the moment in which the Rollout went. A BatchRelease still gives the Deployment back itself. What the cache does not know is
-// looked for at the API server before anything is done about it.
+// Deployment in the moment in which the Rollout went. A BatchRelease still gives the Deployment back itself. What the cache does not know
+// is looked for at the API server before anything is done about it.
 func isOrphaned(ctx context.Context, r loop.Reads, d *appsv1.Deployment) (bool, error) {
 	if _, marked := steer.MarkOf(d); !marked || d.DeletionTimestamp != nil {
 		return false, nil

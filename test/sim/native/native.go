@@ -28,8 +28,8 @@ const (
 	maximum     = "deployment.kubernetes.io/max-replicas"
 )
 
-// Controllers are those of the Deployment default/web and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at most.
-// What the first of them writes follows from what it read in the step before, so that others write in between.
+// Controllers are those of the Deployment default/web and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at
+// most. What the first of them writes follows from what it read in the step before, so that others write in between.
 type Controllers struct {
 	promises.User
 	// Lawless has the API server do without the policy for ReplicaSets that are held.
@@ -40,7 +40,8 @@ type Controllers struct {
 
 // Deployment returns the Deployment; nil if there is none.
 func (n *Controllers) Deployment() *appsv1.Deployment {
-	d, _ := n.Cluster.Get(simulate.Key{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "default", Name: "web"}).(*appsv1.Deployment)
+	key := simulate.Key{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "default", Name: "web"}
+	d, _ := n.Cluster.Get(key).(*appsv1.Deployment)
 	return d
 }
 
@@ -78,10 +79,11 @@ func (n *Controllers) StepSets() bool {
 		pods := n.podsOf(rs)
 		if int(sizeOf(rs)) > len(pods) {
 			n.pods++
+			owner := metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 			_, err := n.Cluster.Create(setActor, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: rs.Namespace, Name: fmt.Sprintf("%s-%d", rs.Name, n.pods), Labels: rs.Spec.Template.Labels,
-					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+					OwnerReferences: []metav1.OwnerReference{*owner},
 				},
 				Spec: *rs.Spec.Template.Spec.DeepCopy(),
 			})
@@ -160,7 +162,8 @@ func (n *Controllers) put(before, after *appsv1.ReplicaSet) bool {
 	if stored == nil || stored.ResourceVersion != before.ResourceVersion {
 		return true // a conflict: it looks again
 	}
-	if held, is := after.Annotations[keys.HeldReplicas]; is && !n.Lawless && sizeOf(stored) != sizeOf(after) && held != strconv.Itoa(int(sizeOf(after))) {
+	held, is := after.Annotations[keys.HeldReplicas]
+	if is && !n.Lawless && sizeOf(stored) != sizeOf(after) && held != strconv.Itoa(int(sizeOf(after))) {
 		return false
 	}
 	simulate.Update(n.Cluster, nativeActor, stored, func(rs *appsv1.ReplicaSet) { rs.Annotations, rs.Spec = after.Annotations, after.Spec })
@@ -252,7 +255,8 @@ func (n *Controllers) proportion(d *appsv1.Deployment, active []*appsv1.ReplicaS
 		sizes[active[0]] = max(sizes[active[0]]+add-added, 0)
 	}
 	for _, rs := range active {
-		if sizes[rs] != sizeOf(rs) || rs.Annotations[desired] != strconv.Itoa(int(replicas)) || rs.Annotations[maximum] != strconv.Itoa(int(replicas+l.Surge)) {
+		if sizes[rs] != sizeOf(rs) || rs.Annotations[desired] != strconv.Itoa(int(replicas)) ||
+			rs.Annotations[maximum] != strconv.Itoa(int(replicas+l.Surge)) {
 			return n.resize(d, rs, sizes[rs])
 		}
 	}
