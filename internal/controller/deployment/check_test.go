@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
+	"github.com/seed-69ecc383/kruise/test/sim/native"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
 
@@ -151,7 +152,7 @@ func (l *ledger) judgeMove(c simulate.Change, before, after *appsv1.ReplicaSet) 
 			total += sizeOf(rs)
 		}
 	}
-	now := limitsOf(l.now())
+	now := native.LimitsOf(l.now())
 	isSame := seen.Spec.Paused == l.now().Spec.Paused && seen.Spec.Template.Spec.Containers[0].Image == l.now().Spec.Template.Spec.Containers[0].Image
 	if is := total - sizeOf(before) + sizeOf(after); isSame && is > total && is > max(most, now.Replicas+now.Surge) {
 		l.breaks(c, ruleMost, "%d of %d", is, most)

@@ -51,6 +51,11 @@ func Classify(s Snapshot) State {
 	return v
 }
 
+// isOfAnother tells whether the annotation is of another template: somebody has changed it while no webhook or no Rollout was there.
+func (v *State) isOfAnother() bool {
+	return v.strategy.Revision != "" && v.strategy.Revision != replicasets.Hash(&v.Deployment.Spec.Template, nil)
+}
+
 // setOf returns a ReplicaSet as the rules see it; that of nil has no Pods.
 func setOf(rs *appsv1.ReplicaSet) replicasets.Set {
 	if rs == nil {

@@ -21,5 +21,6 @@
 //	annotation ── new ReplicaSet ──┬── hold, take ── give ── let go ──┬── as many are updated as the annotation says
 //	                               └───── the new Pods get available ─┘
 //
-// A Deployment that is not paused is left to the native controller.
+// A Deployment that is not paused is left to the native controller. One that waits for a Rollout that is gone, and for no BatchRelease
+// either, is given back to it: nobody else would ever unpause it.
 package deployment

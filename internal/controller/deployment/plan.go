@@ -8,8 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
 // Event reasons, those of the native controller. Wire: users' alerts and tools match them.
@@ -17,6 +19,7 @@ const (
 	eventScaling      = "ScalingReplicaSet"
 	eventCreateFailed = "ReplicaSetCreateError"
 	eventNotPaused    = "DeploymentNotPaused"
+	eventOrphaned     = "OrphanedRelease"
 )
 
 // Plan decides the next step from the state alone.
@@ -25,6 +28,9 @@ func Plan(v State) plan.Plan {
 	d := v.Deployment
 	switch {
 	case d.DeletionTimestamp != nil:
+	case v.Orphaned:
+		v.letGo(b)
+		v.giveUp(b)
 	case !v.released:
 		v.letGo(b)
 		v.clean(b)
@@ -45,6 +51,9 @@ func Plan(v State) plan.Plan {
 	case v.strategy.Paused:
 		v.letGo(b)
 		b.Hold(plan.Hold{Why: "the annotation says paused"})
+	case v.isOfAnother():
+		v.letGo(b)
+		b.Hold(plan.Hold{Why: "the template has changed, and the annotation does not say yet how many of its Pods may be made"})
 	case v.fresh == nil:
 		v.create(b)
 	default:
@@ -102,6 +111,17 @@ func (v *State) clean(b *plan.Builder) {
 
 func isOfRelease(key string) bool {
 	return slices.Contains([]string{keys.DeploymentStrategy, keys.DeploymentExtraStatus, keys.InProgressing, keys.ControlInfo}, key)
+}
+
+// giveUp ends a release that nobody is left to end: Kubernetes rolls the Deployment out, with the strategy that its user wrote.
+func (v *State) giveUp(b *plan.Builder) {
+	kind, _ := steer.Of(ofDeployment(), v1beta1.RollingStylePartition)
+	after := steer.Unmark(kind, steer.Objects{Workload: v.Deployment, ReplicaSets: v.Sets}).Workload
+	b.Do(plan.Action{
+		Verb: plan.Update, Concern: plan.Rollout, Before: v.Deployment, After: steer.Unlabel(after),
+		What: "end the release", Why: "its Rollout is gone",
+		Event: eventOrphaned, EventMessage: "The Rollout of this Deployment is gone, so Kubernetes rolls it out without steps",
+	})
 }
 
 // restoreStrategy ends what the original does to a Deployment, which would delete all Pods at once if somebody unpaused it.

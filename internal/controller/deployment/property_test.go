@@ -8,16 +8,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
+	"github.com/seed-69ecc383/kruise/test/sim/native"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
@@ -85,7 +85,7 @@ func TestMistakesShow(t *testing.T) {
 
 // TestWithoutThePolicyMovesExceedTheSurge shows why ReplicaSets are held: without it, the native controller gives back what a move takes.
 func TestWithoutThePolicyMovesExceedTheSurge(t *testing.T) {
-	suiteOf(Plan, func(s *scenario) { s.lawless = true }).Break(t, ruleMost)
+	suiteOf(Plan, func(s *scenario) { s.Lawless = true }).Break(t, ruleMost)
 }
 
 // suite is the controller, with a planner that may be mistaken, in clusters with a Deployment whose releases never end.
@@ -95,10 +95,10 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 
 func suiteOf(planned func(State) plan.Plan, set func(*scenario)) promises.Suite {
 	return promises.Suite{
-		Scheme:  promises.Scheme(),
-		Watched: []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}},
+		Scheme:  promises.Scheme(v1beta1.AddToScheme),
+		Watched: []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &v1beta1.Rollout{}, &v1beta1.BatchRelease{}},
 		Populate: func(w *promises.World) promises.Scenario {
-			s := &scenario{native: native{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}}, calm: w.Seed%2 == 0}
+			s := &scenario{Controllers: native.Controllers{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}}, calm: w.Seed%2 == 0}
 			set(s)
 			w.Rig.Sound = s.calm
 			w.Rig.Kubelet.IsBad = func(image string) bool { return image == bad }
@@ -113,33 +113,15 @@ func suiteOf(planned func(State) plan.Plan, set func(*scenario)) promises.Suite 
 					k.Indexes = func(ctx context.Context, indexer client.FieldIndexer) error {
 						return observe.AddControllerIndex(ctx, indexer, &appsv1.ReplicaSet{})
 					}
-					c.Executor.Writer = beside{Writer: c.Executor.Writer, native: &s.native}
+					c.Executor.Writer = s.Beside(c.Executor.Writer)
 					return promises.Start(k, c.Runtime(), c)
 				},
-				Owner: func() client.Object { return s.deployment() },
+				Owner: func() client.Object { return s.Deployment() },
 				Act:   s.act, Relent: s.relent, Rollout: s.rollOut, Check: s.check, Converged: s.converged,
-				Others: []func() bool{s.stepDeployment, s.stepSets},
+				Others: []func() bool{s.StepDeployment, s.StepSets},
 			}
 		},
 	}
-}
-
-// beside has the native controllers act between the writes of a pass.
-type beside struct {
-	apply.Writer
-	native *native
-}
-
-// Patch patches an object after the native controllers may have acted.
-func (b beside) Patch(ctx context.Context, object plan.Object, subresource string, kind types.PatchType, patch []byte) error {
-	for b.native.Chance(60) {
-		if b.native.Chance(70) {
-			b.native.stepDeployment()
-		} else {
-			b.native.stepSets()
-		}
-	}
-	return b.Writer.Patch(ctx, object, subresource, kind, patch)
 }
 
 // bad is an image that never gets ready.
@@ -147,7 +129,7 @@ const bad = "app:v4"
 
 // scenario is users of a Deployment beside the native controllers.
 type scenario struct {
-	native
+	native.Controllers
 	// calm means that the Deployment is not scaled and its Pods do not fail of themselves, so that its budget must hold at any moment.
 	calm bool
 }
@@ -168,7 +150,7 @@ func (s *scenario) populate() {
 	s.create(d)
 	kubelet := simulate.NewKubelet(s.Cluster)
 	for busy := true; busy; {
-		busy = s.stepDeployment() || s.stepSets()
+		busy = s.StepDeployment() || s.StepSets()
 		for _, p := range s.Pods() {
 			busy = kubelet.Step(p) || busy
 		}
@@ -189,7 +171,7 @@ func (s *scenario) budget() *appsv1.RollingUpdateDeployment {
 }
 
 func (s *scenario) change(how func(*appsv1.Deployment)) {
-	if d := s.deployment(); d != nil {
+	if d := s.Deployment(); d != nil {
 		simulate.Update(s.Cluster, promises.UserActor, d, how)
 	}
 }
@@ -238,9 +220,9 @@ func (s *scenario) act() {
 	switch n := s.Rand.Intn(100); {
 	case n < 60:
 		if s.Chance(50) {
-			s.stepDeployment()
+			s.StepDeployment()
 		} else {
-			s.stepSets()
+			s.StepSets()
 		}
 	case n < 75: // the next batch
 		s.change(func(d *appsv1.Deployment) {
@@ -270,7 +252,7 @@ func (s *scenario) act() {
 
 // takeName creates a ReplicaSet of somebody else with the name that the new one of an image would have.
 func (s *scenario) takeName() {
-	d := s.deployment()
+	d := s.Deployment()
 	template := d.Spec.Template.DeepCopy()
 	template.Spec.Containers[0].Image = s.Image()
 	s.create(&appsv1.ReplicaSet{
@@ -313,8 +295,8 @@ func (s *scenario) converged() (problems []string) {
 	wrong := func(format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("at rest, "+format, args...))
 	}
-	d := s.deployment()
-	v := Classify(Snapshot{Deployment: d, Sets: s.sets()})
+	d := s.Deployment()
+	v := Classify(Snapshot{Deployment: d, Sets: s.Sets()})
 	total, active := int32(0), 0
 	for _, rs := range v.all() {
 		total += sizeOf(rs)

@@ -24,6 +24,9 @@ type Strategy struct {
 	Paused bool `json:"paused,omitempty"`
 	// Partition is how many Pods are to be updated, a number or a percentage: the opposite of the partition of a CloneSet.
 	Partition intstr.IntOrString `json:"partition,omitempty"`
+	// Revision is the revision of the template that Partition is of, so that no Pod of another one is made before somebody says how many.
+	// Empty is any.
+	Revision string `json:"revision,omitempty"`
 }
 
 // RollingStyle is the style of a Strategy.

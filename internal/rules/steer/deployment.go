@@ -54,7 +54,9 @@ func (k deployments) Freeze(o Objects) Object {
 	}
 	labels[keys.AdvancedDeployment] = "true"
 	d.Labels = labels
-	setStrategy(d, replicasets.Strategy{RollingStyle: replicasets.RollingStyle, Partition: intstr.FromInt32(0)})
+	setStrategy(d, replicasets.Strategy{
+		RollingStyle: replicasets.RollingStyle, Partition: intstr.FromInt32(0), Revision: replicasets.Hash(&d.Spec.Template, nil),
+	})
 	return d
 }
 
@@ -122,7 +124,9 @@ func (deployments) Planned(o Objects, step *intstr.IntOrString) (int32, error) {
 // Batch says in the annotation how many Pods are to be updated. The controller of Deployments never takes an update back.
 func (deployments) Batch(o Objects, b Batch) (Writes, error) {
 	d := o.Workload.(*appsv1.Deployment)
-	strategy := replicasets.Strategy{RollingStyle: replicasets.RollingStyle, Paused: b.Paused}
+	strategy := replicasets.Strategy{
+		RollingStyle: replicasets.RollingStyle, Paused: b.Paused, Revision: replicasets.Hash(&d.Spec.Template, nil),
+	}
 	if _, err := release.Planned(b.Step, 1); err != nil {
 		return Writes{}, fmt.Errorf("steps: %w", err)
 	}

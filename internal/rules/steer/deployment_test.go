@@ -69,7 +69,8 @@ func TestAReleaseOfADeploymentLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := writes.Workload.(*appsv1.Deployment)
-	if diff := cmp.Diff(`{"rollingStyle":"Partition","partition":"50%"}`, batch.Annotations[keys.DeploymentStrategy]); diff != "" {
+	want := fmt.Sprintf(`{"rollingStyle":"Partition","partition":"50%%","revision":%q}`, k.See(o).Update)
+	if diff := cmp.Diff(want, batch.Annotations[keys.DeploymentStrategy]); diff != "" {
 		t.Errorf("the batch (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before.(*appsv1.Deployment).Spec.Strategy, batch.Spec.Strategy); diff != "" {

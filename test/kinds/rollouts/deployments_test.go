@@ -243,6 +243,30 @@ func TestAHeldReplicaSetKeepsItsSize(t *testing.T) {
 	}
 }
 
+// TestARolloutThatIsForcedAway: somebody removes the finalizer and deletes the Rollout while no manager is there. One that starts ends the
+// release: a Deployment is not left paused.
+func TestARolloutThatIsForcedAway(t *testing.T) {
+	e := &deploymentEnv{newSerialEnv(t)}
+	e.begin(5, [2]string{"25%", "25%"}, steps("2", "100%"))
+	e.setImage("v2")
+	e.paused(1, "v2", 2)
+	shared.RolloutManager.Kill()
+	_, err := e.Kubectl(e.Ctx, "patch", "validatingwebhookconfiguration", "kruise-rollout-validating-webhook-configuration", "--type=json",
+		"-p", `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`)
+	e.Must(err)
+	e.Eventually("the Rollout can be forced away", func() error {
+		r := e.rollout()
+		return e.Patch(e.Ctx, r, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	e.Must(e.Delete(e.Ctx, e.rollout()))
+	e.Must(shared.RelaunchRollouts(e.Afterwards()))
+	e.Eventually("it is rolled out natively", func() error { return e.complete("v2", 5) })
+	e.clean()
+	if label := e.deployment().Labels[keys.WorkloadType]; label != "" {
+		t.Error("its changes are still sent to the webhook")
+	}
+}
+
 // manifest returns the Deployment as a tool has it in its repository.
 func (e *deploymentEnv) manifest(image string) string {
 	return strings.ReplaceAll(fmt.Sprintf(deployment, 5, "25%", "25%"), "web:v1", "web:"+image)

@@ -1,4 +1,5 @@
-package deployment
+// Package native plays the controllers of Kubernetes for Deployments and ReplicaSets in simulated clusters.
+package native
 
 import (
 	"cmp"
@@ -27,26 +28,28 @@ const (
 	maximum     = "deployment.kubernetes.io/max-replicas"
 )
 
-// native plays the native controllers of Deployments and ReplicaSets, by the rules of Kubernetes 1.36. Each call is one write at most. What
-// the first of them writes follows from what it read in the call before, so that others write in between.
-type native struct {
+// Controllers are those of the Deployment default/web and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at
+// most. What the first of them writes follows from what it read in the step before, so that others write in between.
+type Controllers struct {
 	promises.User
-	// lawless has the API server do without the policy for ReplicaSets that are held.
-	lawless bool
+	// Lawless has the API server do without the policy for ReplicaSets that are held.
+	Lawless bool
 	next    func() bool
 	pods    int
 }
 
-func (n *native) deployment() *appsv1.Deployment {
-	d, _ := n.Cluster.Get(simulate.Key{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "default", Name: "web"}).(*appsv1.Deployment)
+// Deployment returns the Deployment; nil if there is none.
+func (n *Controllers) Deployment() *appsv1.Deployment {
+	key := simulate.Key{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "default", Name: "web"}
+	d, _ := n.Cluster.Get(key).(*appsv1.Deployment)
 	return d
 }
 
-// sets returns the ReplicaSets of the Deployment, the oldest first.
-func (n *native) sets() []*appsv1.ReplicaSet {
+// Sets returns the ReplicaSets of the Deployment, the oldest first.
+func (n *Controllers) Sets() []*appsv1.ReplicaSet {
 	var out []*appsv1.ReplicaSet
 	for _, object := range n.Cluster.Of(appsv1.SchemeGroupVersion.WithKind("ReplicaSet")) {
-		if d := n.deployment(); d != nil && metav1.IsControlledBy(object, d) {
+		if d := n.Deployment(); d != nil && metav1.IsControlledBy(object, d) {
 			out = append(out, object.(*appsv1.ReplicaSet))
 		}
 	}
@@ -57,7 +60,7 @@ func (n *native) sets() []*appsv1.ReplicaSet {
 }
 
 // podsOf returns the active Pods of a ReplicaSet, those first that are not ready.
-func (n *native) podsOf(rs *appsv1.ReplicaSet) []*corev1.Pod {
+func (n *Controllers) podsOf(rs *appsv1.ReplicaSet) []*corev1.Pod {
 	pods := slices.DeleteFunc(n.Pods(), func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, rs) || !pod.IsActive(p) })
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return readiness(a) - readiness(b) })
 	return pods
@@ -70,16 +73,17 @@ func readiness(p *corev1.Pod) int {
 	return 0
 }
 
-// stepSets is one act of the controller of ReplicaSets.
-func (n *native) stepSets() bool {
-	for _, rs := range n.sets() {
+// StepSets is one act of the controller of ReplicaSets.
+func (n *Controllers) StepSets() bool {
+	for _, rs := range n.Sets() {
 		pods := n.podsOf(rs)
 		if int(sizeOf(rs)) > len(pods) {
 			n.pods++
+			owner := metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 			_, err := n.Cluster.Create(setActor, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: rs.Namespace, Name: fmt.Sprintf("%s-%d", rs.Name, n.pods), Labels: rs.Spec.Template.Labels,
-					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+					OwnerReferences: []metav1.OwnerReference{*owner},
 				},
 				Spec: *rs.Spec.Template.Spec.DeepCopy(),
 			})
@@ -104,17 +108,17 @@ func (n *native) stepSets() bool {
 	return false
 }
 
-// stepDeployment is one act of the controller of Deployments: to write what it decided in the call before, or to decide.
-func (n *native) stepDeployment() bool {
+// StepDeployment is one act of the controller of Deployments: to write what it decided in the call before, or to decide.
+func (n *Controllers) StepDeployment() bool {
 	if next := n.next; next != nil {
 		n.next = nil
 		return next()
 	}
-	d := n.deployment()
+	d := n.Deployment()
 	if d == nil {
 		return false
 	}
-	sets := n.sets()
+	sets := n.Sets()
 	fresh := replicasets.New(d, sets)
 	if n.next = n.syncRevision(d, fresh, sets); n.next == nil {
 		if d.Spec.Paused || n.isScaled(d, sets) {
@@ -123,11 +127,11 @@ func (n *native) stepDeployment() bool {
 			n.next = n.roll(d, fresh, sets)
 		}
 	}
-	return n.next != nil && (n.Chance(50) || n.stepDeployment()) || n.report(d, fresh, sets)
+	return n.next != nil && (n.Chance(50) || n.StepDeployment()) || n.report(d, fresh, sets)
 }
 
 // syncRevision returns the write that gives the new ReplicaSet the highest revision and the Deployment's annotations.
-func (n *native) syncRevision(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
+func (n *Controllers) syncRevision(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
 	if fresh == nil {
 		return nil
 	}
@@ -153,20 +157,21 @@ func (n *native) syncRevision(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, se
 }
 
 // put writes a ReplicaSet, as long as it is the one that was read and the policy allows it.
-func (n *native) put(before, after *appsv1.ReplicaSet) bool {
+func (n *Controllers) put(before, after *appsv1.ReplicaSet) bool {
 	stored, _ := n.Cluster.Get(n.Cluster.KeyOf(before)).(*appsv1.ReplicaSet)
 	if stored == nil || stored.ResourceVersion != before.ResourceVersion {
 		return true // a conflict: it looks again
 	}
-	if held, is := after.Annotations[keys.HeldReplicas]; is && !n.lawless && sizeOf(stored) != sizeOf(after) && held != strconv.Itoa(int(sizeOf(after))) {
+	held, is := after.Annotations[keys.HeldReplicas]
+	if is && !n.Lawless && sizeOf(stored) != sizeOf(after) && held != strconv.Itoa(int(sizeOf(after))) {
 		return false
 	}
 	simulate.Update(n.Cluster, nativeActor, stored, func(rs *appsv1.ReplicaSet) { rs.Annotations, rs.Spec = after.Annotations, after.Spec })
 	return true
 }
 
-// limitsOf returns what a Deployment allows that updates all Pods.
-func limitsOf(d *appsv1.Deployment) replicasets.Limits {
+// LimitsOf returns what a Deployment allows that updates all Pods.
+func LimitsOf(d *appsv1.Deployment) replicasets.Limits {
 	all := intstr.FromString("100%")
 	l, err := replicasets.LimitsOf(&d.Spec, &all)
 	if err != nil {
@@ -175,15 +180,15 @@ func limitsOf(d *appsv1.Deployment) replicasets.Limits {
 	return l
 }
 
-func (n *native) resize(d *appsv1.Deployment, rs *appsv1.ReplicaSet, size int32) func() bool {
-	l := limitsOf(d)
+func (n *Controllers) resize(d *appsv1.Deployment, rs *appsv1.ReplicaSet, size int32) func() bool {
+	l := LimitsOf(d)
 	after := replicasets.ScaledFor(rs.DeepCopy(), l)
 	after.Spec.Replicas = &size
 	return func() bool { return n.put(rs, after) }
 }
 
 // isScaled tells whether the Deployment has been scaled since an active ReplicaSet was.
-func (n *native) isScaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) bool {
+func (n *Controllers) isScaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) bool {
 	return slices.ContainsFunc(sets, func(rs *appsv1.ReplicaSet) bool {
 		was := replicasets.DesiredOf(rs)
 		return sizeOf(rs) > 0 && was >= 0 && was != *d.Spec.Replicas
@@ -191,9 +196,9 @@ func (n *native) isScaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) bool 
 }
 
 // scale returns the next write that scales ReplicaSets in proportion.
-func (n *native) scale(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
+func (n *Controllers) scale(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
 	active := slices.DeleteFunc(slices.Clone(sets), func(rs *appsv1.ReplicaSet) bool { return sizeOf(rs) == 0 })
-	replicas, l := *d.Spec.Replicas, limitsOf(d)
+	replicas, l := *d.Spec.Replicas, LimitsOf(d)
 	if len(active) <= 1 {
 		if len(active) == 0 {
 			if active = sets; fresh != nil {
@@ -216,7 +221,7 @@ func (n *native) scale(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*a
 }
 
 // proportion spreads what is missing or too much over active ReplicaSets.
-func (n *native) proportion(d *appsv1.Deployment, active []*appsv1.ReplicaSet, l replicasets.Limits) func() bool {
+func (n *Controllers) proportion(d *appsv1.Deployment, active []*appsv1.ReplicaSet, l replicasets.Limits) func() bool {
 	replicas, total := *d.Spec.Replicas, int32(0)
 	for _, rs := range active {
 		total += sizeOf(rs)
@@ -250,7 +255,8 @@ func (n *native) proportion(d *appsv1.Deployment, active []*appsv1.ReplicaSet, l
 		sizes[active[0]] = max(sizes[active[0]]+add-added, 0)
 	}
 	for _, rs := range active {
-		if sizes[rs] != sizeOf(rs) || rs.Annotations[desired] != strconv.Itoa(int(replicas)) || rs.Annotations[maximum] != strconv.Itoa(int(replicas+l.Surge)) {
+		if sizes[rs] != sizeOf(rs) || rs.Annotations[desired] != strconv.Itoa(int(replicas)) ||
+			rs.Annotations[maximum] != strconv.Itoa(int(replicas+l.Surge)) {
 			return n.resize(d, rs, sizes[rs])
 		}
 	}
@@ -271,12 +277,12 @@ func fraction(rs *appsv1.ReplicaSet, d *appsv1.Deployment, l replicasets.Limits)
 }
 
 // roll returns the next write of a rolling update.
-func (n *native) roll(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
-	l := limitsOf(d)
+func (n *Controllers) roll(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
+	l := LimitsOf(d)
 	if fresh == nil {
 		made := replicasets.Make(d, sets, l)
 		return func() bool {
-			if d := n.deployment(); d == nil || replicasets.New(d, n.sets()) != nil {
+			if d := n.Deployment(); d == nil || replicasets.New(d, n.Sets()) != nil {
 				return true
 			}
 			if _, err := n.Cluster.Create(nativeActor, made); err != nil { // its name is taken
@@ -317,7 +323,7 @@ func (n *native) roll(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*ap
 }
 
 // report writes the status.
-func (n *native) report(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) bool {
+func (n *Controllers) report(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) bool {
 	status := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, CollisionCount: d.Status.CollisionCount}
 	for _, rs := range sets {
 		status.Replicas += rs.Status.Replicas
@@ -333,4 +339,11 @@ func (n *native) report(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*
 		d.Status = status
 	})
 	return n.Cluster.Revision() != before
+}
+
+func sizeOf(rs *appsv1.ReplicaSet) int32 {
+	if rs.Spec.Replicas == nil {
+		return 1
+	}
+	return *rs.Spec.Replicas
 }
