@@ -59,12 +59,9 @@ func (s *settings) addCopies(mgr ctrlmanager.Manager, live client.Reader) error 
 	return mgr.Add(cached)
 }
 
-// distributed returns the kinds that are distributed. The names of further ones were checked when the manager started.
+// distributed returns the kinds that are distributed.
 func (s *settings) distributed() []distribution.Kind {
-	kinds, err := distribution.Served(list(s.DistributedKinds))
-	if err != nil {
-		kinds, _ = distribution.Served(nil)
-	}
+	kinds, _ := distribution.Served(list(s.DistributedKinds)) // the names were checked when the manager started
 	return kinds
 }
 

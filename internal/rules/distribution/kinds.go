@@ -44,7 +44,7 @@ func Find(name string) (Kind, bool) {
 	return all[i], true
 }
 
-// Served returns the kinds that a manager distributes that lists these further ones. It fails on the name of one that is none of them.
+// Served returns the kinds that a manager distributes that lists these further ones, and an error for a name that is none of them.
 func Served(further []string) ([]Kind, error) {
 	var out []Kind
 	var names []string
@@ -58,7 +58,7 @@ func Served(further []string) ([]Kind, error) {
 	}
 	for _, name := range further {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+			return out, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
 		}
 	}
 	return out, nil
