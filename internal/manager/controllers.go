@@ -134,8 +134,8 @@ func (s settings) controllers(live client.Reader) []controller {
 	}
 	if s.gates.Enabled(features.ResourceDistributionGate) {
 		one := controller{
-			kind:    resourcedistribution.Kind(resourcedistribution.Options{Copies: s.copies}),
-			workers: s.ResourceDistributionWorkers, needs: distributionNeeds(),
+			kind:    resourcedistribution.Kind(resourcedistribution.Options{Copies: s.copies, Kinds: s.distributed()}),
+			workers: s.ResourceDistributionWorkers, needs: s.distributionNeeds(),
 		}
 		if s.copies != nil {
 			one.seen = s.copies.seen

@@ -3,8 +3,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,16 +19,18 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/rules/distribution"
 )
 
 // distributionEvents is the component that the events of ResourceDistributions come from.
 const distributionEvents = "resourcedistribution-controller"
 
 // copies implements resourcedistribution.Copies over a cache of its own, which holds the metadata of objects with the label of a copy, and
-// nothing of any other Secret or ConfigMap.
+// nothing of any other object.
 type copies struct {
 	cached cache.Cache
 	live   client.Reader
+	kinds  []distribution.Kind
 	// others tells how far the cache of the manager has come.
 	others apply.Seen
 }
@@ -42,28 +44,31 @@ func (s *settings) addCopies(mgr ctrlmanager.Manager, live client.Reader) error 
 	if err != nil {
 		return fmt.Errorf("selecting copies: %w", err)
 	}
-	only := cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+	only := map[client.Object]cache.ByObject{}
+	for _, kind := range s.distributed() {
+		only[distribution.New(kind.Kind).(client.Object)] = cache.ByObject{Label: labels.NewSelector().Add(*labelled)}
+	}
 	cached, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: observe.Slim,
-		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: only, &corev1.Secret{}: only},
+		ByObject: only,
 	})
 	if err != nil {
 		return fmt.Errorf("making the cache of copies: %w", err)
 	}
-	s.copies = &copies{cached: cached, live: live, others: apply.SeenBy(mgr.GetCache())}
+	s.copies = &copies{cached: cached, live: live, kinds: s.distributed(), others: apply.SeenBy(mgr.GetCache())}
 	return mgr.Add(cached)
 }
 
-// metadataOf returns an empty object of a kind, of which only the metadata is read.
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	out := &metav1.PartialObjectMetadata{}
-	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return out
+// distributed returns the kinds that are distributed.
+func (s *settings) distributed() []distribution.Kind {
+	kinds, _ := distribution.Served(list(s.DistributedKinds)) // the names were checked when the manager started
+	return kinds
 }
 
-func metadataListOf(kind string) *metav1.PartialObjectMetadataList {
-	out := &metav1.PartialObjectMetadataList{}
-	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+// metadataOf returns an empty object of a kind, of which only the metadata is read.
+func metadataOf(kind distribution.Kind) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(kind.GroupVersionKind)
 	return out
 }
 
@@ -78,7 +83,10 @@ func (c *copies) Named(ctx context.Context, kind, name string) ([]client.Object,
 }
 
 func metadata(ctx context.Context, from client.Reader, kind string, options ...client.ListOption) ([]client.Object, error) {
-	found := metadataListOf(kind)
+	found := &metav1.PartialObjectMetadataList{}
+	if known, ok := distribution.Find(kind); ok {
+		found.SetGroupVersionKind(known.GroupVersion().WithKind(kind + "List"))
+	}
 	if err := from.List(ctx, found, options...); err != nil {
 		return nil, fmt.Errorf("listing the metadata of %ss: %w", kind, err)
 	}
@@ -94,7 +102,7 @@ func (c *copies) Watches(
 	changed func(ctx context.Context, before, after client.Object) ([]types.NamespacedName, error),
 ) []loop.Watch {
 	var out []loop.Watch
-	for _, kind := range []string{"ConfigMap", "Secret"} {
+	for _, kind := range c.kinds {
 		watch := loop.Affected[client.Object](metadataOf(kind), changed)
 		watch.Cache = c.cached
 		out = append(out, watch)
@@ -104,10 +112,11 @@ func (c *copies) Watches(
 
 // seen tells how far the cache of a kind has come.
 func (c *copies) seen(ctx context.Context, kind schema.GroupVersionKind) (string, error) {
-	if kind.Group != "" || kind.Kind != "ConfigMap" && kind.Kind != "Secret" {
+	i := slices.IndexFunc(c.kinds, func(k distribution.Kind) bool { return k.GroupVersionKind == kind })
+	if i < 0 {
 		return c.others(ctx, kind)
 	}
-	informer, err := c.cached.GetInformer(ctx, metadataOf(kind.Kind))
+	informer, err := c.cached.GetInformer(ctx, metadataOf(c.kinds[i]))
 	if err != nil {
 		return "", fmt.Errorf("finding the informer of %ss: %w", kind.Kind, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/internal/logging"
 	"github.com/seed-69ecc383/kruise/internal/process"
+	"github.com/seed-69ecc383/kruise/internal/rules/distribution"
 )
 
 // Options are what the manager is started with.
@@ -42,16 +43,18 @@ type Options struct {
 	PodProbeMarkerWorkers       int
 	PodUnavailableBudgetWorkers int
 	ResourceDistributionWorkers int
-	SidecarSetWorkers           int
-	WorkloadSpreadWorkers       int
-	StatefulSetWorkers          int
-	UnitedDeploymentWorkers     int
-	ClusterProviderFile         string
-	ExcludePreparingDelete      bool
-	AssignPodsByScheduler       bool
-	ImagePullJobWorkers         int
-	NodeImageWorkers            int
-	NodeImageCreationDelay      time.Duration
+	// DistributedKinds are the kinds that ResourceDistributions may copy besides Secrets and ConfigMaps, joined by commas.
+	DistributedKinds        string
+	SidecarSetWorkers       int
+	WorkloadSpreadWorkers   int
+	StatefulSetWorkers      int
+	UnitedDeploymentWorkers int
+	ClusterProviderFile     string
+	ExcludePreparingDelete  bool
+	AssignPodsByScheduler   bool
+	ImagePullJobWorkers     int
+	NodeImageWorkers        int
+	NodeImageCreationDelay  time.Duration
 	// NodeImageExtraTTL is how many seconds longer than a job that completes needs it a tag is kept in NodeImages.
 	NodeImageExtraTTL int
 	// DaemonConfigNamespace is the namespace of the Secrets that users may name in NodeImages.
@@ -116,6 +119,9 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 		"how long the manager goes on while it is no longer ready, before it ends; for API servers to learn that it does")
 	fs.StringVar(&o.ExemptUsers, "podunavailablebudget-exempt-users", "",
 		"users whose requests no PodUnavailableBudget is asked about, joined by commas")
+	fs.StringVar(&o.DistributedKinds, "resourcedistribution-kinds", "",
+		"kinds that ResourceDistributions may copy besides Secrets and ConfigMaps, joined by commas: "+
+			"ServiceAccount, LimitRange, NetworkPolicy")
 	process.BindIgnored(fs, ignored())
 }
 
@@ -186,6 +192,9 @@ func (o *Options) validate() error {
 	}
 	if err := o.Webhook.Validate(); err != nil {
 		return err
+	}
+	if _, err := distribution.Served(list(o.DistributedKinds)); err != nil {
+		return fmt.Errorf("reading --resourcedistribution-kinds: %w", err)
 	}
 	return nil
 }

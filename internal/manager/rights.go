@@ -126,9 +126,12 @@ func podStateNeeds() []need {
 }
 
 // distributionNeeds are in a role of their own (config/resourcedistribution): who may write all Secrets may do anything.
-func distributionNeeds() []need {
-	return slices.Concat(ownsObjects("resourcedistributions"), to(reads, "resourcedistributions.apps.kruise.io"),
-		to(manages, "configmaps", "secrets"))
+func (s settings) distributionNeeds() []need {
+	all := slices.Concat(ownsObjects("resourcedistributions"), to(reads, "resourcedistributions.apps.kruise.io"))
+	for _, kind := range s.distributed() {
+		all = append(all, to(manages, strings.TrimSuffix(kind.Resource+"."+kind.Group, "."))...)
+	}
+	return all
 }
 
 func (s settings) nodeImageNeeds() []need {

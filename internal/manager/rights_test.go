@@ -38,7 +38,7 @@ import (
 func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 	granted, needed := map[string]bool{}, map[string]bool{}
 	var rules []rbacv1.PolicyRule
-	for _, file := range []string{"rbac/manager_role.yaml", "resourcedistribution/role.yaml"} {
+	for _, file := range []string{"rbac/manager_role.yaml", "resourcedistribution/role.yaml", "resourcedistribution/kinds/role.yaml"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", file))
 		if err != nil {
 			t.Fatal(err)
@@ -57,6 +57,7 @@ func TestShippedRoleGrantsWhatIsNeeded(t *testing.T) {
 		}
 	}
 	everything := settingsWith(t, "AllAlpha=true,AllBeta=true")
+	everything.DistributedKinds = "ServiceAccount,LimitRange,NetworkPolicy"
 	for _, c := range append(everything.controllers(nil), controller{needs: everything.needs()}, controller{needs: everything.protectionNeeds()}) {
 		for _, n := range c.needs {
 			for _, verb := range n.verbs {
@@ -243,8 +244,10 @@ func TestOptionsAreValidated(t *testing.T) {
 	}{
 		"good options":              {func(*Options) {}, ""},
 		"an unknown format of logs": {func(o *Options) { o.Log.Format = "xml" }, `--logging-format is "xml", want text or json`},
-		"no workers":                {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
-		"no workers of jobs":        {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
+		"a kind that is not distributed": {func(o *Options) { o.DistributedKinds = "LimitRange,Role" },
+			`reading --resourcedistribution-kinds: "Role" is none of ServiceAccount, LimitRange, NetworkPolicy`},
+		"no workers":         {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
+		"no workers of jobs": {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
 		"a delay into the past": {func(o *Options) { o.NodeImageCreationDelay = -1 },
 			"--nodeimage-creation-delay is -1ns, want 0 or more"},
 		"tags kept for too long": {func(o *Options) { o.NodeImageExtraTTL = 2678401 },

@@ -150,6 +150,7 @@ func addWebhooks(ctx context.Context, mgr ctrlmanager.Manager, live client.Clien
 			AcceptedSpread: spreadAdmitted,
 			SpreadKinds:    s.spreadKinds(),
 			Disabled:       s.disabledKinds(),
+			Distributed:    s.distributed(),
 			OtherClusters:  s.members != nil,
 			ShortHash:      s.gates.Enabled(features.CloneSetShortHash),
 			ClaimResize:    s.gates.Enabled(features.StatefulSetAutoResizePVCGate),

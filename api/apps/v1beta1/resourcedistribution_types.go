@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ResourceDistribution copies a Secret or a ConfigMap into many namespaces, and keeps the copies as it says.
+// ResourceDistribution copies a Secret or a ConfigMap, or an object of a further kind, into many namespaces, and keeps the copies as it
+// says.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -40,6 +41,7 @@ type ResourceDistributionList struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.resource) != has(self.resourceFrom)",message="must have either resource or resourceFrom"
 // +kubebuilder:validation:XValidation:rule="has(self.resource) == has(oldSelf.resource)",message="resource can't be exchanged for resourceFrom, nor the other way round"
+// +kubebuilder:validation:XValidation:rule="(has(self.copies) && has(self.copies.name) ? self.copies.name : '') == (has(oldSelf.copies) && has(oldSelf.copies.name) ? oldSelf.copies.name : '')",message="copies.name is immutable"
 type ResourceDistributionSpec struct {
 	ResourceDistributionBaseSpec `json:",inline"`
 
@@ -49,17 +51,19 @@ type ResourceDistributionSpec struct {
 
 // ResourceDistributionBaseSpec is what both versions say in the same words.
 type ResourceDistributionBaseSpec struct {
-	// resource is the complete manifest of a Secret or ConfigMap. Its namespace is ignored; its apiVersion, kind and name can't be changed.
-	// Whoever can read the ResourceDistribution reads it: use resourceFrom for what is to be kept secret.
+	// resource is the complete manifest of a Secret or ConfigMap, or, where the managers list these kinds, of a ServiceAccount, LimitRange
+	// or NetworkPolicy. Its namespace is ignored; its apiVersion, kind and name can't be changed. Whoever can read the ResourceDistribution
+	// reads it: use resourceFrom for what is to be kept secret. Whoever writes the spec for one of the further kinds must have the right to
+	// create, update and delete all objects of the kind.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
-	// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'v1' && self.kind in ['Secret', 'ConfigMap']",message="unknown or unsupported resource GroupKind, only support [Secret, ConfigMap]"
+	// +kubebuilder:validation:XValidation:rule="self.apiVersion == 'v1' && self.kind in ['Secret', 'ConfigMap', 'ServiceAccount', 'LimitRange'] || self.apiVersion == 'networking.k8s.io/v1' && self.kind == 'NetworkPolicy'",message="unknown or unsupported resource GroupKind, only support [Secret, ConfigMap, ServiceAccount, LimitRange, NetworkPolicy]"
 	// +kubebuilder:validation:XValidation:rule="has(self.metadata.name) && self.metadata.name != ''",message="must have metadata.name"
 	// +kubebuilder:validation:XValidation:rule="self.apiVersion == oldSelf.apiVersion && self.kind == oldSelf.kind && self.metadata.name == oldSelf.metadata.name",message="resource apiVersion, kind, and name are immutable"
 	Resource *runtime.RawExtension `json:"resource,omitempty"`
-	// resourceFrom names a Secret or ConfigMap that is copied instead, as it is at any time. Whoever creates the ResourceDistribution, or
-	// changes this, must have the right to get it.
+	// resourceFrom names an object of one of these kinds that is copied instead, as it is at any time. Whoever creates the
+	// ResourceDistribution, or changes this, must have the right to get it.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name",message="kind and name are immutable"
 	ResourceFrom *DistributedResourceSource `json:"resourceFrom,omitempty"`
@@ -84,6 +88,9 @@ type ResourceDistributionBaseSpec struct {
 	// by default: copies say what the resource says.
 	// +optional
 	ExpandNamespace bool `json:"expandNamespace,omitempty"`
+	// copies says what the copies are called and labelled besides what the resource says. Nothing by default.
+	// +optional
+	Copies *DistributedCopies `json:"copies,omitempty"`
 	// rollout says how a change of the resource reaches the copies that are there. At once by default. New copies are always made from the
 	// resource as it is.
 	// +optional
@@ -92,17 +99,34 @@ type ResourceDistributionBaseSpec struct {
 
 // DistributedResourceSource names the object that is copied.
 type DistributedResourceSource struct {
-	// kind is Secret or ConfigMap.
-	// +kubebuilder:validation:Enum=Secret;ConfigMap
+	// kind is Secret or ConfigMap, or, where the managers list these kinds, ServiceAccount, LimitRange or NetworkPolicy.
+	// +kubebuilder:validation:Enum=Secret;ConfigMap;ServiceAccount;LimitRange;NetworkPolicy
 	Kind string `json:"kind"`
 	// namespace is where the object is. That namespace gets no copy.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
-	// name is the name of the object, and of the copies.
+	// name is the name of the object, and of the copies unless copies.name says another one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
+}
+
+// DistributedCopies says what copies are called and labelled.
+type DistributedCopies struct {
+	// name is the name of the copies. That of the resource by default. It can't be changed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+	// labels are those that each copy gets besides those of the resource, in place of which they count. None by default.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations are those that each copy gets besides those of the resource, in place of which they count. None by default.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // ResourceDistributionConflictPolicy says what becomes of an object that has the name of a copy.

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/request"
 	"github.com/seed-69ecc383/kruise/internal/convert"
+	"github.com/seed-69ecc383/kruise/internal/rules/distribution"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	//
 	// Wire: tools look for this message.
 	Disabled map[string]string
+	// Distributed are the kinds that ResourceDistributions may copy.
+	Distributed []distribution.Kind
 	// OtherClusters lets subsets of UnitedDeployments be in other clusters (gate UnitedDeploymentMultiCluster).
 	OtherClusters bool
 	// ShortHash keeps the name of a CloneSet out of label values, so that it may be long (gate CloneSetShortHash).

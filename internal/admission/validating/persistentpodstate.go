@@ -85,7 +85,8 @@ func (o Options) podStateKind(ctx context.Context, found *findings, state *v1bet
 	}
 	if !slices.Contains(further, target) {
 		found.invalid(field.NewPath("spec", "targetRef", "kind"), target.String(),
-			"targetRef.Kind must be StatefulSet or in %s of ConfigMap %s, or CloneSet of apps.kruise.io", keys.PodStateKinds, keys.Configuration)
+			"targetRef.Kind must be StatefulSet or in %s of ConfigMap %s, or CloneSet of apps.kruise.io",
+			keys.PodStateKinds, keys.Configuration)
 	}
 	return nil
 }

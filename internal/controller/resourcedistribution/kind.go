@@ -20,6 +20,8 @@ import (
 type Options struct {
 	// Copies are where the copies are known.
 	Copies Copies
+	// Kinds are the kinds that are distributed.
+	Kinds []distribution.Kind
 
 	// verified are the versions of copies that are as they are to be, by the UID of the copy, for each ResourceDistribution.
 	verified *apply.PerOwner[map[types.UID]version]

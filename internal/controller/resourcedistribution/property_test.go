@@ -113,6 +113,9 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 			s := &scenario{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}}
 			d := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
 			d.Spec.Resource = resource("v0")
+			if s.Chance(50) {
+				d.Spec.Copies = &v1beta1.DistributedCopies{Name: "named", Labels: map[string]string{"by": "d"}}
+			}
 			d.Spec.Targets.NamespaceSelector.MatchLabels = map[string]string{"in": "yes"}
 			d.Spec.Targets.IncludedNamespaces.List = []v1beta1.ResourceDistributionNamespace{{Name: "ns-0"}, {Name: "kube-system"}}
 			s.create(d)
@@ -123,7 +126,7 @@ func suite(planned func(State) plan.Plan) promises.Suite {
 			planner := promises.Planner[Snapshot, State]{Plan: planned, Take: Classify, Snapshot: func(v State) Snapshot { return v.Snapshot }}
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
-					k := Kind(Options{Copies: cachedCopies{c.Cached.Reader, c.Live}})
+					k := Kind(Options{Copies: cachedCopies{c.Cached.Reader, c.Live}, Kinds: distribution.Kinds()})
 					k.Plan = planner.In(w)
 					return promises.Start(k, c.Runtime(), c)
 				},

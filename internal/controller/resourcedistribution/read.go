@@ -49,7 +49,7 @@ type Snapshot struct {
 // read makes every read of a pass.
 func (o Options) read(ctx context.Context, r loop.Reads, owner *v1beta1.ResourceDistribution) (State, error) {
 	s := Snapshot{Owner: owner, Now: r.Now, Found: map[string]distribution.Object{}, Failed: map[string]error{}}
-	if err := s.readSource(ctx, r); err != nil || s.Problem != nil {
+	if err := s.readSource(ctx, r, o); err != nil || s.Problem != nil {
 		return Classify(s), err
 	}
 	if err := s.readNamespaces(ctx, r.Reader); err != nil || s.Problem != nil {
@@ -62,7 +62,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, owner *v1beta1.Resource
 	read := o.Copies.Of
 	if !r.Indexed { // the cache can't be trusted
 		read = func(ctx context.Context, kind string, _ types.UID) ([]client.Object, error) {
-			return o.Copies.Named(ctx, kind, s.Source.Object.GetName())
+			return o.Copies.Named(ctx, kind, s.name())
 		}
 	}
 	copies, err := read(ctx, kind, owner.UID)
@@ -71,7 +71,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, owner *v1beta1.Resource
 	}
 	s.Copies = map[string]client.Object{}
 	for _, object := range copies {
-		if object.GetName() == s.Source.Object.GetName() && isOurs(object, owner) {
+		if object.GetName() == s.name() && isOurs(object, owner) {
 			s.Copies[object.GetNamespace()] = object
 		}
 	}
@@ -99,19 +99,22 @@ func isOurs(object metav1.Object, owner *v1beta1.ResourceDistribution) bool {
 	return controller.UID == owner.UID
 }
 
-func (s *Snapshot) readSource(ctx context.Context, r loop.Reads) error {
+func (s *Snapshot) readSource(ctx context.Context, r loop.Reads, o Options) error {
 	if raw := s.Owner.Spec.Resource; raw != nil {
 		source, err := distribution.Parse(raw.Raw)
 		if err != nil {
 			s.Problem = err
 			return nil
 		}
-		s.Source = &source
+		s.Source, s.Problem = &source, o.unserved(distribution.KindOf(source.Object))
 		return nil
 	}
 	from := s.Owner.Spec.ResourceFrom
 	if from == nil {
 		s.Problem = fmt.Errorf("there is neither spec.resource nor spec.resourceFrom")
+		return nil
+	}
+	if s.Problem = o.unserved(from.Kind); s.Problem != nil {
 		return nil
 	}
 	object := distribution.New(from.Kind)
@@ -126,6 +129,14 @@ func (s *Snapshot) readSource(ctx context.Context, r loop.Reads) error {
 	source := distribution.From(object)
 	s.Source = &source
 	return nil
+}
+
+// unserved returns why a kind is not distributed; nil if it is.
+func (o Options) unserved(kind string) error {
+	if slices.ContainsFunc(o.Kinds, func(k distribution.Kind) bool { return k.Kind == kind }) {
+		return nil
+	}
+	return fmt.Errorf("%s", distribution.Unserved(kind))
 }
 
 func (s *Snapshot) readNamespaces(ctx context.Context, r observe.Reader) (err error) {
@@ -154,17 +165,18 @@ func (s *Snapshot) readOthers(ctx context.Context, r observe.Reader) error {
 	return err
 }
 
-// kind is the kind of the copies.
-func (s *Snapshot) kind() string {
-	if _, secret := s.Source.Object.(*corev1.Secret); secret {
-		return "Secret"
-	}
-	return "ConfigMap"
-}
+// kind is the kind of the copies, name their name.
+func (s *Snapshot) kind() string { return distribution.KindOf(s.Source.Object) }
+func (s *Snapshot) name() string { return s.Source.NameOf(s.Owner) }
 
 // fingerprint tells everything that decides how a copy is to be.
 func (s *Snapshot) fingerprint() string {
-	return fmt.Sprint(s.Source.Hash, s.Owner.Spec.DeletionPolicy, s.Owner.Spec.ExpandNamespace, s.Owner.Name)
+	var besides v1beta1.DistributedCopies
+	if s.Owner.Spec.Copies != nil {
+		besides = *s.Owner.Spec.Copies
+	}
+	// Maps are printed in the order of their keys.
+	return fmt.Sprint(s.Source.Hash, s.Owner.Spec.DeletionPolicy, s.Owner.Spec.ExpandNamespace, s.Owner.Name, besides)
 }
 
 // isVerified reports whether a copy is of a version that is known to be as it is to be.
@@ -187,7 +199,7 @@ func (s *Snapshot) look(ctx context.Context, o Options, live client.Reader) erro
 		}
 	}
 	if len(asked) > fewReads {
-		there, err := o.Copies.Named(ctx, s.kind(), s.Source.Object.GetName())
+		there, err := o.Copies.Named(ctx, s.kind(), s.name())
 		if err != nil {
 			return fmt.Errorf("looking for objects of the name: %w", err)
 		}
@@ -204,7 +216,7 @@ func (s *Snapshot) look(ctx context.Context, o Options, live client.Reader) erro
 	}
 	for _, name := range asked {
 		object := distribution.New(s.kind())
-		err := live.Get(ctx, types.NamespacedName{Namespace: name, Name: s.Source.Object.GetName()}, object.(client.Object))
+		err := live.Get(ctx, types.NamespacedName{Namespace: name, Name: s.name()}, object.(client.Object))
 		switch {
 		case apierrors.IsNotFound(err):
 			s.Found[name] = nil

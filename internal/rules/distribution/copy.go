@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
-// Object is a Secret or a ConfigMap.
+// Object is one of the kinds that can be distributed.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -40,11 +41,12 @@ func Parse(raw []byte) (Source, error) {
 	if err := json.Unmarshal(raw, &kind); err != nil {
 		return Source{}, fmt.Errorf("reading spec.resource: %w", err)
 	}
-	object := New(kind.Kind)
-	if object == nil || kind.APIVersion != "v1" {
-		return Source{}, fmt.Errorf("unknown or unsupported resource GroupKind %s %s, only support [Secret, ConfigMap]",
-			kind.APIVersion, kind.Kind)
+	known, ok := Find(kind.Kind)
+	if !ok || kind.APIVersion != known.GroupVersion().String() {
+		return Source{}, fmt.Errorf("unknown or unsupported resource GroupKind %s %s, only support "+
+			"[Secret, ConfigMap, ServiceAccount, LimitRange, NetworkPolicy]", kind.APIVersion, kind.Kind)
 	}
+	object := known.empty()
 	if err := json.Unmarshal(raw, object); err != nil {
 		return Source{}, fmt.Errorf("reading spec.resource: %w", err)
 	}
@@ -67,42 +69,25 @@ func From(object Object) Source {
 	return Source{Object: stripped, Hash: hex.EncodeToString(sum[:])}
 }
 
-// New returns an empty object of a kind; nil if it is none that can be distributed.
-func New(kind string) Object {
-	switch kind {
-	case "Secret":
-		return &corev1.Secret{}
-	case "ConfigMap":
-		return &corev1.ConfigMap{}
-	}
-	return nil
-}
-
-// bare returns a copy of an object as it is in no namespace yet. What the API server would make of it is done to it here, so that it can be
-// compared with what is stored: it folds stringData into data, and gives Secrets a type.
+// bare returns a copy of an object as it is in no namespace yet, with what the API server would write into it.
 func bare(object Object) Object {
 	out := object.DeepCopyObject().(Object)
 	meta := metav1.ObjectMeta{Name: object.GetName()}
 	meta.Labels, meta.Annotations = maps.Clone(object.GetLabels()), maps.Clone(object.GetAnnotations())
 	delete(meta.Annotations, corev1.LastAppliedConfigAnnotation)
 	meta.Finalizers = object.GetFinalizers()
-	switch o := out.(type) {
-	case *corev1.Secret:
-		o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, meta
-		for key, value := range o.StringData {
-			if o.Data == nil {
-				o.Data = map[string][]byte{}
-			}
-			o.Data[key] = []byte(value)
-		}
-		o.StringData = nil
-		if o.Type == "" {
-			o.Type = corev1.SecretTypeOpaque
-		}
-	case *corev1.ConfigMap:
-		o.TypeMeta, o.ObjectMeta = metav1.TypeMeta{}, meta
-	}
+	out.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	*out.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = meta
+	complete(out)
 	return out
+}
+
+// NameOf returns the name of the copies of a source.
+func (s Source) NameOf(of *v1beta1.ResourceDistribution) string {
+	if of.Spec.Copies != nil && of.Spec.Copies.Name != "" {
+		return of.Spec.Copies.Name
+	}
+	return s.Object.GetName()
 }
 
 // declared are the keys of labels and annotations that a resource declares.
@@ -115,8 +100,11 @@ type declared struct {
 // and finalizers stay, and what the resource declared before and declares no more goes.
 func (s Source) Copy(of *v1beta1.ResourceDistribution, namespace string, was Object) Object {
 	out := s.Object.DeepCopyObject().(Object)
+	if besides := of.Spec.Copies; besides != nil {
+		rename(out, besides.Name, besides.Labels, besides.Annotations)
+	}
 	keysText, err := json.Marshal(declared{
-		Labels: slices.Sorted(maps.Keys(s.Object.GetLabels())), Annotations: slices.Sorted(maps.Keys(s.Object.GetAnnotations())),
+		Labels: slices.Sorted(maps.Keys(out.GetLabels())), Annotations: slices.Sorted(maps.Keys(out.GetAnnotations())),
 	})
 	if err != nil {
 		panic("encoding texts: " + err.Error())
@@ -124,6 +112,7 @@ func (s Source) Copy(of *v1beta1.ResourceDistribution, namespace string, was Obj
 	labels, annotations := map[string]string{}, map[string]string{}
 	if was != nil {
 		labels, annotations = foreign(was)
+		keep(out, was)
 		out.SetUID(was.GetUID())
 		out.SetResourceVersion(was.GetResourceVersion())
 		out.SetCreationTimestamp(was.GetCreationTimestamp())

@@ -240,18 +240,28 @@ func TestACopyStaysOne(t *testing.T) {
 			}
 			return s
 		}
-		was := drawn("first").Copy(owner(), "ns", nil)
+		of := owner()
+		if besides := some.Draw(t, "besides"); len(besides) > 0 {
+			of.Spec.Copies = &v1beta1.DistributedCopies{Labels: besides}
+		}
+		was := drawn("first").Copy(of, "ns", nil)
 		labels := was.GetLabels()
 		labels["foreign"] = "1"
 		was.SetLabels(labels)
 		next := drawn("second")
-		is := next.Copy(owner(), "ns", was)
-		if !IsSame(is, next.Copy(owner(), "ns", is)) || !SameContent(is, next.Object) {
-			t.Fatalf("it is to be written again:\n%s", cmp.Diff(is, next.Copy(owner(), "ns", is)))
+		if rapid.Bool().Draw(t, "nothing besides any more") {
+			of.Spec.Copies = nil
+		}
+		is := next.Copy(of, "ns", was)
+		if !IsSame(is, next.Copy(of, "ns", is)) || !SameContent(is, next.Object) {
+			t.Fatalf("it is to be written again:\n%s", cmp.Diff(is, next.Copy(of, "ns", is)))
 		}
 		want := maps.Clone(next.Object.GetLabels())
 		if want == nil {
 			want = map[string]string{}
+		}
+		if of.Spec.Copies != nil {
+			maps.Copy(want, of.Spec.Copies.Labels)
 		}
 		want["foreign"], want[keys.DistributedBy] = "1", "d-uid"
 		if diff := cmp.Diff(want, is.GetLabels()); diff != "" {

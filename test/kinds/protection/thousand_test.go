@@ -62,7 +62,7 @@ func aThousandPods(b *bench) {
 	if calls < pods || seconds > 20 {
 		b.Errorf("the managers were asked %.0f times about %d Pods, which took %.1f s, want no more than 20", calls, pods, seconds)
 	}
-	if n := requests.Reads + requests.Writes(); n > pods/10 {
+	if n := requests.Reads + requests.Writes(); n > pods/4 {
 		b.Errorf("the managers made %d requests for %d Pods: %v", n, pods, requests.Counts)
 	}
 }

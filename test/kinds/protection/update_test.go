@@ -282,10 +282,10 @@ spec:
   replicas: 3
   selector: {matchLabels: {app: web}}
   template:
-    metadata: {labels: {app: web}}
+    metadata: {labels: {app: web, drained: %[2]s}}
     spec:
       terminationGracePeriodSeconds: 0
-      nodeSelector: {%s: %s}
+      nodeSelector: {%[1]s: %[2]s}
       containers: [{name: app, image: "nginx:1"}]`, scene.Pool, e.Namespace))
 	e.Eventually("its Pods are available", func() error {
 		if n := len(e.available()); n != 3 {
@@ -296,7 +296,8 @@ spec:
 	e.guard(1, 3)
 	stop := e.fewest()
 	e.EditNode(second, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-	out, err := e.Kubectl(e.Ctx, "drain", first, "--pod-selector=app=web", "--timeout=110s")
+	// Pods of other tests may be on the node, too.
+	out, err := e.Kubectl(e.Ctx, "drain", first, "--pod-selector=drained="+e.Namespace, "--timeout=110s")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

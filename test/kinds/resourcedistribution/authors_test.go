@@ -50,6 +50,12 @@ func TestAuthors(t *testing.T) {
 	isRefused(from, "may not get secrets kruise-webhook-certs in namespace kruise-system")
 	isRefused(`conflictPolicy: Overwrite, `+configMap("one"), "may not update configmaps in all namespaces")
 	e.Eventually("what copies only itself is taken", func() error { return create(configMap("one")) })
+	const policy = `resource: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: closed}, spec: {podSelector: {}}}`
+	for _, verb := range []string{"create", "update", "delete"} {
+		isRefused(policy, "may not "+verb+" networkpolicies in all namespaces")
+		grant(verb+"-policies", "networking.k8s.io", "networkpolicies", verb)
+	}
+	e.Eventually("who may write all may have them written", func() error { return create(policy) })
 	grant("secrets", "", "secrets", "get")
 	e.Eventually("who may read it may have it copied", func() error { return create(from) })
 	grant("configmaps", "", "configmaps", "update")

@@ -164,7 +164,7 @@ func TestTheComponent(t *testing.T) {
 	dir := t.TempDir()
 	config, err := filepath.Rel(dir, filepath.Join(root, "config"))
 	e.Must(err)
-	text := fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/resourcedistribution]\n", config)
+	text := fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/resourcedistribution, %[1]s/resourcedistribution/kinds]\n", config)
 	e.Must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	built, err := e.Kubectl(e.Ctx, "kustomize", dir)
 	e.Must(err)
@@ -174,14 +174,16 @@ func TestTheComponent(t *testing.T) {
 		e.Must(yaml.Unmarshal([]byte(document), &o.Object))
 		found[o.GetKind()+"/"+o.GetName()] = o
 	}
-	for _, name := range []string{"ClusterRole/kruise-resourcedistribution-role", "ClusterRoleBinding/kruise-resourcedistribution-rolebinding"} {
+	for _, name := range []string{"ClusterRole/kruise-resourcedistribution-role", "ClusterRoleBinding/kruise-resourcedistribution-rolebinding",
+		"ClusterRole/kruise-resourcedistribution-kinds-role", "ValidatingAdmissionPolicy/kruise-manager-distributed"} {
 		if found[name] == nil {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	for name, want := range map[string]string{
-		"Deployment/kruise-controller-manager":                "--feature-gates=ResourceDistributionGate=true",
-		"ValidatingAdmissionPolicy/kruise-manager-configmaps": "apps.kruise.io/distributed-by",
+	for want, name := range map[string]string{
+		"--feature-gates=ResourceDistributionGate=true":                          "Deployment/kruise-controller-manager",
+		"--resourcedistribution-kinds=ServiceAccount,LimitRange,NetworkPolicy\"": "Deployment/kruise-controller-manager",
+		"apps.kruise.io/distributed-by":                                          "ValidatingAdmissionPolicy/kruise-manager-configmaps",
 	} {
 		if o := found[name]; o == nil {
 			t.Errorf("there is no %s", name)
@@ -234,7 +236,7 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		`resource: {apiVersion: v1, kind: Pod, metadata: {name: p}}, targets: {}`: "only support [Secret, ConfigMap]",
+		`resource: {apiVersion: v1, kind: Pod, metadata: {name: p}}, targets: {}`: "only support [Secret, ConfigMap, ",
 		`targets: {}`: "must have either resource or resourceFrom",
 		configMap("one") + `, targets: {includedNamespaces: {list: [{name: a}]}, excludedNamespaces: {list: [{name: a}]}}`: "ambiguous targets",
 		configMap("one") + `, targets: {includedNamespaces: {list: [{name: "A"}]}}`:                                        "name",

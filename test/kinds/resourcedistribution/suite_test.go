@@ -51,10 +51,10 @@ func (s *setUp) turnOn() {
 	if s.err = shared.Up(); s.err != nil {
 		return
 	}
-	const gate = "--feature-gates=ResourceDistributionGate=true"
+	const gate, kinds = "--feature-gates=ResourceDistributionGate=true", "--resourcedistribution-kinds=LimitRange,NetworkPolicy"
 	s.gateOff = try()
 	shared.Manager.Kill()
-	if s.err = shared.Relaunch(ctx, gate); s.err != nil {
+	if s.err = shared.Relaunch(ctx, gate, kinds); s.err != nil {
 		return
 	}
 	s.rightsLacking = try()
@@ -62,18 +62,20 @@ func (s *setUp) turnOn() {
 		return
 	}
 	shared.Manager.Kill()
-	s.err = shared.Relaunch(ctx, gate)
+	s.err = shared.Relaunch(ctx, gate, kinds)
 }
 
-// grant gives the manager what the component of the manifests does.
+// grant gives the manager what the components of the manifests do.
 func (s *setUp) grant(ctx context.Context) error {
 	root, err := cluster.Root()
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(root, "config", "resourcedistribution")
-	if err := shared.ApplyFile(ctx, filepath.Join(dir, "role.yaml")); err != nil {
-		return err
+	for _, file := range []string{"role.yaml", "kinds/role.yaml", "kinds/policy.yaml"} {
+		if err := shared.ApplyFile(ctx, filepath.Join(dir, file)); err != nil {
+			return err
+		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
 	if err != nil {
