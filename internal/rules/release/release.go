@@ -171,6 +171,9 @@ const (
 	settleTime = 3 * time.Second
 	// recheck is when to look again at what sends no event.
 	recheck = 3 * time.Second
+	// recheckTrouble is when to try again what something keeps from its goal. What frees it mostly sends an event, and each try is written
+	// to the status.
+	recheckTrouble = 30 * time.Second
 )
 
 // AllTraffic is what Traffic.Routes is when all requests go to the new version.
