@@ -75,9 +75,7 @@ func TestMistakesShow(t *testing.T) {
 
 // mistakes are put into the controller of Rollouts.
 type mistakes struct {
-	plan func(State) plan.Plan
-	// seen sees what leads traffic wrongly.
-	seen   func(*v1beta1.Rollout, steer.Facts, *release.Traffic)
+	plan   func(State) plan.Plan
 	around promises.Mistake
 }
 
@@ -154,14 +152,6 @@ func (s *scenario) newRollout() *v1beta1.Rollout {
 	r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{}
 	s.plan(r)
 	return r
-}
-
-// plan gives a Rollout other steps.
-func (s *scenario) plan(r *v1beta1.Rollout) {
-	r.Spec.Strategy.Canary.Steps = s.steps()
-	if s.change != nil {
-		s.change(r)
-	}
 }
 
 // steps returns three steps that wait for approval, the last of which updates all Pods.

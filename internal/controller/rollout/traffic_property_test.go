@@ -1,8 +1,8 @@
 package rollout
 
 import (
-	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,10 +22,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
-	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
-	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 	"github.com/seed-69ecc383/kruise/internal/traffic"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -36,7 +34,6 @@ const (
 	ruleThere    = "routes lead only to Services that are there"
 	ruleSelects  = "no Service that leads requests selects Pods that are gone, for longer than it takes to notice"
 	ruleFirst    = "no new Pod gets requests that no step leads to it"
-	ruleWayBack  = "on the way back, requests go to the old version before any Pod does"
 	ruleOriginal = "a route that is changed keeps what its user wrote"
 )
 
@@ -51,44 +48,26 @@ func TestRunsWithTrafficRepeat(t *testing.T) { routedSuite(mistakes{}).Repeat(t)
 
 // TestMistakesWithTrafficShow makes mistakes on purpose: the checks of TestPromisesWithTraffic must see each of them.
 func TestMistakesWithTrafficShow(t *testing.T) {
-	// without plans as if a verb was never asked for.
-	without := func(verbs ...release.Verb) func(State) plan.Plan {
-		return func(v State) plan.Plan {
-			var kept []release.Action
-			for _, a := range v.decision.Do {
-				for _, verb := range verbs {
-					if a.Do == verb {
-						a.Do = "Nothing"
-					}
-				}
-				kept = append(kept, a)
-			}
-			v.decision.Do = kept
-			return Plan(v)
-		}
-	}
 	for name, tc := range map[string]struct {
 		made mistakes
 		want string
 	}{
-		"it forgets to restore routes":       {mistakes{plan: without(release.RestoreRoutes)}, "at rest"},
-		"it forgets to unpin the Service":    {mistakes{plan: without(release.Unpin)}, "at rest"},
-		"it forgets to remove the Service":   {mistakes{plan: without(release.RemoveService)}, "at rest"},
-		"it does not keep the original":      {mistakes{plan: promises.Misplan(Plan, forgetful)}, ruleOriginal},
-		"it removes the Service at any time": {mistakes{plan: hasty}, ruleThere},
+		"it forgets to restore routes":     {mistakes{plan: instead(release.RestoreRoutes)}, "at rest"},
+		"it forgets to unpin the Service":  {mistakes{plan: instead(release.Unpin)}, "at rest"},
+		"it forgets to remove the Service": {mistakes{plan: instead(release.RemoveService)}, "at rest"},
+		"it does not keep the original":    {mistakes{plan: promises.Misplan(Plan, forgetful)}, ruleOriginal},
+		"it removes the Service first":     {mistakes{plan: instead(release.RestoreRoutes, release.Action{Do: release.RemoveService})}, ruleThere},
+		"it updates Pods before it pins": {mistakes{plan: func(v State) plan.Plan {
+			if v.Batch == nil { // later it does what it should: a release that never ends would only take long
+				return instead(release.Pin, release.Action{Do: release.Upgrade, Step: 1})(v)
+			}
+			return Plan(v)
+		}}, ruleFirst},
 		"it does not notice that old Pods are gone": {mistakes{plan: func(v State) plan.Plan {
 			v.facts.NoneOld = false
 			v.decide(release.Seen{Now: v.Now, Batch: v.batch(), Workload: &v.facts.Workload, Traffic: v.Routes.Seen()})
 			return Plan(v)
 		}}, ruleSelects},
-		"it pins nothing": {mistakes{seen: func(r *v1beta1.Rollout, _ steer.Facts, t *release.Traffic) {
-			t.Pinned = t.Pinned || r.Status.CurrentStepState == v1beta1.StepStateBeforeUpgrade
-		}}, ruleFirst},
-		"it takes routes for restored": {mistakes{seen: func(_ *v1beta1.Rollout, f steer.Facts, t *release.Traffic) {
-			if f.Update == f.Stable {
-				t.Routes = ""
-			}
-		}}, ruleWayBack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,29 +76,20 @@ func TestMistakesWithTrafficShow(t *testing.T) {
 	}
 }
 
-// lying is what leads traffic, seen wrongly.
-type lying struct {
-	Routing
-	wrong func(*v1beta1.Rollout, steer.Facts, *release.Traffic)
-}
-
-func (l lying) Read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout, workload steer.Facts) (Routes, error) {
-	honest, err := l.Routing.Read(ctx, r, rollout, workload)
-	if err != nil || l.wrong == nil {
-		return honest, err
+// instead plans other actions in the place of each with a verb.
+func instead(of release.Verb, others ...release.Action) func(State) plan.Plan {
+	return func(v State) plan.Plan {
+		var out []release.Action
+		for _, a := range v.decision.Do {
+			if a.Do == of {
+				out = append(out, others...)
+			} else {
+				out = append(out, a)
+			}
+		}
+		v.decision.Do = out
+		return Plan(v)
 	}
-	return lie{honest, func(t *release.Traffic) { l.wrong(rollout, workload, t) }}, nil
-}
-
-type lie struct {
-	Routes
-	wrong func(*release.Traffic)
-}
-
-func (l lie) Seen() release.Traffic {
-	seen := l.Routes.Seen()
-	l.wrong(&seen)
-	return seen
 }
 
 func forgetful(a *plan.Action) {
@@ -128,16 +98,6 @@ func forgetful(a *plan.Action) {
 		delete(annotations, keys.OriginalSpecConfiguration)
 		u.SetAnnotations(annotations)
 	}
-}
-
-// hasty has the Service of the new version removed before the routes are restored.
-func hasty(v State) plan.Plan {
-	for i, a := range v.decision.Do {
-		if a.Do == release.RestoreRoutes {
-			v.decision.Do[i].Do = release.RemoveService
-		}
-	}
-	return Plan(v)
 }
 
 var (
@@ -183,7 +143,7 @@ func routedSuite(made mistakes) promises.Suite {
 func startRouted(made mistakes, c promises.Connection) simulate.Process {
 	var tell traffic.Listener
 	var queue *simulate.Queue
-	k := Kind(Options{Traffic: lying{Routing{Listen: func(l traffic.Listener) { tell = l }}, made.seen}})
+	k := Kind(Options{Traffic: Routing{Listen: func(l traffic.Listener) { tell = l }}})
 	if made.plan != nil {
 		k.Plan = made.plan
 	}
@@ -220,6 +180,14 @@ type routedScenario struct {
 	edits int
 }
 
+// plan gives a Rollout other steps.
+func (s *scenario) plan(r *v1beta1.Rollout) {
+	r.Spec.Strategy.Canary.Steps = s.steps()
+	if s.change != nil {
+		s.change(r)
+	}
+}
+
 // lead has a Rollout lead traffic, by a weight or by a match, in each of its steps but sometimes one.
 func (s *routedScenario) lead(r *v1beta1.Rollout) {
 	canary := r.Spec.Strategy.Canary
@@ -240,6 +208,10 @@ func (s *routedScenario) lead(r *v1beta1.Rollout) {
 }
 
 func (s *routedScenario) act() {
+	if r := s.rollout(); r != nil && r.Status.CurrentStepState == v1beta1.StepStatePaused && s.Chance(10) { // which has led traffic
+		s.image("app:" + strings.TrimPrefix(commonOf(&r.Status).StableRevision, "web-"))
+		return
+	}
 	route, is := s.Cluster.Get(simulate.Key{Kind: routeKind, Namespace: "default", Name: "web"}).(*unstructured.Unstructured)
 	if !is || !s.Chance(10) {
 		s.scenario.act()
@@ -295,11 +267,12 @@ func checkTraffic(history []simulate.Change) []invariant.Violation {
 		broken := func(rule, format string, args ...any) {
 			out = append(out, invariant.Violation{Rule: rule, Revision: c.Revision, Text: fmt.Sprintf(format, args...)})
 		}
-		if !w.strands() {
+		switch {
+		case !w.strands():
 			w.stranded = time.Time{}
-		} else if w.stranded.IsZero() {
+		case w.stranded.IsZero():
 			w.stranded = c.Time
-		} else if c.Time.Sub(w.stranded) > notice {
+		case c.Time.Sub(w.stranded) > notice:
 			broken(ruleSelects, "the Service selects %v, of which there are none since %s", w.service.Spec.Selector, w.stranded.Format(time.TimeOnly))
 			w.stranded = time.Time{}
 		}
@@ -325,11 +298,10 @@ func (w *watched) checkSet(c simulate.Change, broken func(rule, format string, a
 		return
 	}
 	at := commonOf(&w.rollout.Status)
-	switch reason := reasonOf(&w.rollout.Status); {
-	case at == nil || w.rollout.Status.Phase != v1beta1.RolloutPhaseProgressing:
-	case reason == v1beta1.ReasonCancelling && leads(w.route):
-		broken(ruleWayBack, "the route leads to web-canary while Pods go back")
-	case reason == v1beta1.ReasonInRolling && at.CurrentStepIndex == 1 && w.firstLeads(at) && w.service.Spec.Selector[keys.PodTemplateHash] == "" && keptOf(now) > 0:
+	if at == nil || w.rollout.Status.Phase != v1beta1.RolloutPhaseProgressing || reasonOf(&w.rollout.Status) != v1beta1.ReasonInRolling {
+		return
+	}
+	if at.CurrentStepIndex == 1 && w.firstLeads(at) && w.service.Spec.Selector[keys.PodTemplateHash] == "" && keptOf(now) > 0 {
 		broken(ruleFirst, "the Service selects new Pods at step 1: %v", w.service.Spec.Selector)
 	}
 }
@@ -363,7 +335,8 @@ func (w *watched) see(c simulate.Change) {
 	case rolloutKind:
 		w.rollout, _ = c.After.(*v1beta1.Rollout)
 	case corev1.SchemeGroupVersion.WithKind("Pod"):
-		if delete(w.pods, c.Key.Name); c.After != nil {
+		delete(w.pods, c.Key.Name)
+		if c.After != nil {
 			w.pods[c.Key.Name] = c.After.(*corev1.Pod)
 		}
 	}
@@ -379,9 +352,10 @@ func (w *watched) strands() bool {
 		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		if active++; w.service.Spec.Selector[keys.PodTemplateHash] == "" || w.service.Spec.Selector[keys.PodTemplateHash] == p.Labels[keys.PodTemplateHash] {
+		if pinned := w.service.Spec.Selector[keys.PodTemplateHash]; pinned == "" || pinned == p.Labels[keys.PodTemplateHash] {
 			return false
 		}
+		active++
 	}
 	return active > 0 && active >= *w.set.Spec.Replicas
 }

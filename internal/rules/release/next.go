@@ -228,7 +228,8 @@ func (m *machine) another() {
 		m.say("the template has changed again: put the old one back first, because a third version can't be brought up beside two")
 		return
 	}
-	if m.bring("the template has changed again: the release begins anew", Action{Do: RestoreRoutes}, Action{Do: Release}, Action{Do: RemoveService}) {
+	what := "the template has changed again: the release begins anew"
+	if m.bring(what, Action{Do: RestoreRoutes}, Action{Do: Release}, Action{Do: RemoveService}) {
 		m.initialize(m.at().StableRevision)
 	}
 }

@@ -56,7 +56,8 @@ func TestScenario6Weights(t *testing.T) {
 	e.over("v2", 10, corev1.ConditionTrue)
 	e.untouched()
 	after := &networkingv1.Ingress{}
-	if e.Read("web", after); after.ResourceVersion != before.ResourceVersion {
+	e.Read("web", after)
+	if after.ResourceVersion != before.ResourceVersion {
 		t.Error("the user's Ingress was written to")
 	}
 }
@@ -152,7 +153,8 @@ func TestSeveralServices(t *testing.T) {
 		}
 	}
 	canary := &networkingv1.Ingress{}
-	if e.Read("web-canary", canary); canary.Annotations[nginx+"canary-weight"] != "30" {
+	e.Read("web-canary", canary)
+	if canary.Annotations[nginx+"canary-weight"] != "30" {
 		t.Errorf("the Ingress of the new version has %v", canary.Annotations)
 	}
 	e.Must(e.Delete(e.Ctx, e.rollout()))
@@ -227,7 +229,7 @@ func TestAGraceOutlivesARestart(t *testing.T) {
 	route := e.untyped(httpRoute, "web")
 	var routedAt time.Time
 	for _, fields := range route.GetManagedFields() {
-		if strings.Contains(string(fields.FieldsV1.Raw), keys.OriginalSpecConfiguration) {
+		if strings.Contains(fields.FieldsV1.GetRawString(), keys.OriginalSpecConfiguration) {
 			routedAt = fields.Time.Time
 		}
 	}
@@ -259,7 +261,8 @@ func TestTheExampleOfTraffic(t *testing.T) {
 	}
 	e.Eventually("the Rollout is healthy, and nothing keeps it from leading traffic", func() error {
 		r := &v1beta1.Rollout{}
-		if e.Read("web", r); r.Status.Phase != v1beta1.RolloutPhaseHealthy {
+		e.Read("web", r)
+		if r.Status.Phase != v1beta1.RolloutPhaseHealthy {
 			return fmt.Errorf("phase %s: %s", r.Status.Phase, r.Status.Message)
 		}
 		return nil
