@@ -89,7 +89,8 @@ func TestDefaultsOfAnAPIServerAreNoEdits(t *testing.T) {
 	})
 	w.expect("routed", "20%", w.seen().Routes)
 	at := w.cluster.Revision()
-	if w.act(step(2)); w.cluster.Revision() != at {
+	w.act(step(2))
+	if w.cluster.Revision() != at {
 		t.Error("it writes again")
 	}
 	w.act(step(4))

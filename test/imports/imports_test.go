@@ -74,7 +74,7 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/tools/cache")},
 		{packages: []string{"internal/releases"}, ours: []string{"api/...", "internal/rules/release", "internal/rules/steer", "internal/plan", "internal/observe", "internal/loop"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
-		{packages: []string{"internal/controller/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/observe", "internal/apply", "internal/loop", "internal/releases"},
+		{packages: []string{"internal/controller/rollout"}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/observe", "internal/apply", "internal/loop", "internal/releases", "internal/traffic"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...", "github.com/prometheus/client_golang/prometheus")},
 		{packages: []string{"internal/controller/..."}, ours: []string{"api/...", "internal/rules/...", "internal/plan", "internal/releases", "internal/rollout", "internal/observe", "internal/apply", "internal/loop", "internal/defaults", "internal/members", "internal/traffic"},
 			others: kubernetes("sigs.k8s.io/controller-runtime/...")},

@@ -66,9 +66,10 @@ func noneOld(pods []*corev1.Pod, f steer.Facts) bool {
 		if !pod.IsActive(p) {
 			continue
 		}
-		if active++; p.Labels[f.RevisionLabel] == f.StableHash {
+		if p.Labels[f.RevisionLabel] == f.StableHash {
 			return false
 		}
+		active++
 	}
 	return f.StableHash != "" && active > 0 && active >= f.Replicas
 }

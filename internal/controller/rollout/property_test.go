@@ -133,6 +133,8 @@ func suite(made mistakes) promises.Suite {
 // scenario is a user with a CloneSet and a Rollout.
 type scenario struct {
 	promises.User
+	// change changes Rollouts and steps that are made; nil changes nothing.
+	change func(*v1beta1.Rollout)
 }
 
 var (
@@ -152,7 +154,7 @@ func (s *scenario) newRollout() *v1beta1.Rollout {
 	r := &v1beta1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"}}
 	r.Spec.WorkloadRef = v1beta1.WorkloadReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
 	r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{}
-	r.Spec.Strategy.Canary.Steps = s.steps()
+	s.plan(r)
 	return r
 }
 
@@ -199,7 +201,7 @@ func (s *scenario) act() {
 	case n < 58:
 		change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Paused = !r.Spec.Strategy.Paused })
 	case n < 66:
-		change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Canary.Steps = s.steps() })
+		change(s.plan)
 	case n < 74:
 		replicas := int32(1 + s.Rand.Intn(8))
 		simulate.Update(s.Cluster, promises.UserActor, s.set(), func(set *appsv1beta1.CloneSet) { set.Spec.Replicas = &replicas })

@@ -8,8 +8,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
@@ -47,7 +47,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	if s.Objects, err = releases.Read(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, r.Now); err != nil {
 		return State{}, err
 	}
-	if rollout.DeletionTimestamp != nil && s.Objects.Workload != nil {
+	if rollout.DeletionTimestamp != nil {
 		if err := s.readLive(ctx, r); err != nil {
 			return State{}, err
 		}
@@ -69,15 +69,37 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	if s.Routes, err = o.Traffic.Read(ctx, r, rollout, facts); err != nil {
 		return State{}, err
 	}
+	v := Classify(s)
+	if !v.ends() {
+		return v, nil
+	}
+	// An older cache may show what leads traffic as it was before the release, and nobody looks again once that is over.
+	r.Reader = observe.Reader{Reader: r.Live}
+	if s.Routes, err = o.Traffic.Read(ctx, r, rollout, facts); err != nil {
+		return State{}, err
+	}
 	return Classify(s), nil
+}
+
+// ends reports whether a pass takes a release for ended that the one before did not.
+func (v *State) ends() bool {
+	is := func(st *v1beta1.RolloutStatus) bool {
+		at := commonOf(st)
+		return at == nil || at.FinalisingStep == v1beta1.FinalisingStepEnd
+	}
+	return !is(&v.Rollout.Status) && is(&v.decision.Status)
 }
 
 // readLive reads the workload around the cache. The webhook marks no workload any more of a Rollout that is being deleted, but may have
 // done so in the last moment before: a Rollout that goes by an older cache would leave the workload frozen for ever.
 func (s *Snapshot) readLive(ctx context.Context, r loop.Reads) error {
-	now := releases.Workloads()[releases.GroupKind(s.Rollout.Spec.WorkloadRef)]
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Objects.Workload.(client.Object)), now)
-	if s.Objects.Workload = now; apierrors.IsNotFound(err) {
+	ref := s.Rollout.Spec.WorkloadRef
+	now := releases.Workloads()[releases.GroupKind(ref)]
+	if now == nil {
+		return nil
+	}
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.Rollout.Namespace, Name: ref.Name}, now)
+	if s.Objects.Workload = now; apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		s.Objects = steer.Objects{Now: s.Now}
 		return nil
 	}

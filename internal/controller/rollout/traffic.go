@@ -39,7 +39,8 @@ func (o Routing) Read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	}
 	w := traffic.Of(rollout)
 	w.Stable = workload.StableHash
-	w.Select.Label, w.Select.Hash = cmp.Or(workload.RevisionLabel, revisionLabel(releases.GroupKind(rollout.Spec.WorkloadRef))), workload.PodHash
+	w.Select.Label = cmp.Or(workload.RevisionLabel, revisionLabel(releases.GroupKind(rollout.Spec.WorkloadRef)))
+	w.Select.Hash = workload.PodHash
 	return o.Observe(ctx, r.Reader, w)
 }
 

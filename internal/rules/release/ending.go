@@ -68,6 +68,13 @@ func (m *machine) end(way []ending) bool {
 			return false
 		}
 	}
+	for _, e := range way {
+		if m.isTraffic(e.goal) && e.goal.Do != SetRoutes && !m.gone(e.goal) && !m.reached(e.goal) { // an older look has shown it as reached
+			m.say("ending the release: " + string(e.name) + m.trouble(e.goal))
+			m.act(e.goal)
+			return false
+		}
+	}
 	p.FinalisingStep = v1beta1.FinalisingStepEnd
 	return true
 }

@@ -298,7 +298,7 @@ func (m *machine) touch() {
 
 // left returns how much is left of a time that began with the last change.
 func (m *machine) left(of time.Duration) time.Duration {
-	if m.at().LastUpdateTime == nil {
+	if m.at().LastUpdateTime == nil || of <= 0 {
 		return 0
 	}
 	return max(of-m.seen.Now.Sub(m.at().LastUpdateTime.Time), 0)

@@ -186,6 +186,9 @@ const (
 	recheck = 3 * time.Second
 	// recordTime is how long a release that is over waits for its record. The next one does not wait for what can't be written.
 	recordTime = 10 * time.Second
+	// recheckTrouble is when to try again what something keeps from its goal. What frees it mostly sends an event, and each try is written
+	// to the status.
+	recheckTrouble = 30 * time.Second
 )
 
 // AllTraffic is what Traffic.Routes is when all requests go to the new version.

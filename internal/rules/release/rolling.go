@@ -166,7 +166,9 @@ func (m *machine) strands() bool {
 // act asks for one state, and begins the grace period that follows.
 func (m *machine) act(a Action) {
 	m.out.Do = append(m.out.Do, a)
-	m.out.After = recheck
+	if m.out.After = recheck; m.trouble(a) != "" {
+		m.out.After = recheckTrouble
+	}
 	m.touch()
 }
 

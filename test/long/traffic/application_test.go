@@ -45,8 +45,8 @@ type application struct {
 	plane plane
 }
 
-// deploy brings an application up whose Pods serve on for some seconds after their deletion.
-func deploy(t *testing.T, sleep int64) *application {
+// enter returns a namespace without an application, whose Pods the data plane reaches.
+func enter(t *testing.T) *application {
 	t.Helper()
 	a := &application{Env: shared.Enter(t)}
 	var err error
@@ -62,10 +62,24 @@ func deploy(t *testing.T, sleep int64) *application {
 			}
 		})
 	}
+	return a
+}
+
+// deploy brings an application up whose Pods serve on for some seconds after their deletion.
+func deploy(t *testing.T, sleep int64) *application {
+	t.Helper()
+	a := enter(t)
 	for service, version := range map[string]string{stable: "v1", canary: "v2"} {
 		a.Must(a.Client.Create(a.Ctx, a.deployment(version, sleep)))
 		a.serve(service, version)
 	}
+	a.ready(8)
+	return a
+}
+
+// ready waits until so many Pods are ready.
+func (a *application) ready(want int) {
+	a.Helper()
 	a.Eventually("all Pods are ready", func() error {
 		ready := 0
 		for _, p := range a.Pods() {
@@ -73,12 +87,11 @@ func deploy(t *testing.T, sleep int64) *application {
 				ready++
 			}
 		}
-		if ready < 8 {
+		if ready < want {
 			return fmt.Errorf("%d Pods are ready", ready)
 		}
 		return nil
 	})
-	return a
 }
 
 func (a *application) deployment(version string, sleep int64) *appsv1.Deployment {

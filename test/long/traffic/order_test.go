@@ -28,6 +28,7 @@ func TestTheOrderOfWritesDecidesWhetherRequestsAreLost(t *testing.T) {
 		"Pods go that end when they are deleted":     {sleep: 0, do: deletePods, loses: []string{"HTTPRoute", "Ingress"}},
 		"the route leads to a Service before that has Pods": {sleep: preStop, do: func(a *application, r route, _ *measure.Client) {
 			a.scale("v2", 0)
+			a.gone("v2") // while they end, an Ingress loses requests, too
 			a.Must(r.lead(split(50)))
 		}, loses: []string{"HTTPRoute"}}, // what an Ingress leads to nobody goes to the old version
 		"the old Pods go after the Service leads to all": {sleep: preStop, do: func(a *application, r route, c *measure.Client) {
@@ -114,6 +115,19 @@ func (a *application) scale(version string, replicas int32) {
 		stay := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 		if len(stay) != int(replicas) {
 			return fmt.Errorf("there are %d", len(stay))
+		}
+		return nil
+	})
+}
+
+// gone waits until no Pod of a version is left.
+func (a *application) gone(version string) {
+	a.Helper()
+	a.Eventually("the Pods have ended", func() error {
+		var pods corev1.PodList
+		a.Must(a.Client.List(a.Ctx, &pods, client.InNamespace(a.Namespace), client.MatchingLabels{"version": version}))
+		if len(pods.Items) > 0 {
+			return fmt.Errorf("%d are there", len(pods.Items))
 		}
 		return nil
 	})

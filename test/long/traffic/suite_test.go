@@ -17,12 +17,15 @@ import (
 var nodes = flag.String("nodes", "simulated", "nodes of the cluster: simulated, whose Pods are served by this process, or real, with containers")
 
 // A simulated container is ready a while after it runs, so that its server is there before it is asked.
-var shared = &scene.Site{Name: "traffic", Options: cluster.Options{Nodes: 3, Args: []string{"--sim-ready", "300ms"}}, Kruise: scene.Manifests}
+var shared = &scene.Site{
+	Name: "traffic", Options: cluster.Options{Nodes: 3, Args: []string{"--sim-ready", "300ms"}},
+	Args: []string{"--enable-leader-election=false"}, Rollouts: []string{"--leader-elect=false"},
+}
 
 func TestMain(m *testing.M) {
 	scene.ParseFlags()
 	if onRealNodes() {
-		shared.Options = cluster.Options{RealNodes: 2}
+		shared.Options, shared.Kruise, shared.Rollouts = cluster.Options{RealNodes: 2}, scene.Manifests, nil
 	}
 	scene.Main(m, shared)
 }
