@@ -47,7 +47,8 @@ type Routing struct {
 // readHistories reads, at the end of a release that is to be recorded, the records and what they are to hold.
 func (s *Snapshot) readHistories(ctx context.Context, r loop.Reads) error {
 	rollout := s.Rollout
-	if !s.Options.Histories || rollout.Status.Phase != v1beta1.RolloutPhaseProgressing || reasonOf(&rollout.Status) != v1beta1.ReasonCompleted {
+	isOver := rollout.Status.Phase == v1beta1.RolloutPhaseProgressing && reasonOf(&rollout.Status) == v1beta1.ReasonCompleted
+	if !s.Options.Histories || !isOver {
 		return nil
 	}
 	all := observe.Reader{Reader: r.Reader.Reader} // there is no index of them
