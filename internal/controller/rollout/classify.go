@@ -41,7 +41,7 @@ func Classify(s Snapshot) State {
 	if v.problem != "" && s.Rollout.DeletionTimestamp == nil {
 		return v
 	}
-	seen := release.Seen{Now: s.Now, Batch: v.batch(), Recorded: v.isRecorded()}
+	seen := release.Seen{Now: s.Now, Batch: v.batch()}
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
 		seen.Workload = &v.facts.Workload
@@ -61,7 +61,6 @@ func (v *State) planOf() release.Plan {
 		Deleted:    r.DeletionTimestamp != nil,
 		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
 		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second, Routed: v.Routes != nil,
-		KeepsFrozen: v.Options.KeepsFrozen, Records: v.Options.Histories,
 	}
 	if v.steps == nil {
 		return p
