@@ -81,11 +81,6 @@ func (v *State) batchStatus(s *v1beta1.BatchReleaseStatus) {
 // isMinor reports whether two statuses differ only in what people read while a batch is under way.
 func isMinor(stored, next *v1beta1.BatchReleaseStatus) bool {
 	a, b := stored.DeepCopy(), next.DeepCopy()
-	if begins(a, b) { // that what is stored is of another batch, its generation tells
-		a.ObservedGeneration, a.ObservedReleasePlanHash = b.ObservedGeneration, b.ObservedReleasePlanHash
-		a.CanaryStatus.CurrentBatch, a.CanaryStatus.BatchReadyTime = b.CanaryStatus.CurrentBatch, b.CanaryStatus.BatchReadyTime
-		a.CanaryStatus.CurrentBatchState = b.CanaryStatus.CurrentBatchState
-	}
 	for _, s := range []*v1beta1.BatchReleaseStatus{a, b} {
 		s.Message, s.ObservedWorkloadReplicas = "", 0
 		s.CanaryStatus.UpdatedReplicas, s.CanaryStatus.UpdatedReadyReplicas = 0, 0
@@ -94,12 +89,6 @@ func isMinor(stored, next *v1beta1.BatchReleaseStatus) bool {
 		}
 	}
 	return equality.Semantic.DeepEqual(a, b)
-}
-
-// begins tells whether a batch has been let through and is not ready yet.
-func begins(stored, next *v1beta1.BatchReleaseStatus) bool {
-	return stored.Phase == next.Phase && next.Phase == v1beta1.BatchReleasePhaseProgressing &&
-		stored.ObservedGeneration < next.ObservedGeneration && next.CanaryStatus.CurrentBatchState != v1beta1.BatchStateReady
 }
 
 // hashOf returns what tells plans apart, whatever of them is let through.
