@@ -8,6 +8,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
+// BatchFinalizer keeps a BatchRelease until its workload is given back.
+//
+// Wire: it is in users' objects.
+const BatchFinalizer = "rollouts.kruise.io/batch-release-finalizer"
+
 // Chain returns the writes to a workload and what belongs to it, one after the other; none if nothing is to be changed.
 func Chain(o steer.Objects, w steer.Writes, what, why string) plan.Chain {
 	var out plan.Chain

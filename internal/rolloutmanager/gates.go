@@ -16,8 +16,8 @@ const (
 	histories = "RolloutHistory"
 )
 
-// defaultGates are all gates that are known, and what they are by default. Those of the original that choose between mechanisms mean nothing
-// here, where all is done in one safe way.
+// defaultGates are all gates that are known, and what they are by default. Those of the original that choose between mechanisms mean
+// nothing here, where all is done in one safe way.
 func defaultGates() map[string]bool {
 	return map[string]bool{keepPaused: false, histories: false, "AdvancedDeployment": true, "MinReadySecondsStrategy": false}
 }

@@ -11,10 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/releases"
 )
 
-// Finalizer keeps a BatchRelease until its workload is given back.
-//
-// Wire: it is in users' objects.
-const Finalizer = "rollouts.kruise.io/batch-release-finalizer"
+// Finalizer keeps a BatchRelease until its workload is given back. Those that Rollouts make have it from the beginning.
+const Finalizer = releases.BatchFinalizer
 
 // +kubebuilder:rbac:groups=rollouts.kruise.io,resources=batchreleases,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rollouts.kruise.io,resources=batchreleases/status,verbs=patch

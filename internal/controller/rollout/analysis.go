@@ -100,6 +100,7 @@ func (o Options) readAnalysis(ctx context.Context, r loop.Reads, s *Snapshot) er
 // decide decides what is next. A Job that has ended is a result, and which Jobs count follows from what was decided without it.
 func (v *State) decide(seen release.Seen) {
 	p := v.planOf()
+	p.KeepsFrozen, p.Records, seen.Recorded = v.Options.KeepsFrozen, v.Options.Histories, v.isRecorded()
 	seen.Measured = slices.Clone(v.Measured)
 	v.pods(&seen)
 	v.decision = release.Next(p, v.Rollout.Status, seen)

@@ -45,7 +45,7 @@ func Classify(s Snapshot) State {
 	if v.problem != "" && s.Rollout.DeletionTimestamp == nil {
 		return v
 	}
-	seen := release.Seen{Now: s.Now, Recorded: v.isRecorded()}
+	seen := release.Seen{Now: s.Now}
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
 		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts)
@@ -81,9 +81,8 @@ func (v *State) planOf() release.Plan {
 		Style: steer.StyleOf(r.Spec.Strategy), Paused: r.Spec.Strategy.Paused, Disabled: r.Spec.Disabled,
 		Deleted:    r.DeletionTimestamp != nil,
 		OnDeadline: r.Spec.Strategy.OnProgressDeadline, Guard: r.Spec.Strategy.Guard,
-		Deadline:    time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second,
-		Shared:      v.Routes != nil && rules.SharedName(r) != "",
-		KeepsFrozen: v.Options.KeepsFrozen, Records: v.Options.Histories,
+		Deadline: time.Duration(ptr.Deref(r.Spec.Strategy.ProgressDeadlineSeconds, 0)) * time.Second,
+		Shared:   v.Routes != nil && rules.SharedName(r) != "",
 	}
 	if v.steps == nil {
 		return p

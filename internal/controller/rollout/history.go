@@ -39,15 +39,16 @@ const maxName = 253
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get
 
-// RoutingRecord is what leads traffic to a workload, as a record has it. What there is none of has no name.
-type RoutingRecord struct {
+// RecordedTraffic is what leads traffic to a workload, as a record has it. What there is none of has no name.
+type RecordedTraffic struct {
 	Service, Ingress, HTTPRoute v1alpha1.NamedData
 }
 
 // readHistories reads, at the end of a release that is to be recorded, the records and what they are to hold.
 func (s *Snapshot) readHistories(ctx context.Context, r loop.Reads) error {
 	rollout := s.Rollout
-	if !s.Options.Histories || rollout.Status.Phase != v1beta1.RolloutPhaseProgressing || reasonOf(&rollout.Status) != v1beta1.ReasonCompleted {
+	isOver := rollout.Status.Phase == v1beta1.RolloutPhaseProgressing && reasonOf(&rollout.Status) == v1beta1.ReasonCompleted
+	if !s.Options.Histories || !isOver {
 		return nil
 	}
 	all := observe.Reader{Reader: r.Reader.Reader} // there is no index of them
@@ -67,16 +68,16 @@ func (s *Snapshot) readHistories(ctx context.Context, r loop.Reads) error {
 		return readSpec(ctx, r.Live, schema.GroupVersionKind{Group: group, Version: version, Kind: kind},
 			types.NamespacedName{Namespace: rollout.Namespace, Name: name})
 	}
-	if s.Routing.Service, err = named("", "v1", "Service", routing.Service); err != nil {
+	if s.Traffic.Service, err = named("", "v1", "Service", routing.Service); err != nil {
 		return err
 	}
 	if routing.Ingress != nil {
-		if s.Routing.Ingress, err = named("networking.k8s.io", "v1", "Ingress", routing.Ingress.Name); err != nil {
+		if s.Traffic.Ingress, err = named("networking.k8s.io", "v1", "Ingress", routing.Ingress.Name); err != nil {
 			return err
 		}
 	}
 	if routing.Gateway != nil && routing.Gateway.HTTPRouteName != nil {
-		s.Routing.HTTPRoute, err = named("gateway.networking.k8s.io", "v1", "HTTPRoute", *routing.Gateway.HTTPRouteName)
+		s.Traffic.HTTPRoute, err = named("gateway.networking.k8s.io", "v1", "HTTPRoute", *routing.Gateway.HTTPRouteName)
 	}
 	return err
 }
@@ -160,12 +161,12 @@ func (v *State) history() *v1alpha1.RolloutHistory {
 			h.Spec.Workload.Data = raw(fields["spec"])
 		}
 	}
-	h.Spec.Service = v.Routing.Service
-	if v.Routing.Ingress.Name != "" {
-		h.Spec.TrafficRouting.Ingress = &v.Routing.Ingress
+	h.Spec.Service = v.Traffic.Service
+	if v.Traffic.Ingress.Name != "" {
+		h.Spec.TrafficRouting.Ingress = &v.Traffic.Ingress
 	}
-	if v.Routing.HTTPRoute.Name != "" {
-		h.Spec.TrafficRouting.HTTPRoute = &v.Routing.HTTPRoute
+	if v.Traffic.HTTPRoute.Name != "" {
+		h.Spec.TrafficRouting.HTTPRoute = &v.Traffic.HTTPRoute
 	}
 	return h
 }

@@ -42,18 +42,18 @@ func TestTheRecordOfARelease(t *testing.T) {
 	route := v1alpha1.NamedData{Name: "web", Data: raw(map[string]any{"hostnames": []string{"a"}})}
 	cases := map[string]struct {
 		style   v1beta1.RolloutStrategy
-		routing RoutingRecord
+		routing RecordedTraffic
 		want    string
 	}{
-		"without traffic": {canary, RoutingRecord{}, ""},
-		"blueGreen":       {blueGreen, RoutingRecord{}, ""},
-		"an HTTPRoute":    {canary, RoutingRecord{Service: v1alpha1.NamedData{Name: "svc"}, HTTPRoute: route}, `svc HTTPRoute web {"hostnames":["a"]}`},
-		"an Ingress":      {canary, RoutingRecord{Service: v1alpha1.NamedData{Name: "svc"}, Ingress: v1alpha1.NamedData{Name: "gone"}}, "svc Ingress gone "},
+		"without traffic": {canary, RecordedTraffic{}, ""},
+		"blueGreen":       {blueGreen, RecordedTraffic{}, ""},
+		"an HTTPRoute":    {canary, RecordedTraffic{Service: v1alpha1.NamedData{Name: "svc"}, HTTPRoute: route}, `svc HTTPRoute web {"hostnames":["a"]}`},
+		"an Ingress":      {canary, RecordedTraffic{Service: v1alpha1.NamedData{Name: "svc"}, Ingress: v1alpha1.NamedData{Name: "gone"}}, "svc Ingress gone "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := over(tc.style, at)
-			v.Routing = tc.routing
+			v.Traffic = tc.routing
 			h := v.record()[0].After.(*v1alpha1.RolloutHistory)
 			if h.Labels[keys.RolloutName] != "demo" || h.Spec.Rollout.Name != "demo" || h.Spec.Rollout.RolloutID != "7" ||
 				!strings.Contains(string(h.Spec.Rollout.Data.Raw), "workloadRef") || h.Spec.Workload.Name != "web" ||

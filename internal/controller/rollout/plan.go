@@ -106,8 +106,11 @@ func (v *State) upgrade(step int32) plan.Chain {
 	}
 	r := v.Rollout
 	batch := &v1beta1.BatchRelease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, OwnerReferences: []metav1.OwnerReference{referenceTo(r)}},
-		Spec:       v1beta1.BatchReleaseSpec{WorkloadRef: r.Spec.WorkloadRef, ReleasePlan: want},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Namespace, Name: r.Name, OwnerReferences: []metav1.OwnerReference{referenceTo(r)},
+			Finalizers: []string{releases.BatchFinalizer},
+		},
+		Spec: v1beta1.BatchReleaseSpec{WorkloadRef: r.Spec.WorkloadRef, ReleasePlan: want},
 	}
 	if at := commonOf(&v.decision.Status); v.facts.Update == at.StableRevision {
 		batch.Annotations = map[string]string{keys.RollbackInBatch: "true"}

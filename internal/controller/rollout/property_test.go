@@ -21,7 +21,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
-	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
@@ -211,26 +210,58 @@ func (s *scenario) act() {
 				at.NextStepIndex = int32(s.Rand.Intn(6)) - 1
 			}
 		})
-	case n < 92:
+	case n < 88:
+		s.writeBack()
+	case n < 91:
+		change(func(r *v1beta1.Rollout) {
+			if r.Annotations[keys.RollbackInBatch] == "" {
+				r.Annotations = map[string]string{keys.RollbackInBatch: "true"}
+			} else {
+				r.Annotations = nil
+			}
+		})
+	case n < 95:
 		change(func(r *v1beta1.Rollout) { r.Spec.Disabled = !r.Spec.Disabled })
 	default:
 		s.Cluster.Delete(promises.UserActor, r)
 	}
 }
 
-// image changes the template, and the webhook answers.
+// image changes the template.
 func (s *scenario) image(image string) {
-	old := s.set()
-	now := old.DeepCopy()
+	now := s.set().DeepCopy()
 	now.Spec.Template.Spec.Containers[0].Image = image
-	r := s.rollout()
-	if steer.IsRelease(old, now) && r != nil && r.DeletionTimestamp == nil && !r.Spec.Disabled && old.Labels[keys.WorkloadType] != "" &&
+	s.write(now)
+}
+
+// writeBack replaces the CloneSet by its manifest, as a tool does that knows nothing of releases.
+func (s *scenario) writeBack() {
+	now := s.set().DeepCopy()
+	now.Labels, now.Annotations, now.Spec.UpdateStrategy.RollingUpdate = nil, nil, nil
+	s.write(now)
+}
+
+// write writes the CloneSet, as the webhook answers.
+func (s *scenario) write(now *appsv1beta1.CloneSet) {
+	old, r := s.set(), s.rollout()
+	_, marked := steer.MarkOf(old)
+	if r != nil && r.DeletionTimestamp == nil && !r.Spec.Disabled && old.Labels[keys.WorkloadType] != "" &&
 		r.Status.Phase != v1beta1.RolloutPhaseDisabled && r.Status.Phase != v1beta1.RolloutPhaseDisabling {
 		kind, _ := steer.Of(setKind.GroupKind(), v1beta1.RollingStylePartition)
-		now = steer.Mark(kind.Freeze(s.objects(now)), r.Name).(*appsv1beta1.CloneSet)
+		o := s.objects(now)
+		if marked {
+			o.Workload = kind.Guard(old, o)
+			if o.Workload.GetLabels()[keys.WorkloadType] == "" {
+				o.Workload = o.Workload.DeepCopyObject().(steer.Object)
+				steer.Carry(old, o.Workload)
+			}
+		}
+		if now = o.Workload.(*appsv1beta1.CloneSet); steer.IsRelease(old, now) {
+			now = steer.Mark(kind.Freeze(o), r.Name).(*appsv1beta1.CloneSet)
+		}
 	}
 	simulate.Update(s.Cluster, promises.UserActor, old, func(set *appsv1beta1.CloneSet) {
-		set.Annotations, set.Spec = now.Annotations, now.Spec
+		set.Labels, set.Annotations, set.Spec = now.Labels, now.Annotations, now.Spec
 	})
 }
 
@@ -348,54 +379,4 @@ func (s *scenario) converged() (problems []string) {
 		wrong("the Rollout is %+v", r.Status)
 	}
 	return problems
-}
-
-// check returns the promises that the controllers have broken in a history.
-func check(history []simulate.Change) []invariant.Violation {
-	var out []invariant.Violation
-	pods := map[string]*corev1.Pod{}
-	var last *v1beta1.Rollout
-	// most is the largest step that the release has come to: one that is gone back from may still be under way.
-	var most *intstr.IntOrString
-	for _, c := range history {
-		broken := func(rule, format string, args ...any) {
-			out = append(out, invariant.Violation{Rule: rule, Revision: c.Revision, Text: fmt.Sprintf(format, args...)})
-		}
-		switch after := c.After.(type) {
-		case *corev1.Pod:
-			pods[c.Key.Name] = after
-		case *v1beta1.Rollout:
-			if last = after; !follows(after) {
-				most = nil
-				continue
-			}
-			now := after.Spec.Strategy.Canary.Steps[after.Status.CurrentStepIndex-1].Replicas
-			if most == nil || planned(now, 100) > planned(most, 100) {
-				most = now
-			}
-		case *appsv1beta1.CloneSet:
-			before, _ := c.Before.(*appsv1beta1.CloneSet)
-			if _, marked := steer.MarkOf(after); before == nil || c.Pass == nil || !marked || most == nil {
-				continue
-			}
-			updated := int32(0)
-			for _, p := range pods {
-				if p.Labels[appsv1.ControllerRevisionHashLabelKey] == after.Status.UpdateRevision {
-					updated++
-				}
-			}
-			if allows := *after.Spec.Replicas - int32(keptOf(after)); keptOf(after) < keptOf(before) && allows > max(planned(most, *after.Spec.Replicas), updated) {
-				broken(ruleSteps, "%d Pods may be updated at step %d, which says %s", allows, last.Status.CurrentStepIndex, most)
-			}
-		case nil:
-			delete(pods, c.Key.Name)
-		}
-	}
-	return out
-}
-
-// follows tells whether a Rollout is in the middle of its steps, where nothing but they decide.
-func follows(r *v1beta1.Rollout) bool {
-	return r.Status.Phase == v1beta1.RolloutPhaseProgressing && reasonOf(&r.Status) == v1beta1.ReasonInRolling &&
-		r.Status.CurrentStepIndex > 0 && int(r.Status.CurrentStepIndex) <= len(r.Spec.Strategy.Canary.Steps)
 }

@@ -32,10 +32,10 @@ type Snapshot struct {
 	// Measured are results of measurements, Jobs those of the Rollout's checks.
 	Measured []analysis.Result
 	Jobs     []*batchv1.Job
-	// Histories are the records of earlier releases, and of the one that is over. Routing is what leads traffic, for that record. Both are
+	// Histories are the records of earlier releases, and of the one that is over. Traffic is what leads traffic, for that record. Both are
 	// read at the end of a release only.
 	Histories []*v1alpha1.RolloutHistory
-	Routing   RoutingRecord
+	Traffic   RecordedTraffic
 	// Options are those of the controller.
 	Options Options
 	Now     time.Time

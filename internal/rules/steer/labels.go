@@ -57,8 +57,8 @@ func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
 	return out
 }
 
-// KeptLabels returns the changes that label the Pods which are at the wanted revision when a rollback in batches begins. They lose the labels
-// of a rollback of the same name: its batches are not those of this one.
+// KeptLabels returns the changes that label the Pods which are at the wanted revision when a rollback in batches begins. They lose the
+// labels of a rollback of the same name: its batches are not those of this one.
 func KeptLabels(k Kind, o Objects, id string) []Change {
 	var out []Change
 	for _, p := range o.Pods {
