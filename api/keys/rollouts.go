@@ -14,8 +14,8 @@ const (
 	RolloutID = "rollouts.kruise.io/rollout-id"
 	// RolloutBatchID is the label of a Pod with the batch, counted from 1, that updated it.
 	RolloutBatchID = "rollouts.kruise.io/rollout-batch-id"
-	// InPlaceUpdate is the label of the Pod template of a StatefulSet of Kubernetes by which, with the value true, users have a release update
-	// its Pods in place.
+	// InPlaceUpdate is the label of the Pod template of a StatefulSet of Kubernetes by which, with the value true, users have a release
+	// update its Pods in place.
 	InPlaceUpdate = "rollouts.kruise.io/in-place-update"
 	// NoNeedUpdate is the label of a Pod that was at the wanted revision when a rollback in batches began, with the name of the release.
 	NoNeedUpdate = "rollouts.kruise.io/no-need-update"

@@ -30,8 +30,8 @@ const (
 	misuse = 2
 )
 
-// Main reads the options of a command, runs it until it ends by itself or a signal asks it to, and returns its exit code. It writes logs and
-// errors to stderr.
+// Main reads the options of a command, runs it until it ends by itself or a signal asks it to, and returns its exit code. It writes logs
+// and errors to stderr.
 func Main(args []string, stderr io.Writer, o Options, run func(context.Context) error) int {
 	name, args := args[0], args[1:]
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)

@@ -15,9 +15,10 @@ import (
 // inPlace steers StatefulSets of Kubernetes. Pods with the label keys.InPlaceUpdate, which their template has as well, are updated in place
 // where only images, labels and annotations change.
 //
-// The controller of StatefulSets goes by the label of a Pod with its revision, and recreates no Pod whose ordinal is below the partition. So
-// the partition stays above a Pod until one write has given it the images and the label of the new revision, and comes down past it then,
-// where that controller finds nothing left to do. A Pod that is deleted in between comes back at its old revision, and is updated again.
+// The controller of StatefulSets goes by the label of a Pod with its revision, and recreates no Pod whose ordinal is below the partition.
+// So the partition stays above a Pod until one write has given it the images and the label of the new revision, and comes down past it
+// then, where that controller finds nothing left to do. A Pod that is deleted in between comes back at its old revision, and is updated
+// again.
 type inPlace struct{ partitioned }
 
 // UpdatesInPlace tells whether a workload has Pods updated in place during a release although its own controller recreates them.

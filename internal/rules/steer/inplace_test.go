@@ -162,14 +162,15 @@ func (s *stateful) serve() bool {
 // write carries writes out, but for the last ones if the manager ends before them. It reports whether there were any.
 func (s *stateful) write(w Writes, most int) bool {
 	for _, c := range w.First {
-		if most--; most < 0 {
+		if most == 0 {
 			return true
 		}
+		most--
 		after := c.After.DeepCopyObject().(*corev1.Pod)
 		after.Generation++
 		s.pods[slices.Index(s.pods, c.Before.(*corev1.Pod))] = after
 	}
-	if w.Workload == Object(s.set) || most <= 0 {
+	if w.Workload == Object(s.set) || most == 0 {
 		return len(w.First) > 0
 	}
 	s.set = w.Workload.DeepCopyObject().(*appsv1.StatefulSet)
