@@ -37,6 +37,9 @@ const AnalysisCheck = "rollouts.kruise.io/analysis-check"
 const (
 	// RollbackInBatch, with the value true, has a rollback go in the steps of the release. Users write it.
 	RollbackInBatch = "rollouts.kruise.io/rollback-in-batch"
+	// ResumedRevision is the annotation of a BatchRelease with the revision that its workload may go on with by itself. The controller of
+	// Rollouts writes it. Of any other template, which came later, it has yet to decide.
+	ResumedRevision = "rollouts.kruise.io/resumed-revision"
 	// RollingStyle is the style of a Rollout or BatchRelease of v1alpha1: partition, canary or bluegreen.
 	RollingStyle = "rollouts.kruise.io/rolling-style"
 	// TrafficRoutingName is the name of the TrafficRouting of a Rollout of v1alpha1.

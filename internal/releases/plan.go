@@ -3,6 +3,7 @@ package releases
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
@@ -42,15 +43,13 @@ func Action(c steer.Change, why string) plan.Action {
 	return a
 }
 
-// LetsGo reports whether a BatchRelease that is to let its workload go may do so by itself. One of a Rollout was told so when the workload
-// had the template that the release leads to or came from. Any other template may have come since, as a release of its own: of that, the
-// Rollout decides.
+// LetsGo reports whether a BatchRelease that is to let its workload go may do so by itself. One of a Rollout may for the template that it
+// was told of (keys.ResumedRevision). Any other may have come since, as a release of its own: of that, the Rollout decides.
 func LetsGo(b *v1beta1.BatchRelease, f steer.Facts) bool {
 	if metav1.GetControllerOfNoCopy(b) == nil || !f.Frozen {
 		return true
 	}
-	return f.Settled && b.Status.UpdateRevision != "" &&
-		(f.RolledBack || f.Update == b.Status.UpdateRevision || f.Update == b.Status.StableRevision)
+	return f.Settled && b.Annotations[keys.ResumedRevision] == f.Update
 }
 
 // IsOfAnother reports whether a BatchRelease updates Pods to another template than the one that the workload has.

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
@@ -13,30 +14,28 @@ import (
 
 // TestWhoLetsAWorkloadGo: a BatchRelease of a Rollout must not unfreeze a template that the Rollout may not have judged yet.
 func TestWhoLetsAWorkloadGo(t *testing.T) {
-	begun := v1beta1.BatchReleaseStatus{
-		BatchReleaseBaseStatus: v1beta1.BatchReleaseBaseStatus{StableRevision: "v1", UpdateRevision: "v2"},
-	}
 	frozen := func(update string) release.Workload {
 		return release.Workload{Frozen: true, Settled: true, Update: update}
 	}
 	for name, tc := range map[string]struct {
-		status v1beta1.BatchReleaseStatus
-		seen   release.Workload
-		alone  bool
-		want   bool
+		told  string
+		seen  release.Workload
+		alone bool
+		want  bool
 	}{
-		"the new template, when all steps are done":    {begun, frozen("v2"), false, true},
-		"the old template, when it was put back":       {begun, frozen("v1"), false, true},
-		"the old template, by another name":            {begun, release.Workload{Frozen: true, Settled: true, Update: "v1b", RolledBack: true}, false, true},
-		"a third template":                             {begun, frozen("v3"), false, false},
-		"a third template that nobody minds":           {begun, frozen("v3"), true, true},
-		"a third template that goes on already":        {begun, release.Workload{Settled: true, Update: "v3"}, false, true},
-		"a template that is not known yet":             {begun, release.Workload{Frozen: true, Update: "v2"}, false, false},
-		"any template, where no Pod was updated yet":   {v1beta1.BatchReleaseStatus{}, frozen("v2"), false, false},
-		"any template, by itself, before it has begun": {v1beta1.BatchReleaseStatus{}, frozen("v2"), true, true},
+		"the template that it was told of":            {"v2", frozen("v2"), false, true},
+		"one that came since":                         {"v2", frozen("v3"), false, false},
+		"one that came since and that nobody minds":   {"", frozen("v3"), true, true},
+		"one that came since, and goes on already":    {"v2", release.Workload{Settled: true, Update: "v3"}, false, true},
+		"a template that is not known yet":            {"v2", release.Workload{Frozen: true, Update: "v2"}, false, false},
+		"any template, before it was told":            {"", frozen("v2"), false, false},
+		"any template that is not known yet, by none": {"", release.Workload{Frozen: true}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &v1beta1.BatchRelease{Status: tc.status}
+			b := &v1beta1.BatchRelease{}
+			if tc.told != "" {
+				b.Annotations = map[string]string{keys.ResumedRevision: tc.told}
+			}
 			if !tc.alone {
 				b.OwnerReferences = []metav1.OwnerReference{{Kind: "Rollout", Name: "demo", Controller: ptr.To(true)}}
 			}

@@ -71,7 +71,7 @@ func (v *State) chain(a release.Action) plan.Chain {
 	case release.Upgrade:
 		return v.upgrade(a.Step)
 	case release.Hold:
-		return v.edit(func(p *v1beta1.ReleasePlan) { p.Paused = true }, "pause the batch")
+		return v.edit(func(b *v1beta1.BatchRelease) { b.Spec.ReleasePlan.Paused = true }, "pause the batch")
 	case release.Resume:
 		return v.resume(a.Wait)
 	case release.Release:
@@ -102,7 +102,7 @@ func (v *State) upgrade(step int32) plan.Chain {
 		if v.Batch.DeletionTimestamp != nil {
 			return nil // another one comes when it is gone
 		}
-		return v.edit(func(p *v1beta1.ReleasePlan) { *p = want }, fmt.Sprintf("let step %d be released", step))
+		return v.edit(func(b *v1beta1.BatchRelease) { b.Spec.ReleasePlan = want }, fmt.Sprintf("let step %d be released", step))
 	}
 	r := v.Rollout
 	batch := &v1beta1.BatchRelease{
@@ -128,8 +128,12 @@ func (v *State) resume(wait bool) plan.Chain {
 		if wait {
 			policy = v1beta1.FinalizingPolicyWaitResume
 		}
-		told := v.edit(func(p *v1beta1.ReleasePlan) {
+		told := v.edit(func(b *v1beta1.BatchRelease) {
+			p := &b.Spec.ReleasePlan
 			p.BatchPartition, p.FinalizingPolicy, p.Paused = nil, policy, false
+			if v.facts.Settled {
+				metav1.SetMetaDataAnnotation(&b.ObjectMeta, keys.ResumedRevision, v.facts.Update)
+			}
 		}, "have the BatchRelease let the workload go")
 		if told != nil || releases.LetsGo(v.Batch, v.facts) {
 			return told
@@ -138,14 +142,14 @@ func (v *State) resume(wait bool) plan.Chain {
 	return v.write(v.kind.Promote(v.Objects), "let the workload go on by itself", v.why())
 }
 
-// edit changes the plan of the BatchRelease.
-func (v *State) edit(change func(*v1beta1.ReleasePlan), what string) plan.Chain {
+// edit changes the BatchRelease.
+func (v *State) edit(change func(*v1beta1.BatchRelease), what string) plan.Chain {
 	if v.Batch == nil || v.Batch.DeletionTimestamp != nil {
 		return nil
 	}
 	after := v.Batch.DeepCopy()
-	change(&after.Spec.ReleasePlan)
-	if equality.Semantic.DeepEqual(after.Spec, v.Batch.Spec) {
+	change(after)
+	if equality.Semantic.DeepEqual(after, v.Batch) {
 		return nil
 	}
 	return plan.Chain{{Verb: plan.Update, Concern: plan.Rollout, Before: v.Batch, After: after, What: what, Why: v.why()}}

@@ -43,6 +43,10 @@ const notice = 3 * time.Minute
 // TestPromisesWithTraffic does what TestPromises does, with a Service, a route and an Ingress that others edit, too.
 func TestPromisesWithTraffic(t *testing.T) { routedSuite(mistakes{}).Hold(t) }
 
+// TestWhatBrokeOnceHoldsWithTraffic lets a cluster live again in which the template of a release came back in the moment between the decision
+// to roll it back and the BatchRelease's letting go, and all Pods got it at once.
+func TestWhatBrokeOnceHoldsWithTraffic(t *testing.T) { routedSuite(mistakes{}).Again(t, 154) }
+
 // TestRunsWithTrafficRepeat checks that a failure could be repeated.
 func TestRunsWithTrafficRepeat(t *testing.T) { routedSuite(mistakes{}).Repeat(t) }
 
