@@ -185,10 +185,20 @@ func (v *State) changes() bool {
 }
 
 // holds tells whether the workload does not go on by itself yet although it is let go.
-func (v *State) holds() bool {
+func (v *State) holds() bool { return v.promotes && v.staysFrozen() }
+
+// staysFrozen tells whether the workload does not go on by itself after the writes.
+func (v *State) staysFrozen() bool {
 	after := v.Objects
 	after.Workload = v.writes.Workload
-	return v.promotes && v.kind.See(after).Frozen
+	return v.kind.See(after).Frozen
+}
+
+// isSoleSign tells whether only the claim of a BatchRelease says that a release has frozen the workload. The mark is gone where somebody
+// has replaced the object and no webhook has put it back, as with a Rollout that is being deleted: the claim is what the Rollout still
+// finds such a workload by.
+func (v *State) isSoleSign() bool {
+	return metav1.GetControllerOfNoCopy(v.Release) != nil && !v.facts.Marked && v.staysFrozen()
 }
 
 // isOurs tells whether the workload says that this BatchRelease drives it.

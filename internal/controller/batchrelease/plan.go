@@ -78,14 +78,15 @@ func (v *State) why() string {
 	return fmt.Sprintf("%d Pods are to be updated", v.targets[v.batch])
 }
 
-// giveBack takes the claim off the workload, lets it go on if the spec says so, and then the BatchRelease go.
+// giveBack takes the claim off the workload, lets it go on if the spec says so, and then the BatchRelease go. A claim that is the sole sign
+// of the release stays: the Rollout takes it off as it lets the workload go, and the controller of Deployments does where there is none.
 func (v *State) giveBack(b *plan.Builder) {
 	if !hasFinalizer(v.Release) {
 		return
 	}
 	if v.Objects.Workload != nil && v.kind != nil {
 		w := v.writes
-		if v.isOurs() && !v.holds() {
+		if v.isOurs() && !v.holds() && !v.isSoleSign() {
 			w.Workload = steer.Unclaim(w.Workload)
 		}
 		b.Do(releases.Chain(v.Objects, w, "give the workload back", "the BatchRelease is being deleted")...)

@@ -23,7 +23,7 @@ type Snapshot struct {
 	Sets []*appsv1.ReplicaSet
 	// Taken are names that its ReplicaSets can't have, because others have them.
 	Taken []string
-	// Orphaned says that the Deployment waits for a Rollout, and that no Rollout and no BatchRelease names it.
+	// Orphaned says that a release has the Deployment in hand, and that no Rollout and no BatchRelease names it.
 	Orphaned bool
 }
 
@@ -46,10 +46,11 @@ func ofDeployment() schema.GroupKind {
 }
 
 // isOrphaned tells whether a Deployment waits for a Rollout that is gone: its finalizer was removed by hand, or the webhook marked the
-// Deployment in the moment in which the Rollout went. A BatchRelease still gives the Deployment back itself. What the cache does not know
-// is looked for at the API server before anything is done about it.
+// Deployment in the moment in which the Rollout went. The claim of a BatchRelease says the same where somebody has removed the mark. A
+// BatchRelease that is there still gives the Deployment back itself. What the cache does not know is looked for at the API server before
+// anything is done about it.
 func isOrphaned(ctx context.Context, r loop.Reads, d *appsv1.Deployment) (bool, error) {
-	if _, marked := steer.MarkOf(d); !marked || d.DeletionTimestamp != nil {
+	if !steer.IsReleased(d) || d.DeletionTimestamp != nil {
 		return false, nil
 	}
 	for _, reader := range []observe.Reader{r.Reader, {Reader: r.Live}} {

@@ -47,14 +47,14 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	if s.Objects, err = releases.Read(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, r.Now); err != nil {
 		return State{}, err
 	}
-	if rollout.DeletionTimestamp != nil {
-		if err := s.readLive(ctx, r); err != nil {
-			return State{}, err
-		}
-	}
 	name := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Name}
 	if s.Batch, err = observe.Find(ctx, r.Reader, name, &v1beta1.BatchRelease{}); err != nil {
 		return State{}, err
+	}
+	if rollout.DeletionTimestamp != nil { // after the BatchRelease: one that is gone has written to the workload before
+		if err := s.readLive(ctx, r); err != nil {
+			return State{}, err
+		}
 	}
 	if err := errors.Join(o.readAnalysis(ctx, r, &s), s.readHistories(ctx, r)); err != nil {
 		return State{}, err

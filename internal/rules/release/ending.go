@@ -148,10 +148,8 @@ func (m *machine) reached(a Action) bool {
 		return !m.seen.Workload.Frozen && (!a.Wait || !m.seen.Batch.Exists || m.seen.Batch.Resumed)
 	case Release:
 		return !m.seen.Batch.Exists
-	case Unmark:
+	case Unmark, Abandon: // what was abandoned is not frozen by a release any more, but by its user
 		return !m.seen.Workload.Marked && !m.seen.Workload.Frozen
-	case Abandon:
-		return !m.seen.Workload.Marked
 	}
 	return false
 }

@@ -20,6 +20,10 @@ func TestAWorkloadThatIsKeptFrozen(t *testing.T) {
 			[]string{"Unpin", "RestoreRoutes", "RemoveService", "Release", "Abandon"}},
 		"disabled": {"Partition", func(w *world) { w.plan.Disabled = true },
 			[]string{"Unpin", "RestoreRoutes", "RemoveService", "Release", "Abandon"}},
+		"deleted, and somebody has removed the mark": {"Partition", func(w *world) {
+			w.seen.Workload.Marked, w.plan.Deleted = false, true
+		},
+			[]string{"Unpin", "RestoreRoutes", "RemoveService", "Release", "Abandon"}},
 		"with a second Deployment": {"Canary", func(w *world) { w.plan.Disabled = true },
 			[]string{"Unpin", "RestoreRoutes", "RemoveService", "Release", "Abandon"}},
 		"blueGreen": {"BlueGreen", func(w *world) { w.plan.Disabled = true },

@@ -106,7 +106,7 @@ func (k deployments) See(o Objects) Facts {
 		}
 	}
 	f.Mixed = active > 1
-	f.Frozen = isReleased(d) && (d.Spec.Paused || isInBatches(d))
+	f.Frozen = IsReleased(d) && (d.Spec.Paused || isInBatches(d))
 	return f
 }
 
@@ -163,7 +163,7 @@ func (deployments) Batch(o Objects, b Batch) (Writes, error) {
 // Promote has the native controller go on, with the strategy that the user wrote.
 func (deployments) Promote(o Objects) Writes {
 	d := o.Workload.(*appsv1.Deployment)
-	if !isInBatches(d) && !(isReleased(d) && d.Spec.Paused) {
+	if !isInBatches(d) && !(IsReleased(d) && d.Spec.Paused) {
 		return unchanged(o)
 	}
 	next := withoutAnnotations(copyOf(d), keys.DeploymentStrategy, keys.DeploymentExtraStatus).(*appsv1.Deployment)
@@ -207,7 +207,7 @@ func (deployments) sets(o Objects) []*appsv1.ReplicaSet {
 func (k deployments) stable(o Objects) *appsv1.ReplicaSet {
 	d := o.Workload.(*appsv1.Deployment)
 	sets := k.sets(o)
-	if noted := d.Labels[keys.StableRevision]; noted != "" && isReleased(d) {
+	if noted := d.Labels[keys.StableRevision]; noted != "" && IsReleased(d) {
 		for _, rs := range sets {
 			if rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == noted {
 				return rs

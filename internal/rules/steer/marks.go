@@ -58,8 +58,8 @@ func isClaimed(workload metav1.Object) bool {
 	return claimed
 }
 
-// isReleased tells whether a release has to do with a workload: only then is it the release that has frozen it, and not its user.
-func isReleased(workload metav1.Object) bool {
+// IsReleased tells whether a release has to do with a workload: only then is it the release that has frozen it, and not its user.
+func IsReleased(workload metav1.Object) bool {
 	_, marked := MarkOf(workload)
 	return marked || isClaimed(workload)
 }

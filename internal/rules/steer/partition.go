@@ -85,7 +85,7 @@ func (k partitioned) See(o Objects) Facts {
 	}
 	f.PodHash, f.StableHash = k.labelOf(o, f.Update), k.labelOf(o, f.Stable)
 	f.Mixed = f.Updated > 0 && int(f.Updated) < live(o)
-	f.Frozen = isReleased(o.Workload) && k.kept(r) > 0
+	f.Frozen = IsReleased(o.Workload) && k.kept(r) > 0
 	return f
 }
 

@@ -41,6 +41,10 @@ const (
 // tool writes the manifest back and users disable, delete and force things. In the end the Deployment is what its manifest says.
 func TestPromises(t *testing.T) { suite(nil).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets a cluster live again in which a manifest took the mark off a Deployment whose Rollout was being deleted: the
+// BatchRelease froze it once more before it went, and nobody knew of it any more.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(nil).Again(t, 178) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(nil).Repeat(t) }
 
