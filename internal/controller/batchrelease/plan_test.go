@@ -45,7 +45,7 @@ func TestAFrozenWorkloadIsStillFoundByWhoEndsTheRelease(t *testing.T) {
 			d = steer.Claim(d, referenceTo(r)).(*appsv1.Deployment)
 			tc.change(r, d)
 			v := Classify(Snapshot{Release: r, Objects: steer.Objects{Workload: d}})
-			r.Status.UpdateRevision = v.facts.Update // it has updated Pods to the present template
+			metav1.SetMetaDataAnnotation(&r.ObjectMeta, keys.ResumedRevision, v.facts.Update) // the Rollout tells it of the present template
 			p := Plan(Classify(v.Snapshot))
 			for _, stage := range p.Stages {
 				for _, chain := range stage {
