@@ -41,7 +41,7 @@ type ResourceDistributionList struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.resource) != has(self.resourceFrom)",message="must have either resource or resourceFrom"
 // +kubebuilder:validation:XValidation:rule="has(self.resource) == has(oldSelf.resource)",message="resource can't be exchanged for resourceFrom, nor the other way round"
-// +kubebuilder:validation:XValidation:rule="(has(self.copies) && has(self.copies.name) ? self.copies.name : '') == (has(oldSelf.copies) && has(oldSelf.copies.name) ? oldSelf.copies.name : '')",message="copies.name is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.copies) && has(self.copies.name) ? self.copies.name : \"\") == (has(oldSelf.copies) && has(oldSelf.copies.name) ? oldSelf.copies.name : \"\")",message="copies.name is immutable"
 type ResourceDistributionSpec struct {
 	ResourceDistributionBaseSpec `json:",inline"`
 
