@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -32,9 +33,11 @@ func TestTakeoverOfSidecars(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	w.unchanged("Pod", before, w.versions("v1", "Pod"))
 
-	set := w.sidecarSet()
-	set.Spec.Containers[0].Image = "busybox:1.36"
-	w.Must(w.Client.Update(w.Ctx, set))
+	w.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := w.sidecarSet()
+		set.Spec.Containers[0].Image = "busybox:1.36"
+		return w.Client.Update(w.Ctx, set)
+	}))
 	w.Eventually("all Pods but one are updated", func() error {
 		w.playKubelet()
 		for _, p := range w.pods() {

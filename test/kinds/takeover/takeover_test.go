@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -68,9 +69,14 @@ func (w *world) load(file string) {
 		}
 		w.Must(w.Client.Create(w.Ctx, o))
 		uids[old] = o.GetUID()
-		if status != nil {
-			o.Object["status"] = status
-			w.Must(w.Client.Status().Update(w.Ctx, o))
+		if status != nil { // the installer, which looks after all that has no namespace, may have written one, too
+			w.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				if err := w.Client.Get(w.Ctx, client.ObjectKeyFromObject(o), o); err != nil {
+					return err
+				}
+				o.Object["status"] = status
+				return w.Client.Status().Update(w.Ctx, o)
+			}))
 		}
 	}
 }
