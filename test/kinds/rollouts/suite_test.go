@@ -240,7 +240,7 @@ func (e *env) change(change func(*v1beta1.Rollout)) {
 // setStatus writes into the status of the Rollout, as users and their tools do.
 func (e *env) setStatus(change func(*v1beta1.CanaryStatus)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.Must(retry.RetryOnConflict(patient(), func() error {
 		r := e.rollout()
 		change(r.Status.CanaryStatus)
 		return e.Status().Update(e.Ctx, r)
