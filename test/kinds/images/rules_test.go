@@ -8,12 +8,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 func TestWhatIsRefused(t *testing.T) {
@@ -91,11 +91,9 @@ func TestBothVersions(t *testing.T) {
 	if image.GetAnnotations()[keys.NodeImageSecretModes] == "" {
 		t.Errorf("the older version lacks the mode: %v", image.Object)
 	}
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		image = older("NodeImage", name)
+	scene.Edit(e.Env, name, image, func(image *unstructured.Unstructured) {
 		image.SetLabels(map[string]string{keys.FakeNodeImage: "true", "written": "older"})
-		return e.Client.Update(e.Ctx, image)
-	}))
+	})
 	if hub := e.nodeImage(name); hub.Labels["written"] != "older" || hub.Spec.Images["nginx"].PullSecrets[0].Mode != "batch" {
 		t.Errorf("the older version wrote, and the stored one reads labels %v and spec %+v", hub.Labels, hub.Spec)
 	}

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 const (
@@ -64,10 +66,15 @@ func (g *guard) unprotect(o client.Object) {
 	g.protect(o, "")
 }
 
-// keeps checks that the deletion of an object is refused with these texts, and that it is there and not being deleted.
+// keeps checks that the deletion of an object is refused with these texts, and that it is there and not being deleted. It asks again while nobody
+// answers the API server: a machine may be busy, and a manager may serve elsewhere than the one before it.
 func (g *guard) keeps(o client.Object, texts ...string) {
 	g.Helper()
-	if err := refusedWith(g.Client.Delete(g.Ctx, o), texts...); err != nil {
+	err := g.Client.Delete(g.Ctx, o)
+	for tries := 0; scene.IsUnanswered(err) && tries < 20; tries++ {
+		err = g.Client.Delete(g.Ctx, o)
+	}
+	if err := refusedWith(err, texts...); err != nil {
 		g.Errorf("deleting %T %s: %v", o, o.GetName(), err)
 	}
 	g.Must(g.Client.Get(g.Ctx, client.ObjectKeyFromObject(o), o))

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/policy/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // custom installs a kind of workload that only this test knows, with or without a scale.
@@ -176,10 +177,8 @@ spec:
 	}
 	e.counts("guard", disruption.Counts{Desired: 12, Total: 15})
 	// A user of the older version changes something else.
-	var older v1alpha1.PodUnavailableBudget
-	e.Read("guard", &older)
-	older.Labels = map[string]string{"note": "new"}
-	e.Must(e.Client.Update(e.Ctx, &older))
+	older := &v1alpha1.PodUnavailableBudget{}
+	scene.Edit(e.Env, "guard", older, func(b *v1alpha1.PodUnavailableBudget) { b.Labels = map[string]string{"note": "new"} })
 	if got := older.Annotations["kruise.io/pub-protect-operations"]; got != "EVICT,UPDATE" {
 		t.Errorf("the annotation is %q", got)
 	}
@@ -218,9 +217,10 @@ func TestWhatIsRefused(t *testing.T) {
 			}
 		})
 	}
-	b := e.budget("there")
-	b.Spec.Selector.MatchLabels["more"] = "labels"
-	if err := e.Client.Update(e.Ctx, b, client.DryRunAll); err == nil {
+	err := scene.TryEdit(e.Env, "there", &v1beta1.PodUnavailableBudget{}, func(b *v1beta1.PodUnavailableBudget) {
+		b.Spec.Selector.MatchLabels["more"] = "labels"
+	}, client.DryRunAll)
+	if err == nil {
 		t.Error("the selector could be changed")
 	}
 }

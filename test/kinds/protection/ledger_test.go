@@ -7,23 +7,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // permit enters a permission into the ledger, as whoever judges requests does.
 func (e *env) permit(budget, pod string, operation v1beta1.PubOperation) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		b := e.budget(budget)
+	scene.EditStatus(e.Env, budget, &v1beta1.PodUnavailableBudget{}, func(b *v1beta1.PodUnavailableBudget) {
 		ledger := disruption.LedgerOf(&b.Status).With(pod, operation, time.Now())
 		b.Status.DisruptedPods, b.Status.UnavailablePods = ledger.Disrupted, ledger.Unavailable
 		b.Status.UnavailableAllowed--
-		return e.Client.Status().Update(e.Ctx, b)
-	}))
+	})
 }
 
 // TestAPermissionThatNobodyUses is given back after 20 seconds, with an event on the Pod; one to update after 10, without.
@@ -94,9 +92,7 @@ func TestADeletionThatTakesLong(t *testing.T) {
 	if reasons := e.Reasons(p.Name); slices.Contains(reasons, "NotDeleted") {
 		t.Errorf("the events are %v", reasons)
 	}
-	e.Read(p.Name, &p)
-	p.Finalizers = nil
-	e.Must(e.Client.Update(e.Ctx, &p))
+	scene.Edit(e.Env, p.Name, &corev1.Pod{}, func(p *corev1.Pod) { p.Finalizers = nil })
 }
 
 // TestPodsWithoutAWorkload are counted by what the budget itself says.
@@ -195,17 +191,17 @@ func TestNoWritesAtRest(t *testing.T) {
 		return nil
 	}
 	e.Eventually("all Pods are linked", linked)
-	versions := func() map[string]string {
+	versions := func() string {
 		out := map[string]string{"guard": e.budget("guard").ResourceVersion}
 		for _, p := range e.Pods() {
 			out[p.Name] = p.ResourceVersion
 		}
-		return out
+		return fmt.Sprint(out)
 	}
-	before := versions()
+	before := e.AtRest(2*time.Second, "what is stored", versions)
 	e.CrashManager()
 	e.Always(3*time.Second, "nothing is written", func() error {
-		if now := versions(); fmt.Sprint(now) != fmt.Sprint(before) {
+		if now := versions(); now != before {
 			return fmt.Errorf("the versions were %v and are %v", before, now)
 		}
 		return nil

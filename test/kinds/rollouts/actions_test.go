@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestScenario8DirectRollback: the old template brings the workload back in one go.
@@ -104,25 +105,31 @@ func TestScenario12PlanEdit(t *testing.T) {
 	e.paused(1, "v2", 2)
 	e.change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Canary.Steps[0].Replicas = &forty })
 	e.paused(1, "v2", 4)
-	r := e.rollout()
-	r.Spec.Strategy.Canary.Steps = r.Spec.Strategy.Canary.Steps[:2]
-	if err := e.Update(e.Ctx, r); !apierrors.IsInvalid(err) || !strings.Contains(fmt.Sprint(err), "number of steps") {
+	err := scene.TryEdit(e.Env, "demo", &v1beta1.Rollout{}, func(r *v1beta1.Rollout) {
+		r.Spec.Strategy.Canary.Steps = r.Spec.Strategy.Canary.Steps[:2]
+	})
+	if !apierrors.IsInvalid(err) || !strings.Contains(fmt.Sprint(err), "number of steps") {
 		t.Errorf("a step is removed: %v", err)
 	}
 }
 
-// TestTwoApprovalsSkipNothing: a second click comes too early for the next step, trap T19.
+// TestTwoApprovalsSkipNothing: a second click comes too early for the next step, trap T19. That one can't be ready before its Pod's gate is
+// opened, so the click is too early whenever it comes.
 func TestTwoApprovalsSkipNothing(t *testing.T) {
 	e := newEnv(t)
-	e.start(fmt.Sprintf(cloneSet, 6, ""), rolloutOf(ofCloneSet, steps("1", "2", "100%")))
-	e.setImage("v2")
+	e.start(fmt.Sprintf(cloneSet, 6, ""), unguarded(rolloutOf(ofCloneSet, steps("1", "2", "100%"))))
+	e.gated("v2", "100%")
+	e.Eventually("a Pod of step 1 is updated", e.updated("v2", 1))
+	e.open(1)
 	e.paused(1, "v2", 1)
 	approve := []byte(`{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
 	for range 2 {
 		e.Must(e.Status().Patch(e.Ctx, e.rollout(), client.RawPatch("application/merge-patch+json", approve)))
 		time.Sleep(20 * time.Millisecond)
 	}
+	e.Eventually("a Pod of step 2 is updated", e.updated("v2", 2))
 	e.Never("step 2 is skipped", func() bool { return e.rollout().Status.CurrentStepIndex > 2 })
+	e.open(1)
 	e.paused(2, "v2", 2)
 }
 
@@ -292,8 +299,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		e.Read("demo", &b)
 		return e.rollout().ResourceVersion + " " + b.ResourceVersion + " " + e.cloneSet().ResourceVersion
 	}
-	time.Sleep(11 * time.Second) // counts are written no later than this
-	before := version()
+	before := e.AtRest(11*time.Second, "what is stored", version) // counts are written ten seconds after they were seen
 	shared.RolloutManager.Kill()
 	e.Must(shared.RelaunchRollouts(e.Ctx))
 	e.Never("something is written", func() bool { return version() != before })

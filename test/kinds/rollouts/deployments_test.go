@@ -2,6 +2,7 @@ package rollouts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,9 +33,12 @@ func TestScenario1BatchesOfADeployment(t *testing.T) {
 			e.setImage("v2")
 			e.paused(1, "v2", 1)
 			ours := replicasets.New(e.deployment(), e.sets())
-			if s := e.deployment().Status; s.UpdatedReplicas != 1 {
-				t.Errorf("the status of the Deployment says %d updated Pods, want 1", s.UpdatedReplicas)
-			}
+			e.Eventually("the status of the Deployment says so", func() error {
+				if s := e.deployment().Status; s.UpdatedReplicas != 1 {
+					return fmt.Errorf("%d Pods are updated, want 1", s.UpdatedReplicas)
+				}
+				return nil
+			})
 			w.allow(5)
 			e.approve()
 			e.paused(2, "v2", 5)
@@ -262,9 +266,12 @@ func TestARolloutThatIsForcedAway(t *testing.T) {
 	e.Must(shared.RelaunchRollouts(e.Afterwards()))
 	e.Eventually("it is rolled out natively", func() error { return e.complete("v2", 5) })
 	e.clean()
-	if label := e.deployment().Labels[keys.WorkloadType]; label != "" {
-		t.Error("its changes are still sent to the webhook")
-	}
+	e.Eventually("its changes are no longer sent to the webhook", func() error {
+		if e.deployment().Labels[keys.WorkloadType] != "" {
+			return errors.New("it has the label")
+		}
+		return nil
+	})
 }
 
 // manifest returns the Deployment as a tool has it in its repository.

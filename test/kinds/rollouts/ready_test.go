@@ -9,21 +9,25 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // gate is a readiness gate of Pods, which a test opens.
 const gate corev1.PodConditionType = "example.com/told"
 
-// gated has the new version wait for the gate.
-func (e *env) gated(version string) {
+// unguarded returns the manifest of a Rollout without its guard, which would stop Pods that are not ready for long.
+func unguarded(rollout string) string {
+	return strings.Replace(rollout, "  strategy:", "  strategy:\n    guard: {onFailure: None}", 1)
+}
+
+// gated has the new version wait for the gate, and lets so many Pods be out of service.
+func (e *env) gated(version, maxUnavailable string) {
 	e.Helper()
-	edit(e, "web", e.cloneSet(), func(s *cloneSetType) {
-		all := intstr.FromString("100%")
-		s.Spec.UpdateStrategy.RollingUpdate = &rollingType{MaxUnavailable: &all}
+	edit(e, "web", &cloneSetType{}, func(s *cloneSetType) {
+		unavailable := intstr.Parse(maxUnavailable)
+		s.Spec.UpdateStrategy.RollingUpdate = &rollingType{MaxUnavailable: &unavailable}
 		s.Spec.Template.Spec.Containers[0].Image = "web:" + version
 		s.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
 	})
@@ -39,14 +43,9 @@ func (e *env) open(pods int) {
 			continue
 		}
 		pods--
-		e.Must(retry.RetryOnConflict(patient(), func() error {
-			now := &corev1.Pod{}
-			if err := e.Get(e.Ctx, client.ObjectKeyFromObject(&p), now); err != nil {
-				return err
-			}
+		scene.EditStatus(e.Env, p.Name, &corev1.Pod{}, func(now *corev1.Pod) {
 			now.Status.Conditions = append(now.Status.Conditions, corev1.PodCondition{Type: gate, Status: corev1.ConditionTrue})
-			return e.Status().Update(e.Ctx, now)
-		}))
+		})
 	}
 	if pods > 0 {
 		e.Fatalf("%d Pods too few wait for the gate", pods)
@@ -59,9 +58,8 @@ func TestScenario21FailureThreshold(t *testing.T) {
 		t.Run(threshold, func(t *testing.T) {
 			e := newEnv(t)
 			manifest := rolloutOf(ofCloneSet, steps("50%", "100%")) + "      failureThreshold: " + threshold + "\n"
-			// The guard would stop Pods that are not ready for long.
-			e.start(fmt.Sprintf(cloneSet, 10, ""), strings.Replace(manifest, "  strategy:", "  strategy:\n    guard: {onFailure: None}", 1))
-			e.gated("v2")
+			e.start(fmt.Sprintf(cloneSet, 10, ""), unguarded(manifest))
+			e.gated("v2", "100%")
 			e.Eventually("five Pods are updated, and none is ready", func() error {
 				if got := e.images()["v2"]; got != 5 {
 					return fmt.Errorf("%d are", got)

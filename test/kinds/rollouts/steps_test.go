@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
@@ -94,23 +93,16 @@ func TestScenario5StatefulSetOrder(t *testing.T) {
 	}
 }
 
-// TestScenario13PauseStops: a paused release updates no further Pod of the batch that is under way.
+// TestScenario13PauseStops: a paused release updates no further Pod of the batch that is under way. Each Pod waits for its gate, so that the
+// batch is under way for as long as it takes.
 func TestScenario13PauseStops(t *testing.T) {
 	e := newEnv(t)
-	e.start(fmt.Sprintf(cloneSet, 10, `"sim.kruise.io/ready-delay": 2s`), rolloutOf(ofCloneSet, steps("10")))
-	edit(e, "web", e.cloneSet(), func(s *cloneSetType) {
-		one := intstr.FromInt32(1)
-		s.Spec.UpdateStrategy.RollingUpdate = &rollingType{MaxUnavailable: &one}
-	})
-	e.setImage("v2")
-	e.Eventually("two Pods are updated", func() error {
-		if got := e.images()["v2"]; got < 2 {
-			return fmt.Errorf("%d are", got)
-		}
-		return nil
-	})
+	e.start(fmt.Sprintf(cloneSet, 10, ""), unguarded(rolloutOf(ofCloneSet, steps("10"))))
+	e.gated("v2", "1")
+	e.Eventually("a Pod is updated", e.updated("v2", 1))
+	e.open(1)
+	e.Eventually("two Pods are updated", e.updated("v2", 2))
 	e.change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Paused = true })
-	before := e.images()["v2"]
 	e.Eventually("the batch is paused", func() error {
 		var b v1beta1.BatchRelease
 		e.Read("demo", &b)
@@ -119,8 +111,14 @@ func TestScenario13PauseStops(t *testing.T) {
 		}
 		return nil
 	})
-	e.Never("more than one further Pod is updated", func() bool { return e.images()["v2"] > before+1 })
+	e.open(1)
+	e.Eventually("both Pods are ready", func() error { return e.ready("v2", 2) })
+	e.Never("a further Pod is updated", func() bool { return e.images()["v2"] > 2 })
 	e.change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Paused = false })
+	for updated := 3; updated <= 10; updated++ {
+		e.Eventually("one more Pod is updated", e.updated("v2", updated))
+		e.open(1)
+	}
 	e.paused(1, "v2", 10)
 }
 

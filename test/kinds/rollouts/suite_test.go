@@ -9,12 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -190,6 +187,16 @@ func (e *env) images() map[string]int {
 	return out
 }
 
+// updated complains unless so many Pods are of a version, ready or not.
+func (e *env) updated(version string, want int) func() error {
+	return func() error {
+		if got := e.images()[version]; got != want {
+			return fmt.Errorf("%d Pods are of %s, want %d", got, version, want)
+		}
+		return nil
+	}
+}
+
 // ready complains unless so many Pods of a version are ready.
 func (e *env) ready(version string, want int) error {
 	got := 0
@@ -207,18 +214,7 @@ func (e *env) ready(version string, want int) error {
 // edit changes an object, as often as it takes.
 func edit[T client.Object](e *env, name string, into T, change func(T)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(patient(), func() error {
-		if err := e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, into); err != nil {
-			return err
-		}
-		change(into)
-		return e.Update(e.Ctx, into)
-	}))
-}
-
-// patient tries as long as controllers may write to the object, too.
-func patient() wait.Backoff {
-	return wait.Backoff{Steps: 50, Duration: 20 * time.Millisecond, Jitter: 0.5}
+	scene.Edit(e.Env, name, into, change)
 }
 
 // setImage gives the CloneSet another version of its image.
@@ -240,11 +236,7 @@ func (e *env) change(change func(*v1beta1.Rollout)) {
 // setStatus writes into the status of the Rollout, as users and their tools do.
 func (e *env) setStatus(change func(*v1beta1.CanaryStatus)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(patient(), func() error {
-		r := e.rollout()
-		change(r.Status.CanaryStatus)
-		return e.Status().Update(e.Ctx, r)
-	}))
+	scene.EditStatus(e.Env, "demo", &v1beta1.Rollout{}, func(r *v1beta1.Rollout) { change(r.Status.CanaryStatus) })
 }
 
 func (e *env) approve() {

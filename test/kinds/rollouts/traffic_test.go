@@ -205,8 +205,9 @@ func TestScenario17GatewayAPI(t *testing.T) {
 		t.Errorf("the other rules (-want +got):\n%s", diff)
 	}
 	// The rest of a route is its user's also during a release.
-	e.Must(unstructured.SetNestedStringSlice(split.Object, []string{"web.example.com"}, "spec", "hostnames"))
-	e.Must(e.Update(e.Ctx, split))
+	edit(e, "web", split, func(route *unstructured.Unstructured) {
+		e.Must(unstructured.SetNestedStringSlice(route.Object, []string{"web.example.com"}, "spec", "hostnames"))
+	})
 	e.approve()
 	e.paused(2, "v2", 2)
 	if rules, _, _ := unstructured.NestedSlice(e.untyped(httpRoute, "web").Object, "spec", "rules"); len(rules) != 4 {
@@ -331,6 +332,14 @@ spec:
 		})
 	}
 	isHealthy("second")
+	e.Eventually("changes of the second one are intercepted", func() error {
+		set := &cloneSetType{}
+		e.Read("second", set)
+		if set.Labels[keys.WorkloadType] == "" {
+			return errors.New("no label")
+		}
+		return nil
+	})
 	e.Eventually("nobody uses it", phase(v1alpha1.TrafficRoutingPhaseHealthy, 3))
 	e.setImage("v2")
 	e.paused(1, "v2", 1)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -79,11 +80,11 @@ func Parse[T client.Object](e *Env, into T, text string) T {
 	return into
 }
 
-// Make creates an object of any kind in the test's namespace, from a manifest.
+// Make creates an object of any kind in the test's namespace, from a manifest. It asks again if a webhook does not answer.
 func (e *Env) Make(text string) *unstructured.Unstructured {
 	e.Helper()
 	o := e.Manifest(text)
-	e.Must(e.Client.Create(e.Ctx, o))
+	e.Must(retry.OnError(patience(), IsUnanswered, func() error { return e.Client.Create(e.Ctx, o) }))
 	return o
 }
 

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Pool is the label by which a test's nodes are known: its value is the test's namespace.
@@ -53,12 +51,5 @@ func (e *Env) AddNode() string {
 // EditNode changes a node.
 func (e *Env) EditNode(name string, change func(*corev1.Node)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node := &corev1.Node{}
-		if err := e.Client.Get(e.Ctx, client.ObjectKey{Name: name}, node); err != nil {
-			return err
-		}
-		change(node)
-		return e.Client.Update(e.Ctx, node)
-	}))
+	Edit(e, name, &corev1.Node{}, change)
 }

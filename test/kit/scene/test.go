@@ -3,6 +3,7 @@ package scene
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -81,6 +82,23 @@ func (t *Test) Never(what string, happens func() bool) {
 		}
 		return nil
 	})
+}
+
+// AtRest waits until something has stayed the same for a while, and returns it: what was still under way when the test came here is over then.
+func (t *Test) AtRest(quiet time.Duration, what string, read func() string) string {
+	t.Helper()
+	is, since := read(), time.Now()
+	t.Within(t.Timeout+quiet, what+" has stayed the same for "+quiet.String(), func() error {
+		if now := read(); now != is {
+			defer func() { is, since = now, time.Now() }()
+			return fmt.Errorf("it was %s and is %s", is, now)
+		}
+		if so := time.Since(since); so < quiet {
+			return fmt.Errorf("it has been %s for %s", is, so)
+		}
+		return nil
+	})
+	return is
 }
 
 // Afterwards returns a context for what is done when the test's own has ended.

@@ -1,0 +1,64 @@
+package scene
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// IsUnanswered reports whether the API server has asked a webhook in vain, as it does on a machine that is so busy that no answer comes within the
+// few seconds that it waits, and while a manager is not there. Nothing was written then.
+func IsUnanswered(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+}
+
+// patience is how often, and how quickly, a write is tried again that another one came before, or that nobody judged.
+func patience() wait.Backoff {
+	return wait.Backoff{Steps: 100, Duration: 30 * time.Millisecond, Jitter: 0.5}
+}
+
+func isInVain(err error) bool { return apierrors.IsConflict(err) || IsUnanswered(err) }
+
+// Edit changes an object of the test's namespace, or of the whole cluster, which others may write to as well: it is read into into, changed
+// and updated, and all of that again whenever another write came between, or a webhook did not answer. into is what the API server stored last.
+func Edit[T client.Object](e *Env, name string, into T, change func(T)) {
+	e.Helper()
+	e.Must(TryEdit(e, name, into, change))
+}
+
+// TryEdit does the same, and returns what the API server says in the end.
+func TryEdit[T client.Object](e *Env, name string, into T, change func(T), options ...client.UpdateOption) error {
+	return retry.OnError(patience(), isInVain, func() error {
+		if err := e.readAfresh(name, into); err != nil {
+			return err
+		}
+		change(into)
+		return e.Client.Update(e.Ctx, into, options...)
+	})
+}
+
+// EditStatus changes the status of an object as Edit changes the rest.
+func EditStatus[T client.Object](e *Env, name string, into T, change func(T)) {
+	e.Helper()
+	e.Must(retry.OnError(patience(), isInVain, func() error {
+		if err := e.readAfresh(name, into); err != nil {
+			return err
+		}
+		change(into)
+		return e.Client.Status().Update(e.Ctx, into)
+	}))
+}
+
+// readAfresh reads an object into an empty one: decoding leaves what is there already where the object has nothing.
+func (e *Env) readAfresh(name string, into client.Object) error {
+	if _, untyped := into.(*unstructured.Unstructured); !untyped { // that says its kind itself, and decoding replaces all of it
+		reflect.ValueOf(into).Elem().SetZero()
+	}
+	return e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, into)
+}
