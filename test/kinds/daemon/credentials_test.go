@@ -66,7 +66,7 @@ func TestPluginsThatHang(t *testing.T) {
 	s.serve()
 	s.start(s.plugin("sleep 600")...)
 	s.want(map[string]v1beta1.ImageSpec{"registry.plugin.com/a": {Tags: []v1beta1.ImageTagSpec{tag("1", func(t *v1beta1.ImageTagSpec) {
-		seconds, none := int32(4), int32(0)
+		seconds, none := int32(10), int32(0)
 		t.PullPolicy.TimeoutSeconds, t.PullPolicy.BackoffLimit = &seconds, &none
 	})}}})
 	s.phases(map[string]v1beta1.ImagePullPhase{"registry.plugin.com/a:1": v1beta1.ImagePhaseSucceeded})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,5 +53,5 @@ func must(t *testing.T, err error) {
 
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	scene.NewTest(t).Within(45*time.Second, what, check)
+	scene.NewTest(t).Eventually(what, check)
 }

@@ -100,8 +100,7 @@ func TestProgressiveCreationInTheOlderVersion(t *testing.T) {
 	if value, has := o.GetAnnotations()[key]; has {
 		t.Errorf("the older version still has the annotation %q", value)
 	}
-	o.SetLabels(map[string]string{"written": "older"})
-	e.Must(e.Client.Update(e.Ctx, o))
+	scene.Edit(e.Env, "agent", o, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"written": "older"}) })
 	set := e.set()
 	if set.Labels["written"] != "older" || set.Spec.ScaleStrategy != nil && set.Spec.ScaleStrategy.PartitionedScaling {
 		t.Errorf("after a write in the older version, labels are %v and the strategy %+v", set.Labels, set.Spec.ScaleStrategy)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -90,13 +89,11 @@ func (e *env) set() *v1beta1.DaemonSet {
 // edit changes the DaemonSet as a user would, in v1beta1.
 func (e *env) edit(changes ...func(*v1beta1.DaemonSet)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		set := e.set()
+	scene.Edit(e.Env, "agent", &v1beta1.DaemonSet{}, func(set *v1beta1.DaemonSet) {
 		for _, change := range changes {
 			change(set)
 		}
-		return e.Client.Update(e.Ctx, set)
-	}))
+	})
 }
 
 // strategy changes the rolling update, as YAML; what it does not name stays.

@@ -121,7 +121,7 @@ func TestInPlace(t *testing.T) {
 	e.same("Pods after an update in place", before, uids(e.pods()))
 	e.same("updated nodes", e.Nodes, e.updatedNodes("nginx:1.29"))
 	r.most(e, 2, 0)
-	e.edit(strategy(`{inPlaceUpdateStrategy: {gracePeriodSeconds: 2}}`), image("nginx:1.30"))
+	e.edit(strategy(`{inPlaceUpdateStrategy: {gracePeriodSeconds: 4}}`), image("nginx:1.30"))
 	e.Eventually("a Pod is out of service before it changes", func() error {
 		for _, p := range e.pods() {
 			if p.Spec.Containers[0].Image == "nginx:1.29" && !scene.IsReady(&p) {

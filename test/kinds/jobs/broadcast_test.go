@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // broadcast is a BroadcastJob on the test's nodes whose Pods run until the test has them exit. More are further fields of the spec.
@@ -52,11 +52,7 @@ func (e *env) job() *v1beta1.BroadcastJob {
 
 func (e *env) editJob(change func(*v1beta1.BroadcastJob)) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		job := e.job()
-		change(job)
-		return e.Client.Update(e.Ctx, job)
-	}))
+	scene.Edit(e.Env, "patch", &v1beta1.BroadcastJob{}, change)
 }
 
 // tally is what a status counts.
@@ -153,7 +149,7 @@ func TestOneNodeIsTainted(t *testing.T) {
 func TestPercentageOfNodes(t *testing.T) {
 	e := newEnv(t, 7)
 	most := e.followActive()
-	e.create(e.broadcastRunning("500ms", "parallelism: 30%"))
+	e.create(e.broadcastRunning("3s", "parallelism: 30%")) // so long that the third starts before the first has ended
 	e.reaches(tally{v1beta1.BroadcastJobCompleted, 7, 0, 7, 0})
 	if n := most(); n != 3 {
 		t.Errorf("%d Pods were active at once, 30%% of 7 is 3", n)
@@ -183,9 +179,12 @@ func TestFailFast(t *testing.T) {
 		}
 		return nil
 	})
-	if got := e.events("patch"); got["failed pod is found"] != 1 {
-		t.Errorf("events: %v", got)
-	}
+	e.Eventually("the event is there", func() error {
+		if got := e.events("patch"); got["failed pod is found"] != 1 {
+			return fmt.Errorf("%v", got)
+		}
+		return nil
+	})
 }
 
 func TestContinue(t *testing.T) {

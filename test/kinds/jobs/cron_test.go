@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // cronOf is an AdvancedCronJob with a template, in one line, and further fields of the spec.
@@ -53,11 +53,7 @@ func (e *env) cron() *v1beta1.AdvancedCronJob {
 }
 
 func (e *env) editCron(change func(*v1beta1.AdvancedCronJob)) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		job := e.cron()
-		change(job)
-		return e.Client.Update(e.Ctx, job)
-	})
+	return scene.TryEdit(e.Env, "nightly", &v1beta1.AdvancedCronJob{}, change)
 }
 
 // made looks at the jobs of a kind all the time, and returns the names of all that were ever there, in their order. It does not watch them: a manager
@@ -111,9 +107,9 @@ func (e *env) noSlotTwice(names []string) {
 func TestOneSlotADay(t *testing.T) {
 	e := newEnv(t, 2)
 	made := e.made(&v1beta1.BroadcastJobList{})
-	slot := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
+	slot := time.Now().UTC().Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute) // not before the job with that slot is made
 	schedule := fmt.Sprintf("%d %d * * *", slot.Minute(), slot.Hour())
-	e.create(cronOf(schedule, e.broadcastTemplate("100ms", ", completionPolicy: {ttlSecondsAfterFinished: 2}"), "timeZone: UTC"))
+	e.create(cronOf(schedule, e.broadcastTemplate("100ms", ", completionPolicy: {ttlSecondsAfterFinished: 8}"), "timeZone: UTC"))
 	name := fmt.Sprintf("nightly-%d", slot.Unix())
 	e.Eventually("the job of the slot is made", func() error {
 		job := &v1beta1.BroadcastJob{}
@@ -153,9 +149,12 @@ func TestOneSlotADay(t *testing.T) {
 	if len(s.Active) > 0 || !s.LastScheduleTime.Time.Equal(slot) {
 		t.Errorf("status: %+v", s)
 	}
-	if got := e.events("nightly"); got["SuccessfulCreate"] != 1 || got["SawCompletedJob"] != 1 {
-		t.Errorf("events: %v", got)
-	}
+	e.Eventually("the events are there", func() error {
+		if got := e.events("nightly"); got["SuccessfulCreate"] != 1 || got["SawCompletedJob"] != 1 {
+			return fmt.Errorf("%v", got)
+		}
+		return nil
+	})
 }
 
 // TestForbid: the end of a job is what lets the next one start, not the next slot.
@@ -182,15 +181,18 @@ func TestForbid(t *testing.T) {
 			return fmt.Errorf("there are %d", len(all))
 		}
 		for _, job := range all {
-			if wait := job.CreationTimestamp.Sub(first.Status.CompletionTime.Time); job.Name != first.Name && wait > 5*time.Second {
+			if wait := job.CreationTimestamp.Sub(first.Status.CompletionTime.Time); job.Name != first.Name && wait > 10*time.Second {
 				t.Errorf("the next job came after %s", wait)
 			}
 		}
 		return nil
 	})
-	if got := e.events("nightly"); got["JobAlreadyActive"] == 0 || got["SawCompletedJob"] == 0 {
-		t.Errorf("events: %v", got)
-	}
+	e.Eventually("the events are there", func() error {
+		if got := e.events("nightly"); got["JobAlreadyActive"] == 0 || got["SawCompletedJob"] == 0 {
+			return fmt.Errorf("%v", got)
+		}
+		return nil
+	})
 }
 
 func TestReplace(t *testing.T) {
@@ -366,12 +368,7 @@ func TestImageListsInTheOlderVersion(t *testing.T) {
 	if len(older.Items) != 1 || !strings.Contains(older.Items[0].Annotations["apps.kruise.io/image-list-pull-job-template"], "busybox:1") {
 		t.Fatalf("in the older version: %+v", older.Items)
 	}
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		job := &v1alpha1.AdvancedCronJob{}
-		e.Must(e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "nightly"}, job))
-		job.Labels = map[string]string{"a": "b"}
-		return e.Client.Update(e.Ctx, job)
-	}))
+	scene.Edit(e.Env, "nightly", &v1alpha1.AdvancedCronJob{}, func(job *v1alpha1.AdvancedCronJob) { job.Labels = map[string]string{"a": "b"} })
 	raw := &unstructured.Unstructured{}
 	raw.SetAPIVersion("apps.kruise.io/v1beta1")
 	raw.SetKind("AdvancedCronJob")

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestPodsThatCannotBeTakenOutOfService: a Pod without the readiness gate stays in its endpoints, and its containers are stopped after the wait all
@@ -71,14 +72,15 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 	key := client.ObjectKeyFromObject(older)
 	both := func() (*v1beta1.ContainerRecreateRequest, *v1alpha1.ContainerRecreateRequest) {
 		newer, older := &v1beta1.ContainerRecreateRequest{}, &v1alpha1.ContainerRecreateRequest{}
-		for range 20 { // until both are of one moment
+		e.Eventually("both are of one moment", func() error {
+			*newer, *older = v1beta1.ContainerRecreateRequest{}, v1alpha1.ContainerRecreateRequest{}
 			e.Must(e.Client.Get(e.Ctx, key, newer))
-			*older = v1alpha1.ContainerRecreateRequest{}
 			e.Must(e.Client.Get(e.Ctx, key, older))
-			if newer.ResourceVersion == older.ResourceVersion {
-				break
+			if newer.ResourceVersion != older.ResourceVersion {
+				return errors.New("it was written meanwhile")
 			}
-		}
+			return nil
+		})
 		return newer, older
 	}
 	e.Eventually("it waits", func() error {
@@ -115,9 +117,8 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 		return nil
 	})
 
-	before, written := both()
-	written.Labels["mine"] = "x"
-	e.Must(e.Client.Update(e.Ctx, written))
+	before, _ := both()
+	scene.Edit(e.Env, "r", &v1alpha1.ContainerRecreateRequest{}, func(r *v1alpha1.ContainerRecreateRequest) { r.Labels["mine"] = "x" })
 	after, _ := both()
 	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
 		t.Errorf("a write of the older version changes the status (-before +after):\n%s", diff)
@@ -130,9 +131,10 @@ func TestClientsOfTheOlderVersion(t *testing.T) {
 			t.Errorf("the newer version has annotation %s: %s", key, text)
 		}
 	}
-	_, written = both()
-	written.Annotations[keys.RecreateUnreadyAcquired] = time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
-	if err := e.Client.Update(e.Ctx, written); err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "immutable") {
+	err := scene.TryEdit(e.Env, "r", &v1alpha1.ContainerRecreateRequest{}, func(r *v1alpha1.ContainerRecreateRequest) {
+		r.Annotations[keys.RecreateUnreadyAcquired] = time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	})
+	if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "immutable") {
 		t.Errorf("moving the time since when it waits: %v", err)
 	}
 }

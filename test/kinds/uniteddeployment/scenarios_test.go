@@ -52,9 +52,12 @@ func TestASubsetIsRemoved(t *testing.T) {
 	e.settles("a=3 b=3 c=4")
 	e.patch("spec: {topology: {subsets: [{name: a}, {name: b}]}}")
 	e.settles("a=5 b=5")
-	if w := e.workloads(&appsv1.DeploymentList{}); w["c"] != nil || len(e.set().Status.SubsetStatuses) != 2 {
-		t.Errorf("subset c is still there: %v, %+v", w["c"], e.set().Status.SubsetStatuses)
-	}
+	e.Eventually("subset c is gone", func() error {
+		if w := e.workloads(&appsv1.DeploymentList{}); w["c"] != nil || len(e.set().Status.SubsetStatuses) != 2 {
+			return fmt.Errorf("it is there: %v, %+v", w["c"], e.set().Status.SubsetStatuses)
+		}
+		return nil
+	})
 }
 
 // TestLimits is scenario 3: 5, 8 and 3 Pods within limits.
@@ -140,9 +143,15 @@ func TestPartitions(t *testing.T) {
 // sameNumbersInBothVersions is scenario 14.
 func (e *env) sameNumbersInBothVersions() {
 	e.Helper()
-	older := &v1alpha1.UnitedDeployment{}
-	e.Read("web", older)
-	newer := e.set()
+	older, newer := &v1alpha1.UnitedDeployment{}, &v1beta1.UnitedDeployment{}
+	e.Eventually("both are of one moment", func() error {
+		*older = v1alpha1.UnitedDeployment{}
+		e.Read("web", older)
+		if newer = e.set(); newer.ResourceVersion != older.ResourceVersion {
+			return errors.New("it was written meanwhile")
+		}
+		return nil
+	})
 	replicas, partitions := map[string]int32{}, map[string]int32{}
 	for _, s := range newer.Status.SubsetStatuses {
 		replicas[s.Name], partitions[s.Name] = s.Replicas, s.Partition
@@ -176,7 +185,7 @@ func (e *env) schedulable(subset string) string {
 func TestAdaptive(t *testing.T) {
 	e := newEnv(t)
 	e.create(3, template(deployment, "nginx:1.27"), e.adaptiveTo(false))
-	e.Within(13*time.Second, "c stands in for b", func() error {
+	e.Eventually("c stands in for b", func() error {
 		if got := e.ready(all); got != "a=2 c=1" || e.schedulable("b") != "False reschedule" {
 			return fmt.Errorf("%s, b is %q", got, e.schedulable("b"))
 		}
@@ -289,9 +298,12 @@ func TestForeignWorkloads(t *testing.T) {
 			t.Errorf("%s/%s has changed: %+v", d.Namespace, d.Name, now.ObjectMeta)
 		}
 	}
-	if c := e.condition(v1beta1.UnitedDeploymentSubsetProvisioned); c != "True " {
-		t.Errorf("condition %q", c)
-	}
+	e.Eventually("its subset is there", func() error {
+		if c := e.condition(v1beta1.UnitedDeploymentSubsetProvisioned); c != "True " {
+			return fmt.Errorf("condition %q", c)
+		}
+		return nil
+	})
 }
 
 // TestASelectorOfExpressions is scenario 11.
@@ -340,9 +352,12 @@ func TestScaledBelowWhatSubsetsSpecify(t *testing.T) {
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
 	e.Must(e.Client.SubResource("scale").Update(e.Ctx, e.set(), client.WithSubResourceBody(scale)))
 	e.settles("a=2 b=1")
-	if c := e.condition(v1beta1.UnitedDeploymentReplicasAdjusted); !strings.HasPrefix(c, "True ") {
-		t.Errorf("condition %q", c)
-	}
+	e.Eventually("it says that numbers do not fit", func() error {
+		if c := e.condition(v1beta1.UnitedDeploymentReplicasAdjusted); !strings.HasPrefix(c, "True ") {
+			return fmt.Errorf("condition %q", c)
+		}
+		return nil
+	})
 	e.patch("spec: {template: " + template(deployment, "nginx:1.28") + "}")
 	e.Eventually("the rollout goes on", func() error {
 		if got := e.ready(runs("nginx:1.28")); got != "a=2 b=1" {

@@ -155,7 +155,14 @@ func (e *env) settles(want string) {
 			return fmt.Errorf("%s are", got)
 		}
 		set := e.set()
-		if s := set.Status; s.ObservedGeneration != set.Generation || s.ReadyReplicas != s.Replicas {
+		total := int32(0)
+		for _, of := range strings.Fields(want) {
+			var subset int32
+			_, err := fmt.Sscanf(of[strings.Index(of, "=")+1:], "%d", &subset)
+			e.Must(err)
+			total += subset
+		}
+		if s := set.Status; s.ObservedGeneration != set.Generation || s.ReadyReplicas != total || s.Replicas != total {
 			return fmt.Errorf("the status says %+v", s)
 		}
 		return nil

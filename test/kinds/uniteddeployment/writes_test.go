@@ -83,14 +83,18 @@ func TestWrites(t *testing.T) {
 // lease do not count.
 func (e *env) isAtRest(when string) {
 	e.Helper()
-	time.Sleep(time.Second) // for the status of what has just happened
-	rest := time.Now()
-	time.Sleep(3 * time.Second)
-	requests, err := audit.Read(shared.AuditLog(), audit.Query{Agent: "kruise-manager", Namespace: e.Namespace, From: rest})
-	e.Must(err)
-	if requests.Writes() > 0 {
-		e.Errorf("after %s the manager wrote %v", when, requests.Counts)
+	written := func(what string) func() error {
+		return func() error {
+			rest := time.Now()
+			time.Sleep(2 * time.Second)
+			if requests := e.asked(rest); requests.Writes() > 0 {
+				return fmt.Errorf("after %s the manager %s %v", when, what, requests.Counts)
+			}
+			return nil
+		}
 	}
+	e.Eventually("what has just happened is written", written("still writes"))
+	e.Must(written("writes")())
 }
 
 // TestEachKindIsAtRest: defaults and webhooks of no kind are taken for changes by somebody else.

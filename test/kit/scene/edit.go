@@ -2,7 +2,6 @@ package scene
 
 import (
 	"reflect"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,12 +10,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// IsUnanswered reports whether the API server has asked a webhook in vain, as it does on a machine that is so busy that no answer comes within the
-// few seconds that it waits, and while a manager is not there. Nothing was written then.
-func IsUnanswered(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
-}
 
 // patience is how often, and how quickly, a write is tried again that another one came before, or that nobody judged.
 func patience() wait.Backoff {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -21,7 +20,7 @@ import (
 type Env struct {
 	*Test
 	*cluster.Cluster
-	// Client is the cluster's.
+	// Client is the cluster's, and asks again where a webhook has answered too late.
 	client.Client
 	// Site is the site that the namespace is of.
 	Site *Site
@@ -37,7 +36,7 @@ func (s *Site) Enter(t *testing.T) *Env {
 	if err := s.Up(); err != nil {
 		t.Fatal(err)
 	}
-	e := &Env{Test: NewTest(t), Site: s, Cluster: s.Cluster, Client: s.Client}
+	e := &Env{Test: NewTest(t), Site: s, Cluster: s.Cluster, Client: patient{s.Client}}
 	e.Namespace = e.NewNamespace(nil)
 	return e
 }
@@ -80,11 +79,11 @@ func Parse[T client.Object](e *Env, into T, text string) T {
 	return into
 }
 
-// Make creates an object of any kind in the test's namespace, from a manifest. It asks again if a webhook does not answer.
+// Make creates an object of any kind in the test's namespace, from a manifest.
 func (e *Env) Make(text string) *unstructured.Unstructured {
 	e.Helper()
 	o := e.Manifest(text)
-	e.Must(retry.OnError(patience(), IsUnanswered, func() error { return e.Client.Create(e.Ctx, o) }))
+	e.Must(e.Client.Create(e.Ctx, o))
 	return o
 }
 
