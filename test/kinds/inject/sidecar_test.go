@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // selected are the labels of Pods that this test's SidecarSets select, in a manifest.
@@ -352,16 +352,12 @@ func TestARevisionIsInjected(t *testing.T) {
 // edit replaces the spec of a SidecarSet but for its selector.
 func (e *env) edit(set *v1beta1.SidecarSet, spec string) {
 	e.Helper()
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := e.Get(e.Ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
+	scene.Edit(e.Env, set.Name, set, func(set *v1beta1.SidecarSet) {
 		selector := set.Spec.Selector
 		set.Spec = v1beta1.SidecarSetSpec{}
 		e.Must(yaml.UnmarshalStrict([]byte(spec), &set.Spec))
 		set.Spec.Selector = selector
-		return e.Update(e.Ctx, set)
-	}))
+	})
 }
 
 func TestHotUpgradeSidecarsComeAsTwins(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -191,9 +190,12 @@ func TestANodeThatIsGone(t *testing.T) {
 		e.cordon(before.Spec.NodeName)
 		e.Must(e.Client.Delete(e.Ctx, before))
 		e.runsElsewhere(before)
-		if !slices.Contains(e.Reasons("pps"), "PersistentPodStateReleased") {
-			t.Errorf("the events are %v", e.Reasons("pps"))
-		}
+		e.Eventually("an event tells of it", func() error {
+			if got := e.Reasons("pps"); !slices.Contains(got, "PersistentPodStateReleased") {
+				return fmt.Errorf("the events are %v", got)
+			}
+			return nil
+		})
 	})
 }
 
@@ -224,8 +226,18 @@ func TestAPreferredPlaceThatIsTaken(t *testing.T) {
 			e.isSent("apps.kruise.io/StatefulSet/web")
 			before := e.pod("web-0")
 			e.cordon(before.Spec.NodeName)
-			time.Sleep(time.Second) // until the cache of the manager shows it
-			e.Must(e.Client.Delete(e.Ctx, before))
+			e.Eventually("it is created for another node", func() error {
+				// Nothing tells when the cache of the manager shows that the node takes no Pods: one that is made before waits for it in vain.
+				e.Must(client.IgnoreNotFound(e.Client.Delete(e.Ctx, before, client.GracePeriodSeconds(0))))
+				p := &corev1.Pod{}
+				if err := e.Get(e.Ctx, client.ObjectKeyFromObject(before), p); err != nil {
+					return err
+				}
+				if p.Spec.NodeName == before.Spec.NodeName || p.Spec.NodeSelector[host] == before.Spec.NodeName {
+					return fmt.Errorf("it is for %s", before.Spec.NodeName)
+				}
+				return nil
+			})
 			e.runsElsewhere(before)
 		})
 	}
@@ -320,7 +332,7 @@ func (e *env) newGame() {
 	e.Eventually("there is a game", func() error {
 		return e.Client.Create(e.Ctx, e.Manifest(`{apiVersion: example.com/v1, kind: GameSet, metadata: {name: game}, spec: {replicas: 1}}`))
 	})
-	e.Make(state)
+	e.Eventually("the configuration counts", func() error { return e.Client.Create(e.Ctx, e.Manifest(state)) })
 }
 
 func (e *env) newGamePod(name string) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -161,7 +160,7 @@ func (e *env) isSent(workload string) {
 		}
 		return fmt.Errorf("no webhook asks for them")
 	})
-	time.Sleep(time.Second) // as long as the API server may take to go by it
+	e.HeedsWebhooks(e.Client, e.Namespace)
 }
 
 // recreated deletes a Pod, and returns the next one of its name, which is ready.

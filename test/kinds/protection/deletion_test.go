@@ -260,8 +260,9 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.said = append(
 // TestDeletionsAreReported in a metric and the protection log, once for each refusal.
 func TestDeletionsAreReported(t *testing.T) {
 	g := newSerialGuard(t)
+	logs := t.TempDir()
 	g.Site.Manager.Stop()
-	g.Must(g.Site.Relaunch(g.Ctx, "--protection-log-path="+g.Site.Dir))
+	g.Must(g.Site.Relaunch(g.Ctx, "--protection-log-path="+logs))
 	defer func() {
 		g.Site.Manager.Stop()
 		g.Must(g.Site.Relaunch(g.Ctx))
@@ -296,7 +297,7 @@ func TestDeletionsAreReported(t *testing.T) {
 		}
 	}
 	g.Eventually("the protection log has a line for each report", func() error {
-		text, err := os.ReadFile(filepath.Join(g.Site.Dir, "protection.log"))
+		text, err := os.ReadFile(filepath.Join(logs, "protection.log"))
 		g.Must(err)
 		lines, want := map[string]int{}, map[string]int{}
 		for line := range strings.Lines(string(text)) {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 func retain(deleted, scaled v1beta1.PersistentVolumeClaimRetentionPolicyType) func(*v1beta1.StatefulSet) {
@@ -177,16 +178,11 @@ func TestWritingTheOlderVersionLosesNothing(t *testing.T) {
 	})
 	e.settled(at("1.27", 0, 2, 3)...)
 	want := e.set().Spec
-	older := &v1alpha1.StatefulSet{}
-	e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "web"}, older))
-	if older.Labels == nil {
-		older.Labels = map[string]string{}
-	}
-	older.Labels["written"] = "in v1alpha1"
-	older.Labels["written"] = "older"
 	two := int32(2)
-	older.Spec.Replicas = &two
-	e.Must(e.Update(e.Ctx, older))
+	scene.Edit(e.Env, "web", &v1alpha1.StatefulSet{}, func(older *v1alpha1.StatefulSet) {
+		older.Labels = map[string]string{"written": "older"}
+		older.Spec.Replicas = &two
+	})
 	want.Replicas = &two
 	got := e.set().Spec
 	if len(got.ReserveOrdinals) != 1 || got.Lifecycle == nil || *got.PersistentVolumeClaimRetentionPolicy != *want.PersistentVolumeClaimRetentionPolicy {

@@ -5,12 +5,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // TestAWriteInTheOlderVersionKeepsEveryField labels a StatefulSet in v1alpha1 that has all that this version once could not say.
@@ -28,12 +27,7 @@ func TestAWriteInTheOlderVersionKeepsEveryField(t *testing.T) {
 		set.Spec.ProgressDeadlineSeconds = &deadline
 	})
 	before := e.set().Spec
-	older := &v1alpha1.StatefulSet{}
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
-		e.Must(e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "web"}, older))
-		older.Labels = map[string]string{"written": "older"}
-		return e.Update(e.Ctx, older)
-	}))
+	scene.Edit(e.Env, "web", &v1alpha1.StatefulSet{}, func(older *v1alpha1.StatefulSet) { older.Labels = map[string]string{"written": "older"} })
 	after := e.set()
 	if after.Labels["written"] != "older" {
 		t.Errorf("its labels are %v", after.Labels)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -98,17 +97,20 @@ func (e *env) edit(change ...func(*v1beta1.StatefulSet)) {
 
 func (e *env) tryEdit(change ...func(*v1beta1.StatefulSet)) error {
 	e.Helper()
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		set := e.set()
+	return scene.TryEdit(e.Env, "web", &v1beta1.StatefulSet{}, func(set *v1beta1.StatefulSet) {
 		for _, f := range change {
 			f(set)
 		}
-		return e.Update(e.Ctx, set)
 	})
 }
 
 func replicas(n int32) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) { set.Spec.Replicas = &n }
+}
+
+// slow has new Pods take two seconds to become ready: so long that those that are made together are down together, however slow the machine is.
+func slow(set *v1beta1.StatefulSet) {
+	set.Spec.Template.Annotations = map[string]string{"sim.kruise.io/ready-delay": "2s"}
 }
 
 func image(image string) func(*v1beta1.StatefulSet) {

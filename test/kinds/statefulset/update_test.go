@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,8 +104,15 @@ func TestUnorderedUpdate(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		e.patchPod(n, func(p *corev1.Pod) { p.Labels["zone"] = "b" })
 	}
-	// The controller must have seen the labels, and nothing tells when it has.
-	time.Sleep(time.Second)
+	// The controller must have seen the labels. It hears of Pods in the order of their changes, so it has once it replaces one that goes after.
+	before := e.uid(0)
+	e.deletePod(0)
+	e.Eventually("Pod 0 is replaced", func() error {
+		if now := e.uid(0); now == "" || now == before {
+			return fmt.Errorf("it is %q", now)
+		}
+		return nil
+	})
 	e.edit(image("nginx:1.28"))
 	e.settled("0 1.27", "1 1.28", "2 1.27", "3 1.28", "4 1.27")
 }

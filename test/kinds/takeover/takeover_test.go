@@ -130,11 +130,11 @@ func TestTakeoverAtRest(t *testing.T) {
 	w.Must(err)
 	defer manager.Stop()
 	w.awaitNoFailure()
+	w.sidecarSetIsAsRecorded()
 	time.Sleep(5 * time.Second)
 	for kind, version := range kinds {
 		w.unchanged(kind, before[kind], w.versions(version, kind))
 	}
-	w.sidecarSetIsAsRecorded()
 	if t.Failed() {
 		t.Log(manager.Tail(40))
 	}
@@ -143,12 +143,15 @@ func TestTakeoverAtRest(t *testing.T) {
 // sidecarSetIsAsRecorded checks that we count the Pods as the original did, find all of them up to date, and give the revision the same name.
 func (w *world) sidecarSetIsAsRecorded() {
 	w.Helper()
-	var set v1beta1.SidecarSet
-	w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "log-sidecar"}, &set))
-	s := set.Status
-	if s.MatchedPods != 2 || s.UpdatedPods != 2 || s.ReadyPods != 2 || s.UpdatedReadyPods != 2 || s.LatestRevision != "log-sidecar-54c65669c6" || len(s.Conditions) == 0 {
-		w.Errorf("the status of the SidecarSet is %+v", s)
-	}
+	w.Eventually("the SidecarSet counts its Pods", func() error {
+		var set v1beta1.SidecarSet
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKey{Name: "log-sidecar"}, &set))
+		s := set.Status
+		if s.MatchedPods != 2 || s.UpdatedPods != 2 || s.ReadyPods != 2 || s.UpdatedReadyPods != 2 || s.LatestRevision != "log-sidecar-54c65669c6" || len(s.Conditions) == 0 {
+			return fmt.Errorf("the status is %+v", s)
+		}
+		return nil
+	})
 }
 
 // awaitNoFailure waits until the manager has looked at every CloneSet: the failures that the original left in their conditions are over then.

@@ -50,7 +50,7 @@ func TestAdaptive(t *testing.T) {
 		return nil
 	})
 	e.EditNode(spare, func(n *corev1.Node) { n.Labels["zone"], n.Spec.Unschedulable = "nowhere", false })
-	e.Within(time.Minute, "the Pods come back", func() error {
+	e.Eventually("the Pods come back", func() error {
 		if got := e.subsets(); got["nowhere"] != 2 || got["b"] != 1 {
 			if c := closed(); c.Status == metav1.ConditionFalse { // the node came too late for one of them: the five minutes are made to be over again
 				s := e.read("web")
@@ -62,7 +62,10 @@ func TestAdaptive(t *testing.T) {
 		}
 		return nil
 	})
-	if !slices.Contains(e.Reasons("web"), "PodReturned") {
-		t.Errorf("the events are %v", e.Reasons("web"))
-	}
+	e.Eventually("an event tells of it", func() error {
+		if got := e.Reasons("web"); !slices.Contains(got, "PodReturned") {
+			return fmt.Errorf("the events are %v", got)
+		}
+		return nil
+	})
 }

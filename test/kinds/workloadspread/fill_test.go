@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/spread"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // filling makes a WorkloadSpread over subsets of which each has one more field.
@@ -72,9 +74,8 @@ func TestWeights(t *testing.T) {
 
 func (e *env) refusesMixedWeights() {
 	e.Helper()
-	s := e.read("web")
-	s.Spec.Subsets[1].Weight = nil
-	if err := e.Client.Update(e.Ctx, s); err == nil {
+	err := scene.TryEdit(e.Env, "web", &v1beta1.WorkloadSpread{}, func(s *v1beta1.WorkloadSpread) { s.Spec.Subsets[1].Weight = nil })
+	if err == nil {
 		e.Error("a subset without a weight is admitted among others that have one")
 	}
 }

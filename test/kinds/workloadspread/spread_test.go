@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/spread"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 const clone = "apps.kruise.io/v1beta1"
@@ -171,11 +172,11 @@ func TestDryRunChangesNothing(t *testing.T) {
 	e.over(clone, "CloneSet", "web", "a=3", "b")
 	e.workload(clone, "CloneSet", "web", 0)
 	e.spreads("web", map[string]int{})
-	before := e.read("web")
+	before := e.AtRest(time.Second, "what is stored", func() string { return e.read("web").ResourceVersion })
 	p := e.podOf("web")
 	e.Must(e.Client.Create(e.Ctx, p, client.DryRunAll))
 	e.Always(time.Second, "nothing is written", func() error {
-		if after := e.read("web"); after.ResourceVersion != before.ResourceVersion {
+		if after := e.read("web"); after.ResourceVersion != before {
 			return fmt.Errorf("the status is %+v", after.Status)
 		}
 		return nil
@@ -220,7 +221,7 @@ func TestRoomOfARefusedPodComesBack(t *testing.T) {
 		return nil
 	})
 	e.scale(clone, "CloneSet", "web", 0)
-	e.Within(time.Minute, "the room comes back", func() error {
+	e.Eventually("the room comes back", func() error {
 		s := e.read("web").Status.SubsetStatuses[0]
 		if len(s.CreatingPods) > 0 || s.MissingReplicas != 1 {
 			return fmt.Errorf("the status is %+v", s)
@@ -256,14 +257,11 @@ func TestRefusals(t *testing.T) {
 	refused("no subset", "spec.subsets", spreadOf("apps/v1", "Deployment", "x"))
 	refused("a term that the API server does not know", "its Pods would not be valid", strings.Replace(
 		spreadOf("apps/v1", "Deployment", "x", "a"), "operator: In", "operator: Like", 1))
-	s := e.read("web")
-	s.Spec.TargetReference.Name = "other"
-	if err := e.Client.Update(e.Ctx, s); err == nil || !strings.Contains(err.Error(), "is immutable") {
+	err := scene.TryEdit(e.Env, "web", &v1beta1.WorkloadSpread{}, func(s *v1beta1.WorkloadSpread) { s.Spec.TargetReference.Name = "other" })
+	if err == nil || !strings.Contains(err.Error(), "is immutable") {
 		t.Errorf("another target: %v", err)
 	}
-	s = e.read("web")
-	s.Spec.TargetReference.APIVersion = "apps.kruise.io/v1alpha1"
-	e.Must(e.Client.Update(e.Ctx, s))
+	scene.Edit(e.Env, "web", &v1beta1.WorkloadSpread{}, func(s *v1beta1.WorkloadSpread) { s.Spec.TargetReference.APIVersion = "apps.kruise.io/v1alpha1" })
 }
 
 // TestPriorityOfAPatch is scenario 15.
