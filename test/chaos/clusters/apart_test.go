@@ -55,6 +55,9 @@ func silent(t *testing.T) *clientcmdapi.Config {
 	return kubeconfigOf("https://"+listener.Addr().String(), &clientcmdapi.AuthInfo{Token: "token"})
 }
 
+// patience is less than the manager waits for the answer of any cluster: what takes no longer has waited for none that says nothing.
+const patience = 9 * time.Second
+
 // lost are UnitedDeployments that the hub will lose.
 const lost = 10
 
@@ -69,7 +72,7 @@ func (u *united) away() {
 	for i := range lost {
 		u.createIn("lost", fmt.Sprint("lost-", i), deploymentTemplate, "{replicas: 0, topology: {subsets: [{name: b, targetCluster: {name: member-2}}]}}")
 	}
-	u.isSpecified(time.Minute, "away", 5, 5)
+	u.isSpecified(2*time.Minute, "away", 5, 5)
 	for name, n := range map[string]int32{"away": 10, "gone": 2, "left": 2, "beside": 2} {
 		u.isReady(name, n)
 	}
@@ -77,16 +80,16 @@ func (u *united) away() {
 
 	u.Must(u.members["member-1"].Stop(u.Ctx))
 	u.scale("beside", 4)
-	u.isSpecified(2*time.Second, "beside", 2)
-	u.Within(2*time.Second, "the other member is written to", func() error {
+	u.isSpecified(patience, "beside", 2)
+	u.Within(patience, "the other member is written to", func() error {
 		if n := u.specified(u.members["member-2"], "beside"); n != 2 {
 			return fmt.Errorf("it has %d", n)
 		}
 		return nil
 	})
-	u.clusterIs(45*time.Second, "away", "b", corev1.ConditionUnknown, "Unreachable")
+	u.clusterIs(2*time.Minute, "away", "b", corev1.ConditionUnknown, "Unreachable")
 	u.scale("away", 12)
-	u.isSpecified(2*time.Second, "away", 7)
+	u.isSpecified(patience, "away", 7)
 	u.Eventually("what was last seen of the member is kept", func() error {
 		s := u.get("away").Status
 		if s.ReadyReplicas != 12 || !slices.ContainsFunc(s.SubsetStatuses, func(s v1beta1.UnitedDeploymentSubsetStatus) bool {
@@ -120,7 +123,7 @@ func (u *united) restarted() {
 	u.forget()
 	u.launch()
 	u.scale("beside", 6) // which the manager sees
-	u.isSpecified(time.Minute, "beside", 3)
+	u.isSpecified(2*time.Minute, "beside", 3)
 	time.Sleep(2 * time.Second)
 	after := u.versions("away", "gone")
 	for name, version := range after {
@@ -175,7 +178,7 @@ func (u *united) tombstones() map[string]string {
 // back: member-1 answers again. It gets what the spec says, and nothing is taken away elsewhere before; what nobody wants in it is deleted.
 func (u *united) back() {
 	u.Must(u.members["member-1"].Start(u.Ctx))
-	u.Within(90*time.Second, "each cluster has 6", func() error {
+	u.Within(3*time.Minute, "each cluster has 6", func() error {
 		here, there := u.specified(u.hub, "away"), u.specified(u.members["member-1"], "away")
 		if here+there < 12 {
 			u.Fatalf("there are %d and %d replicas", here, there)
@@ -200,7 +203,7 @@ func (u *united) back() {
 // exceeds waits until an event tells that too many workloads of a member belong to nobody.
 func (u *united) exceeds(member string) {
 	u.Helper()
-	u.Within(90*time.Second, "the threshold is told of", func() error {
+	u.Within(3*time.Minute, "the threshold is told of", func() error {
 		var events corev1.EventList
 		u.Must(u.hub.Client.List(u.Ctx, &events, client.InNamespace("default")))
 		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
@@ -241,11 +244,11 @@ func (u *united) restored() {
 		u.Must(u.hub.Client.Delete(u.Ctx, &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lost", Name: fmt.Sprint("former-", i)}}))
 	}
 	u.scale("away", 16)
-	u.isSpecified(time.Minute, "away", 8, 8)
+	u.isSpecified(2*time.Minute, "away", 8, 8)
 	u.isReady("away", 16)
 	u.Eventually("the member has none of the six", func() error { return u.counts("member-1", "lost", 0) })
 	u.Must(u.members["member-1"].RestoreEtcd(u.Ctx, saved))
-	u.isSpecified(time.Minute, "away", 8, 8)
+	u.isSpecified(2*time.Minute, "away", 8, 8)
 	u.isReady("away", 16)
 	u.exceeds("member-1")
 	u.Must(u.counts("member-1", "lost", 6))
@@ -259,7 +262,7 @@ func (u *united) replaced() {
 	u.members["member-1"] = other
 	u.register("member-1", "member-1")
 	u.namespace("away", "member-1")
-	u.clusterIs(time.Minute, "away", "b", corev1.ConditionFalse, "ClusterIDChanged")
+	u.clusterIs(2*time.Minute, "away", "b", corev1.ConditionFalse, "ClusterIDChanged")
 	if found := u.deployments(other, "away"); len(found) > 0 {
 		u.Errorf("the other cluster was written to: %s", found[0].Name)
 	}

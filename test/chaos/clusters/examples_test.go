@@ -163,7 +163,7 @@ func (u *united) documented() {
 			}
 			return nil
 		})
-		u.Within(10*time.Second, "the commands say so", func() error {
+		u.Within(time.Minute, "the commands say so", func() error {
 			if out := run(look); !strings.Contains(out, "only default/documented Connected") {
 				return fmt.Errorf("they say %s", out)
 			}

@@ -44,7 +44,7 @@ func (u *united) threeClusters() {
 		u.Errorf("in the member it is owned by %v, with labels %v and annotations %v", w.OwnerReferences, w.Labels, w.Annotations)
 	}
 	u.scale("three", 7)
-	u.isSpecified(10*time.Second, "three", 1, 4, 2)
+	u.isSpecified(time.Minute, "three", 1, 4, 2)
 	u.isReady("three", 7)
 	u.delete("three")
 	u.isGone("three", "member-1", "member-2")
@@ -173,7 +173,7 @@ func (u *united) silentAndHostile() {
 	u.object("silent-2", silent(u.T))
 	u.create("five", 6, `[{name: a}, {name: b, targetCluster: {name: silent-1}}, {name: c, targetCluster: {name: silent-2}},
 		{name: d, targetCluster: {name: hostile}}, {name: e, targetCluster: {name: member-1}}]`, "member-1", "member-2")
-	u.Within(5*time.Second, "those that answer have workloads", func() error {
+	u.Within(patience, "those that answer have workloads", func() error {
 		if here, there := u.specified(u.hub, "five"), u.specified(u.members["member-1"], "five"); here == 0 || there == 0 {
 			return fmt.Errorf("there are %d and %d replicas", here, there)
 		}
@@ -184,9 +184,9 @@ func (u *united) silentAndHostile() {
 	u.merge("five", `{"spec":{"topology":{"subsets":[{"name":"a"},{"name":"b","targetCluster":{"name":"silent-1"}},
 		{"name":"c","targetCluster":{"name":"silent-2"}},{"name":"d","targetCluster":{"name":"hostile"}},
 		{"name":"e","targetCluster":{"name":"member-1"}},{"name":"f","targetCluster":{"name":"again"}}]}}}`)
-	u.clusterIs(10*time.Second, "five", "f", corev1.ConditionTrue, "Connected")
+	u.clusterIs(25*time.Second, "five", "f", corev1.ConditionTrue, "Connected")
 	u.Logf("a member was joined %s after it was named, while two others said nothing", time.Since(begun).Round(time.Millisecond))
-	u.clusterIs(10*time.Second, "five", "d", corev1.ConditionFalse, "CredentialsInvalid")
+	u.clusterIs(time.Minute, "five", "d", corev1.ConditionFalse, "CredentialsInvalid")
 	if _, err := os.Stat(started); !errors.Is(err, os.ErrNotExist) {
 		u.Errorf("the program of the kubeconfig was started: %v", err)
 	}

@@ -2,6 +2,7 @@ package operation
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,14 +47,17 @@ func TestMetricsAskForAToken(t *testing.T) {
 	for bearer, want := range map[string]int{
 		"": http.StatusUnauthorized, "made up": http.StatusUnauthorized, tenant: http.StatusForbidden, prometheus: http.StatusOK,
 	} {
-		request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, "https://127.0.0.1"+port+"/metrics", http.NoBody)
-		s.Must(err)
-		request.Header.Set("Authorization", "Bearer "+bearer)
-		answer, err := client.Do(request)
-		s.Must(err)
-		s.Must(answer.Body.Close())
-		if answer.StatusCode != want {
-			t.Errorf("a reader with token %.10q is answered by %d, want %d", bearer, answer.StatusCode, want)
-		}
+		s.Eventually(fmt.Sprintf("a reader with token %.10q is answered by %d", bearer, want), func() error { // rights take a moment
+			request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, "https://127.0.0.1"+port+"/metrics", http.NoBody)
+			s.Must(err)
+			request.Header.Set("Authorization", "Bearer "+bearer)
+			answer, err := client.Do(request)
+			s.Must(err)
+			s.Must(answer.Body.Close())
+			if answer.StatusCode != want {
+				return fmt.Errorf("the answer is %d", answer.StatusCode)
+			}
+			return nil
+		})
 	}
 }

@@ -155,7 +155,7 @@ func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // shortLease has another manager lead soon after one is gone.
 func shortLease() []string {
-	return []string{"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
+	return []string{"--leader-election-lease-duration=6s", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=500ms"}
 }
 
 // colleague is one of several managers.

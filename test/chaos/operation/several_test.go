@@ -31,9 +31,7 @@ func TestTwoManagersStartAtOnceBehindAService(t *testing.T) {
 	s.Must(err)
 	s.Must(s.ApplyFile(s.Ctx, filepath.Join(root, "config/webhook/service.yaml")))
 	options := cluster.ManagerOptions{
-		Env: []string{"WEBHOOK_HOST="},
-		Args: []string{"--leader-election-lease-duration=3s", "--leader-election-renew-deadline=2s",
-			"--leader-election-retry-period=500ms"},
+		Env: []string{"WEBHOOK_HOST="}, Args: shortLease(),
 	}
 	managers := map[string]*cluster.Manager{"a": s.Launch("a", options), "b": s.Launch("b", options)}
 	for name, m := range managers {

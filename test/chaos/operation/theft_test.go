@@ -185,7 +185,7 @@ func (s *site) thief() client.Client {
 func (s *site) isForbidden(what string, try func() error) {
 	s.Helper()
 	var err error
-	for range 50 {
+	for range 300 {
 		if err = try(); apierrors.IsForbidden(err) {
 			return
 		}

@@ -1,6 +1,8 @@
 package operation
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,17 +47,19 @@ func TestTwoVersionsShareARollout(t *testing.T) {
 // restsFor checks that a manager which came to Pods of another version writes nothing once the rollout is complete.
 func (s *site) restsFor(app string, m *colleague) {
 	s.Helper()
-	time.Sleep(2 * time.Second) // what was due has been done
-	began, pods := time.Now(), s.pods(app)
-	time.Sleep(3 * time.Second)
-	for _, w := range m.line.since(began) {
-		s.Errorf("the manager writes although there is nothing to do: %s", w)
-	}
-	for i, p := range s.pods(app) {
-		if p.ResourceVersion != pods[i].ResourceVersion {
-			s.Errorf("Pod %s changes although there is nothing to do", p.Name)
+	s.Eventually("the manager has nothing more to write", func() (err error) {
+		began, pods := time.Now(), s.pods(app)
+		time.Sleep(3 * time.Second)
+		for _, w := range m.line.since(began) {
+			err = errors.Join(err, fmt.Errorf("it writes %s", w))
 		}
-	}
+		for i, p := range s.pods(app) {
+			if p.ResourceVersion != pods[i].ResourceVersion {
+				err = errors.Join(err, fmt.Errorf("Pod %s changes", p.Name))
+			}
+		}
+		return err
+	})
 }
 
 // previousManager builds the manager of the version before this one, and returns the path of its binary. The test is skipped where this

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -192,10 +193,12 @@ func atRest(e *env) {
 	dry := &v1beta1.SidecarSet{}
 	e.Must(yaml.UnmarshalStrict([]byte("{metadata: {name: dry}, spec: {selector: {matchLabels: {app: dry}}, containers: [{name: dry, image: agent}]}}"), dry))
 	e.Must(e.Create(e.Ctx, dry, client.DryRunAll))
-	set := &v1beta1.SidecarSet{}
-	e.Must(e.Get(e.Ctx, client.ObjectKey{Name: "resting"}, set))
-	set.Spec.Containers[0].Image = "agent:2"
-	e.Must(e.Update(e.Ctx, set))
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
+		set := &v1beta1.SidecarSet{}
+		e.Must(e.Get(e.Ctx, client.ObjectKey{Name: "resting"}, set))
+		set.Spec.Containers[0].Image = "agent:2"
+		return e.Update(e.Ctx, set)
+	}))
 	time.Sleep(5 * time.Second)
 	if after := e.configuration(); after.ResourceVersion != before.ResourceVersion {
 		e.Errorf("the configuration was written: it was\n%+v\nand is\n%+v", before, after)
