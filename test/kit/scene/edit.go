@@ -1,20 +1,28 @@
 package scene
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how often, and how quickly, a write is tried again that another one came before, or that nobody judged.
-func patience() wait.Backoff {
-	return wait.Backoff{Steps: 100, Duration: 30 * time.Millisecond, Jitter: 0.5}
+// insist does something so many times until its error is none that it may be done again for, and returns that error.
+func insist(times int, isInVain func(error) bool, do func() error) (err error) {
+	for range times {
+		if err = do(); err == nil || !isInVain(err) {
+			return err
+		}
+		time.Sleep(30*time.Millisecond + rand.N(15*time.Millisecond))
+	}
+	return err
 }
+
+// edits is how often a write is tried that another one came before, or that nobody judged.
+const edits = 100
 
 func isInVain(err error) bool { return apierrors.IsConflict(err) || IsUnanswered(err) }
 
@@ -27,7 +35,7 @@ func Edit[T client.Object](e *Env, name string, into T, change func(T)) {
 
 // TryEdit does the same, and returns what the API server says in the end.
 func TryEdit[T client.Object](e *Env, name string, into T, change func(T), options ...client.UpdateOption) error {
-	return retry.OnError(patience(), isInVain, func() error {
+	return insist(edits, isInVain, func() error {
 		if err := e.readAfresh(name, into); err != nil {
 			return err
 		}
@@ -39,7 +47,7 @@ func TryEdit[T client.Object](e *Env, name string, into T, change func(T), optio
 // EditStatus changes the status of an object as Edit changes the rest.
 func EditStatus[T client.Object](e *Env, name string, into T, change func(T)) {
 	e.Helper()
-	e.Must(retry.OnError(patience(), isInVain, func() error {
+	e.Must(insist(edits, isInVain, func() error {
 		if err := e.readAfresh(name, into); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,25 +22,23 @@ func isLate(err error) bool {
 // patient is a client that asks again where a webhook has answered too late: how busy the machine is says nothing about what a test is about.
 type patient struct{ client.Client }
 
-func insist(do func() error) error {
-	tries := 0
-	return retry.OnError(patience(), func(err error) bool { tries++; return isLate(err) && tries < 10 }, do)
-}
+// asks is how often it asks.
+const asks = 10
 
 func (p patient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	return insist(func() error { return p.Client.Create(ctx, o, options...) })
+	return insist(asks, isLate, func() error { return p.Client.Create(ctx, o, options...) })
 }
 
 func (p patient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
-	return insist(func() error { return p.Client.Update(ctx, o, options...) })
+	return insist(asks, isLate, func() error { return p.Client.Update(ctx, o, options...) })
 }
 
 func (p patient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	return insist(func() error { return p.Client.Patch(ctx, o, patch, options...) })
+	return insist(asks, isLate, func() error { return p.Client.Patch(ctx, o, patch, options...) })
 }
 
 func (p patient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	return insist(func() error { return p.Client.Delete(ctx, o, options...) })
+	return insist(asks, isLate, func() error { return p.Client.Delete(ctx, o, options...) })
 }
 
 func (p patient) Status() client.SubResourceWriter {
@@ -52,9 +49,9 @@ func (p patient) Status() client.SubResourceWriter {
 type patientWriter struct{ client.SubResourceWriter }
 
 func (p patientWriter) Update(ctx context.Context, o client.Object, options ...client.SubResourceUpdateOption) error {
-	return insist(func() error { return p.SubResourceWriter.Update(ctx, o, options...) })
+	return insist(asks, isLate, func() error { return p.SubResourceWriter.Update(ctx, o, options...) })
 }
 
 func (p patientWriter) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	return insist(func() error { return p.SubResourceWriter.Patch(ctx, o, patch, options...) })
+	return insist(asks, isLate, func() error { return p.SubResourceWriter.Patch(ctx, o, patch, options...) })
 }
