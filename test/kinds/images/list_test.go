@@ -59,7 +59,8 @@ func TestListPullsEveryImage(t *testing.T) {
 		}
 	})
 	e.Must(err)
-	e.pullList("list", "[nginx:list, redis:no-such]", "parallelism: 2", "pullPolicy: {backoffLimit: 1}", "completionPolicy: {ttlSecondsAfterFinished: 10}")
+	e.pullList("list", "[nginx:list, redis:no-such]", "parallelism: 2", "pullPolicy: {backoffLimit: 1}",
+		"completionPolicy: {ttlSecondsAfterFinished: 10}")
 	e.Eventually("there are two jobs", func() error {
 		if children := e.children("list"); len(children) != 2 || e.list("list").Status.Desired != 2 {
 			return fmt.Errorf("there are %d, status is %+v", len(children), e.list("list").Status)

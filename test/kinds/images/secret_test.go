@@ -104,7 +104,9 @@ func TestCredentialsAreSealedForTheNodesThatNeedThem(t *testing.T) {
 	if strings.Contains(string(text), base64.StdEncoding.EncodeToString([]byte("one"))) || len(secrets.Items) > 0 && secrets.Items[0].Name == "reg" {
 		t.Errorf("others can read %s, %v", text, secrets.Items)
 	}
-	scene.Edit(e.Env, "reg", source, func(s *corev1.Secret) { s.Data[corev1.DockerConfigJsonKey] = []byte(loginTo("docker.io", "changed")) })
+	scene.Edit(e.Env, "reg", source, func(s *corev1.Secret) {
+		s.Data[corev1.DockerConfigJsonKey] = []byte(loginTo("docker.io", "changed"))
+	})
 	e.eventuallyUses("nginx", "hang-pull", map[string]string{one: "changed"})
 	e.Must(e.editJob("one", "{image: busybox:1}"))
 	if job := e.completed("one"); len(job.Finalizers) > 0 {

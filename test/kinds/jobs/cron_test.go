@@ -368,7 +368,9 @@ func TestImageListsInTheOlderVersion(t *testing.T) {
 	if len(older.Items) != 1 || !strings.Contains(older.Items[0].Annotations["apps.kruise.io/image-list-pull-job-template"], "busybox:1") {
 		t.Fatalf("in the older version: %+v", older.Items)
 	}
-	scene.Edit(e.Env, "nightly", &v1alpha1.AdvancedCronJob{}, func(job *v1alpha1.AdvancedCronJob) { job.Labels = map[string]string{"a": "b"} })
+	scene.Edit(e.Env, "nightly", &v1alpha1.AdvancedCronJob{}, func(job *v1alpha1.AdvancedCronJob) {
+		job.Labels = map[string]string{"a": "b"}
+	})
 	raw := &unstructured.Unstructured{}
 	raw.SetAPIVersion("apps.kruise.io/v1beta1")
 	raw.SetKind("AdvancedCronJob")

@@ -66,8 +66,8 @@ func (g *guard) unprotect(o client.Object) {
 	g.protect(o, "")
 }
 
-// keeps checks that the deletion of an object is refused with these texts, and that it is there and not being deleted. It asks again while nobody
-// answers the API server: a machine may be busy, and a manager may serve elsewhere than the one before it.
+// keeps checks that the deletion of an object is refused with these texts, and that it is there and not being deleted. It asks again while
+// nobody answers the API server: a machine may be busy, and a manager may serve elsewhere than the one before it.
 func (g *guard) keeps(o client.Object, texts ...string) {
 	g.Helper()
 	err := g.Client.Delete(g.Ctx, o)

@@ -93,8 +93,8 @@ func TestScenario5StatefulSetOrder(t *testing.T) {
 	}
 }
 
-// TestScenario13PauseStops: a paused release updates no further Pod of the batch that is under way. Each Pod waits for its gate, so that the
-// batch is under way for as long as it takes.
+// TestScenario13PauseStops: a paused release updates no further Pod of the batch that is under way. Each Pod waits for its gate, so that
+// the batch is under way for as long as it takes.
 func TestScenario13PauseStops(t *testing.T) {
 	e := newEnv(t)
 	e.start(fmt.Sprintf(cloneSet, 10, ""), unguarded(rolloutOf(ofCloneSet, steps("10"))))

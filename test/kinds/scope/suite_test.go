@@ -121,7 +121,8 @@ func (e *env) pod(namespace, labels string, annotations ...string) (*corev1.Pod,
 	return p, e.Create(e.Ctx, p)
 }
 
-// passes checks that a Pod is created at once and as it was asked for. A busy machine may take its time, but not for one Pod after the other.
+// passes checks that a Pod is created at once and as it was asked for. A busy machine may take its time, but not for one Pod after the
+// other.
 func (e *env) passes(namespace, labels string) {
 	e.Helper()
 	var p *corev1.Pod

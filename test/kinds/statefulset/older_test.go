@@ -27,7 +27,9 @@ func TestAWriteInTheOlderVersionKeepsEveryField(t *testing.T) {
 		set.Spec.ProgressDeadlineSeconds = &deadline
 	})
 	before := e.set().Spec
-	scene.Edit(e.Env, "web", &v1alpha1.StatefulSet{}, func(older *v1alpha1.StatefulSet) { older.Labels = map[string]string{"written": "older"} })
+	scene.Edit(e.Env, "web", &v1alpha1.StatefulSet{}, func(older *v1alpha1.StatefulSet) {
+		older.Labels = map[string]string{"written": "older"}
+	})
 	after := e.set()
 	if after.Labels["written"] != "older" {
 		t.Errorf("its labels are %v", after.Labels)

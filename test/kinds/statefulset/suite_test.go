@@ -108,7 +108,8 @@ func replicas(n int32) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) { set.Spec.Replicas = &n }
 }
 
-// slow has new Pods take two seconds to become ready: so long that those that are made together are down together, however slow the machine is.
+// slow has new Pods take two seconds to become ready: so long that those that are made together are down together, however slow the
+// machine is.
 func slow(set *v1beta1.StatefulSet) {
 	set.Spec.Template.Annotations = map[string]string{"sim.kruise.io/ready-delay": "2s"}
 }

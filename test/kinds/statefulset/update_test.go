@@ -104,7 +104,8 @@ func TestUnorderedUpdate(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		e.patchPod(n, func(p *corev1.Pod) { p.Labels["zone"] = "b" })
 	}
-	// The controller must have seen the labels. It hears of Pods in the order of their changes, so it has once it replaces one that goes after.
+	// The controller must have seen the labels. It hears of Pods in the order of their changes, so it has once it replaces one that goes
+	// after.
 	before := e.uid(0)
 	e.deletePod(0)
 	e.Eventually("Pod 0 is replaced", func() error {

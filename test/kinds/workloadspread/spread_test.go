@@ -261,7 +261,9 @@ func TestRefusals(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "is immutable") {
 		t.Errorf("another target: %v", err)
 	}
-	scene.Edit(e.Env, "web", &v1beta1.WorkloadSpread{}, func(s *v1beta1.WorkloadSpread) { s.Spec.TargetReference.APIVersion = "apps.kruise.io/v1alpha1" })
+	scene.Edit(e.Env, "web", &v1beta1.WorkloadSpread{}, func(s *v1beta1.WorkloadSpread) {
+		s.Spec.TargetReference.APIVersion = "apps.kruise.io/v1alpha1"
+	})
 }
 
 // TestPriorityOfAPatch is scenario 15.

@@ -27,7 +27,8 @@ const edits = 100
 func isInVain(err error) bool { return apierrors.IsConflict(err) || IsUnanswered(err) }
 
 // Edit changes an object of the test's namespace, or of the whole cluster, which others may write to as well: it is read into into, changed
-// and updated, and all of that again whenever another write came between, or a webhook did not answer. into is what the API server stored last.
+// and updated, and all of that again whenever another write came between, or a webhook did not answer. into is then what the API server
+// has stored.
 func Edit[T client.Object](e *Env, name string, into T, change func(T)) {
 	e.Helper()
 	e.Must(TryEdit(e, name, into, change))

@@ -8,18 +8,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsUnanswered reports whether the API server has asked a webhook in vain, as it does on a machine that is so busy that no answer comes within the
-// few seconds that it waits, and while a manager is not there. Nothing was written then.
+// IsUnanswered reports whether the API server has asked a webhook in vain, as it does on a machine that is so busy that no answer comes
+// within the few seconds that it waits, and while a manager is not there. Nothing was written then.
 func IsUnanswered(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
-// isLate reports whether the answer of a webhook took too long. A manager that is not there has no connection taken, which is known at once.
+// isLate reports whether the answer of a webhook took too long. A manager that is not there takes no connection, which is known at once.
 func isLate(err error) bool {
 	return IsUnanswered(err) && (strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(), "Timeout exceeded"))
 }
 
-// patient is a client that asks again where a webhook has answered too late: how busy the machine is says nothing about what a test is about.
+// patient is a client that asks again where a webhook has answered too late: how busy the machine is says nothing about what a test is
+// about.
 type patient struct{ client.Client }
 
 // asks is how often it asks.

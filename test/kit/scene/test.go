@@ -84,7 +84,8 @@ func (t *Test) Never(what string, happens func() bool) {
 	})
 }
 
-// AtRest waits until something has stayed the same for a while, and returns it: what was still under way when the test came here is over then.
+// AtRest waits until something has stayed the same for a while, and returns it: what was still under way when the test came here is over
+// then.
 func (t *Test) AtRest(quiet time.Duration, what string, read func() string) string {
 	t.Helper()
 	is, since := read(), time.Now()
