@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -124,13 +123,11 @@ func (s *server) serveWebhooks() {
 	s.Cleanup(web.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
 
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	s.must(s.Client.Get(s.ctx, client.ObjectKey{Name: crdName}, crd))
 	url := web.URL + convert.Path
-	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes the status
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		s.must(s.Client.Get(s.ctx, client.ObjectKey{Name: crdName}, crd))
-		crd.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: ca}
-		return s.Client.Update(s.ctx, crd)
-	}))
+	crd.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: ca}
+	s.must(s.Client.Update(s.ctx, crd))
 
 	hook := func(path string) admissionregistrationv1.WebhookClientConfig {
 		at := web.URL + path

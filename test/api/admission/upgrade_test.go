@@ -23,7 +23,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -271,18 +270,15 @@ func (u *upgrade) parse(text []byte) *apiextensionsv1.CustomResourceDefinition {
 func (u *upgrade) install(crds []*apiextensionsv1.CustomResourceDefinition) {
 	u.Helper()
 	for _, crd := range crds {
-		u.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes the status
-			installed := &apiextensionsv1.CustomResourceDefinition{}
-			err := u.Client.Get(u.Ctx, client.ObjectKeyFromObject(crd), installed)
-			if apierrors.IsNotFound(err) {
-				return u.Client.Create(u.Ctx, crd.DeepCopy())
-			}
-			if err != nil {
-				return err
-			}
-			installed.Spec = crd.Spec
-			return u.Client.Update(u.Ctx, installed)
-		}))
+		installed := &apiextensionsv1.CustomResourceDefinition{}
+		err := u.Client.Get(u.Ctx, client.ObjectKeyFromObject(crd), installed)
+		if apierrors.IsNotFound(err) {
+			u.Must(u.Client.Create(u.Ctx, crd.DeepCopy()))
+			continue
+		}
+		u.Must(err)
+		installed.Spec = crd.Spec
+		u.Must(u.Client.Update(u.Ctx, installed))
 	}
 }
 

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,8 +136,7 @@ func cloneSet(name string) *v1beta1.CloneSet {
 }
 
 func (f *fleet) rollOut(name string) error {
-	patience := wait.Backoff{Duration: 20 * time.Millisecond, Jitter: 0.5, Steps: 100}
-	return retry.OnError(patience, func(err error) bool { return apierrors.IsConflict(err) || scene.IsUnanswered(err) }, func() error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var set v1beta1.CloneSet
 		if err := f.Client.Get(f.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, &set); err != nil {
 			return err

@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // sampleRevision is what the first revision of the basic example holds, to the byte: clusters of other versions hold the same.
@@ -97,9 +97,11 @@ func TestRoundTripThroughTheOlderVersion(t *testing.T) {
 	e.Must(e.Client.Create(e.Ctx, set))
 	before := e.cloneSet("kept").Spec
 	older := e.Manifest("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
-	scene.Edit(e.Env, "kept", older, func(older *unstructured.Unstructured) {
+	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
 		older.SetLabels(map[string]string{"edited": "true", keys.ScalingExcludePreparingDelete: "true"})
-	})
+		return e.Client.Update(e.Ctx, older)
+	}))
 	after := e.cloneSet("kept")
 	if after.Labels["edited"] != "true" {
 		t.Errorf("labels are %v", after.Labels)

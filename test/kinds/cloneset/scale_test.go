@@ -10,13 +10,12 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 func TestBasicManifest(t *testing.T) {
@@ -212,8 +211,10 @@ func TestChosenPodsAreDeleted(t *testing.T) {
 	e.refused(e.tryEdit("chosen", func(set *v1beta1.CloneSet) { set.Spec.ScaleStrategy.PodsToDelete = []string{"chosen-9m4hp"} }),
 		"spec.scaleStrategy.podsToDelete", "chosen-9m4hp")
 	older := e.Manifest(text)
-	e.refused(scene.TryEdit(e.Env, "chosen", older, func(older *unstructured.Unstructured) {
+	e.refused(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status
+		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
 		e.Must(setNested(older, []any{"chosen-9m4hp"}, "spec", "scaleStrategy", "podsToDelete"))
+		return e.Client.Update(e.Ctx, older)
 	}), "podsToDelete", "chosen-9m4hp")
 }
 

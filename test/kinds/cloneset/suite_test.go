@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -97,7 +98,11 @@ func (e *env) edit(name string, change func(*v1beta1.CloneSet)) {
 
 func (e *env) tryEdit(name string, change func(*v1beta1.CloneSet)) error {
 	e.Helper()
-	return scene.TryEdit(e.Env, name, &v1beta1.CloneSet{}, change)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := e.cloneSet(name)
+		change(set)
+		return e.Client.Update(e.Ctx, set)
+	})
 }
 
 func image(image string) func(*v1beta1.CloneSet) {

@@ -283,7 +283,7 @@ func TestASecretIsWrittenOnce(t *testing.T) {
 	}
 	e.edit(included(e.Namespace, e.Namespace+"-not"))
 	e.says(2, 1, v1beta1.ResourceDistributionNamespaceNotExists, e.Namespace+"-not")
-	status := e.AtRest(2*time.Second, "its status", func() string { return e.distribution().ResourceVersion })
+	status := e.distribution().ResourceVersion
 	e.Always(5*time.Second, "nothing is written", func() error {
 		now := &corev1.Secret{}
 		e.Read("pull", now)

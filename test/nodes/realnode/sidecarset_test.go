@@ -50,14 +50,14 @@ func (w *world) updateSidecars() {
 	w.run(before, "web", "sh", "-c", "echo kept > /tmp/note")
 	for i, working := range []string{"hot-2", "hot-1"} {
 		version := fmt.Sprint(i + 2)
-		w.editObject(set, func() {
-			for _, list := range [][]v1beta1.SidecarContainer{set.Spec.Containers, set.Spec.InitContainers} {
-				for j := range list {
-					name, _, _ := strings.Cut(list[j].Image, ":")
-					list[j].Image = name + ":" + version
-				}
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
+		for _, list := range [][]v1beta1.SidecarContainer{set.Spec.Containers, set.Spec.InitContainers} {
+			for j := range list {
+				name, _, _ := strings.Cut(list[j].Image, ":")
+				list[j].Image = name + ":" + version
 			}
-		})
+		}
+		w.Must(w.Client.Update(w.Ctx, set))
 		idle := map[string]string{"hot-1": "hot-2", "hot-2": "hot-1"}[working]
 		w.sidecarsAre(version, working, idle)
 	}
@@ -128,7 +128,9 @@ func (w *world) upgradeHot() {
 	want := []string{"1 idle proxy-1"}
 	w.becomes(p, want[0])
 	for i, steps := range [][]string{{"1 2 proxy-2", "idle 2 proxy-2"}, {"3 2 proxy-1", "3 idle proxy-1"}} {
-		w.editObject(set, func() { set.Spec.Containers[0].Image = fmt.Sprintf("busybox:%d", i+2) })
+		w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
+		set.Spec.Containers[0].Image = fmt.Sprintf("busybox:%d", i+2)
+		w.Must(w.Client.Update(w.Ctx, set))
 		w.becomes(p, steps[1])
 		want = append(want, steps...)
 	}

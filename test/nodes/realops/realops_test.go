@@ -292,8 +292,8 @@ spec:
 		}
 		return nil
 	})
-	if took := time.Since(asked); took > 20*time.Second {
-		w.Errorf("it took %s, want the period of 5 s and a moment", took)
+	if took := time.Since(asked); took > 8*time.Second {
+		w.Errorf("it took %s, want the period of 5 s and 3 s at most", took)
 	}
 	w.Must(w.Client.Get(w.Ctx, client.ObjectKeyFromObject(set), set))
 	two := set.DeepCopy()
