@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/releases"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
+	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
 	"github.com/seed-69ecc383/kruise/internal/traffic"
@@ -48,7 +49,7 @@ func Classify(s Snapshot) State {
 	seen := release.Seen{Now: s.Now}
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
-		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts)
+		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts, commonOf(&s.Rollout.Status))
 		seen.Workload = &v.facts.Workload
 	}
 	seen.Batch = v.batch()
@@ -59,19 +60,24 @@ func Classify(s Snapshot) State {
 	return v
 }
 
-// noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone.
-func noneOld(pods []*corev1.Pod, f steer.Facts) bool {
+// noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone. Once all Pods are
+// updated, a workload takes the new revision for its stable one: then that counts which the release came from.
+func noneOld(pods []*corev1.Pod, f steer.Facts, at *v1beta1.CommonStatus) bool {
+	hash := f.StableHash
+	if at != nil && at.StableRevision != "" && f.Stable == f.Update && at.StableRevision != f.Update {
+		hash = revision.ShortHash(at.StableRevision)
+	}
 	active := int32(0)
 	for _, p := range pods {
 		if !pod.IsActive(p) {
 			continue
 		}
-		if p.Labels[f.RevisionLabel] == f.StableHash {
+		if revision.IsOf(p.Labels[f.RevisionLabel], hash) {
 			return false
 		}
 		active++
 	}
-	return f.StableHash != "" && active > 0 && active >= f.Replicas
+	return hash != "" && active > 0 && active >= f.Replicas
 }
 
 // planOf returns what the Rollout wants.
