@@ -60,8 +60,8 @@ func Classify(s Snapshot) State {
 	return v
 }
 
-// noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone. Once all Pods are
-// updated, a workload takes the new revision for its stable one: then that counts which the release came from.
+// noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone. Once all of its
+// Pods are updated, a workload takes the new revision for its stable one: then the one that the release came from counts.
 func noneOld(pods []*corev1.Pod, f steer.Facts, at *v1beta1.CommonStatus) bool {
 	hash := f.StableHash
 	if at != nil && at.StableRevision != "" && f.Stable == f.Update && at.StableRevision != f.Update {
