@@ -85,8 +85,10 @@ type warnings []string
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }
 
+// TestExamplesAreAccepted runs beside no other test: a SidecarSet of one may have a container of the same name, and its selectors do not say
+// that they select other Pods.
 func TestExamplesAreAccepted(t *testing.T) {
-	e := newEnv(t)
+	e := newSerialEnv(t)
 	root, err := cluster.Root()
 	e.Must(err)
 	files, err := filepath.Glob(filepath.Join(root, "examples", "sidecarset-*.yaml"))
