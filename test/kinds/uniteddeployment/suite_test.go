@@ -128,8 +128,13 @@ func (e *env) workloads(list client.ObjectList) map[string]client.Object {
 // ready returns the numbers of ready Pods of the subsets, such as "a=1 b=3".
 func (e *env) ready(isWanted func(*corev1.Pod) bool) string {
 	e.Helper()
+	return readyOf(e.Pods(), isWanted)
+}
+
+// readyOf returns how many of some Pods are ready and wanted, by subset.
+func readyOf(pods []corev1.Pod, isWanted func(*corev1.Pod) bool) string {
 	counts := map[string]int{}
-	for _, p := range e.Pods() {
+	for _, p := range pods {
 		if scene.IsReady(&p) && p.DeletionTimestamp == nil && isWanted(&p) {
 			counts[p.Labels[keys.SubsetName]]++
 		}
