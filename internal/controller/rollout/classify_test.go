@@ -12,8 +12,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
-// TestNoneOld: whether Pods of the revision that a release came from are left is asked of that revision, also once the workload counts the new
-// one as its current one, because all of its Pods are updated.
+// TestNoneOld: whether Pods of the revision that a release came from are left is asked of that revision, also once the workload counts the
+// new one as its current one, because all of its Pods are updated.
 func TestNoneOld(t *testing.T) {
 	for name, tc := range map[string]struct {
 		replicas int32

@@ -38,8 +38,8 @@ func TestARolloutInWaves(t *testing.T) {
 			e.isAtRest("the pause began")
 			e.patch(fmt.Sprintf("metadata: {annotations: {%s: %s/canary}}", keys.ContinuedWave, e.set().Status.UpdatedRevision))
 			e.Eventually("all are updated, c last", func() error {
-				updated := e.ready(runs("nginx:1.28"))
 				pods := e.Pods() // of one moment: b may be done, and c begin, between two reads
+				updated := readyOf(pods, runs("nginx:1.28"))
 				if b, c := readyOf(pods, in("b", "nginx:1.27")), readyOf(pods, in("c", "nginx:1.28")); b != "" && c != "" {
 					t.Errorf("c is updated before b: %s at the old template, and %s at the new one", b, c)
 				}
