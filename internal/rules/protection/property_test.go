@@ -226,8 +226,9 @@ func read(t testing.TB, text string) dispatch.Policy {
 	return compiled
 }
 
-// TestPromises: of whatever object and label, the API server keeps what is promised and nothing else, and managers report the same.
-func TestPromises(t *testing.T) {
+// TestWhatIsPromisedIsKept: of whatever object and label, the API server keeps what is promised and nothing else, and managers report the
+// same.
+func TestWhatIsPromisedIsKept(t *testing.T) {
 	shipped := judges{read(t, manifest(t)), Refusal}
 	rapid.Check(t, func(t *rapid.T) {
 		if problem := shipped.broken(deletions().Draw(t, "deletion")); problem != "" {
@@ -236,7 +237,7 @@ func TestPromises(t *testing.T) {
 	})
 }
 
-// TestMistakesShow makes mistakes in the policy and in the rule on purpose: TestPromises must see each of them.
+// TestMistakesShow makes mistakes in the policy and in the rule on purpose: TestWhatIsPromisedIsKept must see each of them.
 func TestMistakesShow(t *testing.T) {
 	shipped := manifest(t)
 	forgets := func(of string) func(schema.GroupResource, *unstructured.Unstructured) string {

@@ -108,18 +108,21 @@ func largest(sizes []int32) int {
 
 // unsettled says why nothing can be moved yet; empty if something can.
 func unsettled(l Limits, fresh Set, old []Set) string {
-	active, held := 0, false
+	active, held, late := 0, false, ""
 	for _, s := range append(slices.Clone(old), fresh) {
 		held = held || s.Held
 		if s.Replicas == 0 {
 			continue
 		}
 		active++
-		if s.Desired >= 0 && s.Desired != l.Replicas {
-			return fmt.Sprintf("ReplicaSet %s was scaled for %d replicas, and there are %d", s.Name, s.Desired, l.Replicas)
+		if late == "" && s.Desired >= 0 && s.Desired != l.Replicas {
+			late = fmt.Sprintf("ReplicaSet %s was scaled for %d replicas, and there are %d", s.Name, s.Desired, l.Replicas)
 		}
 	}
 	total, rest := totalOf(fresh, old), l.Replicas
+	if late != "" && (active > 1 || total != rest) { // the native controller never writes the only one if it has the right size
+		return late
+	}
 	if active > 1 {
 		rest = l.most()
 	}

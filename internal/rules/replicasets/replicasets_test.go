@@ -44,6 +44,7 @@ func TestNext(t *testing.T) {
 		"a ReplicaSet whose status is behind gives no Pod":             {Limits{10, 3, 2, 5}, set("f", 1, 1), []Set{unsettledSet(set("a", 12, 12))}, "[12] 1: the status of ReplicaSet a is not of its present spec"},
 		"Pods that are still to be deleted may be available ones":      {Limits{10, 3, 2, 10}, set("f", 5, 5), []Set{leaving(set("a", 8, 0), 10)}, "hold [3] 10"},
 		"scaling comes first":                                          {Limits{20, 5, 5, 10}, set("f", 2, 2), []Set{scaledFor(set("a", 11, 11), 10)}, "[11] 2: ReplicaSet a was scaled for 10 replicas, and there are 20"},
+		"the only one with the right size is not waited for":           {Limits{2, 1, 0, 2}, set("f", 0, 0), []Set{scaledFor(set("a", 2, 2), 5)}, "[2] 1: 2 Pods are available, of which 2 have to stay"},
 		"too many Pods are left to Kubernetes":                         {Limits{10, 1, 2, 5}, set("f", 2, 2), []Set{set("a", 11, 11)}, "[11] 2: there are 13 replicas, and 11 are allowed"},
 		"what is missing is left to Kubernetes":                        {Limits{10, 3, 2, 5}, set("f", 1, 1), []Set{set("a", 10, 10)}, "[10] 1: there are 11 replicas, and a paused Deployment comes to rest at 13"},
 		"a small Deployment with much surge gets its old Pods from us": {Limits{2, 3, 0, 2}, set("f", 0, 0), []Set{set("a", 2, 2)}, "hold [3] 2"},
