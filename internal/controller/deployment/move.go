@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,7 +24,8 @@ type sequence struct {
 // go.
 //
 // What has been seen of sizes may be outdated. A write that makes a ReplicaSet smaller is right all the same. Before one is made larger,
-// each of the others has been written, and so is as it was seen, and is held, and so stays.
+// each of the others has been written, and so is as it was seen, and is held, and so stays. Those without Pods are among them if a template
+// between the stable one and the new one made them: a write of ours may still be on its way that gives them Pods.
 func (v *State) moving(next replicasets.Move) plan.Chain {
 	s := sequence{limits: v.limits, now: map[string]*appsv1.ReplicaSet{}}
 	for _, rs := range v.all() {
@@ -45,6 +47,13 @@ func (v *State) moving(next replicasets.Move) plan.Chain {
 			s.hold(rs, next.Old[i])
 		}
 	}
+	if next.New > sizeOf(v.fresh) {
+		for _, rs := range v.old {
+			if sizeOf(rs) == 0 && v.isBetween(rs) {
+				s.hold(rs, 0)
+			}
+		}
+	}
 	if next.New != sizeOf(v.fresh) {
 		if isHeld(s.now[v.fresh.Name]) {
 			s.hold(v.fresh, next.New)
@@ -58,6 +67,13 @@ func (v *State) moving(next replicasets.Move) plan.Chain {
 		}
 	}
 	return s.chain
+}
+
+// isBetween tells whether a ReplicaSet is newer than an old one that has Pods, so that it was the new one earlier in this release.
+func (v *State) isBetween(rs *appsv1.ReplicaSet) bool {
+	return slices.ContainsFunc(v.old, func(other *appsv1.ReplicaSet) bool {
+		return sizeOf(other) > 0 && replicasets.Revision(other) < replicasets.Revision(rs)
+	})
 }
 
 // hold gives a ReplicaSet a size and has it keep that.

@@ -67,3 +67,40 @@ func TestABatchIsOfOneTemplate(t *testing.T) {
 		t.Errorf("another template: %s", p)
 	}
 }
+
+// TestAVersionBetweenIsHeldWithoutPods: a late write may have given it some since it was seen, which shows in the write that holds it.
+func TestAVersionBetweenIsHeldWithoutPods(t *testing.T) {
+	d := released()
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	limits := replicasets.Limits{Replicas: 4, Surge: 1, Unavailable: 1}
+	set := func(image string, revision string, size int32) *appsv1.ReplicaSet {
+		of := d.DeepCopy()
+		of.Spec.Template.Spec.Containers[0].Image = image
+		rs := replicasets.Make(of, nil, limits)
+		rs.Annotations[replicasets.RevisionAnnotation] = revision
+		rs.Spec.Replicas, rs.Status = &size, appsv1.ReplicaSetStatus{Replicas: size, ReadyReplicas: size, AvailableReplicas: size}
+		return rs
+	}
+	for name, tc := range map[string]struct {
+		old      []*appsv1.ReplicaSet
+		wantHeld string
+	}{
+		"one between":   {[]*appsv1.ReplicaSet{set("app:v0", "1", 0), set("app:v1", "2", 4), set("app:between", "3", 0)}, "3"},
+		"older ones":    {[]*appsv1.ReplicaSet{set("app:v0", "1", 0), set("app:v1", "2", 4)}, ""},
+		"one with Pods": {[]*appsv1.ReplicaSet{set("app:v1", "2", 3), set("app:between", "3", 2)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Plan(Classify(Snapshot{Deployment: d, Sets: append(tc.old, set("app:v2", "4", 0))}))
+			held := ""
+			for _, a := range p.Stages[0][0] {
+				rs, before := a.After.(*appsv1.ReplicaSet), a.Before.(*appsv1.ReplicaSet)
+				if isHeld(rs) && sizeOf(before) == 0 {
+					held += rs.Annotations[replicasets.RevisionAnnotation]
+				}
+			}
+			if held != tc.wantHeld {
+				t.Errorf("held without Pods: revision %q, want %q: %s", held, tc.wantHeld, p)
+			}
+		})
+	}
+}

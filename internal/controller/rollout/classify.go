@@ -50,6 +50,7 @@ func Classify(s Snapshot) State {
 	if v.kind = kind; ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
 		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts, commonOf(&s.Rollout.Status))
+		v.facts.Left = v.facts.Frozen && !v.facts.Marked && s.isClaimGone()
 		seen.Workload = &v.facts.Workload
 	}
 	seen.Batch = v.batch()
@@ -58,6 +59,12 @@ func Classify(s Snapshot) State {
 	}
 	v.decide(seen)
 	return v
+}
+
+// isClaimGone tells whether the workload says that a BatchRelease of a Rollout of this name drives it, and that one is not there any more.
+func (s *Snapshot) isClaimGone() bool {
+	by, claimed := steer.ClaimOf(s.Objects.Workload)
+	return claimed && by.Name == s.Rollout.Name && (s.Batch == nil || s.Batch.UID != by.UID)
 }
 
 // noneOld tells whether a workload has all its Pods, and none of them is selected by a Service that selects old ones alone. Once all of its

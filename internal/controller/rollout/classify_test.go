@@ -3,11 +3,14 @@ package rollout
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
@@ -44,6 +47,43 @@ func TestNoneOld(t *testing.T) {
 			}
 			if got := Classify(Snapshot{Rollout: r, Objects: objects}).facts.NoneOld; got != tc.want {
 				t.Errorf("no Pod of the stable revision is left: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLeft: a workload is let go that only the claim of a BatchRelease of this Rollout's name keeps frozen, once that one is gone.
+func TestLeft(t *testing.T) {
+	claimedBy := func(name, uid string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", Labels: map[string]string{keys.AdvancedDeployment: "true"},
+		}}
+		d.Spec.Paused = true
+		return steer.Claim(d, metav1.OwnerReference{Name: name, UID: types.UID(uid)}).(*appsv1.Deployment)
+	}
+	marked := steer.Mark(claimedBy("demo", "1"), "demo").(*appsv1.Deployment)
+	for name, tc := range map[string]struct {
+		workload *appsv1.Deployment
+		batch    types.UID
+		want     bool
+	}{
+		"its BatchRelease is gone":                  {claimedBy("demo", "1"), "", true},
+		"another one has come since":                {claimedBy("demo", "1"), "2", true},
+		"its BatchRelease is there":                 {claimedBy("demo", "1"), "1", false},
+		"a BatchRelease that somebody made by hand": {claimedBy("other", "1"), "", false},
+		"the mark of a release is there, too":       {marked, "", false},
+		"no release has to do with it":              {&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &v1beta1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+			r.Spec.WorkloadRef = v1beta1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+			r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{StepsStrategy: v1beta1.StepsStrategy{Steps: []v1beta1.Step{{}}}}
+			s := Snapshot{Rollout: r, Objects: steer.Objects{Workload: tc.workload}}
+			if tc.batch != "" {
+				s.Batch = &v1beta1.BatchRelease{ObjectMeta: metav1.ObjectMeta{UID: tc.batch}}
+			}
+			if got := Classify(s).facts.Left; got != tc.want {
+				t.Errorf("left by a release that is gone: %t, want %t", got, tc.want)
 			}
 		})
 	}

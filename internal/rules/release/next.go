@@ -65,7 +65,7 @@ func (m *machine) phase() {
 		m.terminate()
 	case st.Phase == v1beta1.RolloutPhaseDisabling:
 		m.disable() // to its end, also if it is to be enabled again
-	case m.Disabled && (inRelease || m.seen.Workload != nil && m.seen.Workload.Marked):
+	case m.Disabled && (inRelease || m.seen.Workload != nil && (m.seen.Workload.Marked || m.seen.Workload.Left)):
 		m.begin(v1beta1.RolloutPhaseDisabling, "the release ends because the Rollout is disabled")
 		m.disable()
 	case m.Disabled:
@@ -114,6 +114,10 @@ func (m *machine) healthy() {
 		st.CanaryStatus.CanaryRevision = w.Update
 	} else {
 		st.BlueGreenStatus.UpdatedRevision = w.Update
+	}
+	if w.Left {
+		m.say("no release: the workload goes on by itself, because the Rollout of the release that froze it is gone")
+		m.act(Action{Do: Unmark})
 	}
 }
 

@@ -69,9 +69,10 @@ type Seen struct {
 type Workload struct {
 	// Marked says that its new template waits for the Rollout. Settled says that its status is of its present generation.
 	// Frozen says that it does not go on by itself because the webhook that marks it has set its strategy so.
-	Marked, Settled, Frozen bool
-	Generation              int64
-	Replicas                int32
+	// Left says that it is frozen by a release of which nothing else is there any more: no Rollout ends that one.
+	Marked, Settled, Frozen, Left bool
+	Generation                    int64
+	Replicas                      int32
 	// Stable and Update are the revisions, PodHash is the revision label of new Pods, empty until it is known.
 	Stable, Update, PodHash string
 	// RolledBack says that its template is the one that it had before the release.

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -151,23 +152,31 @@ type ledger struct {
 	now     *appsv1.Deployment
 	rollout *v1beta1.Rollout
 	// most is the largest step that the release has come to: one that is gone back from may still be under way.
-	most   *intstr.IntOrString
-	pods   map[types.UID]*corev1.Pod
-	broken []invariant.Violation
+	most *intstr.IntOrString
+	// batches are the Rollouts that control BatchReleases.
+	batches map[types.UID]types.UID
+	pods    map[types.UID]*corev1.Pod
+	broken  []invariant.Violation
 }
 
 // check returns the promises that were broken in a history.
 func (s *scenario) check(history []simulate.Change) []invariant.Violation {
-	l := &ledger{calm: s.calm, pods: map[types.UID]*corev1.Pod{}}
+	l := &ledger{calm: s.calm, batches: map[types.UID]types.UID{}, pods: map[types.UID]*corev1.Pod{}}
 	for _, c := range history {
 		switch after := c.After.(type) {
 		case *v1beta1.Rollout:
 			l.judgeRollout(after)
+			l.inherit()
+		case *v1beta1.BatchRelease:
+			if by := metav1.GetControllerOf(after); by != nil {
+				l.batches[after.UID] = by.UID
+			}
 		case *appsv1.Deployment:
 			if l.now != nil && c.Pass != nil && !equality.Semantic.DeepEqual(l.now.Spec.Strategy, after.Spec.Strategy) {
 				l.breaks(c, ruleStrategy, "%+v", after.Spec.Strategy)
 			}
 			l.now = after
+			l.inherit()
 		case *appsv1.ReplicaSet:
 			l.judgeSet(c, after)
 		case *corev1.Pod:
@@ -197,6 +206,22 @@ func (l *ledger) judgeRollout(r *v1beta1.Rollout) {
 	now := r.Spec.Strategy.Canary.Steps[at.CurrentStepIndex-1].Replicas
 	if l.most == nil || planned(now, 100) > planned(l.most, 100) {
 		l.most = now
+	}
+}
+
+// inherit notes how many Pods another Rollout has let through, whose finalizer was removed by hand: they may be updated until a BatchRelease
+// of this one says its own step.
+func (l *ledger) inherit() {
+	if l.most == nil || l.now == nil {
+		return
+	}
+	strategy, err := replicasets.Parse(l.now.Annotations[keys.DeploymentStrategy])
+	by, claimed := steer.ClaimOf(l.now)
+	if err != nil || claimed && l.batches[by.UID] == l.rollout.UID {
+		return
+	}
+	if planned(&strategy.Partition, 100) > planned(l.most, 100) {
+		l.most = &strategy.Partition
 	}
 }
 
