@@ -24,12 +24,18 @@ import (
 const (
 	nativeActor = "deployment controller"
 	setActor    = "replicaset controller"
-	desired     = "deployment.kubernetes.io/desired-replicas"
 	maximum     = "deployment.kubernetes.io/max-replicas"
 )
 
+// Desired is the annotation of a ReplicaSet with spec.replicas of the Deployment for which it was last scaled.
+const Desired = "deployment.kubernetes.io/desired-replicas"
+
 // Controllers are those of the Deployment default/web and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at
 // most. What the first of them writes follows from what it read in the step before, so that others write in between.
+//
+// One rule is stricter: a rolling update takes no Pod while the status of a ReplicaSet is not of its present spec. Kubernetes 1.36
+// (reconcileOldReplicaSets) does not look at that. A ReplicaSet that was made smaller and larger again may then count a Pod as available
+// that is being deleted, and Kubernetes takes one too many, which is no mistake of ours.
 type Controllers struct {
 	promises.User
 	// Lawless has the API server do without the policy for ReplicaSets that are held.
@@ -195,6 +201,22 @@ func (n *Controllers) isScaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) 
 	})
 }
 
+// Stuck returns the ReplicaSet for which the Deployment never gets on by itself; nil if it does. Kubernetes 1.36 only scales, and rolls
+// nothing out, as long as an active ReplicaSet was scaled for another number of replicas (isScalingEvent). If it is the only one and has
+// the right size all the same, it is not written (scale), and goes on saying so. That takes a user who scales the Deployment down and up
+// again, or to what is left of the old Pods in the middle of a rolling update.
+func (n *Controllers) Stuck() *appsv1.ReplicaSet {
+	d, sets := n.Deployment(), n.Sets()
+	if d == nil || d.Spec.Paused || !n.isScaled(d, sets) {
+		return nil
+	}
+	active := slices.DeleteFunc(sets, func(rs *appsv1.ReplicaSet) bool { return sizeOf(rs) == 0 })
+	if len(active) > 1 || sizeOf(active[0]) != *d.Spec.Replicas {
+		return nil
+	}
+	return active[0]
+}
+
 // scale returns the next write that scales ReplicaSets in proportion.
 func (n *Controllers) scale(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets []*appsv1.ReplicaSet) func() bool {
 	active := slices.DeleteFunc(slices.Clone(sets), func(rs *appsv1.ReplicaSet) bool { return sizeOf(rs) == 0 })
@@ -206,7 +228,7 @@ func (n *Controllers) scale(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets
 			}
 		}
 		if len(active) == 0 || sizeOf(active[len(active)-1]) == replicas {
-			return nil
+			return nil // see Stuck
 		}
 		return n.resize(d, active[len(active)-1], replicas)
 	}
@@ -255,7 +277,7 @@ func (n *Controllers) proportion(d *appsv1.Deployment, active []*appsv1.ReplicaS
 		sizes[active[0]] = max(sizes[active[0]]+add-added, 0)
 	}
 	for _, rs := range active {
-		if sizes[rs] != sizeOf(rs) || rs.Annotations[desired] != strconv.Itoa(int(replicas)) ||
+		if sizes[rs] != sizeOf(rs) || rs.Annotations[Desired] != strconv.Itoa(int(replicas)) ||
 			rs.Annotations[maximum] != strconv.Itoa(int(replicas+l.Surge)) {
 			return n.resize(d, rs, sizes[rs])
 		}
@@ -306,20 +328,28 @@ func (n *Controllers) roll(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets 
 	if wanted := min(size+max(l.Replicas+l.Surge-total, 0), l.Replicas); wanted != size {
 		return n.resize(d, fresh, wanted)
 	}
+	if slices.ContainsFunc(sets, isBehind) {
+		return nil
+	}
 	least := l.Replicas - l.Unavailable
 	spare := total - least - (size - fresh.Status.AvailableReplicas)
 	for _, rs := range sets {
 		bad := sizeOf(rs) - min(rs.Status.AvailableReplicas, sizeOf(rs))
-		if rs != fresh && bad > 0 && spare > 0 && rs.Status.ObservedGeneration == rs.Generation {
+		if rs != fresh && bad > 0 && spare > 0 {
 			return n.resize(d, rs, sizeOf(rs)-min(bad, spare))
 		}
 	}
 	for _, rs := range sets {
-		if k := min(available-least, spare, sizeOf(rs)); rs != fresh && k > 0 && rs.Status.ObservedGeneration == rs.Generation {
+		if k := min(available-least, spare, sizeOf(rs)); rs != fresh && k > 0 {
 			return n.resize(d, rs, sizeOf(rs)-k)
 		}
 	}
 	return nil
+}
+
+// isBehind tells whether the status of a ReplicaSet with Pods is not of its present spec.
+func isBehind(rs *appsv1.ReplicaSet) bool {
+	return sizeOf(rs) > 0 && rs.Status.ObservedGeneration != rs.Generation
 }
 
 // report writes the status.

@@ -139,7 +139,7 @@ func suite(mistake func(*plan.Action, *appsv1.Deployment)) promises.Suite {
 						promises.Start(rollouts, c.Runtime(), c), promises.Start(batches, c.Runtime(), c), promises.Start(deployments, c.Runtime(), c),
 					}
 				},
-				Act: s.act, Relent: s.relent, Others: []func() bool{s.StepDeployment, s.StepSets, s.approveLate},
+				Act: s.act, Relent: s.relent, Others: []func() bool{s.StepDeployment, s.StepSets, s.approveLate, s.unstick},
 				Check: s.check, Converged: s.converged,
 			}
 		},
