@@ -26,9 +26,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -124,6 +127,19 @@ type Reads struct {
 
 // Nodes returns all nodes, always from the cache: no controller writes them, and a live list of thousands is dear.
 func (r Reads) Nodes(ctx context.Context) ([]*corev1.Node, error) { return r.cached.Nodes(ctx) }
+
+// RevisionsWith returns the revisions of an owner, with the one that its status names, if there is one. The cache of revisions may be older
+// than the owner: where it lacks that one, the API server is asked. Without it, new Pods would all be of the new revision.
+func (r Reads) RevisionsWith(
+	ctx context.Context, namespace string, selector labels.Selector, owner types.UID, named string,
+) ([]*appsv1.ControllerRevision, error) {
+	found, err := r.Revisions(ctx, namespace, selector, owner)
+	isNamed := func(rev *appsv1.ControllerRevision) bool { return rev.Name == named }
+	if err != nil || named == "" || slices.ContainsFunc(found, isNamed) {
+		return found, err
+	}
+	return observe.Reader{Reader: r.Tracked}.Revisions(ctx, namespace, selector, owner)
+}
 
 // Runtime is what a controller runs with.
 type Runtime struct {

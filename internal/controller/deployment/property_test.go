@@ -118,7 +118,7 @@ func suiteOf(planned func(State) plan.Plan, set func(*scenario)) promises.Suite 
 				},
 				Owner: func() client.Object { return s.Deployment() },
 				Act:   s.act, Relent: s.relent, Rollout: s.rollOut, Check: s.check, Converged: s.converged,
-				Others: []func() bool{s.StepDeployment, s.StepSets},
+				Others: []func() bool{s.StepDeployment, s.StepSets, func() bool { return !s.calm && s.Unstick() }},
 			}
 		},
 	}

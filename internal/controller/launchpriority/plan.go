@@ -34,7 +34,7 @@ func Plan(s Snapshot) plan.Plan {
 		remove(s, b)
 	case !pod.IsActive(s.Pod):
 		// Nothing starts any more, and the barrier goes with the Pod.
-	case isCompleted(s.Pod) && isOwned(s) && s.Barrier.Labels[keys.ContainerLaunchBarrier] != "":
+	case isCompleted(s.Pod) && isOwned(s) && isOpen(s):
 	default:
 		if isCompleted(s.Pod) {
 			turn, _ = launch.Final(s.Pod)
@@ -50,6 +50,14 @@ func isCompleted(p *corev1.Pod) bool {
 
 func isOwned(s Snapshot) bool {
 	return s.Barrier != nil && launch.OwnershipOf(s.Barrier, s.Pod) == launch.Owned
+}
+
+// isOpen tells whether the barrier lets all containers start. One of a Pod that is completed may not: where somebody deletes it, a creation
+// that is late makes it anew as it was before.
+func isOpen(s Snapshot) bool {
+	final, _ := launch.Final(s.Pod)
+	opened, some := launch.Opened(s.Barrier)
+	return some && opened <= final.Priority && s.Barrier.Labels[keys.ContainerLaunchBarrier] != ""
 }
 
 // remove deletes the barrier of a Pod that is being deleted: the next Pod of the same name would find its keys.

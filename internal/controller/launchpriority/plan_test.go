@@ -76,6 +76,7 @@ func TestPlan(t *testing.T) {
 		"the barrier of an earlier Pod":                    {held(), opened("p_0", former), "delete web-barrier; create web-barrier (p_1)"},
 		"somebody else's ConfigMap":                        {held(), opened("p_0", foreign), "hold BarrierConflict"},
 		"a barrier that other software made":               {annotated(held("side", "main"), completed), opened("", unlabelled), "open p_0 (p_1 p_0)"},
+		"a late creation has made the barrier anew":        {annotated(held("side", "main"), completed), opened("p_1"), "open p_0 (p_1 p_0)"},
 		"a Pod on its way out":                             {deleted(annotated(held(), completed)), opened("p_0"), "delete web-barrier"},
 		"a Pod on its way out, and the next one's barrier": {deleted(held()), opened("p_1", func(c *corev1.ConfigMap) { c.OwnerReferences[0].UID = "next" }), ""},
 		"a Pod that has ended":                             {func() *corev1.Pod { p := held(); p.Status.Phase = corev1.PodSucceeded; return p }(), nil, ""},

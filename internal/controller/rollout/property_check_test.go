@@ -18,7 +18,7 @@ import (
 // check returns the promises that the controllers have broken in a history.
 func check(history []simulate.Change) []invariant.Violation {
 	var out []invariant.Violation
-	pods := map[string]*corev1.Pod{}
+	pods := podsByName{}
 	var last *v1beta1.Rollout
 	// most is the largest step that the release has come to: one that is gone back from may still be under way.
 	var most *intstr.IntOrString
@@ -47,12 +47,7 @@ func check(history []simulate.Change) []invariant.Violation {
 			if _, marked := steer.MarkOf(after); before == nil || c.Pass == nil || !marked || most == nil {
 				continue
 			}
-			updated := int32(0)
-			for _, p := range pods {
-				if p.Labels[appsv1.ControllerRevisionHashLabelKey] == after.Status.UpdateRevision {
-					updated++
-				}
-			}
+			updated := max(updatedOf(pods, after.Status.UpdateRevision), updatedOf(podsAt(history, c.Pass), after.Status.UpdateRevision))
 			if allows := *after.Spec.Replicas - int32(keptOf(after)); keptOf(after) < keptOf(before) && allows > max(limit(most, *after.Spec.Replicas, kept), updated) {
 				broken(ruleSteps, "%d Pods may be updated at step %d, which says %s", allows, last.Status.CurrentStepIndex, most)
 			}
@@ -61,6 +56,36 @@ func check(history []simulate.Change) []invariant.Violation {
 		}
 	}
 	return out
+}
+
+type podsByName map[string]*corev1.Pod
+
+// podsAt returns the Pods as a pass saw them: one that is gone since is still among those that are updated and stay so.
+func podsAt(history []simulate.Change, p *simulate.Pass) podsByName {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	out := podsByName{}
+	for _, c := range history {
+		if c.Revision > p.Seen[kind] {
+			break
+		}
+		if after, is := c.After.(*corev1.Pod); is {
+			out[c.Key.Name] = after
+		} else if c.After == nil && c.Key.Kind == kind {
+			delete(out, c.Key.Name)
+		}
+	}
+	return out
+}
+
+// updatedOf returns how many Pods are of a revision.
+func updatedOf(pods podsByName, name string) int32 {
+	updated := int32(0)
+	for _, p := range pods {
+		if p.Labels[appsv1.ControllerRevisionHashLabelKey] == name {
+			updated++
+		}
+	}
+	return updated
 }
 
 // limit returns how many Pods a step updates, or brings back if some were kept.

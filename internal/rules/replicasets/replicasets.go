@@ -147,10 +147,12 @@ func totalOf(fresh Set, old []Set) int32 {
 // nothing; all others may be available.
 func removable(l Limits, fresh Set, old []Set) (int32, string) {
 	available, notReady, total := min(fresh.Available, fresh.Replicas), int32(0), totalOf(fresh, old)
-	for _, s := range old {
+	for _, s := range append(slices.Clone(old), fresh) {
 		if !s.Settled && s.Replicas > 0 {
 			return 0, fmt.Sprintf("the status of ReplicaSet %s is not of its present spec", s.Name)
 		}
+	}
+	for _, s := range old {
 		available += s.available()
 		notReady += s.notReady()
 	}

@@ -42,6 +42,7 @@ func TestNext(t *testing.T) {
 		"of old Pods, the middle version goes first":                   {Limits{10, 3, 2, 4}, set("f", 0, 0), []Set{set("a", 8, 8), set("b", 5, 5)}, "hold [8 1] 4"},
 		"a move that was interrupted is gone on with":                  {Limits{10, 3, 2, 5}, set("f", 1, 1), []Set{held(set("a", 8, 8))}, "hold [8] 5"},
 		"a ReplicaSet whose status is behind gives no Pod":             {Limits{10, 3, 2, 5}, set("f", 1, 1), []Set{unsettledSet(set("a", 12, 12))}, "[12] 1: the status of ReplicaSet a is not of its present spec"},
+		"no Pod is given while the new one's status is behind":         {Limits{4, 0, 1, 4}, unsettledSet(set("f", 3, 3)), []Set{set("a", 1, 1)}, "[1] 3: the status of ReplicaSet f is not of its present spec"},
 		"Pods that are still to be deleted may be available ones":      {Limits{10, 3, 2, 10}, set("f", 5, 5), []Set{leaving(set("a", 8, 0), 10)}, "hold [3] 10"},
 		"scaling comes first":                                          {Limits{20, 5, 5, 10}, set("f", 2, 2), []Set{scaledFor(set("a", 11, 11), 10)}, "[11] 2: ReplicaSet a was scaled for 10 replicas, and there are 20"},
 		"the only one with the right size is not waited for":           {Limits{2, 1, 0, 2}, set("f", 0, 0), []Set{scaledFor(set("a", 2, 2), 5)}, "[2] 1: 2 Pods are available, of which 2 have to stay"},

@@ -24,11 +24,9 @@ import (
 const (
 	nativeActor = "deployment controller"
 	setActor    = "replicaset controller"
+	desired     = "deployment.kubernetes.io/desired-replicas"
 	maximum     = "deployment.kubernetes.io/max-replicas"
 )
-
-// Desired is the annotation of a ReplicaSet with spec.replicas of the Deployment for which it was last scaled.
-const Desired = "deployment.kubernetes.io/desired-replicas"
 
 // Controllers are those of the Deployment default/web and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at
 // most. What the first of them writes follows from what it read in the step before, so that others write in between.
@@ -201,20 +199,22 @@ func (n *Controllers) isScaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) 
 	})
 }
 
-// Stuck returns the ReplicaSet for which the Deployment never gets on by itself; nil if it does. Kubernetes 1.36 only scales, and rolls
-// nothing out, as long as an active ReplicaSet was scaled for another number of replicas (isScalingEvent). If it is the only one and has
-// the right size all the same, it is not written (scale), and goes on saying so. That takes a user who scales the Deployment down and up
-// again, or to what is left of the old Pods in the middle of a rolling update.
-func (n *Controllers) Stuck() *appsv1.ReplicaSet {
+// Unstick is a user who sees that Kubernetes will never roll the Deployment out, and takes off what keeps it from that. Kubernetes 1.36 only
+// scales, and rolls nothing out, as long as an active ReplicaSet was scaled for another number of replicas (isScalingEvent). If it is the only
+// one and has the right size all the same, it is not written (scale), and goes on saying so. That takes a user who scales the Deployment down
+// and up again, or to what is left of the old Pods in the middle of a rolling update. Where nobody scales, nobody is to help.
+func (n *Controllers) Unstick() bool {
 	d, sets := n.Deployment(), n.Sets()
 	if d == nil || d.Spec.Paused || !n.isScaled(d, sets) {
-		return nil
+		return false
 	}
+	fresh := replicasets.New(d, sets)
 	active := slices.DeleteFunc(sets, func(rs *appsv1.ReplicaSet) bool { return sizeOf(rs) == 0 })
-	if len(active) > 1 || sizeOf(active[0]) != *d.Spec.Replicas {
-		return nil
+	if len(active) > 1 || active[0] == fresh || sizeOf(active[0]) != *d.Spec.Replicas {
+		return false
 	}
-	return active[0]
+	simulate.Update(n.Cluster, promises.UserActor, active[0], func(rs *appsv1.ReplicaSet) { delete(rs.Annotations, desired) })
+	return true
 }
 
 // scale returns the next write that scales ReplicaSets in proportion.
@@ -228,7 +228,7 @@ func (n *Controllers) scale(d *appsv1.Deployment, fresh *appsv1.ReplicaSet, sets
 			}
 		}
 		if len(active) == 0 || sizeOf(active[len(active)-1]) == replicas {
-			return nil // see Stuck
+			return nil // see Unstick
 		}
 		return n.resize(d, active[len(active)-1], replicas)
 	}
@@ -277,7 +277,7 @@ func (n *Controllers) proportion(d *appsv1.Deployment, active []*appsv1.ReplicaS
 		sizes[active[0]] = max(sizes[active[0]]+add-added, 0)
 	}
 	for _, rs := range active {
-		if sizes[rs] != sizeOf(rs) || rs.Annotations[Desired] != strconv.Itoa(int(replicas)) ||
+		if sizes[rs] != sizeOf(rs) || rs.Annotations[desired] != strconv.Itoa(int(replicas)) ||
 			rs.Annotations[maximum] != strconv.Itoa(int(replicas+l.Surge)) {
 			return n.resize(d, rs, sizes[rs])
 		}

@@ -139,7 +139,7 @@ func suite(mistake func(*plan.Action, *appsv1.Deployment)) promises.Suite {
 						promises.Start(rollouts, c.Runtime(), c), promises.Start(batches, c.Runtime(), c), promises.Start(deployments, c.Runtime(), c),
 					}
 				},
-				Act: s.act, Relent: s.relent, Others: []func() bool{s.StepDeployment, s.StepSets, s.approveLate, s.unstick},
+				Act: s.act, Relent: s.relent, Others: []func() bool{s.StepDeployment, s.StepSets, s.approveLate, func() bool { return !s.calm && s.Unstick() }},
 				Check: s.check, Converged: s.converged,
 			}
 		},

@@ -164,17 +164,6 @@ func (s *scenario) approveLate() bool {
 	return waits && (!s.Chance(20) || s.approve())
 }
 
-// unstick is a user who sees that Kubernetes will never roll the Deployment out, and takes off what keeps it from that. Where nobody scales
-// the Deployment, no user is to blame, and none helps.
-func (s *scenario) unstick() bool {
-	rs := s.Stuck()
-	if s.calm || rs == nil || replicasets.New(s.Deployment(), []*appsv1.ReplicaSet{rs}) != nil {
-		return false
-	}
-	simulate.Update(s.Cluster, promises.UserActor, rs, func(rs *appsv1.ReplicaSet) { delete(rs.Annotations, native.Desired) })
-	return true
-}
-
 // relent lets the release come to its end.
 func (s *scenario) relent() {
 	s.apply()
