@@ -157,6 +157,7 @@ func TestClustersAreRecordedUntilNothingIsLeftThere(t *testing.T) {
 		"gone, and it does not answer":   {[]v1beta1.MemberCluster{record("c", "one", active)}, nil, away("one"), Unknown, []v1beta1.MemberCluster{silent}},
 		"gone, and nothing is left":      {[]v1beta1.MemberCluster{record("c", "one", draining)}, nil, well("one"), Nothing, nil},
 		"gone, and abandoned":            {[]v1beta1.MemberCluster{silent}, nil, away("one"), Abandoned, nil},
+		"abandoned, and it is back":      {[]v1beta1.MemberCluster{record("c", "one", draining)}, nil, well("one"), Abandoned, []v1beta1.MemberCluster{record("c", "one", draining)}},
 		"gone, and nobody asked it":      {[]v1beta1.MemberCluster{record("c", "one", draining)}, nil, well("one"), Unknown, []v1beta1.MemberCluster{record("c", "one", draining)}},
 		"wanted again, while it drains":  {[]v1beta1.MemberCluster{record("c", "one", draining)}, []Place{place("c")}, well("one"), Something, []v1beta1.MemberCluster{record("c", "one", active)}},
 		"one of two, sorted by their names": {

@@ -102,7 +102,8 @@ const (
 	Something Left = "Something"
 	// Nothing means that the cluster itself has said that there is none.
 	Nothing Left = "Nothing"
-	// Abandoned means that whatever is there is left there, and a tombstone says so.
+	// Abandoned means that whatever is there is left there, and a tombstone says so. That counts only as long as the cluster is lost: of one
+	// that answers again, it is the cluster that says when nothing is left.
 	Abandoned Left = "Abandoned"
 )
 
@@ -127,17 +128,15 @@ func Records(before []v1beta1.MemberCluster, wanted []Place, seen func(Place) Se
 			continue
 		}
 		now := seen(place)
-		switch left(place) {
-		case Nothing, Abandoned:
-		default:
-			phase := v1beta1.MemberClusterDraining
-			isLost := !MayWrite(place, &before[i], now)
-			if now.Reason == connection.Connecting {
-				isLost = before[i].Phase == v1beta1.MemberClusterLost
-			}
-			if isLost {
-				phase = v1beta1.MemberClusterLost
-			}
+		phase := v1beta1.MemberClusterDraining
+		isLost := !MayWrite(place, &before[i], now)
+		if now.Reason == connection.Connecting {
+			isLost = before[i].Phase == v1beta1.MemberClusterLost
+		}
+		if isLost {
+			phase = v1beta1.MemberClusterLost
+		}
+		if is := left(place); is != Nothing && (is != Abandoned || !isLost) {
 			out = append(out, renewed(before[i], phase, now))
 		}
 	}
