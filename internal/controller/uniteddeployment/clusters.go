@@ -241,6 +241,9 @@ func (v *State) leave() {
 			v.surplus = append(v.surplus, m)
 		}
 	}
+	for i := range v.Clusters { // one that could not be read is asked again
+		v.recheck(v.Clusters[i].Wait)
+	}
 	v.records = v.recorded()
 }
 

@@ -102,8 +102,8 @@ const (
 	Something Left = "Something"
 	// Nothing means that the cluster itself has said that there is none.
 	Nothing Left = "Nothing"
-	// Abandoned means that whatever is there is left there, and a tombstone says so. That counts only as long as the cluster is lost: of one
-	// that answers again, it is the cluster that says when nothing is left.
+	// Abandoned means that whatever is there is left there, and a tombstone says so. That counts only as long as the cluster is lost: of
+	// one that answers again, it is the cluster that says when nothing is left.
 	Abandoned Left = "Abandoned"
 )
 

@@ -94,3 +94,23 @@ func TestTheRecordOfARelease(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAReleaseHasLeftFrozenGoesOn where the finalizer of its Rollout was removed by hand, and another Rollout has come since.
+func TestWhatAReleaseHasLeftFrozenGoesOn(t *testing.T) {
+	for phase, disabled := range map[v1beta1.RolloutPhase]bool{"Healthy": false, "Disabled": true} {
+		t.Run(string(phase), func(t *testing.T) {
+			w := newWorld(batches(step("20%", ""), step("100%", "")))
+			w.plan.Disabled = disabled
+			w.seen.Workload.Frozen, w.seen.Workload.Left = true, true
+			w.round(whole)
+			if got := w.log[len(w.log)-1]; got != "Unmark" && got != "Resume" || w.seen.Workload.Frozen {
+				t.Errorf("actions %v", w.log)
+			}
+			w.seen.Workload.Left = false
+			w.wait()
+			if w.status.Phase != phase || w.status.Message == "" {
+				t.Errorf("phase %s: %s", w.status.Phase, w.status.Message)
+			}
+		})
+	}
+}

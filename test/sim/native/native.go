@@ -199,10 +199,10 @@ func (n *Controllers) isScaled(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) 
 	})
 }
 
-// Unstick is a user who sees that Kubernetes will never roll the Deployment out, and takes off what keeps it from that. Kubernetes 1.36 only
-// scales, and rolls nothing out, as long as an active ReplicaSet was scaled for another number of replicas (isScalingEvent). If it is the only
-// one and has the right size all the same, it is not written (scale), and goes on saying so. That takes a user who scales the Deployment down
-// and up again, or to what is left of the old Pods in the middle of a rolling update. Where nobody scales, nobody is to help.
+// Unstick is a user who sees that Kubernetes will never roll the Deployment out, and takes off what keeps it from that. Kubernetes 1.36
+// only scales, and rolls nothing out, as long as an active ReplicaSet was scaled for another number of replicas (isScalingEvent). If it is
+// the only one and has the right size all the same, it is not written (scale), and goes on saying so. That takes a user who scales the
+// Deployment down and up again, or to what is left of the old Pods in the middle of a rolling update. Where nobody scales, nobody helps.
 func (n *Controllers) Unstick() bool {
 	d, sets := n.Deployment(), n.Sets()
 	if d == nil || d.Spec.Paused || !n.isScaled(d, sets) {
