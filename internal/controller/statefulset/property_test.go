@@ -18,6 +18,10 @@ import (
 // TestPromises runs the controller in simulated clusters in which everything goes wrong that can.
 func TestPromises(t *testing.T) { suite(Plan).Hold(t) }
 
+// TestWhatBrokeOnceHolds lets clusters live again in which a promise was said to be broken: a Pod became available while a live read of the
+// StatefulSet took seconds, and the one above it was created then.
+func TestWhatBrokeOnceHolds(t *testing.T) { suite(Plan).Again(t, 5680) }
+
 // TestRunsRepeat checks that a failure could be repeated.
 func TestRunsRepeat(t *testing.T) { suite(Plan).Repeat(t) }
 

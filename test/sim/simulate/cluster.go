@@ -47,7 +47,8 @@ type Pass struct {
 	Number int
 	// Owner is whom the controller looked at.
 	Owner types.NamespacedName
-	Time  time.Time
+	// Time is when the look began by which the controller decided: that at the cache, or the one around it that came in its place.
+	Time time.Time
 	// Seen is, for each kind, the revision up to which the controller had seen it.
 	Seen map[schema.GroupVersionKind]int64
 }
