@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
 
 // TestAWorkloadThatIsKeptFrozen: a release that is cut short leaves its workload where it is if the manager is told so, in all styles; one that
