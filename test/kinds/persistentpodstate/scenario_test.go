@@ -227,13 +227,13 @@ func TestAPreferredPlaceThatIsTaken(t *testing.T) {
 			before := e.pod("web-0")
 			e.cordon(before.Spec.NodeName)
 			e.Eventually("it is created for another node", func() error {
-				// Nothing tells when the cache of the manager shows that the node takes no Pods: one that is made before waits in vain.
-				e.Must(client.IgnoreNotFound(e.Client.Delete(e.Ctx, before, client.GracePeriodSeconds(0))))
 				p := &corev1.Pod{}
 				if err := e.Get(e.Ctx, client.ObjectKeyFromObject(before), p); err != nil {
 					return err
 				}
 				if p.Spec.NodeName == before.Spec.NodeName || p.Spec.NodeSelector[host] == before.Spec.NodeName {
+					// Nothing tells when the cache of the manager shows that the node takes no Pods: one that is made before waits in vain.
+					e.Must(client.IgnoreNotFound(e.Client.Delete(e.Ctx, p, client.GracePeriodSeconds(0))))
 					return fmt.Errorf("it is for %s", before.Spec.NodeName)
 				}
 				return nil
