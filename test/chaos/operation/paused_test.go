@@ -119,7 +119,7 @@ func TestALeaderThatLosesItsLeaseRefusesNothing(t *testing.T) {
 	}
 }
 
-// TestAManagerThatHangsDelaysOnlyWhatIsSelected: the only manager is slow; then one of two is stopped for 5 s, and then for good.
+// TestAManagerThatHangsDelaysOnlyWhatIsSelected: the only manager is slow; then one of two is stopped for a while, and then for good.
 func TestAManagerThatHangsDelaysOnlyWhatIsSelected(t *testing.T) {
 	s := newServiceSite(t)
 	other := s.launchAs("leader", "")
@@ -142,14 +142,14 @@ func TestAManagerThatHangsDelaysOnlyWhatIsSelected(t *testing.T) {
 		t.Error("a manager that hangs answers the probe of its kubelet")
 	}
 	cancel()
-	time.Sleep(2 * time.Second)
-	s.Must(syscall.Kill(hangs.PID(), syscall.SIGCONT))
-	s.Eventually("selected Pods were refused for the manager that hung: the test sees something", func() error {
+	s.Eventually("selected Pods are refused for the manager that hangs: the test sees something", func() error {
+		load.createAtOnce(10)
 		if load.refused.Load() == 0 {
 			return errors.New("none was")
 		}
 		return nil
 	})
+	s.Must(syscall.Kill(hangs.PID(), syscall.SIGCONT))
 	load.refusesNoMore("after the manager went on")
 
 	s.Must(syscall.Kill(hangs.PID(), syscall.SIGSTOP))
@@ -183,6 +183,20 @@ func (h *hanging) refusesNoMore(when string) {
 		}
 		return nil
 	})
+}
+
+// createAtOnce creates so many selected Pods at the same time: the API server opens connections for them, and chooses for each of
+// these which manager it leads to. Pods that come one after the other may all take a connection that it has kept.
+func (h *hanging) createAtOnce(number int) {
+	var calls sync.WaitGroup
+	for range number {
+		calls.Go(func() {
+			if err := h.createSelected(); err != nil {
+				h.Error(err)
+			}
+		})
+	}
+	calls.Wait()
 }
 
 // createSelected creates a selected Pod: it has its sidecar, or is refused in time with the webhook's name.
