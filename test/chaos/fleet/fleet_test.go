@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/test/kit/audit"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
@@ -43,6 +44,7 @@ func TestManyCloneSetsRollOutAtTheSameTime(t *testing.T) {
 	f.Must(err)
 	defer manager.Stop()
 	f.Must(f.Client.Create(f.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	f.probesReady()
 	h := f.record()
 	defer h.stop()
 
@@ -65,6 +67,22 @@ func TestManyCloneSetsRollOutAtTheSameTime(t *testing.T) {
 	f.exactly(updated, "delete pods", f.pods/2)
 	f.atMost("writes of Pods while they are updated", updated.PodWrites, 3*f.pods)
 	h.judge()
+}
+
+// probesReady waits until every node has its NodePodProbe. The first pass over a node that was there before the manager reads around the
+// cache if that is late: once for each node, whatever the number of Pods, and so no part of what is counted.
+func (f *fleet) probesReady() {
+	f.Helper()
+	f.Eventually("every node has a NodePodProbe", func() error {
+		var nodes corev1.NodeList
+		f.Must(f.Client.List(f.Ctx, &nodes))
+		var list v1alpha1.NodePodProbeList
+		f.Must(f.Client.List(f.Ctx, &list))
+		if len(nodes.Items) == 0 || len(list.Items) != len(nodes.Items) {
+			return fmt.Errorf("there are %d of %d", len(list.Items), len(nodes.Items))
+		}
+		return nil
+	})
 }
 
 // cloneSets returns the number of CloneSets, an even one.
