@@ -135,13 +135,17 @@ func (u *united) restarted() {
 
 // forget has the hub lose UnitedDeployments, as if it was restored from a time before them. No manager runs.
 func (u *united) forget() {
-	// They would refuse it as long as there is no manager; the next one brings them back.
+	// They would refuse it as long as there is no manager; the next one brings them back. The API server hears a moment later that they are gone.
 	u.Must(u.hub.Client.DeleteAllOf(u.Ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{}))
 	u.Must(u.hub.Client.DeleteAllOf(u.Ctx, &admissionregistrationv1.MutatingWebhookConfiguration{}))
 	for i := range lost {
 		set := &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lost", Name: fmt.Sprint("lost-", i)}}
-		u.Must(u.hub.Client.Patch(u.Ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
-		u.Must(u.hub.Client.Delete(u.Ctx, set))
+		u.Eventually("the hub loses it", func() error {
+			if err := u.hub.Client.Patch(u.Ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+				return err
+			}
+			return u.hub.Client.Delete(u.Ctx, set)
+		})
 	}
 }
 
