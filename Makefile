@@ -83,7 +83,7 @@ test-faults: build ## Run managers behind a proxy that loses, delays and refuses
 
 KIND ?= cloneset
 .PHONY: demo
-demo: build ## Show rollouts of a CloneSet, with KIND=statefulset or daemonset of such a set, or with KIND=multicluster of a UnitedDeployment over three clusters, on control planes of this machine.
+demo: build $(if $(filter rollout,$(KIND)),data-plane) ## Show rollouts of a CloneSet, with KIND=statefulset or daemonset of such a set, with KIND=multicluster of a UnitedDeployment over three clusters, or with KIND=rollout releases of a Deployment with measured traffic, on control planes of this machine.
 	go run ./hack/demo -kind $(KIND)
 
 N ?= 1000

@@ -1,5 +1,6 @@
 // Command demo brings up a control plane on this machine, starts Kruise beside it, and shows rollouts of one kind of workload as they
-// happen. It leaves the cluster up, to play with. With -kind multicluster it brings up four, which it ends.
+// happen. It leaves the cluster up, to play with. With -kind multicluster it brings up four, which it ends, and
+// with -kind rollout one, which it ends, too.
 package main
 
 import (
@@ -37,11 +38,12 @@ type performance interface {
 func shows() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"cloneset": alone(cloneSet()), "statefulset": alone(statefulSet()), "daemonset": alone(daemonSet()), "multicluster": overClusters,
+		"rollout": released,
 	}
 }
 
 func main() {
-	kind := flag.String("kind", "cloneset", "what to show: cloneset, statefulset, daemonset or multicluster")
+	kind := flag.String("kind", "cloneset", "what to show: cloneset, statefulset, daemonset, multicluster or rollout")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := fmt.Errorf("there is no demo of %q", *kind)
