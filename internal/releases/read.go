@@ -78,7 +78,7 @@ func ReadRest(ctx context.Context, r observe.Reader, o *steer.Objects) error {
 		o.Pods = append(o.Pods, pods...)
 	}
 	slices.SortFunc(o.Pods, func(a, b *corev1.Pod) int { return cmpNames(a, b) })
-	if !steer.UpdatesInPlace(o.Workload) {
+	if !steer.ReadsRevisions(o.Workload) {
 		return nil
 	}
 	revisions, err := r.Controlled(ctx, &appsv1.ControllerRevisionList{}, namespace, o.Workload.GetUID())

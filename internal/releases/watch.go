@@ -98,8 +98,9 @@ func (f Finder) Watches() []loop.Watch {
 			return f.keys(ctx, o.GetNamespace(), kind, o.GetName())
 		}))
 	}
-	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	return append(out, f.watch(&appsv1.ReplicaSet{}, deployment, f.ofController))
+	deployment, daemonSet := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	return append(out, f.watch(&appsv1.ReplicaSet{}, deployment, f.ofController),
+		f.watch(&appsv1.ControllerRevision{}, daemonSet, f.ofController))
 }
 
 // Pods returns the events of Pods of workloads.

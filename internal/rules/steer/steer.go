@@ -123,6 +123,7 @@ func kinds() map[key]Kind {
 	const ours = "apps.kruise.io"
 	return map[key]Kind{
 		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, v1beta1.RollingStylePartition}:  deployments{},
+		{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, v1beta1.RollingStylePartition}:   nativeDaemonSet{},
 		{schema.GroupKind{Group: ours, Kind: "CloneSet"}, v1beta1.RollingStylePartition}:      cloneSet(),
 		{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, v1beta1.RollingStylePartition}: nativeStatefulSet(),
 		{schema.GroupKind{Group: ours, Kind: "StatefulSet"}, v1beta1.RollingStylePartition}:   statefulSet(),

@@ -15,3 +15,15 @@ const (
 	// it and removes it within moments.
 	HeldReplicas = "rollouts.kruise.io/held-replicas"
 )
+
+// Annotations of native DaemonSets during a release.
+const (
+	// DaemonSetControl is the annotation of a DaemonSet with how many of its Pods stay old, and of which revision the others are to be, as
+	// JSON. The controller of BatchReleases writes it, the controller of native DaemonSets reads it.
+	DaemonSetControl = "rollouts.kruise.io/daemonset-advanced-control"
+	// DaemonSetOriginalStrategy is the annotation of a DaemonSet with the updateStrategy.type that its user wrote, and that it gets back at
+	// the end. The webhook writes it in the moment in which the template changes.
+	DaemonSetOriginalStrategy = "rollouts.kruise.io/daemonset-original-update-strategy"
+	// DaemonSetRevision is an annotation in which the original notes the revisions of a release. We remove it with the others.
+	DaemonSetRevision = "rollouts.kruise.io/daemonset-revision"
+)
