@@ -26,10 +26,10 @@ import (
 )
 
 // TestPromisesOverDaemonSets is the same for a DaemonSet of Kubernetes, whose Pods are deleted as far as the steps say.
-func TestPromisesOverDaemonSets(t *testing.T) { daemonSuite(nil, promises.Mistake{}).Hold(t) }
+func TestPromisesOverDaemonSets(t *testing.T) { daemonSuite(nil).Hold(t) }
 
 // TestRunsOfDaemonSetsRepeat checks that a failure could be repeated.
-func TestRunsOfDaemonSetsRepeat(t *testing.T) { daemonSuite(nil, promises.Mistake{}).Repeat(t) }
+func TestRunsOfDaemonSetsRepeat(t *testing.T) { daemonSuite(nil).Repeat(t) }
 
 // TestMistakesWithDaemonSetsShow makes mistakes on purpose: the checks must see each of them.
 func TestMistakesWithDaemonSetsShow(t *testing.T) {
@@ -41,9 +41,8 @@ func TestMistakesWithDaemonSetsShow(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		wrong   func(*plan.Action)
-		want    string
-		mistake promises.Mistake
+		wrong func(*plan.Action)
+		want  string
 	}{
 		"a batch is all Pods": {wrong: ofSet(func(set *appsv1.DaemonSet) {
 			if control, _, err := ondelete.ParseControl(set.Annotations[keys.DaemonSetControl]); err == nil {
@@ -51,7 +50,6 @@ func TestMistakesWithDaemonSetsShow(t *testing.T) {
 				set.Annotations[keys.DaemonSetControl] = control.String()
 			}
 		}), want: ruleSteps},
-		"it trusts a cache and forgets conditions": {want: "is deleted", mistake: promises.Mistake{TrustsCache: true, Unconditional: true}},
 		"it stays frozen": {wrong: ofSet(func(set *appsv1.DaemonSet) {
 			set.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 		}), want: "at rest"},
@@ -73,18 +71,18 @@ func TestMistakesWithDaemonSetsShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			daemonSuite(tc.wrong, tc.mistake).Break(t, tc.want)
+			daemonSuite(tc.wrong).Break(t, tc.want)
 		})
 	}
 }
 
 // daemonSuite is a Rollout of a DaemonSet, with a mistake in what is written.
-func daemonSuite(wrong func(*plan.Action), mistake promises.Mistake) promises.Suite {
+func daemonSuite(wrong func(*plan.Action)) promises.Suite {
 	if wrong == nil {
 		wrong = func(*plan.Action) {}
 	}
 	return promises.Suite{
-		Scheme: promises.Scheme(v1beta1.AddToScheme), Watched: watched(&appsv1.ControllerRevision{}), Mistake: mistake,
+		Scheme: promises.Scheme(v1beta1.AddToScheme), Watched: watched(&appsv1.ControllerRevision{}),
 		Populate: func(w *promises.World) promises.Scenario {
 			user := promises.User{Cluster: w.Cluster, Rand: w.Rand}
 			s := &daemons{Daemons: native.Daemons{User: user}, calm: w.Seed%2 == 0, people: people{
@@ -250,6 +248,9 @@ func (l *daemonLedger) inherit() {
 
 // planned returns how many Pods may be updated.
 func (l *daemonLedger) planned() int32 {
+	if l.most == nil {
+		return l.nodes
+	}
 	n, err := release.Planned(l.most, l.nodes)
 	if err != nil {
 		panic(err)
@@ -282,9 +283,14 @@ func (l *daemonLedger) judgePod(c simulate.Change, after *corev1.Pod) {
 	if before.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
 		l.breaks(c, ruleSteps, "a Pod is deleted that is updated")
 	}
-	if l.most != nil && l.nodes-old > l.planned() {
-		l.breaks(c, ruleSteps, "%d Pods are to be updated at step %d, which says %s",
-			l.nodes-old, l.rollout.Status.CurrentStepIndex, l.most)
+	if may := l.planned(); l.most != nil {
+		if l.rollout.Status.CanaryStatus.CanaryRevision != update.Name { // of another template, the first step at most
+			l.most = l.rollout.Spec.Strategy.Canary.Steps[0].Replicas
+			may = min(may, l.planned())
+		}
+		if l.nodes-old > may {
+			l.breaks(c, ruleSteps, "%d Pods are to be updated at step %d, and %d may be", l.nodes-old, l.rollout.Status.CurrentStepIndex, may)
+		}
 	}
 	most, err := ondelete.MaxUnavailable(l.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, l.nodes)
 	if err != nil {
