@@ -27,3 +27,17 @@ const (
 	// DaemonSetRevision is an annotation in which the original notes the revisions of a release. We remove it with the others.
 	DaemonSetRevision = "rollouts.kruise.io/daemonset-revision"
 )
+
+// Labels and finalizers of the second Deployment of a release of canary style, which runs the new version beside the Deployment.
+const (
+	// CanaryDeployment is the label of the second Deployment and of its Pods with the name of the Deployment that is released; the
+	// beginning of the name and a hash where it is too long for a label. The controller of BatchReleases writes it. Pods of both
+	// Deployments fit the same selectors, so people and monitoring tell them apart by it.
+	CanaryDeployment = "rollouts.kruise.io/canary-deployment"
+	// CanaryRevision is the annotation of the second Deployment with the revision of the template that it is made of. The controller of
+	// BatchReleases writes and reads it.
+	CanaryRevision = "rollouts.kruise.io/canary-revision"
+	// CanaryFinalizer is what the original keeps a second Deployment with. We remove it when the release of that ends, and add none: the
+	// second Deployment goes with its BatchRelease.
+	CanaryFinalizer = "finalizer.rollouts.kruise.io/batch-release"
+)

@@ -16,9 +16,9 @@ import (
 // IsOrphaned tells whether a workload waits for a Rollout that is gone: its finalizer was removed by hand, or the webhook marked the
 // workload in the moment in which the Rollout went. The claim of a BatchRelease says the same where somebody has removed the mark. A
 // BatchRelease that is there still gives the workload back itself. What the cache does not know is looked for at the API server before
-// anything is done about it.
+// anything is done about it. A second Deployment goes with its BatchRelease by itself.
 func IsOrphaned(ctx context.Context, r loop.Reads, workload client.Object, of schema.GroupKind) (bool, error) {
-	if !steer.IsReleased(workload) || workload.GetDeletionTimestamp() != nil {
+	if !steer.IsReleased(workload) || workload.GetDeletionTimestamp() != nil || ownerOfCanary(workload) != "" {
 		return false, nil
 	}
 	for _, reader := range []observe.Reader{r.Reader, {Reader: r.Live}} {

@@ -28,10 +28,10 @@ func TestNoPodGoesByAnOlderLook(t *testing.T) {
 		change   func(*appsv1.DaemonSet)
 		outdated bool
 	}{
-		"it is as the cache shows it":         {func(*appsv1.DaemonSet) {}, false},
-		"its template has changed":            {func(set *appsv1.DaemonSet) { set.Generation++ }, true},
-		"another batch has been let through":  {func(set *appsv1.DaemonSet) { set.Annotations[keys.DaemonSetControl] = "{}" }, true},
-		"another one has taken its name":      {func(set *appsv1.DaemonSet) { set.UID = "other" }, true},
+		"it is as the cache shows it":          {func(*appsv1.DaemonSet) {}, false},
+		"its template has changed":             {func(set *appsv1.DaemonSet) { set.Generation++ }, true},
+		"another batch has been let through":   {func(set *appsv1.DaemonSet) { set.Annotations[keys.DaemonSetControl] = "{}" }, true},
+		"another one has taken its name":       {func(set *appsv1.DaemonSet) { set.UID = "other" }, true},
 		"it is gone, and another one is there": {func(set *appsv1.DaemonSet) { set.Name = "other" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

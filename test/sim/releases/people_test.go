@@ -27,6 +27,8 @@ type people struct {
 	// ref is the workload, style says how it is released.
 	ref   v1beta1.WorkloadReference
 	style v1beta1.RollingStyle
+	// leads says that the Rollout leads traffic. Then nobody takes its finalizer away: only the Rollout knows what is to be restored.
+	leads bool
 }
 
 func (p people) create(object client.Object) {
@@ -38,6 +40,7 @@ func (p people) newRollout() *v1beta1.Rollout {
 	r.Spec.WorkloadRef = p.ref
 	r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{EnableExtraWorkloadForCanary: p.style == v1beta1.RollingStyleCanary}
 	r.Spec.Strategy.Canary.Steps = p.steps()
+	p.lead(r)
 	return r
 }
 
@@ -69,7 +72,10 @@ func (p people) release() {
 	case n < 60:
 		change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Paused = !r.Spec.Strategy.Paused })
 	case n < 65:
-		change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Canary.Steps = p.steps() })
+		change(func(r *v1beta1.Rollout) {
+			r.Spec.Strategy.Canary.Steps = p.steps()
+			p.lead(r)
+		})
 	case n < 75:
 		change(func(r *v1beta1.Rollout) {
 			if r.Status.CanaryStatus != nil {
@@ -78,7 +84,7 @@ func (p people) release() {
 		})
 	case n < 85:
 		change(func(r *v1beta1.Rollout) { r.Spec.Disabled = !r.Spec.Disabled })
-	case n < 93:
+	case n < 93 || p.leads:
 		p.Cluster.Delete(promises.UserActor, r)
 	default: // somebody does not want to wait for the end of the release
 		change(func(r *v1beta1.Rollout) { r.Finalizers = nil })

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/controller/deployment"
 	"github.com/seed-69ecc383/kruise/internal/controller/nativedaemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -117,13 +118,19 @@ func watched(more ...client.Object) []client.Object {
 
 // start starts all controllers, with a mistake in what they write.
 func start(c promises.Connection, wrong func(*plan.Action)) simulate.Process {
+	return startWith(rollout.Kind(rollout.Options{}), c, wrong)
+}
+
+func startWith(
+	rollouts loop.Kind[*v1beta1.Rollout, rollout.State, v1beta1.RolloutStatus], c promises.Connection, wrong func(*plan.Action),
+) all {
 	if indexer, is := c.Cached.Reader.(client.FieldIndexer); is {
 		err := observe.AddControllerIndex(context.Background(), indexer, &appsv1.ReplicaSet{}, &appsv1.ControllerRevision{})
 		if err != nil {
 			panic(err)
 		}
 	}
-	rollouts, batches, deployments, daemons := rollout.Kind(rollout.Options{}), batchrelease.Kind(), deployment.Kind(), nativedaemonset.Kind()
+	batches, deployments, daemons := batchrelease.Kind(), deployment.Kind(), nativedaemonset.Kind()
 	rollouts.Plan = promises.Misplan(rollouts.Plan, wrong)
 	batches.Plan = promises.Misplan(batches.Plan, wrong)
 	deployments.Plan = promises.Misplan(deployments.Plan, wrong)
