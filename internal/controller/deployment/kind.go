@@ -24,7 +24,9 @@ func Kind() loop.Kind[*appsv1.Deployment, State, struct{}] {
 		Name: "deployment",
 		Owns: []client.Object{&appsv1.ReplicaSet{}},
 		Watches: func(observe.Reader) []loop.Watch {
-			return []loop.Watch{releases.Leaving(&v1beta1.Rollout{}, ofDeployment()), releases.Leaving(&v1beta1.BatchRelease{}, ofDeployment())}
+			return []loop.Watch{
+				releases.Leaving(&v1beta1.Rollout{}, ofDeployment()), releases.Leaving(&v1beta1.BatchRelease{}, ofDeployment()),
+			}
 		},
 		Read: read,
 		Plan: Plan,

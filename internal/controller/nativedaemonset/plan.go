@@ -55,8 +55,9 @@ func (v *State) remove(b *plan.Builder) {
 		b.Do(plan.Action{
 			Verb: plan.Delete, Concern: plan.Rollout, Before: p,
 			What: "delete", Why: fmt.Sprintf("%d Pods stay old", v.batch.Keep),
-			Event: eventDeleted, EventMessage: fmt.Sprintf("Deleted Pod %s: another one of revision %s takes its place", p.Name, v.control.Revision),
-			FailedEvent: eventFailed, FailedPrefix: fmt.Sprintf("Deleting Pod %s: ", p.Name),
+			Event:        eventDeleted,
+			EventMessage: fmt.Sprintf("Deleted Pod %s: another one of revision %s takes its place", p.Name, v.control.Revision),
+			FailedEvent:  eventFailed, FailedPrefix: fmt.Sprintf("Deleting Pod %s: ", p.Name),
 		})
 	}
 	v.recheck(b)

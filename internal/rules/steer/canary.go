@@ -23,9 +23,9 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
-// canaries steers Deployments in canary style. During a release the Deployment is paused and keeps all of its Pods; nothing else of its spec
-// is changed. Pods of the new template are those of a second Deployment, which the BatchRelease owns and which goes with it. In the end the
-// Deployment itself is rolled out by its own controller.
+// canaries steers Deployments in canary style. During a release the Deployment is paused and keeps all of its Pods; nothing else of its
+// spec is changed. Pods of the new template are those of a second Deployment, which the BatchRelease owns and which goes with it. In the
+// end the Deployment itself is rolled out by its own controller.
 //
 // An annotation comes and goes together with the pause: a write that unpauses the Deployment and leaves the annotation is not ours.
 type canaries struct{ deployments }
@@ -96,8 +96,8 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// Guard keeps a Deployment paused that somebody unpauses, or whose strategy somebody makes one that deletes all Pods at once. Where somebody
-// has replaced the whole object, that shows in the label of its kind, which is gone.
+// Guard keeps a Deployment paused that somebody unpauses, or whose strategy somebody makes one that deletes all Pods at once. Where
+// somebody has replaced the whole object, that shows in the label of its kind, which is gone.
 func (canaries) Guard(old Object, o Objects) Object {
 	was, is := old.(*appsv1.Deployment), o.Workload.(*appsv1.Deployment)
 	isReplaced := is.Labels[keys.WorkloadType] == ""
@@ -144,7 +144,8 @@ func (k canaries) See(o Objects) Facts {
 // untilAvailable returns how long until the next live updated Pod has been ready for long enough; 0 if none is going to by time alone.
 func untilAvailable(o Objects, isUpdated func(*corev1.Pod) bool, minReadySeconds int32) (first time.Duration) {
 	for _, p := range o.Pods {
-		if _, wait := pod.Available(p, minReadySeconds, o.Now); wait > 0 && pod.IsActive(p) && isUpdated(p) && (first == 0 || wait < first) {
+		_, wait := pod.Available(p, minReadySeconds, o.Now)
+		if wait > 0 && (first == 0 || wait < first) && pod.IsActive(p) && isUpdated(p) {
 			first = wait
 		}
 	}
@@ -205,7 +206,8 @@ func (k canaries) Batch(o Objects, b Batch) (Writes, error) {
 	}
 	w := unchanged(o)
 	next := copyOf(d).(*appsv1.Deployment)
-	if keepPaused(next); !equality.Semantic.DeepEqual(next, d) { // somebody has written it while no webhook was there
+	keepPaused(next)
+	if !equality.Semantic.DeepEqual(next, d) { // somebody has written it while no webhook was there
 		w.Workload = next
 	}
 	wanted := secondOf(d, b, planned)
@@ -223,7 +225,8 @@ func (k canaries) Batch(o Objects, b Batch) (Writes, error) {
 		}
 	}
 	if !isThere && !b.Paused {
-		w.Then = append(w.Then, Change{After: wanted, What: fmt.Sprintf("make a second Deployment with %d Pods of the new template", planned)})
+		what := fmt.Sprintf("make a second Deployment with %d Pods of the new template", planned)
+		w.Then = append(w.Then, Change{After: wanted, What: what})
 	}
 	return w, nil
 }

@@ -182,6 +182,14 @@ func TestTheEndOfACanary(t *testing.T) {
 	}
 }
 
+func TestACanaryThatIsAbandoned(t *testing.T) {
+	_, o := canaryRelease(t)
+	left := Abandon(o).Workload.(*appsv1.Deployment)
+	if !left.Spec.Paused || len(left.Annotations) > 0 || left.Labels[keys.StableRevision] != "" {
+		t.Errorf("left paused %v with %v and %v", left.Spec.Paused, left.Annotations, left.Labels)
+	}
+}
+
 func TestGuardOfACanary(t *testing.T) {
 	k, o := canaryRelease(t)
 	for name, write := range map[string]func(*appsv1.Deployment){

@@ -90,8 +90,8 @@ func (k nativeDaemonSet) See(o Objects) Facts {
 	return f
 }
 
-// DaemonSetRevision returns the revision of the template that a DaemonSet has; nil while its controller has not stored it, or while what was
-// read of revisions is older than the DaemonSet.
+// DaemonSetRevision returns the revision of the template that a DaemonSet has; nil while its controller has not stored it, or while what
+// was read of revisions is older than the DaemonSet.
 func DaemonSetRevision(o Objects) *appsv1.ControllerRevision {
 	newest := newestOf(o.Revisions)
 	if newest == nil {

@@ -3,6 +3,7 @@ package rollouts
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -89,13 +90,17 @@ func (e *daemonEnv) untouched(before *appsv1.DaemonSet) {
 		if diff := cmp.Diff(before.Spec.UpdateStrategy, set.Spec.UpdateStrategy); diff != "" {
 			return fmt.Errorf("updateStrategy (-want +got):\n%s", diff)
 		}
-		own := cmpopts.IgnoreMapEntries(func(key, _ string) bool {
-			return key == appsv1.DeprecatedTemplateGeneration || key == keys.WorkloadType
-		})
-		if diff := cmp.Diff(before.Annotations, set.Annotations, own, cmpopts.EquateEmpty()); diff != "" {
+		own := func(all map[string]string) map[string]string {
+			out := maps.Clone(all)
+			maps.DeleteFunc(out, func(key, _ string) bool {
+				return key == appsv1.DeprecatedTemplateGeneration || key == keys.WorkloadType
+			})
+			return out
+		}
+		if diff := cmp.Diff(own(before.Annotations), own(set.Annotations), cmpopts.EquateEmpty()); diff != "" {
 			return fmt.Errorf("annotations (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(before.Labels, set.Labels, own, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(own(before.Labels), own(set.Labels), cmpopts.EquateEmpty()); diff != "" {
 			return fmt.Errorf("labels (-want +got):\n%s", diff)
 		}
 		return nil

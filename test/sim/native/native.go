@@ -28,8 +28,9 @@ const (
 	maximum     = "deployment.kubernetes.io/max-replicas"
 )
 
-// Controllers are those of one Deployment, default/web if Name says nothing else, and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at
-// most. What the first of them writes follows from what it read in the step before, so that others write in between.
+// Controllers are those of one Deployment, default/web if Name says nothing else, and of its ReplicaSets, by the rules of Kubernetes 1.36.
+// Each step is one write at most. What the first of them writes follows from what it read in the step before, so that others write in
+// between.
 //
 // One rule is stricter: a rolling update takes no Pod while the status of a ReplicaSet is not of its present spec. Kubernetes 1.36
 // (reconcileOldReplicaSets) does not look at that. A ReplicaSet that was made smaller and larger again may then count a Pod as available

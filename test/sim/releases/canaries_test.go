@@ -71,9 +71,9 @@ func TestMistakesWithCanariesShow(t *testing.T) {
 				d.Labels, d.Annotations, d.Spec = before.Labels, before.Annotations, before.Spec
 			}
 		}), "at rest"},
-		"the Service for new Pods goes first": {func(a *plan.Action) {
-			if s, is := a.After.(*corev1.Service); is && a.Verb == plan.Create {
-				s.Spec.Selector = map[string]string{"app": "nothing"}
+		"a further step takes its Pods away": {func(a *plan.Action) {
+			if d, is := a.After.(*appsv1.Deployment); is && d.Name != "web" && a.Verb == plan.Update {
+				*d.Spec.Replicas = 0
 			}
 		}, ruleLeads},
 	} {

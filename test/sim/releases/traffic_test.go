@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +27,6 @@ const ruleLeads = "requests are led to Pods that are ready"
 var (
 	routeKind   = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
 	serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
-	ingressKind = networkingv1.SchemeGroupVersion.WithKind("Ingress")
 )
 
 func emptyRoute() *unstructured.Unstructured {
