@@ -9,7 +9,7 @@ generate object paths=./api/...
 generate crd paths="./api/apps/...;./api/policy/..." output:crd:dir=config/crd/bases
 generate crd paths="./api/rollouts/..." output:crd:dir=config/rollouts/crd # an install of its own
 # The rights of the manager of Rollouts, by the markers next to its controllers.
-generate rbac:roleName=kruise-rollout-role paths="./internal/traffic;$(printf './internal/controller/%s;' trafficrouting rollout batchrelease deployment rollouthistory)" output:rbac:dir=config/rollouts/rbac
+generate rbac:roleName=kruise-rollout-role paths="./internal/traffic;$(printf './internal/controller/%s;' trafficrouting rollout batchrelease deployment nativedaemonset rollouthistory)" output:rbac:dir=config/rollouts/rbac
 
 # Of the kinds with two served versions the manager converts between them. It fills in its certificate when it starts.
 convert_by() { # SERVICE NAMESPACE CRD...

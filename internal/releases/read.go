@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,14 +61,12 @@ func Read(ctx context.Context, r observe.Reader, namespace string, ref v1beta1.W
 func ReadRest(ctx context.Context, r observe.Reader, o *steer.Objects) error {
 	namespace, owners := o.Workload.GetNamespace(), []types.UID{o.Workload.GetUID()}
 	if _, is := o.Workload.(*appsv1.Deployment); is {
-		sets, err := r.Controlled(ctx, &appsv1.ReplicaSetList{}, namespace, o.Workload.GetUID())
-		if err != nil {
+		if err := readSets(ctx, r, o); err != nil {
 			return err
 		}
 		owners = nil
-		for _, set := range sets {
-			o.ReplicaSets = append(o.ReplicaSets, set.(*appsv1.ReplicaSet))
-			owners = append(owners, set.GetUID())
+		for _, set := range o.ReplicaSets {
+			owners = append(owners, set.UID)
 		}
 	}
 	for _, owner := range owners {
@@ -78,7 +77,7 @@ func ReadRest(ctx context.Context, r observe.Reader, o *steer.Objects) error {
 		o.Pods = append(o.Pods, pods...)
 	}
 	slices.SortFunc(o.Pods, func(a, b *corev1.Pod) int { return cmpNames(a, b) })
-	if !steer.UpdatesInPlace(o.Workload) {
+	if !steer.ReadsRevisions(o.Workload) {
 		return nil
 	}
 	revisions, err := r.Controlled(ctx, &appsv1.ControllerRevisionList{}, namespace, o.Workload.GetUID())
@@ -86,6 +85,44 @@ func ReadRest(ctx context.Context, r observe.Reader, o *steer.Objects) error {
 		o.Revisions = append(o.Revisions, revision.(*appsv1.ControllerRevision))
 	}
 	return err
+}
+
+// readSets reads the second Deployments of a Deployment, and the ReplicaSets of all.
+func readSets(ctx context.Context, r observe.Reader, o *steer.Objects) error {
+	namespace := o.Workload.GetNamespace()
+	var list appsv1.DeploymentList
+	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels(steer.CanaryLabel(o.Workload.GetName())),
+		client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing second Deployments: %w", err)
+	}
+	owners := []types.UID{o.Workload.GetUID()}
+	for i := range list.Items {
+		if d := &list.Items[i]; ownerOfCanary(d) != "" {
+			o.Canaries = append(o.Canaries, d)
+			owners = append(owners, d.UID)
+		}
+	}
+	slices.SortFunc(o.Canaries, func(a, b *appsv1.Deployment) int { return cmpNames(a, b) })
+	for _, owner := range owners {
+		sets, err := r.Controlled(ctx, &appsv1.ReplicaSetList{}, namespace, owner)
+		if err != nil {
+			return err
+		}
+		for _, set := range sets {
+			o.ReplicaSets = append(o.ReplicaSets, set.(*appsv1.ReplicaSet))
+		}
+	}
+	return nil
+}
+
+// ownerOfCanary returns the name of the BatchRelease, which is that of its Rollout, that a Deployment is the second one of; empty if it is
+// none.
+func ownerOfCanary(o client.Object) string {
+	by := metav1.GetControllerOfNoCopy(o)
+	if by == nil || by.Kind != "BatchRelease" || schema.FromAPIVersionAndKind(by.APIVersion, by.Kind).Group != v1beta1.GroupVersion.Group {
+		return ""
+	}
+	return by.Name
 }
 
 func cmpNames(a, b client.Object) int {

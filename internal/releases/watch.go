@@ -89,17 +89,26 @@ func (f Finder) keys(ctx context.Context, namespace string, of schema.GroupKind,
 	return observe.Keys(found, func(client.Object) bool { return true }), err
 }
 
+// ofWorkload returns those of a workload, and of a second Deployment the one that has it.
+func (f Finder) ofWorkload(ctx context.Context, o client.Object, of schema.GroupKind) ([]types.NamespacedName, error) {
+	if owner := ownerOfCanary(o); owner != "" {
+		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: owner}}, nil
+	}
+	return f.keys(ctx, o.GetNamespace(), of, o.GetName())
+}
+
 // Watches returns the events of workloads, each from the first owner on that names one of its kind: the cluster may not have all kinds.
 func (f Finder) Watches() []loop.Watch {
 	var out []loop.Watch
 	for _, kind := range steer.Releasable() {
 		object := Workloads()[kind]
 		out = append(out, f.watch(object, kind, func(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
-			return f.keys(ctx, o.GetNamespace(), kind, o.GetName())
+			return f.ofWorkload(ctx, o, kind)
 		}))
 	}
-	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	return append(out, f.watch(&appsv1.ReplicaSet{}, deployment, f.ofController))
+	deployment, daemonSet := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	return append(out, f.watch(&appsv1.ReplicaSet{}, deployment, f.ofController),
+		f.watch(&appsv1.ControllerRevision{}, daemonSet, f.ofController))
 }
 
 // Pods returns the events of Pods of workloads.
@@ -120,13 +129,21 @@ func (f Finder) ofController(ctx context.Context, o client.Object) ([]types.Name
 		return nil, nil
 	}
 	of := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind()
-	if of == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
-		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: controller.Name}
+	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: controller.Name}
+	switch of {
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
 		set, err := observe.Find(ctx, f.Reader, name, &appsv1.ReplicaSet{})
 		if err != nil || set == nil {
 			return nil, err
 		}
 		return f.ofController(ctx, set)
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		if d, err := observe.Find(ctx, f.Reader, name, &appsv1.Deployment{}); err != nil || d != nil {
+			if err != nil {
+				return nil, err
+			}
+			return f.ofWorkload(ctx, d, of)
+		}
 	}
 	return f.keys(ctx, o.GetNamespace(), of, controller.Name)
 }

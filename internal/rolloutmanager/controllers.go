@@ -10,6 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
 	"github.com/seed-69ecc383/kruise/internal/controller/deployment"
+	"github.com/seed-69ecc383/kruise/internal/controller/nativedaemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollouthistory"
 	"github.com/seed-69ecc383/kruise/internal/controller/trafficrouting"
@@ -69,6 +70,7 @@ func (s settings) controllers(ofRollouts rollout.Options) []controller {
 		{trafficrouting.Kind(trafficrouting.Options{Traffic: routing.Options, Listen: kinds.Listen}), s.TrafficRoutingWorkers},
 		{batchrelease.Kind(), s.BatchReleaseWorkers},
 		{deployment.Kind(), s.DeploymentWorkers},
+		{nativedaemonset.Kind(), s.DaemonSetWorkers},
 	}
 	if ofRollouts.Histories {
 		out = append(out, controller{rollouthistory.Kind(), s.HistoryWorkers})

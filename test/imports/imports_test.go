@@ -50,7 +50,7 @@ func rooms() []room {
 		{packages: []string{"internal/rules/replicasets"}, ours: []string{"api/...", "internal/rules/budget", "internal/rules/release"}, others: kubernetes("k8s.io/utils/dump"), pure: true},
 		{packages: []string{"internal/rules/guard"}, ours: []string{"api/...", "internal/rules/inplace"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/release"}, ours: []string{"api/...", "internal/rules/analysis", "internal/rules/budget", "internal/rules/guard"}, others: kubernetes(), pure: true},
-		{packages: []string{"internal/rules/steer"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/budget", "internal/rules/inplace", "internal/rules/ordinal", "internal/rules/release", "internal/rules/replicasets", "internal/rules/revision"}, others: kubernetes(), pure: true},
+		{packages: []string{"internal/rules/steer"}, ours: []string{"api/...", "internal/rules/pod", "internal/rules/budget", "internal/rules/inplace", "internal/rules/ondelete", "internal/rules/ordinal", "internal/rules/release", "internal/rules/replicasets", "internal/rules/revision"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/rules/registry"}, others: kubernetes("github.com/distribution/reference"), pure: true},
 		{packages: []string{"internal/rules/..."}, ours: []string{"api/...", "internal/rules/pod"}, others: kubernetes(), pure: true},
 		{packages: []string{"internal/plan"}, others: kubernetes(), pure: true},

@@ -39,6 +39,7 @@ func Plan(v State) plan.Plan {
 		return b.Plan()
 	}
 	b.Do(releases.Chain(v.Objects, v.writes, v.what(), v.why())...)
+	b.Recheck(v.facts.After, "a Pod has been ready for minReadySeconds")
 	for _, c := range v.labels() {
 		a := releases.Action(c, "it is updated")
 		a.AnyVersion = true // labels say so whatever its kubelet writes meanwhile

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/releases"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch
@@ -23,7 +24,9 @@ func Kind() loop.Kind[*appsv1.Deployment, State, struct{}] {
 		Name: "deployment",
 		Owns: []client.Object{&appsv1.ReplicaSet{}},
 		Watches: func(observe.Reader) []loop.Watch {
-			return []loop.Watch{leaving(&v1beta1.Rollout{}), leaving(&v1beta1.BatchRelease{})}
+			return []loop.Watch{
+				releases.Leaving(&v1beta1.Rollout{}, ofDeployment()), releases.Leaving(&v1beta1.BatchRelease{}, ofDeployment()),
+			}
 		},
 		Read: read,
 		Plan: Plan,

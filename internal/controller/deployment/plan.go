@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
@@ -115,7 +114,7 @@ func isOfRelease(key string) bool {
 
 // giveUp ends a release that nobody is left to end: Kubernetes rolls the Deployment out, with the strategy that its user wrote.
 func (v *State) giveUp(b *plan.Builder) {
-	kind, _ := steer.Of(ofDeployment(), v1beta1.RollingStylePartition)
+	kind, _ := steer.Of(ofDeployment(), steer.StyleOfDeployment(v.Deployment))
 	after := steer.Unmark(kind, steer.Objects{Workload: v.Deployment, ReplicaSets: v.Sets}).Workload
 	b.Do(plan.Action{
 		Verb: plan.Update, Concern: plan.Rollout, Before: v.Deployment, After: steer.Unlabel(after),

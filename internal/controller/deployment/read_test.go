@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/releases"
 )
 
 // TestWhatIsOrphaned where no Rollout and no BatchRelease is there.
@@ -33,7 +34,7 @@ func TestWhatIsOrphaned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := released()
 			tc.change(d)
-			got, err := isOrphaned(t.Context(), loop.Reads{Reader: observe.Reader{Reader: nothing}, Live: nothing}, d)
+			got, err := releases.IsOrphaned(t.Context(), loop.Reads{Reader: observe.Reader{Reader: nothing}, Live: nothing}, d, ofDeployment())
 			if err != nil || got != tc.want {
 				t.Errorf("orphaned: %t, %v, want %t", got, err, tc.want)
 			}

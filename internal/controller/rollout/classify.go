@@ -104,7 +104,7 @@ func (v *State) planOf() release.Plan {
 	routings := traffic.Of(r)
 	p.Routed = v.Routes != nil && len(routings.Refs) > 0
 	p.OneService, p.Grace = routings.OneService(), time.Duration(traffic.Grace(routings.Refs))*time.Second
-	p.RollbackInBatches = r.Annotations[keys.RollbackInBatch] == "true" && !p.Routed
+	p.RollbackInBatches = r.Annotations[keys.RollbackInBatch] == "true" && !p.Routed && p.Style == v1beta1.RollingStylePartition
 	return p
 }
 

@@ -40,10 +40,10 @@ func MaxUnavailable(value *intstr.IntOrString, desired int32) (int32, error) {
 
 // Next returns the old Pods to delete now, and what further ones wait for; empty if none has to be deleted after these.
 //
-// A Pod that is on its way out counts neither as old nor as updated, only as out of service. Old Pods that are not ready go at once, which
-// costs no service. Of the others as many go as maxUnavailable leaves: with 10 nodes, 1 updated Pod that is not ready, 1 on its way out and
-// maxUnavailable 3, one goes.
-func Next(b Batch, pods []*corev1.Pod, isUpdated func(*corev1.Pod) bool) (gone []*corev1.Pod, wait string) {
+// A Pod that is on its way out counts neither as old nor as updated, only as out of service. Old Pods that do not serve, because they are
+// not ready or not for long enough, go at once, which costs no service. Of the others as many go as maxUnavailable leaves: with 10 nodes, 1
+// updated Pod that does not serve, 1 on its way out and maxUnavailable 3, one goes.
+func Next(b Batch, pods []*corev1.Pod, isUpdated, serves func(*corev1.Pod) bool) (gone []*corev1.Pod, wait string) {
 	var old []*corev1.Pod
 	ready, oldNotReady := int32(0), int32(0)
 	for _, p := range pods {
@@ -52,25 +52,25 @@ func Next(b Batch, pods []*corev1.Pod, isUpdated func(*corev1.Pod) bool) (gone [
 		}
 		if !isUpdated(p) {
 			old = append(old, p)
-			if !pod.IsReady(p) {
+			if !serves(p) {
 				oldNotReady++
 			}
 		}
-		if pod.IsReady(p) {
+		if serves(p) {
 			ready++
 		}
 	}
 	missing := max(int32(len(old))-b.Keep, 0)
-	slices.SortFunc(old, order)
+	slices.SortFunc(old, order(serves))
 	room := b.MaxUnavailable - max(b.Desired-ready-oldNotReady, 0)
 	for _, p := range old {
 		switch {
 		case missing == 0:
 			return gone, ""
-		case pod.IsReady(p) && room <= 0:
+		case serves(p) && room <= 0:
 			return gone, fmt.Sprintf("%d more Pods are to be updated, and %d are out of service, of which there may be %d",
 				missing, max(b.Desired-ready-oldNotReady, 0), b.MaxUnavailable)
-		case pod.IsReady(p):
+		case serves(p):
 			room--
 		}
 		gone = append(gone, p)
@@ -79,18 +79,20 @@ func Next(b Batch, pods []*corev1.Pod, isUpdated func(*corev1.Pod) bool) (gone [
 	return gone, ""
 }
 
-// order puts Pods first that are missed least: those that do not run yet, then those that are not ready, those of lower deletion cost, and
+// order puts Pods first that are missed least: those that do not run yet, then those that do not serve, those of lower deletion cost, and
 // the newer ones.
-func order(a, b *corev1.Pod) int {
-	return cmp.Or(
-		rank(a)-rank(b), cmp.Compare(cost(a), cost(b)),
-		b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name),
-	)
+func order(serves func(*corev1.Pod) bool) func(a, b *corev1.Pod) int {
+	return func(a, b *corev1.Pod) int {
+		return cmp.Or(
+			rank(a, serves)-rank(b, serves), cmp.Compare(cost(a), cost(b)),
+			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name),
+		)
+	}
 }
 
-func rank(p *corev1.Pod) int {
+func rank(p *corev1.Pod, serves func(*corev1.Pod) bool) int {
 	switch {
-	case pod.IsReady(p):
+	case serves(p):
 		return 2
 	case p.Status.Phase == corev1.PodPending:
 		return 0

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
 // daemon returns a Pod by a word: old or new, and whether it is ready, runs, is pending or on its way out.
@@ -69,7 +71,7 @@ func TestNext(t *testing.T) {
 		"nothing is left to do":                   {Batch{3, 1, 1}, daemons("new ready", "new ready", "old ready"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gone, wait := Next(tc.batch, tc.pods, isUpdated)
+			gone, wait := Next(tc.batch, tc.pods, isUpdated, pod.IsReady)
 			got := names(gone)
 			if wait != "" {
 				got += ": " + wait
@@ -114,7 +116,7 @@ func TestABatchComesToItsEnd(t *testing.T) {
 			pods[i] = daemon(fmt.Sprint(i), rapid.SampledFrom([]string{"old ready", "old ready", "old running", "old pending"}).Draw(t, "Pod"))
 		}
 		for round := 0; ; round++ {
-			gone, wait := Next(b, pods, isUpdated)
+			gone, wait := Next(b, pods, isUpdated, pod.IsReady)
 			old, out, taken := 0, 0, 0
 			for _, p := range pods {
 				isReady := len(p.Status.Conditions) > 0
@@ -157,4 +159,20 @@ func TestABatchComesToItsEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestControl(t *testing.T) {
+	want := Control{Partition: "3", Revision: "5d4c", Paused: true}
+	const text = `{"partition":"3","batch-revision":"5d4c","paused":true}`
+	if diff := cmp.Diff(text, want.String()); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+	if got, keep, err := ParseControl(text); err != nil || keep != 3 || got != want {
+		t.Errorf("read %+v, %d, %v", got, keep, err)
+	}
+	for _, bad := range []string{"", "{}", "[]", `{"partition":"-1"}`, `{"partition":"50%"}`} {
+		if _, _, err := ParseControl(bad); err == nil {
+			t.Errorf("%q is read", bad)
+		}
+	}
 }

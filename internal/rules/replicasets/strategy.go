@@ -29,8 +29,13 @@ type Strategy struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// RollingStyle is the style of a Strategy.
-const RollingStyle = "Partition"
+// The styles of a Strategy.
+const (
+	// RollingStyle has the Pods of the Deployment itself updated in batches.
+	RollingStyle = "Partition"
+	// CanaryStyle has a second Deployment run new Pods, and this one stay as it is.
+	CanaryStyle = "Canary"
+)
 
 // Parse reads the annotation.
 func Parse(annotation string) (Strategy, error) {

@@ -68,15 +68,7 @@ func (deployments) Guard(old Object, o Objects) Object {
 	if !isInBatches(was) || !isInBatches(is) && !isReplaced { // what ends a release takes the label away
 		return o.Workload
 	}
-	next := copyOf(is).(*appsv1.Deployment)
-	next.Spec.Paused = true
-	if is.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && was.Spec.Strategy.Type != is.Spec.Strategy.Type {
-		next.Spec.Strategy = was.Spec.Strategy
-	}
-	if equality.Semantic.DeepEqual(next, is) {
-		return o.Workload
-	}
-	return next
+	return stillPaused(was, is)
 }
 
 // See returns what is known of a Deployment.
@@ -193,13 +185,7 @@ func (k deployments) Remains(o Objects) string {
 
 // sets returns the ReplicaSets of the Deployment itself.
 func (deployments) sets(o Objects) []*appsv1.ReplicaSet {
-	var out []*appsv1.ReplicaSet
-	for _, rs := range o.ReplicaSets {
-		if metav1.IsControlledBy(rs, o.Workload) {
-			out = append(out, rs)
-		}
-	}
-	return out
+	return setsOf(o, o.Workload.(*appsv1.Deployment))
 }
 
 // stable returns the ReplicaSet that a release came from: the one that the Deployment notes, or else of those with Pods the one with the

@@ -27,6 +27,12 @@ func UpdatesInPlace(workload Object) bool {
 	return is && set.Spec.Template.Labels[keys.InPlaceUpdate] == "true"
 }
 
+// ReadsRevisions tells whether a Kind needs the revisions of a workload (Objects.Revisions) at all times.
+func ReadsRevisions(workload Object) bool {
+	_, is := workload.(*appsv1.DaemonSet)
+	return is || UpdatesInPlace(workload)
+}
+
 // runsItsRevision tells whether no update in place is under way on a Pod.
 func runsItsRevision(p *corev1.Pod) bool { return inplace.Progress(p, inplace.Options{}).Done }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -72,7 +73,13 @@ func Unmark(k Kind, o Objects) Writes {
 }
 
 // Abandon returns what ends a release and leaves the workload as the release has it: frozen where it is, for a person to let go.
-func Abandon(o Objects) Writes { return Writes{Workload: withoutMarks(o.Workload)} }
+func Abandon(o Objects) Writes {
+	workload := withoutMarks(o.Workload)
+	if d, is := workload.(*appsv1.Deployment); is && isKeptPaused(d) {
+		workload = withoutAnnotations(d, keys.DeploymentStrategy) // nothing is left that it would tell anybody
+	}
+	return Writes{Workload: workload}
+}
 
 // withoutMarks returns a workload without what says that a release is under way. The workload is copied if that changes it.
 func withoutMarks(workload Object) Object {

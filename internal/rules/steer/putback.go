@@ -6,7 +6,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
@@ -19,7 +18,7 @@ func PutBack(o Objects, stable string) (Writes, error) {
 		return Writes{}, err
 	}
 	next := copyOf(o.Workload)
-	template := templateOf(next)
+	template := TemplateOf(next)
 	if template == nil {
 		return Writes{}, fmt.Errorf("a %T has no Pod template", o.Workload)
 	}
@@ -30,7 +29,7 @@ func PutBack(o Objects, stable string) (Writes, error) {
 func oldTemplate(o Objects, stable string) (*corev1.PodTemplateSpec, error) {
 	if _, is := o.Workload.(*appsv1.Deployment); !is {
 		for _, r := range o.Revisions {
-			if r.Name == stable {
+			if revision.IsOf(stable, r.Name) {
 				return revision.Template(r)
 			}
 		}
@@ -45,23 +44,4 @@ func oldTemplate(o Objects, stable string) (*corev1.PodTemplateSpec, error) {
 		}
 	}
 	return nil, fmt.Errorf("the ReplicaSet of revision %q is not there any more", hash)
-}
-
-// templateOf returns the Pod template of a workload; nil if it is of another kind.
-func templateOf(workload Object) *corev1.PodTemplateSpec {
-	switch w := workload.(type) {
-	case *appsv1.Deployment:
-		return &w.Spec.Template
-	case *appsv1.StatefulSet:
-		return &w.Spec.Template
-	case *appsv1.DaemonSet:
-		return &w.Spec.Template
-	case *v1beta1.CloneSet:
-		return &w.Spec.Template
-	case *v1beta1.StatefulSet:
-		return &w.Spec.Template
-	case *v1beta1.DaemonSet:
-		return &w.Spec.Template
-	}
-	return nil
 }

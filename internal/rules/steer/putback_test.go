@@ -22,7 +22,7 @@ func templateWith(image string, labels map[string]string) corev1.PodTemplateSpec
 
 // holding returns a workload with a template.
 func holding(workload Object, template corev1.PodTemplateSpec) Object {
-	*templateOf(workload) = template
+	*TemplateOf(workload) = template
 	return workload
 }
 
@@ -71,10 +71,10 @@ func TestTheOldTemplateIsPutBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(templateWith("app:v1", app), *templateOf(got.Workload)); diff != "" {
+			if diff := cmp.Diff(templateWith("app:v1", app), *TemplateOf(got.Workload)); diff != "" {
 				t.Errorf("template (-want +got):\n%s", diff)
 			}
-			*templateOf(got.Workload) = now
+			*TemplateOf(got.Workload) = now
 			if diff := cmp.Diff(before, got.Workload.(runtime.Object)); diff != "" {
 				t.Errorf("more than the template is changed (-before +after):\n%s", diff)
 			}

@@ -53,6 +53,8 @@ type Facts struct {
 	RevisionLabel, StableHash string
 	// Mixed says that there are Pods of more than one revision.
 	Mixed bool
+	// After is when a Pod that is ready has been so for long enough, where that counts; 0 if there is none.
+	After time.Duration
 }
 
 // Change is one write. Before is nil for an object to create, After for one to delete.
@@ -123,6 +125,8 @@ func kinds() map[key]Kind {
 	const ours = "apps.kruise.io"
 	return map[key]Kind{
 		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, v1beta1.RollingStylePartition}:  deployments{},
+		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, v1beta1.RollingStyleCanary}:     canaries{},
+		{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, v1beta1.RollingStylePartition}:   nativeDaemonSet{},
 		{schema.GroupKind{Group: ours, Kind: "CloneSet"}, v1beta1.RollingStylePartition}:      cloneSet(),
 		{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, v1beta1.RollingStylePartition}: nativeStatefulSet(),
 		{schema.GroupKind{Group: ours, Kind: "StatefulSet"}, v1beta1.RollingStylePartition}:   statefulSet(),

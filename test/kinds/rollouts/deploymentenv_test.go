@@ -62,19 +62,29 @@ func newDeploymentEnv(t *testing.T, replicas int32, budget [2]string, steps stri
 
 func (e *deploymentEnv) begin(replicas int32, budget [2]string, steps string) {
 	e.Helper()
+	rollout := ""
+	if steps != "" {
+		rollout = rolloutOf(ofDeployment, steps)
+	}
+	e.beginWith(replicas, budget, rollout)
+}
+
+// beginWith makes a Deployment and, unless it is empty, a Rollout.
+func (e *deploymentEnv) beginWith(replicas int32, budget [2]string, rollout string) {
+	e.Helper()
 	others := e.Describe
 	e.Describe = func() string { return e.describe() + others() }
 	e.holds()
 	e.Make(fmt.Sprintf(deployment, replicas, budget[0], budget[1]))
-	if steps != "" {
-		e.Make(rolloutOf(ofDeployment, steps))
+	if rollout != "" {
+		e.Make(rollout)
 	}
 	e.Eventually("the Deployment has its Pods, and its Rollout is healthy", func() error {
 		d := e.deployment()
 		if d.Status.ObservedGeneration != d.Generation || d.Status.AvailableReplicas != replicas {
 			return fmt.Errorf("status %+v", d.Status)
 		}
-		if steps == "" {
+		if rollout == "" {
 			return nil
 		}
 		if r := e.rollout(); r.Status.Phase != v1beta1.RolloutPhaseHealthy || r.Status.CanaryStatus == nil || d.Labels[keys.WorkloadType] == "" {

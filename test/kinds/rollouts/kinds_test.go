@@ -132,5 +132,5 @@ func TestAnAdvancedDaemonSet(t *testing.T) {
 	e.ended("v3", corev1.ConditionTrue, annotations)
 }
 
-// TestTheExample is taken as it is.
-func TestTheExample(t *testing.T) { newEnv(t).AcceptsExamples("rollout.yaml") }
+// TestTheExamples are taken as they are.
+func TestTheExamples(t *testing.T) { newEnv(t).AcceptsExamples("rollout*.yaml") }

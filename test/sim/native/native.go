@@ -28,14 +28,16 @@ const (
 	maximum     = "deployment.kubernetes.io/max-replicas"
 )
 
-// Controllers are those of the Deployment default/web and of its ReplicaSets, by the rules of Kubernetes 1.36. Each step is one write at
-// most. What the first of them writes follows from what it read in the step before, so that others write in between.
+// Controllers are those of one Deployment, default/web if Name says nothing else, and of its ReplicaSets, by the rules of Kubernetes 1.36.
+// Each step is one write at most. What the first of them writes follows from what it read in the step before, so that others write in
+// between.
 //
 // One rule is stricter: a rolling update takes no Pod while the status of a ReplicaSet is not of its present spec. Kubernetes 1.36
 // (reconcileOldReplicaSets) does not look at that. A ReplicaSet that was made smaller and larger again may then count a Pod as available
 // that is being deleted, and Kubernetes takes one too many, which is no mistake of ours.
 type Controllers struct {
 	promises.User
+	Name string
 	// Lawless has the API server do without the policy for ReplicaSets that are held.
 	Lawless bool
 	next    func() bool
@@ -44,7 +46,7 @@ type Controllers struct {
 
 // Deployment returns the Deployment; nil if there is none.
 func (n *Controllers) Deployment() *appsv1.Deployment {
-	key := simulate.Key{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "default", Name: "web"}
+	key := simulate.Key{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "default", Name: cmp.Or(n.Name, "web")}
 	d, _ := n.Cluster.Get(key).(*appsv1.Deployment)
 	return d
 }

@@ -19,7 +19,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
 	"github.com/seed-69ecc383/kruise/internal/controller/deployment"
+	"github.com/seed-69ecc383/kruise/internal/controller/nativedaemonset"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -83,7 +85,7 @@ func TestMistakesShow(t *testing.T) {
 	}
 }
 
-// all are the three controllers. Each knows its owners by their names.
+// all are the controllers. Each knows its owners by their names.
 type all []*promises.Process
 
 func (a all) Hear(e simulate.Event, queue *simulate.Queue) {
@@ -106,6 +108,39 @@ func (a all) Reconcile(ctx context.Context, request reconcile.Request) (reconcil
 	return first, nil
 }
 
+// watched are the kinds that the controllers have caches of.
+func watched(more ...client.Object) []client.Object {
+	return append([]client.Object{
+		&v1beta1.Rollout{}, &v1beta1.BatchRelease{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{},
+		&appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &appsv1beta1.CloneSet{}, &appsv1beta1.StatefulSet{}, &appsv1beta1.DaemonSet{},
+	}, more...)
+}
+
+// start starts all controllers, with a mistake in what they write.
+func start(c promises.Connection, wrong func(*plan.Action)) simulate.Process {
+	return startWith(rollout.Kind(rollout.Options{}), c, wrong)
+}
+
+func startWith(
+	rollouts loop.Kind[*v1beta1.Rollout, rollout.State, v1beta1.RolloutStatus], c promises.Connection, wrong func(*plan.Action),
+) all {
+	if indexer, is := c.Cached.Reader.(client.FieldIndexer); is {
+		err := observe.AddControllerIndex(context.Background(), indexer, &appsv1.ReplicaSet{}, &appsv1.ControllerRevision{})
+		if err != nil {
+			panic(err)
+		}
+	}
+	batches, deployments, daemons := batchrelease.Kind(), deployment.Kind(), nativedaemonset.Kind()
+	rollouts.Plan = promises.Misplan(rollouts.Plan, wrong)
+	batches.Plan = promises.Misplan(batches.Plan, wrong)
+	deployments.Plan = promises.Misplan(deployments.Plan, wrong)
+	daemons.Plan = promises.Misplan(daemons.Plan, wrong)
+	return all{
+		promises.Start(rollouts, c.Runtime(), c), promises.Start(batches, c.Runtime(), c), promises.Start(deployments, c.Runtime(), c),
+		promises.Start(daemons, c.Runtime(), c),
+	}
+}
+
 // suite is a Rollout of a Deployment, with a mistake in what is written to the Deployment.
 func suite(mistake func(*plan.Action, *appsv1.Deployment)) promises.Suite {
 	wrong := func(a *plan.Action) {
@@ -114,32 +149,22 @@ func suite(mistake func(*plan.Action, *appsv1.Deployment)) promises.Suite {
 		}
 	}
 	return promises.Suite{
-		Scheme: promises.Scheme(v1beta1.AddToScheme),
-		Watched: []client.Object{
-			&v1beta1.Rollout{}, &v1beta1.BatchRelease{}, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{},
-			&appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &appsv1beta1.CloneSet{}, &appsv1beta1.StatefulSet{}, &appsv1beta1.DaemonSet{},
-		},
+		Scheme:  promises.Scheme(v1beta1.AddToScheme),
+		Watched: watched(),
 		Populate: func(w *promises.World) promises.Scenario {
-			s := &scenario{Controllers: native.Controllers{User: promises.User{Cluster: w.Cluster, Rand: w.Rand}}, calm: w.Seed%2 == 0}
+			user := promises.User{Cluster: w.Cluster, Rand: w.Rand}
+			s := &scenario{Controllers: native.Controllers{User: user}, calm: w.Seed%2 == 0, people: people{
+				User: user, ref: v1beta1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+				style: v1beta1.RollingStylePartition,
+			}}
 			w.Rig.Sound = s.calm
 			s.populate()
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
 					c.Executor.Writer = s.Beside(c.Executor.Writer)
-					if indexer, is := c.Cached.Reader.(client.FieldIndexer); is {
-						if err := observe.AddControllerIndex(context.Background(), indexer, &appsv1.ReplicaSet{}); err != nil {
-							panic(err)
-						}
-					}
-					rollouts, batches, deployments := rollout.Kind(rollout.Options{}), batchrelease.Kind(), deployment.Kind()
-					rollouts.Plan = promises.Misplan(rollouts.Plan, wrong)
-					batches.Plan = promises.Misplan(batches.Plan, wrong)
-					deployments.Plan = promises.Misplan(deployments.Plan, wrong)
-					return all{
-						promises.Start(rollouts, c.Runtime(), c), promises.Start(batches, c.Runtime(), c), promises.Start(deployments, c.Runtime(), c),
-					}
+					return start(c, wrong)
 				},
-				Act: s.act, Relent: s.relent, Others: []func() bool{s.StepDeployment, s.StepSets, s.approveLate, func() bool { return !s.calm && s.Unstick() }},
+				Act: s.act, Relent: s.relent, Others: []func() bool{s.StepDeployment, s.StepSets, s.people.approveLate, func() bool { return !s.calm && s.Unstick() }},
 				Check: s.check, Converged: s.converged,
 			}
 		},
