@@ -121,7 +121,7 @@ clonesets.v1alpha1.apps.kruise.io ... statefulset and daemonset are those of Kub
 			root.AddCommand(c)
 		}
 	}
-	in(groupLook, p.status(), p.history(), p.diff())
+	in(groupLook, p.status(), p.explain(), p.plan(), p.history(), p.diff())
 	in(groupSteer, p.pause(), p.resume(), p.set(), p.restart(), p.scaledown(), p.undo())
 	in(groupRelease, p.approve(), p.retry(), p.abort())
 	root.AddCommand(p.older()...)

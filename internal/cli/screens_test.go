@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
+	"github.com/seed-69ecc383/kruise/internal/cli/explain"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/cli/past"
 	"github.com/seed-69ecc383/kruise/internal/cli/screen"
@@ -290,5 +291,36 @@ func TestRolloutOf(t *testing.T) {
 	o.SetAnnotations(map[string]string{keys.InProgressing: `{"rolloutName":"demo"}`})
 	if got := rolloutOf(o); got != "demo" {
 		t.Errorf("it is released by %q", got)
+	}
+}
+
+func TestExplainScreen(t *testing.T) {
+	at := noon.Add(-6 * time.Minute)
+	e := explain.Explanation{
+		Cause: explain.Reason{
+			Pod: "web-77a", Code: explain.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at,
+			Free: explain.Advice(explain.WaitImagePull, "cloneset/web"),
+		},
+		Pods: []explain.Reason{
+			{Pod: "web-77a", Code: explain.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at},
+			{Pod: "web-4xq", Code: explain.WaitMinReady, Why: "ready, and in service in 50s (minReadySeconds 60)", Since: &at},
+			{Pod: "web-c0d", Code: explain.WaitBudget, Why: "2 Pods wait: maxUnavailable 2 is used up"},
+			{Pod: "web-z1m", Code: explain.HeldByPartition, Why: "the partition keeps it at its template"},
+		},
+		UpToDate: 3,
+	}
+	p, out := shown()
+	p.explainText(cloneSet(t, "", ""), e)
+	golden(t, "explain", out.String())
+	out.Reset()
+	p.causeText("web-77a", e.Cause)
+	golden(t, "explain-pod", out.String())
+}
+
+func TestSplitPod(t *testing.T) {
+	for args, want := range map[string]string{"clone/web": "", "clone/web web-a": "web-a", "clone web": "", "clone web web-a": "web-a"} {
+		if _, pod := splitPod(strings.Fields(args)); pod != want {
+			t.Errorf("%s: the Pod is %q, want %q", args, pod, want)
+		}
 	}
 }

@@ -76,13 +76,11 @@ func (p *program) runStatus(ctx context.Context, args []string, o *statusOptions
 	f := &following{program: p, statusOptions: o, began: p.now()}
 	err = f.follow(ctx, object)
 	p.screen.End()
+	if o.output != "" && f.last.Name != "" {
+		err = errors.Join(err, p.show(o.output, f.last, nil))
+	}
 	if err != nil {
 		return err
-	}
-	if o.output != "" {
-		if err := p.show(o.output, f.last, nil); err != nil {
-			return err
-		}
 	}
 	return f.exit()
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/cli/past"
@@ -76,6 +78,11 @@ func (p *program) putBack(ctx context.Context, o access.Object, now, target past
 	if len(compared.Differences) > 0 && o.Kind.IsPaused(o.Unstructured) && rolloutOf(o) == "" {
 		p.screen.Wrapf("", "It is paused: nothing moves until `kubectl kruise resume %s`.", o.Arg())
 	}
+	if len(compared.Differences) > 0 {
+		if err := p.planOf(ctx, o, target.Restore); err != nil {
+			return err
+		}
+	}
 	if !confirm.dryRun && !confirm.yes && len(compared.Differences) > 0 && !p.confirmed("Put it back?") {
 		return &exit{exitFailed, fmt.Errorf("nothing was changed")}
 	}
@@ -88,6 +95,23 @@ func (p *program) putBack(ctx context.Context, o access.Object, now, target past
 		what = fmt.Sprintf("rolled back to revision %d", target.Revision)
 	}
 	p.changed(after, what, confirm.dryRun && changed)
+	return nil
+}
+
+// planOf shows what the controller will do after a change, where there is a forecast for it: not while a Rollout steers the workload.
+func (p *program) planOf(ctx context.Context, o access.Object, change func(*unstructured.Unstructured) error) error {
+	if !forecasted(o) || o.GetLabels()[keys.WorkloadType] != "" {
+		return nil
+	}
+	after, _, err := p.cluster.Edit(ctx, o, true, change)
+	if err != nil {
+		return err
+	}
+	r, err := p.forecast(ctx, after)
+	if err != nil {
+		return err
+	}
+	p.planText(r)
 	return nil
 }
 

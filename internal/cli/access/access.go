@@ -219,3 +219,9 @@ func toHub(kind kinds.Kind, served schema.GroupVersion, read *unstructured.Unstr
 	}
 	return o, nil
 }
+
+// Hub returns an object of a file in the hub version of its kind.
+func Hub(kind kinds.Kind, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	o, err := toHub(kind, read.GroupVersionKind().GroupVersion(), read)
+	return o.Unstructured, err
+}

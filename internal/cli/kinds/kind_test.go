@@ -119,10 +119,10 @@ func TestProgress(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	for want, p := range map[string]Progress{
-		"[####################] 5/5 updated, 5 in service":                       {Updated: 5, Wanted: 5, Total: 5, Ready: 5},
-		"[########------------] 2/5 updated (2 wanted), 1 in service: x":         {Updated: 2, Wanted: 2, Total: 5, Ready: 1, Message: "x"},
-		"[####################] 0 updated, 0 ready":                              {},
-		"[#####---------------] step 2/4, 3 updated, 2 ready: waiting for a yes": {Step: 2, Steps: 4, Updated: 3, Ready: 2, Message: "waiting for a yes"},
+		"[####################] 5/5 updated":                                      {Updated: 5, Wanted: 5, Total: 5, Ready: 5},
+		"[########------------] 2/5 updated (2 wanted), 1 of these in service: x": {Updated: 2, Wanted: 2, Total: 5, Ready: 1, Message: "x"},
+		"[####################] 0 updated, 0 ready":                               {},
+		"[#####---------------] step 2/4, 3 updated, 2 ready: waiting for a yes":  {Step: 2, Steps: 4, Updated: 3, Ready: 2, Message: "waiting for a yes"},
 	} {
 		if got := p.Line(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -34,6 +34,10 @@ type Progress struct {
 	// Ready is the number of those updated that are in service; Available that of all Pods.
 	Ready     int32 `json:"ready"`
 	Available int32 `json:"available"`
+	// Failure is what the controller says that it failed in, and tries again; empty where nothing failed.
+	Failure string `json:"failure,omitempty"`
+	// Budget is what the controller says of a PodUnavailableBudget that lets no Pod go; empty where none holds it.
+	Budget string `json:"budget,omitempty"`
 	// Message says what is waited for, or how it ended.
 	Message string `json:"message"`
 	// Next is what a person can do about it; empty where nothing has to be done.
@@ -56,15 +60,19 @@ func (p Progress) Line() string {
 	return line
 }
 
-// Numbers are those of the Pods.
+// Numbers are those of the Pods. Updated Pods that are not in service are told of.
 func (p Progress) Numbers() string {
-	switch {
-	case p.Total == 0 && p.Wanted == 0:
+	if p.Total == 0 && p.Wanted == 0 {
 		return fmt.Sprintf("%d updated, %d ready", p.Updated, p.Ready)
-	case p.Wanted != p.Total:
-		return fmt.Sprintf("%d/%d updated (%d wanted), %d in service", p.Updated, p.Total, p.Wanted, p.Ready)
 	}
-	return fmt.Sprintf("%d/%d updated, %d in service", p.Updated, p.Total, p.Ready)
+	text := fmt.Sprintf("%d/%d updated", p.Updated, p.Total)
+	if p.Wanted != p.Total {
+		text += fmt.Sprintf(" (%d wanted)", p.Wanted)
+	}
+	if p.Ready < p.Updated {
+		text += fmt.Sprintf(", %d of these in service", p.Ready)
+	}
+	return text
 }
 
 // bar draws a part of a whole. It is full only for the whole.

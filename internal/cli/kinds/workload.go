@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 )
 
@@ -20,6 +21,8 @@ type workload struct {
 	failed string
 	// waits says what the controller waits for, or what it failed in and tries again.
 	waits string
+	// failure is what it failed in, and budget what it says of a PodUnavailableBudget that it waits for.
+	failure, budget string
 	// replicas are the Pods that are wanted, pods those that there are.
 	replicas, pods int32
 	// expected are the Pods that are wanted at the newest template.
@@ -30,7 +33,7 @@ type workload struct {
 func (w workload) progress() Progress {
 	p := Progress{
 		Phase: Updating, Updated: w.updated, Wanted: w.expected, Total: w.replicas, Ready: w.updatedAvailable, Available: w.available,
-		Message: w.waits,
+		Message: w.waits, Failure: w.failure, Budget: w.budget,
 	}
 	behind := w.expected - w.updated
 	serving := w.pods == w.replicas && w.available >= w.replicas
@@ -98,10 +101,13 @@ func (w *workload) fromConditions(get func(name string) told, failures ...string
 	}
 	if c := get("Waiting"); c.status == corev1.ConditionTrue {
 		w.waits = c.message
+		if c.reason == rollout.WaitsForBudget {
+			w.budget = c.message
+		}
 	}
 	for _, name := range failures {
 		if c := get(name); c.status == corev1.ConditionTrue {
-			w.waits = c.message
+			w.waits, w.failure = c.message, c.message
 		}
 	}
 	if w.failed != "" && w.waits != "" {

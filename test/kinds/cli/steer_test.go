@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,7 +19,7 @@ func TestCloneSet(t *testing.T) {
 	e.ok("image updated: main=web:v2 (dry run: nothing was written)", "set", "image", "clone/web", "main=web:v2", "--dry-run")
 	e.allRun("web:v1", 3)
 	e.ok("image updated: main=web:v2", "set", "image", "cloneset", "web", "main=web:v2")
-	e.ok("3/3 updated, 3 in service: all Pods are updated and in service", "status", "clonesets.v1alpha1.apps.kruise.io/web", "--timeout", "2m")
+	e.ok("3/3 updated: all Pods are updated and in service", "status", "clonesets.v1alpha1.apps.kruise.io/web", "--timeout", "2m")
 	e.allRun("web:v2", 3)
 	if after := slices.Sorted(slices.Values(e.names())); !slices.Equal(before, after) {
 		t.Errorf("an update in place has replaced Pods: %v, and then %v", before, after)
@@ -141,6 +145,141 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestPlan compares what was foretold with what the manager then does.
+func TestPlan(t *testing.T) {
+	for name, tc := range map[string]struct{ arg, manifest, image string }{
+		"CloneSet by weight, in place": {"clone/web", replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 5\n  minReadySeconds: 2\n  updateStrategy: "+
+			"{rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, maxUnavailable: 1, partition: 1}}"), "web:v2"},
+		"StatefulSet, in place": {"asts/web", replicated("apps.kruise.io/v1beta1", "StatefulSet", "replicas: 3\n  minReadySeconds: 2\n  serviceName: web\n  "+
+			"updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}}"), "web:v2"},
+		"DaemonSet, in place": {"ads/web", replicated("apps.kruise.io/v1beta1", "DaemonSet",
+			"minReadySeconds: 2\n  updateStrategy: {rollingUpdate: {rollingUpdateType: InPlaceIfPossible, maxUnavailable: 1}}"), "web:v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			e.Make(tc.manifest)
+			e.done(tc.arg)
+			e.ok("No Pod is updated", "plan", tc.arg)
+			e.ends(2, "paused", "plan", tc.arg, "--set", "paused=true", "--set", "image=main="+tc.image)
+			e.ends(1, "there is no field", "plan", tc.arg, "--set", "size=2")
+			var foretold struct{ Steps []struct{ Verb, Pod string } }
+			e.encoded(&foretold, "plan", tc.arg, "--set", "image=main="+tc.image)
+			if len(foretold.Steps) < 3 {
+				t.Fatalf("the plan is %+v", foretold)
+			}
+			e.ok("image updated", "set", "image", tc.arg, "main="+tc.image)
+			e.done(tc.arg)
+			updated := e.inOrder()
+			var wanted []string
+			for _, s := range foretold.Steps {
+				wanted = append(wanted, s.Pod)
+			}
+			if !slices.Equal(wanted, updated) {
+				t.Errorf("foretold was %v, and the manager updated %v", wanted, updated)
+			}
+		})
+	}
+}
+
+// TestPlanOfAFile plans what a file says, in either version, and refuses one about something else.
+func TestPlanOfAFile(t *testing.T) {
+	e := newEnv(t)
+	manifest := replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 2")
+	e.Make(manifest)
+	e.done("clone/web")
+	file := filepath.Join(e.TempDir(), "web.yaml")
+	write := func(text string) { e.Must(os.WriteFile(file, []byte(text), 0o600)) }
+	write(strings.NewReplacer("web:v1", "web:v2", "v1beta1", "v1alpha1").Replace(manifest))
+	e.ok("RECREATE", "plan", "clone/web", "-f", file)
+	write(strings.ReplaceAll(manifest, "name: web}", "name: other}"))
+	e.ends(1, "holds no CloneSet", "plan", "clone/web", "-f", file)
+	e.allRun("web:v1", 2)
+	e.Make(replicated("apps/v1", "Deployment", "replicas: 1"))
+	e.ends(1, "there is no forecast for Deployment", "plan", "deployment/web")
+	e.ends(1, "forbidden", "plan", "clone/web", "--as", "nobody")
+}
+
+// TestExplain checks that the first line names the cause.
+func TestExplain(t *testing.T) {
+	cause := func(e *env, code string, args ...string) {
+		e.Helper()
+		e.Eventually("the cause is "+code, func() error {
+			r := e.run(append([]string{"explain"}, args...)...)
+			first, _, _ := strings.Cut(r.out, "\n")
+			if r.code != 0 || !strings.Contains(first, ": "+code) {
+				return errors.New(r.String())
+			}
+			return nil
+		})
+	}
+	t.Run("states of a rollout", func(t *testing.T) {
+		e := newEnv(t)
+		e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 2\n  updateStrategy: {rollingUpdate: {partition: 1, maxUnavailable: 1}}"))
+		e.done("clone/web")
+		cause(e, "Nothing", "clone/web")
+		e.ok("paused", "pause", "clone/web")
+		e.ok("image updated", "set", "image", "clone/web", "main=web:fail-pull")
+		cause(e, "HeldByPause", "clone/web")
+		e.ok("resumed", "resume", "clone/web")
+		cause(e, "WaitImagePull", "clone/web")
+		for _, p := range e.Pods() {
+			if p.DeletionTimestamp == nil && p.Spec.Containers[0].Image == "web:v1" {
+				cause(e, "HeldByPartition", "clone/web", p.Name)
+			}
+		}
+		e.ends(1, `has no Pod "none"`, "explain", "clone/web", "none")
+		e.ok("", "set", "image", "clone/web", "main=web:v3")
+		e.done("clone/web")
+		cause(e, "HeldByPartition", "clone/web")
+		var encoded struct{ Cause struct{ Code, Free string } }
+		e.encoded(&encoded, "explain", "clone/web")
+		if encoded.Cause.Code != "HeldByPartition" || encoded.Cause.Free == "" {
+			t.Errorf("it is %+v", encoded)
+		}
+	})
+	t.Run("a hook", func(t *testing.T) {
+		e := newEnv(t)
+		e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 1\n  updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}}\n"+
+			"  lifecycle: {inPlaceUpdate: {labelsHandler: {app: web}}}"))
+		e.done("clone/web")
+		e.ok("image updated", "set", "image", "clone/web", "main=web:v2")
+		cause(e, "WaitLifecycleHook", "clone/web")
+	})
+	t.Run("no room on any node", func(t *testing.T) {
+		e := newEnv(t)
+		e.Make(strings.Replace(replicated("apps.kruise.io/v1beta1", "StatefulSet", "replicas: 1\n  serviceName: web"),
+			"spec: {containers", "spec: {nodeSelector: {no: such}, containers", 1))
+		cause(e, "WaitSchedule", "asts/web")
+	})
+	t.Run("a quota", func(t *testing.T) {
+		e := newEnv(t)
+		e.Make("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: 0}}}")
+		e.Eventually("the quota is in force", func() error {
+			quota := e.Manifest("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}}")
+			e.Read("none", quota)
+			if quota.Object["status"] == nil {
+				return errors.New("it has no status")
+			}
+			return nil
+		})
+		e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 1"))
+		cause(e, "WriteFailed", "clone/web")
+	})
+	t.Run("a Rollout", func(t *testing.T) {
+		e := newEnv(t)
+		e.released()
+		cause(e, "Nothing", "rollout/demo")
+		e.ok("image updated", "set", "image", "clone/web", "main=web:v2")
+		cause(e, "WaitApproval", "rollout/demo")
+		cause(e, "HeldByRollout", "clone/web")
+	})
+	t.Run("a Deployment", func(t *testing.T) {
+		e := newEnv(t)
+		e.Make(strings.Replace(replicated("apps/v1", "Deployment", "replicas: 1"), "web:v1", "web:crash", 1))
+		cause(e, "ContainerBroken", "deployment/web")
+	})
+}
+
 // TestSidecarSetAndJob checks the kinds whose status is about other things than replicas.
 func TestSidecarSetAndJob(t *testing.T) {
 	e := newEnv(t)
@@ -158,7 +297,7 @@ spec:
 	e.done("clone/web")
 	e.eventually(0, "2/2 updated", "status", "sidecarset/"+set.GetName(), "--watch=false")
 	e.ok("mesh=mesh:v2", "set", "image", "sidecarset", set.GetName(), "mesh=mesh:v2")
-	e.eventually(0, "2/2 updated, 2 in service: all Pods are updated", "status", "sidecarset", set.GetName(), "--timeout", "2m")
+	e.eventually(0, "2/2 updated: all Pods are updated", "status", "sidecarset", set.GetName(), "--timeout", "2m")
 
 	e.Make(`
 apiVersion: apps.kruise.io/v1beta1

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
@@ -162,6 +163,32 @@ func (e *env) uids() []string {
 	for _, p := range e.Pods() {
 		if p.DeletionTimestamp == nil {
 			out = append(out, string(p.UID))
+		}
+	}
+	return out
+}
+
+// inOrder returns the Pods that were updated in place, in the order in which that began.
+func (e *env) inOrder() []string {
+	type at struct{ name, time string }
+	var all []at
+	for _, p := range e.Pods() {
+		var record struct {
+			UpdateTimestamp string `json:"updateTimestamp"`
+		}
+		text, updated := p.Annotations[keys.InPlaceUpdateState]
+		if !updated {
+			continue
+		}
+		e.Must(json.Unmarshal([]byte(text), &record))
+		all = append(all, at{p.Name, record.UpdateTimestamp})
+	}
+	slices.SortFunc(all, func(a, b at) int { return strings.Compare(a.time, b.time) })
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = one.name
+		if i > 0 && one.time == all[i-1].time {
+			e.Fatalf("%s and %s were updated within a second: their order is not known", one.name, all[i-1].name)
 		}
 	}
 	return out
