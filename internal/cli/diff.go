@@ -15,8 +15,8 @@ type comparison struct {
 	To   past.Entry `json:"to"`
 	// Differences are the fields that differ.
 	Differences []past.Difference `json:"differences"`
-	// InPlace says whether Pods can be updated in place from one to the other, and HowItGoes what is done to them, or what stands against it;
-	// both are left out for kinds that are never updated in place.
+	// InPlace says whether Pods can be updated in place from one to the other, and HowItGoes what is done to them, or what stands against
+	// it; both are left out for kinds that are never updated in place.
 	InPlace   *bool  `json:"inPlace,omitempty"`
 	HowItGoes string `json:"howItGoes,omitempty"`
 }
@@ -27,7 +27,8 @@ func (p *program) diff() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff TYPE/NAME",
 		Short: "Compare two revisions of a workload",
-		Long: `Compare two revisions of a workload, field by field, and say whether Pods can go from one to the other in place.
+		Long: `Compare two revisions of a workload, field by field, and say whether Pods can
+go from one to the other in place.
 
 Without flags the newest revision is compared with the one before it.`,
 		Example: `  kubectl kruise diff cloneset/web

@@ -24,10 +24,12 @@ func (p *program) explain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain TYPE/NAME [POD]",
 		Short: "Say why a rollout stands still, and what would free it",
-		Long: `Say why a rollout stands still, and what would free it: the one cause that matters in the first line, and a reason for each Pod that is not up to date and
-in service. With the name of a Pod, say that of the Pod.
+		Long: `Say why a rollout stands still, and what would free it: the one cause that
+matters in the first line, and a reason for each Pod that is not up to date
+and in service. With the name of a Pod, say that of the Pod.
 
-It is asked of the plan that the controller itself would make now, of its status, and of the Pods. Nothing is changed.`,
+It is asked of the plan that the controller itself would make now, of its
+status, and of the Pods. Nothing is changed.`,
 		Example: `  kubectl kruise explain cloneset/web
   kubectl kruise explain cloneset/web web-x7k2p
   kubectl kruise explain rollout/web -o json`,
@@ -198,7 +200,7 @@ func (p *program) explainRollout(o access.Object, out output) error {
 		e.Cause.Code, e.Cause.Free = explain.HeldByPause, explain.Advice(explain.HeldByPause, o.Arg())
 	case progress.Phase == kinds.Done:
 		e.Cause.Code = explain.Nothing
-	case progress.Phase == kinds.Failed, reason == v1beta1.ReasonAnalysisFailed, reason == v1beta1.ReasonGuardFailed, reason == v1beta1.ReasonRejected:
+	case progress.Phase == kinds.Failed || kinds.StopsRelease(reason):
 		e.Cause.Code = explain.Stopped
 		if message != "" && progress.Phase != kinds.Failed {
 			e.Cause.Why = reason + ": " + message

@@ -21,7 +21,8 @@ func (p *program) history() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history TYPE/NAME",
 		Short: "List the revisions of a workload",
-		Long: `List the templates that a workload has and had, the newest first, with the Pods that are at each of them. --revision shows one in full.
+		Long: `List the templates that a workload has and had, the newest first, with the
+Pods that are at each of them. --revision shows one in full.
 
 The history of a Rollout is that of its workload.`,
 		Example: `  kubectl kruise history cloneset/web

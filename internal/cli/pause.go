@@ -21,9 +21,11 @@ func (p *program) pause() *cobra.Command {
 	return p.pausing(&pausing{pause: true}, &cobra.Command{
 		Use:   "pause TYPE/NAME ...",
 		Short: "Stop a rollout where it is",
-		Long: `Stop a rollout where it is: no further Pod is updated. Pods are still created and deleted to keep replicas.
+		Long: `Stop a rollout where it is: no further Pod is updated. Pods are still created
+and deleted to keep replicas.
 
-Workloads of Kruise, Deployments and Rollouts can be paused; StatefulSets and DaemonSets of Kubernetes know no pause.`,
+Workloads of Kruise, Deployments and Rollouts can be paused; StatefulSets and
+DaemonSets of Kubernetes know no pause.`,
 		Example: "  kubectl kruise pause cloneset/web",
 	})
 }

@@ -39,17 +39,23 @@ func (p *program) plan() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan TYPE/NAME",
 		Short: "Tell what the controller will do: which Pods, in which order, and how",
-		Long: `Tell what the controller of a CloneSet, or of a StatefulSet or DaemonSet of Kruise, will do: which Pods it updates in which order, in place or by
+		Long: `Tell what the controller of a CloneSet, or of a StatefulSet or DaemonSet of
+Kruise, will do: which Pods it updates in which order, in place or by
 recreating them and why, what it holds back, and how long it takes at least.
 
-The functions of the controller itself are run over what is read now: with the object as it is, or as the API server would store it with -f or --set, which
-is asked by a dry run and needs the right to change it. The forecast holds as long as the health of Pods does not change: those that are broken stay so until
-they are updated, others become ready at once. It takes no account of PodUnavailableBudgets, but names them, and of feature gates of the manager other than
-the defaults.
+The functions of the controller itself are run over what is read now: with the
+object as it is, or as the API server would store it with -f or --set, which
+is asked by a dry run and needs the right to change it. The forecast holds as
+long as the health of Pods does not change: those that are broken stay so
+until they are updated, others become ready at once. It takes no account of
+PodUnavailableBudgets, but names them, and of feature gates of the manager
+other than the defaults.
 
---set takes image=CONTAINER=IMAGE, replicas=N, partition=N or N%, maxUnavailable=N or N%, paused=BOOL.
+--set takes image=CONTAINER=IMAGE, replicas=N, partition=N or N%,
+maxUnavailable=N or N%, paused=BOOL.
 
-Exit codes: 0, or 2 if it comes to a point where nothing goes on until a person acts, or 1 if it does not come to its end otherwise.`,
+Exit codes: 0, or 2 if it comes to a point where nothing goes on until a
+person acts, or 1 if it does not come to its end otherwise.`,
 		Example: `  kubectl kruise plan cloneset/web
   kubectl kruise plan cloneset/web --set image=app=web:v2 --set partition=30%
   kubectl kruise plan asts/db -f db.yaml`,

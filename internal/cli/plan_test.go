@@ -108,11 +108,7 @@ func TestPlanScreen(t *testing.T) {
 			r.Budgets = []budgetRoom{{"web-pub", 1}}
 			p.planText(r)
 			golden(t, name, out.String())
-			code := exitOK
-			if end, ok := r.exit().(*exit); ok {
-				code = end.code
-			}
-			if code != tc.code {
+			if code := codeOf(r.exit()); code != tc.code {
 				t.Errorf("the exit code is %d, want %d", code, tc.code)
 			}
 		})

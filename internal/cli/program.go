@@ -104,8 +104,10 @@ func (p *program) root() *cobra.Command {
 		Short: "Look at rollouts of Kruise's workloads, and steer them",
 		Long: `kubectl kruise shows how far rollouts are, and changes them.
 
-An object is given as TYPE/NAME or TYPE NAME, where TYPE is any name that kubectl knows: cloneset, clone, asts, ads, ud, sidecarset, deployment,
-clonesets.v1alpha1.apps.kruise.io ... statefulset and daemonset are those of Kubernetes; asts and ads are those of Kruise.`,
+An object is given as TYPE/NAME or TYPE NAME, where TYPE is any name that
+kubectl knows: cloneset, clone, asts, ads, ud, sidecarset, deployment,
+clonesets.v1alpha1.apps.kruise.io ... statefulset and daemonset are those of
+Kubernetes; asts and ads are those of Kruise.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kruise"},
 		SilenceErrors: true, SilenceUsage: true,
 	}
@@ -139,7 +141,8 @@ type output string
 
 func addOutput(c *cobra.Command, o *output) {
 	c.Flags().StringVarP((*string)(o), "output", "o", "", "write json or yaml instead of text")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{screen.JSON, screen.YAML}, cobra.ShellCompDirectiveNoFileComp))
+	formats := cobra.FixedCompletions([]string{screen.JSON, screen.YAML}, cobra.ShellCompDirectiveNoFileComp)
+	_ = c.RegisterFlagCompletionFunc("output", formats)
 }
 
 // check refuses a format that there is not.

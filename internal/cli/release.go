@@ -92,10 +92,12 @@ func (p *program) approve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve ROLLOUT",
 		Short: "Approve the step that a Rollout waits at",
-		Long: `Approve the step that a Rollout waits at, so that it goes on to the next one. That also overrides a failed analysis, the guard, and the memory of a
-revision that was rolled back before.
+		Long: `Approve the step that a Rollout waits at, so that it goes on to the next one.
+That also overrides a failed analysis, the guard, and the memory of a revision
+that was rolled back before.
 
-The write tests which step it is for: of two people who approve the same step, the second one is told so. --step says which step is meant; one that is
+The write tests which step it is for: of two people who approve the same step,
+the second one is told so. --step says which step is meant; one that is
 approved already is no error then.`,
 		Example: `  kubectl kruise approve web
   kubectl kruise approve rollout/web --step 2`,
@@ -146,8 +148,9 @@ func (p *program) retry() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry ROLLOUT",
 		Short: "Run the step anew that has stopped a Rollout",
-		Long: `Run the present step anew: its Pods, its traffic and its analysis. For a Rollout that a failed analysis, the guard, a deadline or the memory of a revision
-that was rolled back has stopped.`,
+		Long: `Run the present step anew: its Pods, its traffic and its analysis. For a
+Rollout that a failed analysis, the guard, a deadline or the memory of a
+revision that was rolled back has stopped.`,
 		Example:           "  kubectl kruise retry web",
 		ValidArgsFunction: p.completeRollouts,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -155,9 +158,7 @@ that was rolled back has stopped.`,
 			if err != nil {
 				return err
 			}
-			switch r.reason {
-			case v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected, v1beta1.ReasonStepTimeout:
-			default:
+			if !kinds.StopsRelease(r.reason) && r.reason != v1beta1.ReasonStepTimeout {
 				return fmt.Errorf("%s is not stopped: it is at step %d, %s (%s)", r.Arg(), r.CurrentStepIndex, r.CurrentStepState, r.reason)
 			}
 			// The index of a step in nextStepIndex makes the Rollout begin it, also the one that it is at.
@@ -176,9 +177,11 @@ func (p *program) abort() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "abort ROLLOUT",
 		Short: "End a release and go back to the version before",
-		Long: `End a release: the template that it came from is put back into the workload, and the Rollout leads traffic and Pods back.
+		Long: `End a release: the template that it came from is put back into the workload,
+and the Rollout leads traffic and Pods back.
 
-What will change is shown first. On a terminal it is asked for; -y does not ask.`,
+What will change is shown first. On a terminal it is asked for; -y does not
+ask.`,
 		Example:           "  kubectl kruise abort web",
 		ValidArgsFunction: p.completeRollouts,
 		RunE: func(c *cobra.Command, args []string) error {

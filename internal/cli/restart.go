@@ -15,9 +15,11 @@ func (p *program) restart() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restart TYPE/NAME ...",
 		Short: "Recreate all Pods, by the strategy of the workload",
-		Long: `Recreate all Pods: the template gets an annotation with the time, which is rolled out as any change of it is.
+		Long: `Recreate all Pods: the template gets an annotation with the time, which is
+rolled out as any change of it is.
 
-A workload that updates its Pods in place is refused: it would write the annotation into its Pods, and restart no container.`,
+A workload that updates its Pods in place is refused: it would write the
+annotation into its Pods, and restart no container.`,
 		Example: `  kubectl kruise restart asts/db
   kubectl kruise restart clonesets -l team=shop`,
 		ValidArgsFunction: p.completeObjects,

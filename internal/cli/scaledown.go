@@ -18,9 +18,11 @@ func (p *program) scaledown() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scaledown CLONESET --pods POD,...",
 		Short: "Delete chosen Pods of a CloneSet, and lower its replicas by as many",
-		Long: `Delete chosen Pods of a CloneSet, and lower its replicas by as many: in one write, so that no other Pod goes and none comes in their place.
+		Long: `Delete chosen Pods of a CloneSet, and lower its replicas by as many: in one
+write, so that no other Pod goes and none comes in their place.
 
-Replicas is lowered once for a Pod: one that is named for deletion already does not count again.`,
+Replicas is lowered once for a Pod: one that is named for deletion already
+does not count again.`,
 		Example:           "  kubectl kruise scaledown cloneset/web --pods web-x7k2p,web-9fj4c",
 		ValidArgsFunction: p.completeObjects,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -29,14 +31,15 @@ Replicas is lowered once for a Pod: one that is named for deletion already does 
 				return err
 			}
 			if len(pods) == 0 {
-				return errors.New("no Pods are named: add --pods POD,...")
+				return errors.New("no Pods are named: add --pods POD")
 			}
 			o, err := p.cluster.One(c.Context(), args, "cloneset")
 			if err != nil {
 				return err
 			}
 			if o.Kind.PodsToDelete == nil {
-				return fmt.Errorf("%s can't be told which Pods to delete: only a CloneSet can (a StatefulSet of Kruise has reserveOrdinals)", o.Kind)
+				return fmt.Errorf("%s can't be told which Pods to delete: only a CloneSet can, and a StatefulSet of Kruise by reserveOrdinals",
+					o.Kind)
 			}
 			there, err := p.pods(c.Context(), o)
 			if err != nil {
@@ -74,7 +77,7 @@ func areMembers(wanted []string, pods []corev1.Pod, o access.Object) error {
 		case i < 0:
 			return fmt.Errorf("%s has no Pod %q", o.Arg(), name)
 		case pods[i].DeletionTimestamp != nil:
-			return fmt.Errorf("pod %s is being deleted already, and another one comes in its place: wait for that, or scale down by number", name)
+			return fmt.Errorf("pod %s is being deleted already, and another one comes in its place: wait for that, or lower replicas", name)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -66,6 +67,15 @@ func golden(t *testing.T, name, got string) {
 			t.Errorf("a line with colour: %q", line)
 		}
 	}
+}
+
+// codeOf returns the exit code that an error stands for.
+func codeOf(err error) int {
+	var end *exit
+	if errors.As(err, &end) {
+		return end.code
+	}
+	return exitOK
 }
 
 func objectOf(t *testing.T, group, kind, text string) access.Object {
@@ -145,11 +155,7 @@ func TestStatusScreen(t *testing.T) {
 			if err := f.follow(context.Background(), cloneSet(t, tc.spec, tc.status)); err != nil {
 				t.Fatal(err)
 			}
-			code := exitOK
-			if end, ok := f.exit().(*exit); ok {
-				code = end.code
-			}
-			if code != tc.code {
+			if code := codeOf(f.exit()); code != tc.code {
 				t.Errorf("the exit code is %d, want %d", code, tc.code)
 			}
 			golden(t, name, out.String())

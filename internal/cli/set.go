@@ -24,9 +24,11 @@ func (p *program) setImage() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "image TYPE/NAME CONTAINER=IMAGE ...",
 		Short: "Give containers other images",
-		Long: `Give containers other images, which begins a rollout. * is all containers but init containers.
+		Long: `Give containers other images, which begins a rollout. * is all containers but
+init containers.
 
-The containers of a SidecarSet are its sidecars. The image of a Rollout is that of its workload.`,
+The containers of a SidecarSet are its sidecars. The image of a Rollout is
+that of its workload.`,
 		Example: `  kubectl kruise set image cloneset/web app=web:v2
   kubectl kruise set image sidecarset mesh proxy=envoy:v3 --dry-run`,
 		ValidArgsFunction: p.completeObjects,

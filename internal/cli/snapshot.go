@@ -24,7 +24,7 @@ import (
 func (p *program) snapshot(ctx context.Context, o access.Object) (client.Object, *forecast.World, error) {
 	owner := emptyOf(o)
 	if owner == nil {
-		return nil, nil, fmt.Errorf("there is no forecast for %s: only for CloneSets, and for StatefulSets and DaemonSets of Kruise", o.Kind)
+		return nil, nil, fmt.Errorf("there is no forecast for %s: only for CloneSets, and StatefulSets and DaemonSets of Kruise", o.Kind)
 	}
 	if err := o.Into(owner); err != nil {
 		return nil, nil, err
@@ -77,7 +77,10 @@ func readsOf(o access.Object, selector labels.Selector) []listing {
 	claims, nodes := &corev1.PersistentVolumeClaimList{}, &corev1.NodeList{}
 	out := []listing{
 		{pods, func() []client.Object { return pointers[corev1.Pod](pods.Items) }, []client.ListOption{in, selected}},
-		{revisions, func() []client.Object { return pointers[appsv1.ControllerRevision](revisions.Items) }, []client.ListOption{in, selected}},
+		{
+			revisions, func() []client.Object { return pointers[appsv1.ControllerRevision](revisions.Items) },
+			[]client.ListOption{in, selected},
+		},
 	}
 	if templates, found, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates"); found && len(templates) > 0 {
 		// A StatefulSet knows its claims by their names, whatever labels they have.

@@ -37,11 +37,13 @@ func (p *program) status() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status TYPE/NAME",
 		Short: "Follow a rollout until it is done, fails or waits for a person",
-		Long: `Follow a rollout to its end, in one line that changes, or in a line for each change where the output is no terminal (or CI is set).
+		Long: `Follow a rollout to its end, in one line that changes, or in a line for each
+change where the output is no terminal (or CI is set).
 
 A workload that a Rollout releases is followed by its Rollout.
 
-Exit codes: 0 done (a partition may keep Pods at the old template), 1 failed, 2 waits for a person, 3 timed out.`,
+Exit codes: 0 done (a partition may keep Pods at the old template), 1 failed,
+2 waits for a person, 3 timed out.`,
 		Example: `  kubectl kruise status cloneset/web --timeout 10m
   kubectl kruise status rollout web --through-pauses
   kubectl kruise status asts/db -o json`,
@@ -53,7 +55,7 @@ Exit codes: 0 done (a partition may keep Pods at the old template), 1 failed, 2 
 			return p.runStatus(c.Context(), args, o)
 		},
 	}
-	c.Flags().BoolVarP(&o.watch, "watch", "w", true, "follow the rollout to its end; false: say how it stands, with the same exit codes, 3 for one that goes on")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", true, "follow the rollout to its end; false: look once, with exit code 3 for one that goes on")
 	c.Flags().BoolVar(&o.through, "through-pauses", false, "go on while the rollout waits for a person")
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait, such as 10m; 0 is for ever")
 	addOutput(c, &o.output)

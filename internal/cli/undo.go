@@ -24,10 +24,13 @@ func (p *program) undo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo TYPE/NAME",
 		Short: "Put an earlier template back",
-		Long: `Put an earlier template back, and have it rolled out as any change is: that of the revision before the newest, or of --to-revision.
+		Long: `Put an earlier template back, and have it rolled out as any change is: that of
+the revision before the newest, or of --to-revision.
 
-What will change is shown first. On a terminal it is asked for; -y does not ask. Nothing but the template is put back: replicas, partition, strategy and claim
-templates stay as they are. To undo a Rollout is to undo its workload, which the Rollout then takes back.`,
+What will change is shown first. On a terminal it is asked for; -y does not
+ask. Nothing but the template is put back: replicas, partition, strategy and
+claim templates stay as they are. To undo a Rollout is to undo its workload,
+which the Rollout then takes back.`,
 		Example: `  kubectl kruise undo cloneset/web --dry-run
   kubectl kruise undo asts/db --to-revision 3 -y`,
 		ValidArgsFunction: p.completeObjects,

@@ -205,7 +205,8 @@ func (c *Cluster) served(kind kinds.Kind) (schema.GroupVersion, error) {
 type NotInstalled struct{ Kind kinds.Kind }
 
 func (n *NotInstalled) Error() string {
-	return fmt.Sprintf("the cluster has no kind %s (%s): install Kruise's CustomResourceDefinitions", n.Kind.GroupVersionKind.Kind, n.Kind.Group)
+	kind := n.Kind.GroupVersionKind.Kind
+	return fmt.Sprintf("the cluster has no kind %s (%s): install Kruise's CustomResourceDefinitions", kind, n.Kind.Group)
 }
 
 func toHub(kind kinds.Kind, served schema.GroupVersion, read *unstructured.Unstructured) (Object, error) {

@@ -17,9 +17,9 @@ import (
 // tries is how often a change is decided anew because another write came first: controllers write the status all the time.
 const tries = 10
 
-// Edit changes an object and returns what the API server has stored, or would store with dryRun. The change is given a copy of the object in
-// its hub version; it is called again, on a newer object, when somebody else was faster. What it leaves as it was is not written; changed is
-// false if that is all.
+// Edit changes an object and returns what the API server has stored, or would store with dryRun. The change is given a copy of the object
+// in its hub version; it is called again, on a newer object, when somebody else was faster. What it leaves as it was is not written;
+// changed is false if that is all.
 func (c *Cluster) Edit(
 	ctx context.Context, o Object, dryRun bool, change func(*unstructured.Unstructured) error,
 ) (after Object, changed bool, err error) {

@@ -135,7 +135,8 @@ func (s Situation) cause(pods []Reason) Reason {
 	case !p.Seen:
 		return Reason{Code: ControllerLag, Why: "the controller has not seen the present spec"}
 	case s.Rollout != "":
-		return Reason{Code: HeldByRollout, Why: "rollout/" + s.Rollout + " releases it in steps", Free: "see `kubectl kruise explain rollout/" + s.Rollout + "`"}
+		of := "rollout/" + s.Rollout
+		return Reason{Code: HeldByRollout, Why: of + " releases it in steps", Free: "see `kubectl kruise explain " + of + "`"}
 	case p.Phase == kinds.Done && broken < 0:
 		if len(pods) > 0 && pods[0].Code == HeldByPartition {
 			return Reason{Code: HeldByPartition, Why: p.Message}
@@ -169,7 +170,8 @@ func isOutOfService(c Code) bool {
 func (s Situation) podReason(p *corev1.Pod) Reason {
 	available, wait := pod.Available(p, s.MinReadySeconds, s.Now)
 	m := rollout.Member{
-		Pod: p, State: pod.State(p), Leaving: p.DeletionTimestamp != nil, Ended: pod.IsFinished(p), Ready: pod.IsReady(p), Available: available,
+		Pod: p, State: pod.State(p), Leaving: p.DeletionTimestamp != nil, Ended: pod.IsFinished(p),
+		Ready: pod.IsReady(p), Available: available,
 	}
 	switch {
 	case !available || m.Leaving:
@@ -204,7 +206,8 @@ func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 	case rollout.WaitsForHook:
 		r.Code = WaitLifecycleHook
 	case rollout.WaitsForAvailable:
-		r.Code, r.Why = WaitMinReady, fmt.Sprintf("ready, and in service in %s (minReadySeconds %d)", wait.Round(time.Second), s.MinReadySeconds)
+		r.Code = WaitMinReady
+		r.Why = fmt.Sprintf("ready, and in service in %s (minReadySeconds %d)", wait.Round(time.Second), s.MinReadySeconds)
 	case rollout.WaitsForBroken:
 		r.Code = ContainerBroken
 		if strings.Contains(why, "Image") {
@@ -215,7 +218,8 @@ func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 		case inplace.Pending(m.Pod):
 			r.Code = WaitGrace
 		case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
-			r.Code, r.Why, r.Since = WaitSchedule, "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason), &scheduled.LastTransitionTime.Time
+			r.Code, r.Why = WaitSchedule, "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason)
+			r.Since = &scheduled.LastTransitionTime.Time
 		case isNodeLost(m.Pod):
 			r.Code, r.Why = NodeNotReady, "its node "+m.Pod.Spec.NodeName+" does not answer"
 		}
@@ -223,8 +227,8 @@ func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 	return r
 }
 
-// isNodeLost reports whether the readiness of a Pod was taken back because its node does not answer: Kubernetes then writes the condition Ready
-// alone, while all that makes a Pod ready stays True.
+// isNodeLost reports whether the readiness of a Pod was taken back because its node does not answer: Kubernetes then writes the condition
+// Ready alone, while all that makes a Pod ready stays True.
 func isNodeLost(p *corev1.Pod) bool {
 	isTrue := func(t corev1.PodConditionType) bool {
 		c := pod.Condition(p, t)

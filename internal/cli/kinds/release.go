@@ -41,12 +41,20 @@ func (r Release) NeedsApproval(stopped string) bool {
 	if r.CurrentStepState != v1beta1.StepStatePaused {
 		return false
 	}
-	switch stopped {
-	case v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
+	if StopsRelease(stopped) {
 		return true
 	}
 	i := int(r.CurrentStepIndex) - 1
 	return i >= 0 && i < len(r.Steps) && r.Steps[i].Pause.Duration == nil
+}
+
+// StopsRelease reports whether a reason of condition Progressing is that of a release that was stopped until a person approves it.
+func StopsRelease(reason string) bool {
+	switch reason {
+	case v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
+		return true
+	}
+	return false
 }
 
 // RolloutReason returns the reason and the message of a condition of a Rollout, and its status; empty where there is none.
