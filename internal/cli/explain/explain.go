@@ -197,32 +197,29 @@ func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 		r.Since = &ready.LastTransitionTime.Time
 	}
 	scheduled := pod.Condition(m.Pod, corev1.PodScheduled)
-	switch reason {
-	case rollout.WaitsForDeletion:
+	switch {
+	case reason == rollout.WaitsForDeletion:
 		r.Code, r.Since = WaitDeletion, &m.Pod.DeletionTimestamp.Time
 		if len(m.Pod.Finalizers) > 0 {
 			r.Why += ", and has finalizers: " + strings.Join(m.Pod.Finalizers, ", ")
 		}
-	case rollout.WaitsForHook:
+	case scheduled != nil && scheduled.Status == corev1.ConditionFalse && reason != rollout.WaitsForHook:
+		r.Code, r.Why = WaitSchedule, "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason)
+		r.Since = &scheduled.LastTransitionTime.Time
+	case reason == rollout.WaitsForHook:
 		r.Code = WaitLifecycleHook
-	case rollout.WaitsForAvailable:
+	case reason == rollout.WaitsForAvailable:
 		r.Code = WaitMinReady
 		r.Why = fmt.Sprintf("ready, and in service in %s (minReadySeconds %d)", wait.Round(time.Second), s.MinReadySeconds)
-	case rollout.WaitsForBroken:
+	case reason == rollout.WaitsForBroken:
 		r.Code = ContainerBroken
 		if strings.Contains(why, "Image") {
 			r.Code = WaitImagePull
 		}
-	default:
-		switch {
-		case inplace.Pending(m.Pod):
-			r.Code = WaitGrace
-		case scheduled != nil && scheduled.Status == corev1.ConditionFalse:
-			r.Code, r.Why = WaitSchedule, "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason)
-			r.Since = &scheduled.LastTransitionTime.Time
-		case isNodeLost(m.Pod):
-			r.Code, r.Why = NodeNotReady, "its node "+m.Pod.Spec.NodeName+" does not answer"
-		}
+	case inplace.Pending(m.Pod):
+		r.Code = WaitGrace
+	case isNodeLost(m.Pod):
+		r.Code, r.Why = NodeNotReady, "its node "+m.Pod.Spec.NodeName+" does not answer"
 	}
 	return r
 }

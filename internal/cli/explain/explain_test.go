@@ -83,7 +83,10 @@ func TestExplain(t *testing.T) {
 		"updates on delete":              {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Seen: true, Message: "type OnDelete"}, Pods: []*corev1.Pod{second}}, OnDelete, "OnDelete", ""},
 		"an image that can't be pulled":  {Situation{Progress: updating, Pods: []*corev1.Pod{second, member("web-a", "web-2", waiting("ImagePullBackOff"))}}, WaitImagePull, "ImagePullBackOff", "web-a"},
 		"a crash":                        {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", waiting("CrashLoopBackOff"))}}, ContainerBroken, "CrashLoopBackOff", "web-a"},
-		"no room on any node": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodScheduled, corev1.PodReady), func(p *corev1.Pod) { p.Spec.NodeName = "" })}},
+		"no room on any node": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodScheduled, corev1.PodReady), func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Status.Phase, p.Status.ContainerStatuses = "", corev1.PodPending, nil
+			p.Status.Conditions[0].Reason = corev1.PodReasonUnschedulable
+		})}},
 			WaitSchedule, "because of PodScheduled", "web-a"},
 		"a node that is gone": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodReady))}}, NodeNotReady, "n1 does not answer", "web-a"},
 		"a Pod that is not ready": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodReady, corev1.ContainersReady))}},

@@ -2,7 +2,6 @@ package kinds
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -70,12 +69,12 @@ func rolloutProgress(r *v1beta1.Rollout) (Progress, error) {
 	if begun {
 		p.Updated, p.Ready = at.Updated, at.Ready
 	}
-	ended, endReason, endMessage := RolloutReason(r, v1beta1.ConditionSucceeded)
+	ended, _, how := RolloutReason(r, v1beta1.ConditionSucceeded)
 	switch {
 	case !seen(s.ObservedGeneration, r.ObjectMeta):
 		p.Message = "the controller has not seen the present spec yet"
 	case s.Phase == v1beta1.RolloutPhaseHealthy && ended == corev1.ConditionFalse:
-		p.Phase, p.Message = Failed, "the last release did not succeed: "+strings.TrimSpace(endReason+" "+endMessage)
+		p.Phase, p.Message = Failed, "the last release did not succeed: "+how
 	case s.Phase == v1beta1.RolloutPhaseHealthy:
 		p.Phase, p.Message = Done, "no release is under way"
 		if ended == corev1.ConditionTrue {

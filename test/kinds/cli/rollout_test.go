@@ -35,7 +35,7 @@ func TestRollout(t *testing.T) {
 	e.ends(1, "has no release under way", "approve", "demo")
 	e.ok("main=web:v2", "set", "image", "rollout/demo", "main=web:v2") // that of its workload
 	e.ends(2, "step 1/3", "status", "clone/web", "--timeout", "2m")    // by its Rollout
-	e.ends(1, "is not yet at step 2", "approve", "demo", "--step", "2")
+	e.ends(1, "and not yet at step 2", "approve", "demo", "--step", "2")
 	e.ends(1, "is released by rollout/demo: pause that", "pause", "clone/web")
 	e.ok("rollout/demo step 1/3 approved", "approve", "demo")
 	e.ok("step 1 is approved already", "approve", "demo", "--step", "1")

@@ -54,7 +54,7 @@ func TestCloneSet(t *testing.T) {
 	if now := e.names(); len(now) != 2 || slices.Contains(now, chosen) {
 		t.Errorf("%s was to go, and there are %v", chosen, now)
 	}
-	e.ends(1, "has no Pod", "scaledown", "cloneset/web", "--pods", chosen)
+	e.ends(1, "has no Pod", "scaledown", "cloneset/web", "--pods", "web-none")
 }
 
 // TestPaused checks what a pipeline sees of a pause.

@@ -49,6 +49,12 @@ type result struct {
 	code     int
 }
 
+// says reports whether the command has written a text, in however many lines.
+func (r result) says(text string) bool {
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	return strings.Contains(r.out+r.err, text) || strings.Contains(flat(r.out+" "+r.err), flat(text))
+}
+
 func (r result) String() string { return fmt.Sprintf("exit code %d\n%s%s", r.code, r.out, r.err) }
 
 // run runs a command in the test's namespace.
@@ -81,7 +87,7 @@ func (e *env) ok(says string, args ...string) result {
 func (e *env) ends(code int, says string, args ...string) result {
 	e.Helper()
 	r := e.run(args...)
-	if r.code != code || !strings.Contains(r.out+r.err, says) {
+	if r.code != code || !r.says(says) {
 		e.Fatalf("kubectl kruise %s: %s\nwant exit code %d and %q", strings.Join(args, " "), r, code, says)
 	}
 	return r
@@ -91,7 +97,7 @@ func (e *env) ends(code int, says string, args ...string) result {
 func (e *env) eventually(code int, says string, args ...string) {
 	e.Helper()
 	e.Eventually("kubectl kruise "+strings.Join(args, " ")+" says "+says, func() error {
-		if r := e.run(args...); r.code != code || !strings.Contains(r.out+r.err, says) {
+		if r := e.run(args...); r.code != code || !r.says(says) {
 			return errors.New(r.String())
 		}
 		return nil
