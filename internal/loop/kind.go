@@ -125,6 +125,12 @@ type Reads struct {
 	cached observe.Reader
 }
 
+// ReadsOf returns reads that are all made from one snapshot, as those of a forecast are.
+func ReadsOf(snapshot client.Reader, now time.Time) Reads {
+	r := observe.Reader{Reader: snapshot}
+	return Reads{Reader: r, Live: snapshot, Tracked: snapshot, Now: now, cached: r}
+}
+
 // Nodes returns all nodes, always from the cache: no controller writes them, and a live list of thousands is dear.
 func (r Reads) Nodes(ctx context.Context) ([]*corev1.Node, error) { return r.cached.Nodes(ctx) }
 

@@ -20,12 +20,12 @@ const typeWaiting = "Waiting"
 
 // Reasons of the condition Waiting. Wire: users' alerts match them.
 const (
-	waitsForDeletion  = "PodDeleting"
-	waitsForHook      = "LifecycleHook"
-	waitsForBroken    = "PodBroken"
-	waitsForReady     = "PodNotReady"
-	waitsForAvailable = "PodNotAvailable"
-	waitsForBudget    = "PodUnavailableBudget"
+	WaitsForDeletion  = "PodDeleting"
+	WaitsForHook      = "LifecycleHook"
+	WaitsForBroken    = "PodBroken"
+	WaitsForReady     = "PodNotReady"
+	WaitsForAvailable = "PodNotAvailable"
+	WaitsForBudget    = "PodUnavailableBudget"
 	waitsForNothing   = "NotWaiting"
 )
 
@@ -76,7 +76,7 @@ func (w *Workload) cause(members []*Member, p plan.Plan) (reason, message string
 		}
 	}
 	if first != nil {
-		reason, why := w.whyOutOfService(first)
+		reason, why := w.WhyOutOfService(first)
 		message = first.Pod.Name + ": " + why
 		switch {
 		case others == 1:
@@ -88,34 +88,34 @@ func (w *Workload) cause(members []*Member, p plan.Plan) (reason, message string
 	}
 	for _, h := range p.Holds {
 		if h.Event == apply.EventWaits {
-			return waitsForBudget, h.Why
+			return WaitsForBudget, h.Why
 		}
 	}
 	return "", ""
 }
 
-// whyOutOfService says why a Pod is not in service.
-func (w *Workload) whyOutOfService(m *Member) (reason, why string) {
+// WhyOutOfService says why a Pod is not in service, by a reason of condition Waiting, and in words.
+func (w *Workload) WhyOutOfService(m *Member) (reason, why string) {
 	hooked := w.Lifecycle != nil && w.Lifecycle.PreNormal != nil && pod.IsScheduled(m.Pod)
 	switch broken := pod.Broken(m.Pod); {
 	case m.Leaving:
-		return waitsForDeletion, "it is being deleted"
+		return WaitsForDeletion, "it is being deleted"
 	case m.IsHeld():
-		return waitsForHook, "its preDelete hook holds it"
+		return WaitsForHook, "its preDelete hook holds it"
 	case m.State == pub.LifecycleStatePreparingUpdate || m.State == pub.LifecycleStateUpdated:
-		return waitsForHook, "its inPlaceUpdate hook holds it"
+		return WaitsForHook, "its inPlaceUpdate hook holds it"
 	case m.Ended:
-		return waitsForReady, "it has ended"
+		return WaitsForReady, "it has ended"
 	case inplace.Pending(m.Pod):
-		return waitsForReady, "its image changes once gracePeriodSeconds are over"
+		return WaitsForReady, "its image changes once gracePeriodSeconds are over"
 	case broken != "":
-		return waitsForBroken, broken
+		return WaitsForBroken, broken
 	case m.State == pub.LifecycleStatePreparingNormal && hooked:
-		return waitsForHook, "its preNormal hook holds it"
+		return WaitsForHook, "its preNormal hook holds it"
 	case !m.Ready:
-		return waitsForReady, "it is not ready"
+		return WaitsForReady, "it is not ready"
 	}
-	return waitsForAvailable, fmt.Sprintf("it is ready, and not available yet (minReadySeconds %d)", w.MinReadySeconds)
+	return WaitsForAvailable, fmt.Sprintf("it is ready, and not available yet (minReadySeconds %d)", w.MinReadySeconds)
 }
 
 // untilQuiet returns how long it takes until nothing has happened to any Pod for the quiet time.

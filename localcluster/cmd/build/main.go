@@ -38,6 +38,7 @@ func targets() []target {
 		{name: "kruise-manager", module: "..", content: "Kruise", flags: []string{"-trimpath"}},
 		{name: "kruise-rollout", module: "..", content: "Kruise", flags: []string{"-trimpath"}},
 		{name: "kruise-daemon", module: "..", content: "Kruise", flags: []string{"-trimpath"}},
+		{name: "kubectl-kruise", module: "..", content: "the command line", flags: []string{"-trimpath"}},
 		{name: "kruise-local", module: ".", content: "simulated nodes and the command line"},
 		{name: binaries.Compiled, module: ".",
 			content: "Kubernetes itself (etcd, API server, controller manager, scheduler, kubelet, kubectl)"},

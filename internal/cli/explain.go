@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seed-69ecc383/kruise/api/apps/pub"
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/cli/access"
+	"github.com/seed-69ecc383/kruise/internal/cli/explain"
+	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/cli/screen"
+	"github.com/seed-69ecc383/kruise/internal/forecast"
+)
+
+func (p *program) explain() *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:   "explain TYPE/NAME [POD]",
+		Short: "Say why a rollout stands still, and what would free it",
+		Long: `Say why a rollout stands still, and what would free it: the one cause that
+matters in the first line, and a reason for each Pod that is not up to date
+and in service. With the name of a Pod, say that of the Pod.
+
+It is asked of the plan that the controller itself would make now, of its
+status, and of the Pods. Nothing is changed.`,
+		Example: `  kubectl kruise explain cloneset/web
+  kubectl kruise explain cloneset/web web-x7k2p
+  kubectl kruise explain rollout/web -o json`,
+		ValidArgsFunction: p.completeObjects,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			named, pod := splitPod(args)
+			o, err := p.cluster.One(c.Context(), named, "")
+			if err != nil {
+				return err
+			}
+			if isRollout(o) && pod == "" {
+				return p.explainRollout(o, out)
+			}
+			if o, err = p.workloadOf(c.Context(), o); err != nil {
+				return err
+			}
+			s, err := p.situation(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if pod != "" {
+				return p.explainPod(o, s, pod, out)
+			}
+			e := explain.Explain(s)
+			return p.show(out, e, func() { p.explainText(o, e) })
+		},
+	}
+	addOutput(c, &out)
+	return c
+}
+
+// splitPod takes the name of a Pod off the end of TYPE/NAME POD or TYPE NAME POD.
+func splitPod(args []string) (named []string, pod string) {
+	most := 2
+	if len(args) > 0 && strings.Contains(args[0], "/") {
+		most = 1
+	}
+	if len(args) == most+1 {
+		return args[:most], args[most]
+	}
+	return args, ""
+}
+
+// situation reads what an explanation goes by.
+func (p *program) situation(ctx context.Context, o access.Object) (explain.Situation, error) {
+	s := explain.Situation{
+		Arg: o.Arg(), Rollout: rolloutOf(o), Paused: o.Kind.IsPaused(o.Unstructured), Now: p.now(), Updated: updateRevision(o),
+	}
+	var err error
+	if s.Progress, err = o.Kind.Progress(o.Unstructured); err != nil {
+		return s, err
+	}
+	ready, _, _ := unstructured.NestedInt64(o.Object, "spec", "minReadySeconds")
+	s.MinReadySeconds = int32(ready)
+	if fields, found, _ := unstructured.NestedMap(o.Object, "spec", "lifecycle"); found {
+		if encoded, err := json.Marshal(fields); err == nil {
+			s.Lifecycle = &pub.Lifecycle{}
+			if err := json.Unmarshal(encoded, s.Lifecycle); err != nil {
+				return s, fmt.Errorf("reading spec.lifecycle of %s: %w", o, err)
+			}
+		}
+	}
+	if forecasted(o) {
+		return s, p.planned(ctx, o, &s)
+	}
+	if o.Kind.Selector == nil {
+		return s, nil
+	}
+	pods, err := p.pods(ctx, o)
+	if err == nil && o.Kind.GroupVersionKind.Kind != "Deployment" && o.Kind.GroupVersionKind.Kind != "UnitedDeployment" {
+		pods = controlled(pods, o)
+	}
+	for i := range pods {
+		s.Pods = append(s.Pods, &pods[i])
+	}
+	return s, err
+}
+
+// planned adds the Pods of a workload, and what its controller would do now.
+func (p *program) planned(ctx context.Context, o access.Object, s *explain.Situation) error {
+	owner, w, err := p.snapshot(ctx, o)
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := w.List(ctx, &pods); err != nil {
+		return err
+	}
+	for _, one := range controlled(pods.Items, o) {
+		s.Pods = append(s.Pods, &one)
+	}
+	s.Plan, err = forecast.First(ctx, w, owner)
+	return err
+}
+
+// updateRevision returns the revision that a status names as the newest; empty for a kind whose Pods do not carry it.
+func updateRevision(o access.Object) string {
+	if o.Kind.Revisions != kinds.ControllerRevisions || o.Kind.GroupVersionKind.Kind == "UnitedDeployment" {
+		return ""
+	}
+	name, _, _ := unstructured.NestedString(o.Object, "status", "updateRevision")
+	return name
+}
+
+func (p *program) explainText(o access.Object, e explain.Explanation) {
+	p.causeText(o.Arg(), e.Cause)
+	var rows [][]string
+	for _, r := range e.Pods {
+		rows = append(rows, []string{r.Pod, string(r.Code), p.since(r), r.Why})
+	}
+	if len(rows) > 0 {
+		p.screen.Table([]string{"POD", "REASON", "SINCE", "WHY"}, rows)
+	}
+	p.screen.Linef("%d Pods have the newest template and are in service.", e.UpToDate)
+}
+
+// causeText writes a reason, and what would free it.
+func (p *program) causeText(arg string, r explain.Reason) {
+	line := arg + ": " + string(r.Code)
+	if since := p.since(r); since != "" {
+		line += " for " + since
+	}
+	if r.Pod != "" && r.Pod != arg {
+		line += ", Pod " + r.Pod
+	}
+	p.screen.Wrapf("", "%s: %s.", line, strings.TrimSuffix(r.Why, "."))
+	if r.Free != "" {
+		p.screen.Wrapf("", "To free it: %s.", strings.TrimSuffix(r.Free, "."))
+	}
+}
+
+func (p *program) since(r explain.Reason) string {
+	if r.Since == nil {
+		return ""
+	}
+	return screen.Age(*r.Since, p.now())
+}
+
+func (p *program) explainPod(o access.Object, s explain.Situation, name string, out output) error {
+	r, found := explain.OfPod(s, name)
+	if !found {
+		return fmt.Errorf("%s has no Pod %q", o.Arg(), name)
+	}
+	return p.show(out, r, func() { p.causeText(name, r) })
+}
+
+// explainRollout says why a Rollout stands where it does.
+func (p *program) explainRollout(o access.Object, out output) error {
+	progress, err := o.Kind.Progress(o.Unstructured)
+	if err != nil {
+		return err
+	}
+	var r v1beta1.Rollout
+	if err := o.Into(&r); err != nil {
+		return err
+	}
+	_, reason, message := kinds.RolloutReason(&r, v1beta1.ConditionProgressing)
+	e := explain.Explanation{Cause: explain.Reason{Code: explain.Updating, Why: progress.Message, Free: progress.Next}}
+	at, begun := kinds.ReleaseOf(&r)
+	switch {
+	case !progress.Seen:
+		e.Cause.Code = explain.ControllerLag
+		e.Cause.Free = "see to it that the manager of Rollouts runs: kubectl -n kruise-rollout get pods"
+	case r.Spec.Strategy.Paused && r.Status.Phase == v1beta1.RolloutPhaseProgressing:
+		e.Cause.Code, e.Cause.Free = explain.HeldByPause, explain.Advice(explain.HeldByPause, o.Arg())
+	case progress.Phase == kinds.Done:
+		e.Cause.Code = explain.Nothing
+	case progress.Phase == kinds.Failed || kinds.StopsRelease(reason):
+		e.Cause.Code = explain.Stopped
+		if message != "" && progress.Phase != kinds.Failed {
+			e.Cause.Why = reason + ": " + message
+			e.Cause.Free = "`kubectl kruise approve`, `retry` or `abort " + o.GetName() + "`"
+		}
+	case begun && at.NeedsApproval(reason):
+		e.Cause.Code, e.Cause.Free = explain.WaitApproval, "`kubectl kruise approve "+o.GetName()+"`, or `abort` it"
+	}
+	return p.show(out, e, func() { p.causeText(o.Arg(), e.Cause) })
+}

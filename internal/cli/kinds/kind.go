@@ -1,0 +1,172 @@
+// Package kinds says what the command line knows of each kind: where its fields are, and what its status tells of progress.
+//
+// It is pure. Objects are of the hub version of their kind: an object that was read in an older version is converted before.
+package kinds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+)
+
+// Kind is what the commands know of a kind.
+type Kind struct {
+	// GroupVersionKind is that of the hub version.
+	schema.GroupVersionKind
+	// Resource is the name of the kind in URLs.
+	Resource string
+	// Paused is the path of the field that pauses it; nil for a kind that can't be paused.
+	Paused []string
+	// Template is the path of the Pod template; nil for a kind that has none, or whose template lies deeper (UnitedDeployment).
+	Template []string
+	// Selector is the path of the selector of its Pods; nil for a kind that has none.
+	Selector []string
+	// PodsToDelete is the path of the names of Pods that are deleted by a lower number of replicas; nil for a kind that has no such list.
+	PodsToDelete []string
+	// Revisions says how its earlier templates are stored.
+	Revisions Revisions
+	// Cluster means that its objects are in no namespace.
+	Cluster bool
+
+	progress func(*unstructured.Unstructured) (Progress, error)
+}
+
+// Revisions says how earlier templates of a kind are stored.
+type Revisions string
+
+const (
+	// NoRevisions is a kind of which no earlier template is stored.
+	NoRevisions Revisions = ""
+	// ControllerRevisions are objects of their own, owned by the object.
+	ControllerRevisions Revisions = "ControllerRevisions"
+	// ReplicaSets hold the templates of a Deployment.
+	ReplicaSets Revisions = "ReplicaSets"
+)
+
+// All returns all kinds, in the order in which they are shown.
+func All() []Kind {
+	return slices.Concat(ofKruise(), native(), []Kind{{
+		GroupVersionKind: rolloutsv1beta1.GroupVersion.WithKind("Rollout"), Resource: "rollouts",
+		Paused: []string{"spec", "strategy", "paused"}, progress: typed(rolloutProgress),
+	}})
+}
+
+func ofKruise() []Kind {
+	template, selector := []string{"spec", "template"}, []string{"spec", "selector"}
+	return []Kind{
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("CloneSet"), Resource: "clonesets",
+			Paused:   []string{"spec", "updateStrategy", "rollingUpdate", "paused"},
+			Template: template, Selector: selector, PodsToDelete: []string{"spec", "scaleStrategy", "podsToDelete"},
+			Revisions: ControllerRevisions, progress: typed(cloneSetProgress),
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets",
+			Paused:   []string{"spec", "updateStrategy", "rollingUpdate", "paused"},
+			Template: template, Selector: selector, Revisions: ControllerRevisions, progress: typed(statefulSetProgress),
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("DaemonSet"), Resource: "daemonsets",
+			Paused:   []string{"spec", "updateStrategy", "rollingUpdate", "paused"},
+			Template: template, Selector: selector, Revisions: ControllerRevisions, progress: typed(daemonSetProgress),
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("UnitedDeployment"), Resource: "uniteddeployments",
+			Selector: selector, Revisions: ControllerRevisions, progress: typed(unitedDeploymentProgress),
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", Cluster: true,
+			Paused: []string{"spec", "updateStrategy", "paused"}, Revisions: ControllerRevisions, progress: typed(sidecarSetProgress),
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("BroadcastJob"), Resource: "broadcastjobs",
+			Paused: []string{"spec", "paused"}, Template: template, progress: typed(broadcastJobProgress),
+		},
+	}
+}
+
+// Of returns the kind of a group and a name.
+func Of(kind schema.GroupKind) (Kind, error) {
+	all := All()
+	if i := slices.IndexFunc(all, func(k Kind) bool { return k.GroupKind() == kind }); i >= 0 {
+		return all[i], nil
+	}
+	var known []string
+	for _, k := range all {
+		known = append(known, k.String())
+	}
+	name := kind.Kind
+	if kind.Group != "" {
+		name += "." + kind.Group
+	}
+	return Kind{}, fmt.Errorf("%s is no kind that this program knows: use one of %s", name, strings.Join(known, ", "))
+}
+
+// IsKruise reports whether the kind is one of Kruise, and so has a version that is converted.
+func (k Kind) IsKruise() bool {
+	return k.Group == v1beta1.GroupVersion.Group || k.Group == rolloutsv1beta1.GroupVersion.Group
+}
+
+// String names the kind as a person would; kinds of Kruise that have a namesake in Kubernetes get their group.
+func (k Kind) String() string {
+	if k.Kind == "StatefulSet" || k.Kind == "DaemonSet" {
+		return k.Kind + "." + k.Group
+	}
+	return k.Kind
+}
+
+// Arg names an object of the kind as an argument of a command: the resource, with its group where Kubernetes has a namesake, and the name.
+func (k Kind) Arg(name string) string {
+	resource := strings.ToLower(k.Kind)
+	if k.Group == v1beta1.GroupVersion.Group && (k.Kind == "StatefulSet" || k.Kind == "DaemonSet") {
+		resource = map[string]string{"StatefulSet": "asts", "DaemonSet": "ads"}[k.Kind]
+	}
+	return resource + "/" + name
+}
+
+// Progress reads off the status of an object how far it has come.
+func (k Kind) Progress(o *unstructured.Unstructured) (Progress, error) {
+	p, err := k.progress(o)
+	if err != nil {
+		return Progress{}, fmt.Errorf("reading the status of %s %s: %w", k, o.GetName(), err)
+	}
+	observed, found, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	p.Seen = observed >= o.GetGeneration() || !found && k.GroupVersionKind.Kind == "BroadcastJob" // whose status does not tell
+	return p, nil
+}
+
+// IsPaused reports whether an object is paused.
+func (k Kind) IsPaused(o *unstructured.Unstructured) bool {
+	paused, _, _ := unstructured.NestedBool(o.Object, k.Paused...)
+	return len(k.Paused) > 0 && paused
+}
+
+// typed returns what is computed of an object of a type, as what is computed of one of any kind.
+func typed[T any](compute func(*T) (Progress, error)) func(*unstructured.Unstructured) (Progress, error) {
+	return func(o *unstructured.Unstructured) (Progress, error) {
+		into := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+			return Progress{}, err
+		}
+		return compute(into)
+	}
+}
+
+// value returns what a pointer points to, or what holds without one.
+func value[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// seen reports whether a status is of the present spec.
+func seen(observed int64, meta metav1.ObjectMeta) bool { return observed >= meta.Generation }

@@ -1,0 +1,85 @@
+package kinds
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Phase is where a rollout stands.
+type Phase string
+
+const (
+	// Done means that all is as it is wanted now: a partition or a pause may still keep Pods at an older template.
+	Done Phase = "Done"
+	// Updating means that the controller works, or waits for something that ends by itself.
+	Updating Phase = "Updating"
+	// Waiting means that nothing happens until a person acts.
+	Waiting Phase = "Waiting"
+	// Failed means that the rollout was given up, is past its deadline, or can't be carried out as it is written.
+	Failed Phase = "Failed"
+)
+
+// Progress is how far an object has come.
+type Progress struct {
+	Phase Phase `json:"phase"`
+	// Seen means that the controller has seen the present spec.
+	Seen bool `json:"seen"`
+	// Step is the step that a Rollout is at, counted from 1, of Steps; zero for other kinds and without a release.
+	Step  int32 `json:"step,omitempty"`
+	Steps int32 `json:"steps,omitempty"`
+	// Updated is the number of Pods with the newest template, Wanted how many are to have it now, Total how many Pods are wanted.
+	Updated int32 `json:"updated"`
+	Wanted  int32 `json:"wanted"`
+	Total   int32 `json:"total"`
+	// Ready is the number of those updated that are in service; Available that of all Pods.
+	Ready     int32 `json:"ready"`
+	Available int32 `json:"available"`
+	// Failure is what the controller says that it failed in, and tries again; empty where nothing failed.
+	Failure string `json:"failure,omitempty"`
+	// Budget is what the controller says of a PodUnavailableBudget that lets no Pod go; empty where none holds it.
+	Budget string `json:"budget,omitempty"`
+	// Message says what is waited for, or how it ended.
+	Message string `json:"message"`
+	// Next is what a person can do about it; empty where nothing has to be done.
+	Next string `json:"next,omitempty"`
+}
+
+// barWidth is the number of characters of a bar.
+const barWidth = 20
+
+// Line is the progress in one line: a bar, numbers, and what is waited for. The bar of a Rollout, whose status does not tell how many Pods
+// there are, shows its steps.
+func (p Progress) Line() string {
+	line := bar(p.Updated, p.Total) + " " + p.Numbers()
+	if p.Steps > 0 {
+		line = fmt.Sprintf("%s step %d/%d, %s", bar(p.Step-1, p.Steps), p.Step, p.Steps, p.Numbers())
+	}
+	if p.Message != "" {
+		line += ": " + p.Message
+	}
+	return line
+}
+
+// Numbers are those of the Pods. Updated Pods that are not in service are told of.
+func (p Progress) Numbers() string {
+	if p.Total == 0 && p.Wanted == 0 {
+		return fmt.Sprintf("%d updated, %d ready", p.Updated, p.Ready)
+	}
+	text := fmt.Sprintf("%d/%d updated", p.Updated, p.Total)
+	if p.Wanted != p.Total {
+		text += fmt.Sprintf(" (%d wanted)", p.Wanted)
+	}
+	if p.Ready < p.Updated {
+		text += fmt.Sprintf(", %d of these in service", p.Ready)
+	}
+	return text
+}
+
+// bar draws a part of a whole. It is full only for the whole.
+func bar(part, whole int32) string {
+	done := barWidth
+	if whole > 0 {
+		done = min(int(int64(barWidth)*int64(max(part, 0))/int64(whole)), barWidth)
+	}
+	return "[" + strings.Repeat("#", done) + strings.Repeat("-", barWidth-done) + "]"
+}

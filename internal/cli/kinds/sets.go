@@ -1,0 +1,127 @@
+package kinds
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
+)
+
+// wavePaused is the reason of condition SubsetUpdated of a UnitedDeployment that pauses after a wave.
+const wavePaused = "WavePaused"
+
+func unitedDeploymentProgress(o *v1beta1.UnitedDeployment) (Progress, error) {
+	s := o.Status
+	p := Progress{
+		Phase: Updating, Updated: s.UpdatedReplicas, Wanted: value(o.Spec.Replicas, s.Replicas), Total: value(o.Spec.Replicas, s.Replicas),
+		Ready: s.UpdatedReadyReplicas, Available: s.ReadyReplicas,
+	}
+	get := func(name v1beta1.UnitedDeploymentConditionType) told {
+		return conditionOf(s.Conditions, string(name), func(c v1beta1.UnitedDeploymentCondition) told {
+			return told{string(c.Type), c.Status, c.Reason, c.Message}
+		})
+	}
+	updated, subsets := get(v1beta1.UnitedDeploymentUpdated), get(v1beta1.UnitedDeploymentSubsetUpdated)
+	failure := get(v1beta1.UnitedDeploymentSubsetFailure)
+	held := int32(0)
+	for _, one := range s.SubsetStatuses {
+		held += one.Partition
+	}
+	p.Wanted = max(p.Wanted-held, 0)
+	switch {
+	case !seen(s.ObservedGeneration, o.ObjectMeta):
+		p.Message = "the controller has not seen the present spec yet"
+	case updated.status == corev1.ConditionTrue:
+		p.Phase, p.Message = Done, "all Pods of all subsets are updated and ready"
+	case failure.status == corev1.ConditionTrue:
+		p.Message = failure.message // it is tried again
+	case subsets.reason == wavePaused:
+		p.Phase, p.Message = Waiting, subsets.message
+		p.Next = fmt.Sprintf("annotate it with %s=%s/%s", keys.ContinuedWave, s.UpdatedRevision, s.Wave)
+	case subsets.status == corev1.ConditionFalse && subsets.message != "":
+		p.Message = subsets.message
+	case held > 0 && p.Updated >= p.Wanted && p.Ready >= p.Updated:
+		p.Phase, p.Message = Done, fmt.Sprintf("as far as the partitions let it: %d Pods stay at the old template", held)
+		p.Next = "lower updateStrategy.manualUpdate.partitions"
+	default:
+		p.Message = fmt.Sprintf("%d of %d updated Pods are ready", p.Ready, p.Wanted)
+	}
+	return p, nil
+}
+
+func sidecarSetProgress(o *v1beta1.SidecarSet) (Progress, error) {
+	s := o.Status
+	p := Progress{
+		Phase: Updating, Updated: s.UpdatedPods, Wanted: s.MatchedPods, Total: s.MatchedPods, Ready: s.UpdatedReadyPods, Available: s.ReadyPods,
+	}
+	c := meta.FindStatusCondition(s.Conditions, v1beta1.SidecarSetConditionProgressing)
+	if !seen(s.ObservedGeneration, o.ObjectMeta) || c == nil {
+		p.Message = "the controller has not seen the present spec yet"
+		if c == nil && seen(s.ObservedGeneration, o.ObjectMeta) {
+			countSidecars(&p, o)
+		}
+		return p, nil
+	}
+	p.Message = c.Message
+	judgeSidecars(&p, c)
+	return p, nil
+}
+
+// judgeSidecars goes by the condition Progressing.
+func judgeSidecars(p *Progress, c *metav1.Condition) {
+	switch c.Reason {
+	case v1beta1.SidecarSetUpdated:
+		p.Phase = Done
+	case v1beta1.SidecarSetNotUpdate:
+		p.Phase, p.Wanted = Done, p.Updated
+	case v1beta1.SidecarSetPartitionReached:
+		p.Phase, p.Wanted, p.Next = Done, p.Updated, "lower updateStrategy.partition, or widen its selector"
+	case v1beta1.SidecarSetPaused:
+		p.Phase, p.Message, p.Next = Waiting, "paused: "+c.Message, "resume it"
+	case v1beta1.SidecarSetImmutableFieldChanged:
+		p.Phase, p.Next = Waiting, "recreate these Pods, for example by a restart of their workloads"
+	case v1beta1.SidecarSetInvalid:
+		p.Phase = Failed
+	}
+}
+
+// countSidecars goes by numbers alone, where the controller writes no condition: that of OpenKruise.
+func countSidecars(p *Progress, o *v1beta1.SidecarSet) {
+	p.Message = fmt.Sprintf("%d of %d Pods are updated, %d of these ready", p.Updated, p.Total, p.Ready)
+	switch {
+	case p.Updated >= p.Total && p.Ready >= p.Total:
+		p.Phase, p.Message = Done, "all Pods are updated"
+	case o.Spec.UpdateStrategy.Paused && p.Updated < p.Total:
+		p.Phase, p.Message, p.Next = Waiting, "paused: "+p.Message, "resume it"
+	}
+}
+
+func broadcastJobProgress(o *v1beta1.BroadcastJob) (Progress, error) {
+	s := o.Status
+	p := Progress{
+		Phase: Updating, Updated: s.Succeeded, Wanted: s.Desired, Total: s.Desired, Ready: s.Succeeded, Available: s.Active,
+		Message: fmt.Sprintf("%d active, %d succeeded, %d failed", s.Active, s.Succeeded, s.Failed),
+	}
+	message := ""
+	for _, c := range s.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" {
+			message = ": " + c.Message
+		}
+	}
+	switch s.Phase {
+	case v1beta1.BroadcastJobCompleted:
+		p.Phase = Done
+	case v1beta1.BroadcastJobFailed:
+		p.Phase, p.Message = Failed, p.Message+message
+	case v1beta1.BroadcastJobPaused:
+		p.Phase, p.Next = Waiting, "resume it"
+	}
+	if o.Spec.Paused && p.Phase == Updating {
+		p.Phase, p.Message, p.Next = Waiting, "paused: "+p.Message, "resume it"
+	}
+	return p, nil
+}
