@@ -30,7 +30,9 @@ func number(path string, standard, least, most int, what string) value {
 	return value{path, fmt.Sprint(standard), map[string]any{"type": "integer", "minimum": least, "maximum": most}, what}
 }
 
-func port(path string, standard int, what string) value { return number(path, standard, 1, 65535, what) }
+func port(path string, standard int, what string) value {
+	return number(path, standard, 1, 65535, what)
+}
 
 // level is a number that value files of the older charts have as text.
 func level(path string) value {
