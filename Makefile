@@ -54,6 +54,12 @@ test-cluster: build bin/helm ## Run the tests that bring clusters up, SUITES (2)
 	go test -timeout 10m ./test/chaos/operation -run '$(ALONE)'
 	cd localcluster && go test -p 1 -timeout 20m ./...
 
+.PHONY: rights
+rights: build bin/helm ## Record which rights the suites that bring clusters up use, and write the table of test/rights anew.
+	@rm -rf dist/uses && mkdir -p dist/uses
+	KRUISE_USES=$(CURDIR)/dist/uses go test -count 1 -p $(SUITES) -timeout 30m $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
+	go test ./test/rights -run TestEveryRuleOfARoleHasAUse -record $(CURDIR)/dist/uses
+
 # The scenarios that speak of no simulation.
 REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
 

@@ -35,6 +35,7 @@ func NewStage(t *testing.T, o cluster.Options) *Stage {
 			t.Error(err)
 		}
 	})
+	o.TestOf = func(string) string { return topOf(t.Name()) }
 	s.Cluster, err = cluster.Up(s.Ctx, placed(o, s.Dir))
 	s.Must(err)
 	t.Cleanup(func() {

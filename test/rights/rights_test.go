@@ -1,0 +1,94 @@
+package rights
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var record = flag.String("record", "", "folder in which suites have recorded what they used; the table is written anew from it")
+
+const table = "testdata/uses.tsv"
+
+// TestEveryRuleOfARoleHasAUse: each right that the manifests give to an account is used by a test, and by no other right's leave. Who takes
+// the right away makes this test fail, which names the test that needs the right; who adds one that nothing needs does so, too.
+func TestEveryRuleOfARoleHasAUse(t *testing.T) {
+	rights, err := read("../../config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rights) < 200 {
+		t.Fatalf("the manifests give %d rights", len(rights))
+	}
+	if *record != "" {
+		before, err := readTable(table)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		seen, err := recorded(*record, rights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writeTable(table, before, seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uses, err := readTable(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range check(rights, uses, excused()) {
+		t.Error(problem)
+	}
+	for _, u := range uses {
+		if err := exists(u.test); err != nil {
+			t.Errorf("the use of %s %s: %v", u.verb, u.resource, err)
+		}
+	}
+}
+
+// exists checks that there is a test, given as the folder of its suite and its name.
+func exists(test string) error {
+	folder, name, hasName := strings.Cut(test, " ")
+	files, err := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		return os.ErrNotExist
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if !hasName || strings.Contains(string(text), "func "+name+"(") {
+			return nil
+		}
+	}
+	return &os.PathError{Op: "finding " + name + " in", Path: folder, Err: os.ErrNotExist}
+}
+
+// TestTheCheckOfRightsFails if a right is taken away or added, whichever it is.
+func TestTheCheckOfRightsFails(t *testing.T) {
+	rights, err := read("../../config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses, err := readTable(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rights {
+		if r.account == users {
+			continue
+		}
+		if len(check(slices.Delete(slices.Clone(rights), i, i+1), uses, excused())) == 0 {
+			t.Errorf("nobody misses the right %s", r)
+		}
+	}
+	added := right{account: "kruise-system/kruise-manager", file: "rbac/manager_role.yaml", role: "kruise-manager-role", verb: "delete", resource: "nodes"}
+	if len(check(append(rights, added), uses, excused())) == 0 {
+		t.Errorf("nobody sees that nothing needs the right %s", added)
+	}
+}
