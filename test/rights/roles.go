@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -40,11 +39,14 @@ func (r right) String() string {
 	return text
 }
 
-// isOptional reports whether the right is in no install that users have who ask for nothing more.
-func (r right) isOptional() bool {
-	return slices.ContainsFunc([]string{"resourcedistribution/", "multicluster/", "protection/optional/"}, func(folder string) bool {
-		return strings.HasPrefix(r.file, folder)
-	})
+// part is the folder of an optional part of an install; empty for what users have who ask for nothing more.
+func (r right) part() string {
+	for _, folder := range []string{"resourcedistribution/kinds", "resourcedistribution", "multicluster", "protection/optional"} {
+		if strings.HasPrefix(r.file, folder+"/") {
+			return folder
+		}
+	}
+	return ""
 }
 
 // allows reports whether the right is one for that use.

@@ -46,7 +46,7 @@ func (c *Cluster) recordUses() error {
 				t.Test += " " + name
 			}
 		}
-		if !slices.Contains([]string{"kruise-system", "kruise-rollout", "kruise-daemon-config"}, t.Namespace) {
+		if !slices.Contains([]string{"kruise-system", "kruise-rollout", "kruise-daemon-config", "default"}, t.Namespace) {
 			t.Namespace = "" // one of a test
 		}
 		found[t] = true
