@@ -1,5 +1,5 @@
-// Command kruise-manager runs the controllers and the webhooks of Kruise. With check-uninstall as its first argument, it says what would stand
-// still without them, and ends.
+// Command kruise-manager runs the controllers and the webhooks of Kruise. With check-uninstall as its first argument, it says what would
+// stand still without them, and ends.
 package main
 
 import (

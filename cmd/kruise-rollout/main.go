@@ -1,5 +1,5 @@
-// Command kruise-rollout runs the controllers and the webhooks of Rollouts. It needs none of the other kinds of Kruise. With check-uninstall
-// as its first argument, it says which releases would stand still without them, and ends.
+// Command kruise-rollout runs the controllers and the webhooks of Rollouts. It needs none of the other kinds of Kruise. With
+// check-uninstall as its first argument, it says which releases would stand still without them, and ends.
 package main
 
 import (

@@ -14,9 +14,10 @@ func check(rights []right, uses []use, excuses map[string]excuse) []string {
 		holders := rightsFor(rights, u)
 		switch len(holders) {
 		case 0:
-			problems = append(problems, fmt.Sprintf("%s may not %s %s.%s %s any more, which %s needs", u.account, u.verb, u.resource, u.group, u.name, u.test))
+			problems = append(problems, fmt.Sprintf("%s may not %s %s.%s %s any more, which %s needs",
+				u.account, u.verb, u.resource, u.group, u.name, u.test))
 		case 1:
-			needed[holders[0].String()] = true
+			needed[holders[0].needed()] = true
 		}
 	}
 	known := map[string]bool{}
@@ -25,10 +26,11 @@ func check(rights []right, uses []use, excuses map[string]excuse) []string {
 		_, isExcused := excuses[r.String()]
 		switch {
 		case r.account == users:
-		case needed[r.String()] && isExcused:
+		case needed[r.needed()] && isExcused:
 			problems = append(problems, fmt.Sprintf("%s is used by a test, and needs no excuse", r))
-		case !needed[r.String()] && !isExcused:
-			problems = append(problems, fmt.Sprintf("%s (%s) is used by no test, or another right allows the same: take it away, or call make rights", r, r.file))
+		case !needed[r.needed()] && !isExcused:
+			problems = append(problems, fmt.Sprintf("%s (%s) is used by no test, or another right allows the same: "+
+				"take it away, or call make rights", r, r.file))
 		}
 	}
 	for name := range excuses {
@@ -40,8 +42,17 @@ func check(rights []right, uses []use, excuses map[string]excuse) []string {
 	return slices.Compact(problems)
 }
 
-// rightsFor returns the rights that allow a use. What config/default gives counts alone where it is enough: the rights beside it are for what
-// it does not allow. Optional parts do not count on each other, so where several allow it, those of the first are returned.
+// needed names what a test has to use for a right to be needed. To get, to list and to watch are one, where a rule gives them together: who may
+// list has all that there is to get, and whether a cache is filled by a list or by a watch is up to the version of the API server.
+func (r right) needed() string {
+	if r.verb == "get" || r.verb == "list" || r.verb == "watch" {
+		r.verb = "read"
+	}
+	return fmt.Sprintf("%s in rule %d", r, r.rule)
+}
+
+// rightsFor returns the rights that allow a use. What config/default gives counts alone where it is enough: the rights beside it are for
+// what it does not allow. Optional parts do not count on each other, so where several allow it, those of the first are returned.
 func rightsFor(rights []right, u use) []right {
 	parts := map[string][]right{}
 	for _, r := range rights {
@@ -88,10 +99,12 @@ const (
 // excused are the rights that the manifests give for another reason than a request of a test.
 func excused() map[string]excuse {
 	all := map[string]excuse{
-		"kruise-webhook-role: get configmaps kruise-configuration": {launchPriority, "internal/manager TestAControllerThatLacksRightsIsOff"},
+		"kruise-webhook-role: get configmaps kruise-configuration": {launchPriority,
+			"internal/manager TestAControllerThatLacksRightsIsOff"},
 	}
 	for _, verb := range []string{"get", "list", "watch", "create", "patch", "delete"} {
-		all["kruise-resourcedistribution-role: "+verb+" configmaps"] = excuse{launchPriority, "internal/manager TestShippedRoleGrantsWhatIsNeeded"}
+		all["kruise-resourcedistribution-role: "+verb+" configmaps"] = excuse{launchPriority,
+			"internal/manager TestShippedRoleGrantsWhatIsNeeded"}
 	}
 	return all
 }

@@ -97,3 +97,31 @@ func TestTheCheckOfRightsFails(t *testing.T) {
 		t.Errorf("nobody sees that nothing needs the right %s", added)
 	}
 }
+
+// TestTheManagersMayPatchTheCRDsThatTheyConvert, which are those of two served versions, and no others.
+func TestTheManagersMayPatchTheCRDsThatTheyConvert(t *testing.T) {
+	rights, err := read("../../config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for account, pattern := range map[string]string{
+		"kruise-system/kruise-manager": "../../config/crd/bases/*.yaml", "kruise-rollout/kruise-rollout": "../../config/rollouts/crd/*.yaml",
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there are no CRDs %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			group, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+			u := use{account: account, verb: "patch", group: "apiextensions.k8s.io", resource: "customresourcedefinitions", name: plural + "." + group}
+			isConverted := strings.Contains(string(text), "strategy: Webhook")
+			if may := len(rightsFor(rights, u)) > 0; may != isConverted {
+				t.Errorf("%s may patch CRD %s: %t, want %t", account, u.name, may, isConverted)
+			}
+		}
+	}
+}

@@ -1,5 +1,5 @@
-// Package rights holds, for each right that the shipped roles give to an account, a test that uses it. What the tests use is recorded from the
-// audit logs of their API servers, by make rights, in testdata/uses.tsv.
+// Package rights holds, for each right that the shipped roles give to an account, a test that uses it. What the tests use is recorded
+// from the audit logs of their API servers, by make rights, in testdata/uses.tsv.
 package rights
 
 import (
@@ -22,6 +22,8 @@ type right struct {
 	account string
 	// file is where the role is, below config. Rights of other files than those of config/default are beside these.
 	file, role string
+	// rule is which one of the role's it is in.
+	rule int
 	// namespace is where it holds; empty for everywhere.
 	namespace                   string
 	verb, group, resource, name string
@@ -58,7 +60,7 @@ func (r right) allows(u use) bool {
 func (r right) isFor(resource string) bool {
 	below, all := strings.CutPrefix(r.resource, "*/")
 	_, subresource, _ := strings.Cut(resource, "/")
-	return r.resource == resource || all && below == subresource
+	return r.resource == resource || r.resource == "*" || all && below == subresource
 }
 
 // roles are the roles and their bindings in a folder of manifests.
@@ -131,7 +133,7 @@ func (s *roles) add(file string, text []byte) error {
 func (s *roles) of(r role) []right {
 	var all []right
 	accounts := s.accounts(r)
-	for _, rule := range r.Rules {
+	for n, rule := range r.Rules {
 		names := rule.ResourceNames
 		if len(names) == 0 {
 			names = []string{""}
@@ -142,7 +144,7 @@ func (s *roles) of(r role) []right {
 					for _, verb := range rule.Verbs {
 						for _, name := range names {
 							all = append(all, right{
-								account: account, file: filepath.ToSlash(r.file), role: r.Name, namespace: r.Namespace,
+								account: account, file: filepath.ToSlash(r.file), role: r.Name, rule: n, namespace: r.Namespace,
 								verb: verb, group: group, resource: resource, name: name,
 							})
 						}

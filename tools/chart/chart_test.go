@@ -182,10 +182,11 @@ func TestAChartIsWhatKustomizeMakes(t *testing.T) {
 		components    []string
 		values        []string
 	}{
-		"the default":       {chart: "kruise", folder: "default"},
-		"Rollouts":          {chart: "kruise-rollout", folder: "rollouts"},
-		"distributed":       {chart: "kruise", folder: "default", components: []string{"resourcedistribution"}, values: []string{"resourceDistribution.enabled=true"}},
-		"distributed kinds": {chart: "kruise", folder: "default", components: []string{"resourcedistribution", "resourcedistribution/kinds"}, values: []string{"resourceDistribution.enabled=true,resourceDistribution.moreKinds=true"}},
+		"the default": {chart: "kruise", folder: "default"},
+		"Rollouts":    {chart: "kruise-rollout", folder: "rollouts"},
+		"distributed": {chart: "kruise", folder: "default", components: []string{"resourcedistribution"}, values: []string{"resourceDistribution.enabled=true"}},
+		"distributed kinds": {chart: "kruise", folder: "default", components: []string{"resourcedistribution",
+			"resourcedistribution/kinds"}, values: []string{"resourceDistribution.enabled=true,resourceDistribution.moreKinds=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := kustomized(t, tc.folder, tc.components...)

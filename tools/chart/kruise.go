@@ -41,7 +41,8 @@ func kruise(root string, v version) (chart, error) {
 			return ""
 		}},
 		{file: "protection.yaml", from: "config/protection", objects: built["protection"], when: ".Values.protection.enabled"},
-		{file: "manager.yaml", from: "config/manager", objects: built["manager"], edit: kruiseManager, around: aroundManagers(".Values.manager")},
+		{file: "manager.yaml", from: "config/manager", objects: built["manager"], edit: kruiseManager,
+			around: aroundManagers(".Values.manager")},
 		{file: "daemon.yaml", from: "config/daemon", objects: built["daemon"], edit: kruiseDaemon, when: ".Values.daemon.enabled"},
 		{file: "webhook.yaml", from: "config/webhook", objects: built["webhook"], edit: kruiseWebhooks},
 		{file: "multicluster.yaml", from: "config/multicluster", objects: built["multicluster"], edit: ofHub,
@@ -154,7 +155,8 @@ func kruiseManager(t *template, o object) {
 		t.set(o, "spec/maxUnavailable", "{{ .Values.manager.podDisruptionBudget.maxUnavailable }}")
 	case "NetworkPolicy":
 		ofNetwork(t, o)
-		t.add(o, "spec/ingress", "{{- if .Values.metrics.serviceMonitor.enabled }}\n- ports:\n  - port: metrics\n    protocol: TCP\n{{- end }}")
+		t.add(o, "spec/ingress",
+			"{{- if .Values.metrics.serviceMonitor.enabled }}\n- ports:\n  - port: metrics\n    protocol: TCP\n{{- end }}")
 	}
 }
 

@@ -86,7 +86,9 @@ func archive(chart string, files map[string]string) ([]byte, error) {
 	// Helm reads Chart.yaml first where it looks at the beginning of an archive only.
 	slices.SortStableFunc(names, func(a, b string) int { return first(b) - first(a) })
 	for _, name := range names {
-		header := &tar.Header{Name: path.Join(chart, name), Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0)}
+		header := &tar.Header{
+			Name: path.Join(chart, name), Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0),
+		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}

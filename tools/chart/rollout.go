@@ -23,7 +23,8 @@ func rollout(root string, v version) (chart, error) {
 	c.pages = []page{
 		{file: "namespace.yaml", from: from, objects: kinds("Namespace"),
 			when: "and .Values.installation.createNamespace (ne .Release.Namespace .Values.installation.namespace)"},
-		{file: "rbac.yaml", from: from, objects: kinds("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"), edit: account},
+		{file: "rbac.yaml", from: from, objects: kinds("ServiceAccount", "Role", "RoleBinding", "ClusterRole",
+			"ClusterRoleBinding"), edit: account},
 		{file: "policy.yaml", from: from, objects: kinds("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},
 		{file: "manager.yaml", from: from, objects: kinds("Deployment", "PodDisruptionBudget", "NetworkPolicy"),
 			edit: rolloutManager, around: aroundManagers(".Values")},

@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// template turns objects of the manifests into templates of a chart. What is to be filled in when the chart is rendered is put into the YAML as
-// marks, which are replaced when the text is written. An edit that finds nothing to edit is an error: the manifests have changed, and the
-// chart has to follow.
+// template turns objects of the manifests into templates of a chart. What is to be filled in when the chart is rendered is put into the
+// YAML as marks, which are replaced when the text is written. An edit that finds nothing to edit is an error: the manifests have changed,
+// and the chart has to follow.
 type template struct {
 	marks []string
 	errs  []error

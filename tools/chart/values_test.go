@@ -157,11 +157,15 @@ func TestValuesThatNoClusterTakesAreRefused(t *testing.T) {
 func TestValuesOfOlderCharts(t *testing.T) {
 	for chart, wants := range map[string][]string{
 		"kruise": {
-			"--feature-gates=ResourcesDeletionProtection=false,ImagePullJobGate=true", "--v=4", "image: registry.example.com/kruise-manager:v9",
-			"--socket-file=containerd/containerd.sock", "path: /var/run", "iam.example.com/role: kruise", "imagePullSecrets:", "--metrics-addr=127.0.0.1:8081",
-			"timeoutSeconds: 30", "hostNetwork: true", "GOMEMLIMIT\n          value: 450MiB", "admissions.enforcer/disabled: \"true\"", "containerPort: 9443",
+			"--feature-gates=ResourcesDeletionProtection=false,ImagePullJobGate=true", "--v=4",
+			"image: registry.example.com/kruise-manager:v9",
+			"--socket-file=containerd/containerd.sock", "path: /var/run", "iam.example.com/role: kruise", "imagePullSecrets:",
+			"--metrics-addr=127.0.0.1:8081",
+			"timeoutSeconds: 30", "hostNetwork: true", "GOMEMLIMIT\n          value: 450MiB", "admissions.enforcer/disabled: \"true\"",
+			"containerPort: 9443",
 		},
-		"kruise-rollout": {"--feature-gates=AdvancedDeployment=true", "--v=4", "image: registry.example.com/kruise-rollout:v9", "replicas: 3", "key: team"},
+		"kruise-rollout": {"--feature-gates=AdvancedDeployment=true", "--v=4", "image: registry.example.com/kruise-rollout:v9", "replicas: 3",
+			"key: team"},
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", chart+"-values.yaml"))
 		if err != nil {

@@ -72,6 +72,14 @@ func newStage(t *testing.T) *stage {
 	return &stage{scene.NewStage(t, cluster.Options{Bare: true})}
 }
 
+// root is the folder of the repository.
+func (s *stage) root() string {
+	s.Helper()
+	root, err := cluster.Root()
+	s.Must(err)
+	return root
+}
+
 // apply applies a manifest.
 func (s *stage) apply(text string) {
 	s.Helper()
@@ -98,8 +106,7 @@ func (s *stage) releaseFits(namespace string) {
 // TestAnAPIServerTakesTheFilesOfARelease, twice, as with an upgrade, and the folders that they are made of.
 func TestAnAPIServerTakesTheFilesOfARelease(t *testing.T) {
 	s := newStage(t)
-	root, err := cluster.Root()
-	s.Must(err)
+	root := s.root()
 	cmd := exec.CommandContext(s.Ctx, "go", "run", ".", "release", "-version", "v9.9.9", "-registry", "registry.example.com/kruise", "-out", s.Dir)
 	cmd.Dir = filepath.Join(root, "tools", "chart")
 	out, err := cmd.CombinedOutput()

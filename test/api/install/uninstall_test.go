@@ -74,8 +74,8 @@ func (s *stage) ownAddress() string {
 	return ""
 }
 
-// roll creates a CloneSet, and returns its Pods by name when there are as many as it says.
-func (s *stage) roll(replicas int) map[string]types.UID {
+// roll creates a CloneSet, and waits for its Pods.
+func (s *stage) roll(replicas int) {
 	s.Helper()
 	s.Eventually("a CloneSet is created", func() error {
 		return client.IgnoreAlreadyExists(s.Client.Create(s.Ctx, &v1beta1.CloneSet{
@@ -90,7 +90,6 @@ func (s *stage) roll(replicas int) map[string]types.UID {
 		}))
 	})
 	s.haveReplicas(replicas)
-	return s.pods()
 }
 
 // haveReplicas waits until the CloneSet has counted that many Pods.
@@ -193,7 +192,7 @@ func TestAnUninstallLeavesWhatIsInUse(t *testing.T) {
 	s.Must(client.IgnoreAlreadyExists(s.Client.Create(s.Ctx, &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})))
 	m := s.manage("first")
-	pods := s.roll(3)
+	s.roll(3)
 
 	t.Log("the guard refuses, and nothing is gone")
 	said, err := s.uninstall()
@@ -207,7 +206,7 @@ func TestAnUninstallLeavesWhatIsInUse(t *testing.T) {
 	s.Must(err)
 	s.scale(4)
 	s.haveReplicas(4)
-	pods = s.pods()
+	pods := s.pods()
 
 	t.Log("who insists keeps CloneSet and Pods")
 	out, err := s.helm("uninstall", "--no-hooks")
