@@ -18,7 +18,7 @@ data-plane: ## Build the proxy that tests and the demo of Rollouts measure traff
 	@cd localcluster && go run ./cmd/build ../bin data-plane
 
 .PHONY: gen
-gen: ## Write what is generated from the API types: deep copies and CRDs.
+gen: ## Write what is generated: deep copies and CRDs from the API types, Helm charts from the manifests.
 	hack/gen.sh
 
 .PHONY: test
@@ -35,6 +35,12 @@ test: ## Run all tests. As root on a machine with apt-get, install what real nod
 test-unit: ## Run the tests that need no cluster.
 	go test $$(go list ./... | grep -vE '/test/(api|kinds|chaos|nodes|long)/')
 	cd tools && go test ./...
+	cd tools/chart && go test ./...
+
+# Helm, of the version that tools/chart has, for tests.
+bin/helm: tools/chart/go.mod tools/chart/go.sum
+	@mkdir -p bin
+	cd tools/chart && go build -trimpath -o ../../bin/helm helm.sh/helm/v3/cmd/helm
 
 # These suites wait more than they work. Three at a time are faster on two processors, but then a webhook may take longer than API servers wait.
 # The longest ones go first, so that none of them runs alone at the end.
@@ -43,10 +49,16 @@ LONG := ./test/chaos/crash $(addprefix ./test/kinds/,statefulset images jobs)
 # 120 requests a second, none of which may wait for three seconds: this one runs alone.
 ALONE := ^TestAnUpgradeOfTheManagersRefusesNothing$$
 .PHONY: test-cluster
-test-cluster: build ## Run the tests that bring clusters up, SUITES (2) of them at a time.
+test-cluster: build bin/helm ## Run the tests that bring clusters up, SUITES (2) of them at a time.
 	go test -p $(SUITES) -timeout 30m -skip '$(ALONE)' $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
 	go test -timeout 10m ./test/chaos/operation -run '$(ALONE)'
 	cd localcluster && go test -p 1 -timeout 20m ./...
+
+.PHONY: rights
+rights: build bin/helm ## Record which rights the suites that bring clusters up use, and write the table of test/rights anew.
+	@rm -rf dist/uses && mkdir -p dist/uses
+	KRUISE_USES=$(CURDIR)/dist/uses go test -count 1 -p $(SUITES) -timeout 30m $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
+	go test ./test/rights -run TestEveryRuleOfARoleHasAUse -record $(CURDIR)/dist/uses
 
 # The scenarios that speak of no simulation.
 REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
@@ -101,8 +113,9 @@ lint: bin/golangci-lint ## Run the linters over all modules.
 	bin/golangci-lint run ./...
 	cd localcluster && ../bin/golangci-lint run ./...
 	cd tools && ../bin/golangci-lint run ./...
+	cd tools/chart && ../../bin/golangci-lint run --config ../../.golangci.yml ./...
 
-MODULES := . localcluster dataplane tools tools/lint tools/vuln
+MODULES := . localcluster dataplane tools tools/chart tools/lint tools/vuln
 .PHONY: verify
 verify: gen lint ## Check that what is generated is up to date, and all is formatted and free of what linters find.
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
@@ -129,6 +142,11 @@ image: ## Build the images of manager, daemon and Rollouts for ARCH as dist/krui
 	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
 	cd tools && go run ./image -binary ../dist/daemon -entry /daemon -arch $(ARCH) -tag $(DAEMON_TAG) -out ../dist/kruise-daemon.tar
 	cd tools && go run ./image -binary ../dist/rollout -entry /rollout -arch $(ARCH) -tag $(ROLLOUT_TAG) -out ../dist/kruise-rollout.tar
+
+REGISTRY ?=
+.PHONY: release
+release: ## Build all that a release consists of into dist/release: images for amd64 and arm64 with SBOM and provenance, programs, charts, install.yaml, SHA256SUMS. REGISTRY is where images will be.
+	hack/release.sh "$(VERSION)" "$(REGISTRY)"
 
 .PHONY: cluster-up
 cluster-up: build ## Bring a cluster up: the control plane and three simulated nodes.

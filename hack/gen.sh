@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what is generated from the API types: deep copies, CRDs, and the rights of the manager of Rollouts.
+# Writes what is generated: from the API types deep copies, CRDs and the rights of the manager of Rollouts, and from the manifests the Helm charts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,3 +20,6 @@ convert_by() { # SERVICE NAMESPACE CRD...
 }
 convert_by kruise-webhook-service kruise-system config/crd/bases/*.yaml
 convert_by kruise-rollout-webhook-service kruise-rollout config/rollouts/crd/*.yaml
+
+version=$(sed -n 's/^VERSION := //p' Makefile)
+(cd tools/chart && go run . generate -version "$version")

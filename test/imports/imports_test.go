@@ -95,7 +95,7 @@ func rooms() []room {
 			others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml")},
 		{packages: []string{"test/sim/simulate"}, ours: []string{"api/...", "internal/plan", "internal/rules/..."}, others: kubernetes("sigs.k8s.io/controller-runtime/...",
 			"k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "k8s.io/utils/...")},
-		{packages: []string{"internal/features", "internal/logging", "internal/command", "internal/process", "internal/manager", "internal/rolloutmanager", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
+		{packages: []string{"internal/features", "internal/logging", "internal/command", "internal/process", "internal/manager", "internal/rolloutmanager", "internal/uninstall", "cmd/...", "config/...", "hack/...", "test/..."}, ours: []string{"..."}, others: []string{"..."}},
 	}
 }
 

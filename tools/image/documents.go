@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"path"
 	"runtime/debug"
@@ -161,5 +162,14 @@ func (b built) provenance() ([]byte, error) {
 	if err := statement.Validate(); err != nil {
 		return nil, err
 	}
-	return protojson.MarshalOptions{Multiline: true}.Marshal(statement)
+	if encoded, err = protojson.Marshal(statement); err != nil {
+		return nil, err
+	}
+	// Its encoder varies the spaces from build to build, on purpose.
+	var plain, out bytes.Buffer
+	if err := json.Compact(&plain, encoded); err != nil {
+		return nil, err
+	}
+	err = json.Indent(&out, plain.Bytes(), "", "  ")
+	return out.Bytes(), err
 }

@@ -35,12 +35,14 @@ type entry struct {
 	UserAgent string    `json:"userAgent"`
 	Received  time.Time `json:"requestReceivedTimestamp"`
 	ObjectRef struct {
+		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Namespace   string `json:"namespace"`
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	User struct {
+		Name  string              `json:"username"`
 		Extra map[string][]string `json:"extra"`
 	} `json:"user"`
 	ResponseStatus struct {
@@ -61,6 +63,15 @@ func Read(file string, q Query) (Requests, error) {
 
 // each calls a function for each request in an audit log that was answered.
 func each(file string, use func(entry)) error {
+	return every(file, func(e entry) {
+		if e.Stage == "ResponseComplete" {
+			use(e)
+		}
+	})
+}
+
+// every calls a function for each line of an audit log.
+func every(file string, use func(entry)) error {
 	log, err := os.Open(file)
 	if err != nil {
 		return err
@@ -73,9 +84,7 @@ func each(file string, use func(entry)) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the last line may be half written
 		}
-		if e.Stage == "ResponseComplete" {
-			use(e)
-		}
+		use(e)
 	}
 	return lines.Err()
 }

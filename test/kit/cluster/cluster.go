@@ -40,6 +40,8 @@ type Options struct {
 	Args []string
 	// Log receives what kruise-local says; nil to keep it for errors.
 	Log io.Writer
+	// TestOf returns the name of the test that a namespace belongs to, for who records what tests do; empty for those of none.
+	TestOf func(namespace string) string
 }
 
 // Cluster is a running control plane.
@@ -104,8 +106,9 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 
 // Down ends the cluster and removes its state.
 func (c *Cluster) Down(ctx context.Context) error {
-	_, err := kruiseLocal(ctx, c.options, "down")
-	return err
+	err := c.recordUses()
+	_, downErr := kruiseLocal(ctx, c.options, "down")
+	return errors.Join(err, downErr)
 }
 
 // Local runs a kruise-local verb on the cluster and returns what it printed.

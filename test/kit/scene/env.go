@@ -54,6 +54,7 @@ func (e *Env) NewNamespace(labels map[string]string) string {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: e.Site.Name + "-", Labels: labels}}
 	e.Must(e.Client.Create(e.Ctx, namespace))
 	e.CleanUp(namespace)
+	e.Site.owns.own(namespace.Name, e.Name())
 	if e.Site.Options.Bare { // nobody else makes the account that Pods get
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
 		e.Must(e.Client.Create(e.Ctx, account))

@@ -58,6 +58,7 @@ type Site struct {
 	once  sync.Once
 	err   error
 	nodes pool
+	owns  owners
 }
 
 // parallel is how many tests of a package run at once unless the command line says another number. They wait far more than they work, so
@@ -107,7 +108,9 @@ func (s *Site) up() (err error) {
 	if s.Dir, err = newDir(s.Name); err != nil {
 		return err
 	}
-	if s.Cluster, err = cluster.Up(ctx, placed(s.Options, s.Dir)); err != nil {
+	options := placed(s.Options, s.Dir)
+	options.TestOf = s.owns.of
+	if s.Cluster, err = cluster.Up(ctx, options); err != nil {
 		return err
 	}
 	s.nodes.fill(s.Options.Nodes)

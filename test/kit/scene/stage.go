@@ -35,6 +35,8 @@ func NewStage(t *testing.T, o cluster.Options) *Stage {
 			t.Error(err)
 		}
 	})
+	name := topOf(t.Name())
+	o.TestOf = func(string) string { return name }
 	s.Cluster, err = cluster.Up(s.Ctx, placed(o, s.Dir))
 	s.Must(err)
 	t.Cleanup(func() {
