@@ -78,7 +78,7 @@ func (s *stage) try(as client.Client, made schema.GroupVersionKind, owner schema
 	}}
 	o.SetGroupVersionKind(made)
 	if made.Kind == "ControllerRevision" {
-		o.Object["revision"] = int64(1)
+		o.Object["revision"], o.Object["data"] = int64(1), map[string]any{}
 	} else {
 		o.Object["spec"] = map[string]any{"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -38,15 +39,30 @@ func (s *stage) helm(verb string, more ...string) (string, error) {
 	return s.Helm(s.Ctx, append(append(args, "--namespace", managers), more...)...)
 }
 
-// manage starts a manager beside the API server, with the account and the Service that the chart has installed.
+// manage starts a manager beside the API server, with the account, the Service and the flags that the chart has installed.
 func (s *stage) manage(name string) *cluster.Manager {
 	s.Helper()
-	m := s.Launch(name, cluster.ManagerOptions{Env: []string{"WEBHOOK_HOST="}})
+	return s.start(name, managers, "kruise-webhook-service", cluster.ManagerOptions{Args: s.flags("kruise-controller-manager", managers)})
+}
+
+// flags returns the flags that a Deployment gives to its managers.
+func (s *stage) flags(deployment, namespace string) []string {
+	s.Helper()
+	var d appsv1.Deployment
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: namespace, Name: deployment}, &d))
+	return d.Spec.Template.Spec.Containers[0].Args
+}
+
+// start starts any manager, and waits until it is ready.
+func (s *stage) start(name, namespace, service string, o cluster.ManagerOptions) *cluster.Manager {
+	s.Helper()
+	o.Env = []string{"WEBHOOK_HOST="}
+	m := s.Launch(name, o)
 	number, err := strconv.Atoi(m.WebhookPort())
 	s.Must(err)
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: managers, Labels: map[string]string{discoveryv1.LabelServiceName: "kruise-webhook-service"},
+			Name: name, Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: service},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{
@@ -257,6 +273,7 @@ func TestAnUpgradeKeepsWhatManagersWrite(t *testing.T) {
 	s := newStage(t)
 	_, err := s.helm("install")
 	s.Must(err)
+	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: managers, Name: "kruise-webhook-certs"}}))
 	s.manage("manager").Stop() // none that could restore anything
 	const added = `[{"op": "add", "path": "/webhooks/-", "value": {"name": "mpods.example.com", "admissionReviewVersions": ["v1"],
 "sideEffects": "None", "clientConfig": {"url": "https://localhost:1/"}, "namespaceSelector": {"matchLabels": {"none": "such"}},
