@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 )
 
 func metaOf(namespace, name string, labels map[string]string) metav1.ObjectMeta {
@@ -91,4 +93,60 @@ func TestTagsOfUsersAreKeptForTheirTime(t *testing.T) {
 	if took := time.Since(begin); took < 4*time.Second {
 		t.Errorf("the tags were gone after %s, want 4 s at least", took)
 	}
+}
+
+// TestANodeImageOfNoNodeIsDeleted by the manager where no garbage collector does so, because it has no owner.
+func TestANodeImageOfNoNodeIsDeleted(t *testing.T) {
+	e := newEnv(t, 0)
+	name := e.Namespace + "-ghost"
+	e.Must(e.Client.Create(e.Ctx, &v1beta1.NodeImage{ObjectMeta: metaOf("", name, nil)}))
+	e.Eventually("it is gone", func() error {
+		if e.nodeImage(name).UID != "" {
+			return fmt.Errorf("it is there")
+		}
+		return nil
+	})
+}
+
+// TestANodeThatDoesNotAnswerFailsItsPulls: the manager says so in the status, in place of a daemon that there is not.
+func TestANodeThatDoesNotAnswerFailsItsPulls(t *testing.T) {
+	e := newEnv(t, 0)
+	name := e.Namespace + "-silent"
+	asked := metav1.NewTime(time.Now().Add(-24 * time.Hour))
+	silent := &v1beta1.NodeImage{ObjectMeta: metaOf("", name, map[string]string{keys.FakeNodeImage: "true"})}
+	policy := &v1beta1.ImageTagPullPolicy{TTLSecondsAfterFinished: new(int32(3600))}
+	silent.Spec.Images = map[string]v1beta1.ImageSpec{
+		"nginx": {Tags: []v1beta1.ImageTagSpec{{Tag: "1.27", CreatedAt: &asked, PullPolicy: policy}}},
+	}
+	e.CleanUp(silent)
+	e.Must(e.Client.Create(e.Ctx, silent))
+	e.Eventually("its pull has failed", func() error {
+		image := e.nodeImage(name)
+		for _, tag := range image.Status.ImageStatuses["nginx"].Tags {
+			if tag.Phase == v1beta1.ImagePhaseFailed {
+				return nil
+			}
+		}
+		return fmt.Errorf("its status is %+v", image.Status)
+	})
+}
+
+// TestAJobOfAnOlderInstallationCanGo: it has a finalizer that nobody else takes off.
+func TestAJobOfAnOlderInstallationCanGo(t *testing.T) {
+	e := newEnv(t, 0)
+	job := e.Make(`{apiVersion: apps.kruise.io/v1beta1, kind: ImagePullJob, metadata: {name: old, finalizers: [` + keys.ImagePullJobFinalizer + `]},
+spec: {image: "nginx:1.27", completionPolicy: {type: Never}}}`)
+	e.Must(e.Client.Delete(e.Ctx, job))
+	e.Eventually("it is gone", func() error {
+		return e.isGone("old")
+	})
+}
+
+// isGone returns an error as long as an ImagePullJob is there.
+func (e *env) isGone(name string) error {
+	err := e.Client.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, &v1beta1.ImagePullJob{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("it is there: %v", err) //nolint:errorlint // there may be no error
 }

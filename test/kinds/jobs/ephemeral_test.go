@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 	"github.com/seed-69ecc383/kruise/test/kit/audit"
 )
@@ -353,4 +354,19 @@ func TestKilledManagersAddOnce(t *testing.T) {
 	if n := most(); n > 3 {
 		t.Errorf("containers ran in %d Pods at a time, parallelism is 3", n)
 	}
+}
+
+// TestAnEphemeralJobOfAnOlderInstallationCanGo: it has a finalizer that nobody else takes off.
+func TestAnEphemeralJobOfAnOlderInstallationCanGo(t *testing.T) {
+	e := newEnv(t, 0)
+	job := e.Make(`{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, metadata: {name: old, finalizers: [` + keys.EphemeralContainersCleanup + `]},
+spec: {selector: {matchLabels: {app: none}}, template: {ephemeralContainers: [{name: shell, image: "busybox:1", terminationMessagePolicy: File}]}}}`)
+	e.Must(e.Client.Delete(e.Ctx, job))
+	e.Eventually("it is gone", func() error {
+		err := e.Client.Get(e.Ctx, client.ObjectKeyFromObject(job), job)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there: %v", err) //nolint:errorlint // there may be no error
+	})
 }

@@ -60,6 +60,27 @@ func TestASubsetIsRemoved(t *testing.T) {
 	})
 }
 
+// TestASubsetOfEachKindIsRemoved, whichever kind its workload is of.
+func TestASubsetOfEachKindIsRemoved(t *testing.T) {
+	for kind, list := range map[string]client.ObjectList{
+		cloneSet: &v1beta1.CloneSetList{}, native: &appsv1.StatefulSetList{}, advanced: &v1beta1.StatefulSetList{},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			e := newEnv(t)
+			e.create(2, template(kind, "nginx:1.27"), "topology: {subsets: [{name: a}, {name: b}]}")
+			e.settles("a=1 b=1")
+			e.patch("spec: {topology: {subsets: [{name: a}]}}")
+			e.settles("a=2")
+			e.Eventually("subset b is gone", func() error {
+				if w := e.workloads(list); w["b"] != nil || w["a"] == nil {
+					return fmt.Errorf("workloads are %v", w)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // TestLimits is scenario 3: 5, 8 and 3 Pods within limits.
 func TestLimits(t *testing.T) {
 	e := newEnv(t)
