@@ -80,7 +80,10 @@ func (s *stage) try(as client.Client, made schema.GroupVersionKind, owner schema
 	if made.Kind == "ControllerRevision" {
 		o.Object["revision"], o.Object["data"] = int64(1), map[string]any{}
 	} else {
-		o.Object["spec"] = map[string]any{"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+		o.Object["spec"] = map[string]any{
+			"workloadRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+			"releasePlan": map[string]any{"batches": []any{map[string]any{"canaryReplicas": int64(1)}}},
+		}
 	}
 	return as.Create(s.Ctx, o, client.DryRunAll)
 }
