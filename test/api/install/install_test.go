@@ -30,38 +30,50 @@ const serviceMonitors = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "Cust
 "versions": [{"name": "v1", "served": true, "storage": true,
 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`
 
-// TestAnAPIServerTakesTheCharts installs each chart with values of many kinds, and upgrades it to the default ones and back.
+// release is what Helm installs in a test.
+type release struct{ chart, namespace, values string }
+
+// TestAnAPIServerTakesTheCharts, both in one cluster, with values of many kinds: it installs them, and upgrades them to the default ones and
+// back. The other tests here install the charts with no values, in the namespace of the managers.
 func TestAnAPIServerTakesTheCharts(t *testing.T) {
-	for name, tc := range map[string]struct {
-		chart, namespace, values string
-	}{
-		"with no values":                  {chart: "kruise", namespace: "default"},
-		"with all that there is":          {chart: "kruise", namespace: "default", values: everything},
-		"in the namespace of the release": {chart: "kruise", namespace: "kruise-system"},
-		"in another namespace":            {chart: "kruise", namespace: "default", values: "installation.namespace=elsewhere"},
-		"without parts":                   {chart: "kruise", namespace: "default", values: "daemon.enabled=false,protection.enabled=false,networkPolicy.enabled=false,uninstall.guard=false"},
-		"Rollouts":                        {chart: "kruise-rollout", namespace: "default"},
-		"Rollouts in the namespace of the release": {chart: "kruise-rollout", namespace: "kruise-rollout", values: "replicaCount=3,rollout.webhook.port=9443," +
-			"rollout.webhook.objectSelector[0].key=team,rollout.webhook.objectSelector[0].operator=Exists"},
+	for name, releases := range map[string][]release{
+		"with all that there is": {
+			{"kruise", "default", everything},
+			{"kruise-rollout", "default", "replicaCount=1,rollout.featureGates=RolloutHistory=true"},
+		},
+		"without parts": {
+			{"kruise", "kruise-system", "daemon.enabled=false,protection.enabled=false,networkPolicy.enabled=false,uninstall.guard=false"},
+			{"kruise-rollout", "kruise-rollout", "replicaCount=3,rollout.webhook.port=9443," +
+				"rollout.webhook.objectSelector[0].key=team,rollout.webhook.objectSelector[0].operator=Exists"},
+		},
+		"in another namespace": {
+			{"kruise", "default", "installation.namespace=elsewhere"},
+			{"kruise-rollout", "default", "installation.namespace=elsewhere-too"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.apply(serviceMonitors)
-			release := []string{"test", "charts/" + tc.chart, "--namespace", tc.namespace, "--create-namespace"}
-			for _, args := range [][]string{
-				append([]string{"install", "--set", tc.values}, release...),
-				append([]string{"upgrade", "--reset-values"}, release...),
-				append([]string{"upgrade", "--set", tc.values}, release...),
-			} {
-				if args[0] == "upgrade" && strings.Contains(tc.values, "installation.namespace") {
-					continue // nobody moves an installation
-				}
-				_, err := s.Helm(s.Ctx, args...)
-				s.Must(err)
+			for _, r := range releases {
+				s.takes(r)
 			}
-			s.releaseFits(tc.namespace)
 		})
 	}
+}
+
+// takes installs a release and upgrades it.
+func (s *stage) takes(r release) {
+	s.Helper()
+	of := []string{r.chart, "charts/" + r.chart, "--namespace", r.namespace, "--create-namespace"}
+	_, err := s.Helm(s.Ctx, append([]string{"install", "--set", r.values}, of...)...)
+	s.Must(err)
+	if !strings.Contains(r.values, "installation.namespace") { // nobody moves an installation
+		_, err = s.Helm(s.Ctx, append([]string{"upgrade", "--reset-values"}, of...)...)
+		s.Must(err)
+	}
+	_, err = s.Helm(s.Ctx, append([]string{"upgrade", "--set", r.values}, of...)...)
+	s.Must(err)
+	s.releaseFits(r.namespace)
 }
 
 // stage is an API server of one test's own.
