@@ -358,7 +358,7 @@ func TestASecondDeploymentThatSomebodyDeletes(t *testing.T) {
 		}
 		return e.ready("v2", 1)
 	})
-	e.approve()
+	e.confirm(1)
 	e.ends("v2", 3, corev1.ConditionTrue)
 }
 

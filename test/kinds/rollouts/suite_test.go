@@ -263,6 +263,20 @@ func (e *env) isAt(step int32, state v1beta1.StepState) error {
 	return nil
 }
 
+// confirm approves a step until it is over: an approval that comes while the Pods of the step are made anew does not count.
+func (e *env) confirm(step int32) {
+	e.Helper()
+	e.Eventually(fmt.Sprintf("step %d is over", step), func() error {
+		if e.isAt(step, v1beta1.StepStatePaused) == nil {
+			e.approve()
+		}
+		if r := e.rollout(); r.Status.Phase == v1beta1.RolloutPhaseProgressing && r.Status.CanaryStatus.CurrentStepIndex <= step {
+			return fmt.Errorf("the Rollout is at %+v", r.Status.CanaryStatus)
+		}
+		return nil
+	})
+}
+
 // over waits until a release has ended, in success or not, with all Pods of a version, and with nothing left on the CloneSet.
 func (e *env) over(version string, pods int, succeeded corev1.ConditionStatus) {
 	e.Helper()
