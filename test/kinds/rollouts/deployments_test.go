@@ -192,6 +192,23 @@ func TestADeploymentIsScaledInABatch(t *testing.T) {
 	e.paused(1, "v2", 6)
 }
 
+// TestANameThatIsTaken by a ReplicaSet of somebody else makes a release count a collision, as the native controller does, and go on.
+func TestANameThatIsTaken(t *testing.T) {
+	e := newDeploymentEnv(t, 4, [2]string{"25%", "25%"}, steps("1", "100%"))
+	d := e.deployment()
+	d.Spec.Template.Spec.Containers[0].Image = "web:v2"
+	taken := replicasets.Make(d, e.sets(), replicasets.Limits{}).Name
+	e.Make(strings.Replace(fmt.Sprintf(held, 0), "name: held,", "name: "+taken+",", 1))
+	e.setImage("v2")
+	e.paused(1, "v2", 1)
+	d = e.deployment()
+	if rs := replicasets.New(d, e.sets()); d.Status.CollisionCount == nil || rs == nil || rs.Name == taken {
+		t.Errorf("collisions %v, ReplicaSet %+v", d.Status.CollisionCount, rs)
+	}
+	e.approve()
+	e.over("v2", 4, corev1.ConditionTrue)
+}
+
 // TestTheNativeControllerGoesOnFromAnyBatch: if nothing of Rollouts is there any more, kubectl rollout resume is all that is needed, and the
 // native controller goes on with the same ReplicaSets within the budget.
 func TestTheNativeControllerGoesOnFromAnyBatch(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -60,6 +61,41 @@ func (e *env) records(want map[string]map[int32]int) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			return fmt.Errorf("(-want +got):\n%s", diff)
+		}
+		return nil
+	})
+}
+
+// TestOldRecordsGo: ten of a Rollout are kept, which are the newest ones.
+func TestOldRecordsGo(t *testing.T) {
+	e := newEnv(t)
+	e.start(fmt.Sprintf(cloneSet, 2, ""), rolloutOf(ofCloneSet, steps("1", "100%")))
+	r := e.rollout()
+	for i := range 11 {
+		e.Must(e.Create(e.Ctx, &v1alpha1.RolloutHistory{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: e.Namespace, Name: fmt.Sprintf("old-%02d", i),
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(r, v1beta1.GroupVersion.WithKind("Rollout"))},
+			},
+			Spec: v1alpha1.RolloutHistorySpec{Workload: v1alpha1.WorkloadInfo{WorkloadReference: r.Spec.WorkloadRef}},
+		}))
+	}
+	e.setImage("v2")
+	e.paused(1, "v2", 1)
+	e.approve()
+	e.over("v2", 2, corev1.ConditionTrue)
+	e.Eventually("ten records are left, with that of the release", func() error {
+		var all v1alpha1.RolloutHistoryList
+		e.Must(e.List(e.Ctx, &all, client.InNamespace(e.Namespace)))
+		var names, old []string
+		for i := range all.Items {
+			names = append(names, all.Items[i].Name)
+			if strings.HasPrefix(all.Items[i].Name, "old-") {
+				old = append(old, all.Items[i].Name)
+			}
+		}
+		if len(names) != 10 || len(old) != 9 {
+			return fmt.Errorf("the records are %v", names)
 		}
 		return nil
 	})

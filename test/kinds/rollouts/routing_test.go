@@ -15,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -271,4 +272,39 @@ func TestTheExampleOfTraffic(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// grpc is a route of gRPC requests.
+const grpc = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: web}
+spec:
+  rules:
+  - matches: [{method: {service: web.Versions}}]
+    backendRefs: [{name: web, port: 80, weight: 1}]
+`
+
+// TestARouteOfGRPC leads a share of the requests to the new version, and is in the end what its user wrote.
+func TestARouteOfGRPC(t *testing.T) {
+	e := newEnv(t)
+	e.Must(routes())
+	e.Make(service)
+	e.Make(grpc)
+	kind := schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GRPCRoute"}
+	before := e.untyped(kind, "web")
+	e.start(fmt.Sprintf(cloneSet, 4, ""), routed("{replicas: 1, traffic: 20%}, {replicas: 100%}", "{service: web, gracePeriodSeconds: 0, customNetworkRefs: ["+
+		"{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, name: web}]}"))
+	e.setImage("v2")
+	e.paused(1, "v2", 1)
+	if diff := cmp.Diff([]string{"web 80", "web-canary 20"}, backends(e.untyped(kind, "web"), 0)); diff != "" {
+		t.Errorf("the backends (-want +got):\n%s", diff)
+	}
+	e.approve()
+	e.over("v2", 4, corev1.ConditionTrue)
+	e.untouched()
+	after := e.untyped(kind, "web")
+	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" || after.GetAnnotations()[keys.OriginalSpecConfiguration] != "" {
+		t.Errorf("the route is not what its user wrote (-want +got):\n%s", diff)
+	}
 }
