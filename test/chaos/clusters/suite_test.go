@@ -68,7 +68,7 @@ func (c *clustersOf) up(ctx context.Context, names ...string) (err error) {
 	var options []cluster.Options
 	for _, name := range append([]string{"hub"}, names...) {
 		options = append(options, cluster.Options{
-			Dir: filepath.Join(c.dir, name), Nodes: 2, Args: []string{"--owner", strconv.Itoa(os.Getpid()), "--audit=false"},
+			Dir: filepath.Join(c.dir, name), Nodes: 2, Args: append(cluster.Unaudited(), "--owner", strconv.Itoa(os.Getpid())),
 		})
 	}
 	all, err := cluster.UpAll(ctx, options)

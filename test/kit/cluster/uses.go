@@ -15,6 +15,14 @@ import (
 // it nothing is recorded.
 const usesFolder = "KRUISE_USES"
 
+// Unaudited are the arguments of clusters whose audit log nobody reads unless uses are recorded.
+func Unaudited() []string {
+	if os.Getenv(usesFolder) != "" {
+		return nil
+	}
+	return []string{"--audit=false"}
+}
+
 // TestedUse is the use of a right, and the test in which it was seen: the folder of its suite and, where that is known, its name.
 type TestedUse struct {
 	audit.Use
