@@ -30,6 +30,9 @@ const serviceMonitors = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "Cust
 "versions": [{"name": "v1", "served": true, "storage": true,
 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}`
 
+// stage is an API server of one test's own.
+type stage struct{ *scene.Stage }
+
 // release is what Helm installs in a test.
 type release struct{ chart, namespace, values string }
 
@@ -75,9 +78,6 @@ func (s *stage) takes(r release) {
 	s.Must(err)
 	s.releaseFits(r.namespace)
 }
-
-// stage is an API server of one test's own.
-type stage struct{ *scene.Stage }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()

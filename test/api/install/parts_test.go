@@ -20,13 +20,29 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
-// TestResourceDistributionsOfTheChart: with the flags and the rights that the chart gives, each kind that may be copied is copied, follows,
-// and goes.
-func TestResourceDistributionsOfTheChart(t *testing.T) {
+// TestManagersOfTheCharts do in one cluster, one after the other, what needs the flags and the rights that the charts give.
+func TestManagersOfTheCharts(t *testing.T) {
 	s := newStage(t)
-	_, err := s.helm("install", "--set", "resourceDistribution.enabled=true,resourceDistribution.moreKinds=true")
+	for _, part := range []struct {
+		name string
+		run  func(*stage)
+	}{
+		{"Rollouts", (*stage).managesRollouts},
+		{"an upgrade", (*stage).keepsWhatManagersWrite},
+		{"ResourceDistributions", (*stage).distributes},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { part.run(&stage{s.On(t)}) }) {
+			break // the next one goes on with what this one has installed
+		}
+	}
+}
+
+// distributes turns on what copies objects to namespaces: each kind that may be copied is copied, follows, and goes.
+func (s *stage) distributes() {
+	s.Helper()
+	_, err := s.helm("upgrade", "--set", "resourceDistribution.enabled=true,resourceDistribution.moreKinds=true")
 	s.Must(err)
-	s.manage("manager")
+	s.manage("distributor")
 	for _, namespace := range []string{"from", "to"} {
 		s.Must(s.Client.Create(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
@@ -76,9 +92,9 @@ func (s *stage) edit(name, patch string) {
 	s.Must(s.Client.Patch(s.Ctx, o, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// TestTheManagerOfRolloutsOfTheChart starts with what the chart gives it: it leads, keeps its CA, and asks who wants its metrics.
-func TestTheManagerOfRolloutsOfTheChart(t *testing.T) {
-	s := newStage(t)
+// managesRollouts starts the manager of Rollouts with what the chart gives it: it leads, keeps its CA, and asks who wants its metrics.
+func (s *stage) managesRollouts() {
+	s.Helper()
 	const namespace = "kruise-rollout"
 	_, err := s.Helm(s.Ctx, "install", namespace, "charts/kruise-rollout", "--namespace", namespace, "--create-namespace")
 	s.Must(err)
@@ -86,7 +102,7 @@ func TestTheManagerOfRolloutsOfTheChart(t *testing.T) {
 		o := cluster.ManagerOptions{Program: cluster.RolloutManager(), Args: append(s.flags("kruise-rollout-manager", namespace), more...)}
 		return s.start(name, namespace, "kruise-rollout-webhook-service", o)
 	}
-	first := start("first")
+	first := start("rollouts")
 	certs := client.ObjectKey{Namespace: namespace, Name: "kruise-rollout-webhook-certs"}
 	s.Must(s.Client.Get(s.Ctx, certs, &corev1.Secret{}))
 	s.Eventually("it leads", func() error {
@@ -98,15 +114,15 @@ func TestTheManagerOfRolloutsOfTheChart(t *testing.T) {
 	})
 	first.Stop()
 
-	t.Log("a CA that is lost is made anew, in the Secret that there is")
+	s.Log("a CA that is lost is made anew, in the Secret that there is")
 	s.Must(s.Client.Patch(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: certs.Namespace, Name: certs.Name}},
 		client.RawPatch(types.MergePatchType, []byte(`{"data": null}`))))
 	port := first.MetricsAddress()[strings.LastIndex(first.MetricsAddress(), ":"):]
-	start("second", "--metrics-bind-address=0.0.0.0"+port)
+	start("rollouts-again", "--metrics-bind-address=0.0.0.0"+port)
 	var secret corev1.Secret
 	s.Must(s.Client.Get(s.Ctx, certs, &secret))
 	if len(secret.Data) == 0 {
-		t.Error("the Secret of the CA is empty")
+		s.Error("the Secret of the CA is empty")
 	}
 	path := filepath.Join(s.Dir, "reader")
 	s.Must(s.AccountKubeconfig(s.Ctx, types.NamespacedName{Namespace: namespace, Name: "kruise-rollout"}, path))
@@ -114,7 +130,7 @@ func TestTheManagerOfRolloutsOfTheChart(t *testing.T) {
 	s.Must(err)
 	for token, want := range map[string]int{"made up": http.StatusUnauthorized, config.BearerToken: http.StatusForbidden} {
 		if got := s.ask("https://127.0.0.1"+port+"/metrics", token); got != want {
-			t.Errorf("who asks with %.10q for metrics is answered by %d, want %d", token, got, want)
+			s.Errorf("who asks with %.10q for metrics is answered by %d, want %d", token, got, want)
 		}
 	}
 }

@@ -267,10 +267,10 @@ func TestAnUninstallLeavesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeKeepsWhatManagersWrite into CRDs and webhook configurations: without the CA, and without the webhooks for Pods, requests that
-// come during an upgrade would be refused, or Pods left without their sidecars.
-func TestAnUpgradeKeepsWhatManagersWrite(t *testing.T) {
-	s := newStage(t)
+// keepsWhatManagersWrite upgrades: CRDs and webhook configurations keep what managers have written into them. Without the CA, and without
+// the webhooks for Pods, requests that come during an upgrade would be refused, or Pods left without their sidecars.
+func (s *stage) keepsWhatManagersWrite() {
+	s.Helper()
 	_, err := s.helm("install")
 	s.Must(err)
 	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: managers, Name: "kruise-webhook-certs"}}))
@@ -285,12 +285,12 @@ func TestAnUpgradeKeepsWhatManagersWrite(t *testing.T) {
 	s.Must(err)
 	after := s.written()
 	if len(before) < 30 || !maps.Equal(before, after) {
-		t.Errorf("CAs and webhooks were\n%v\nand are\n%v", before, after)
+		s.Errorf("CAs and webhooks were\n%v\nand are\n%v", before, after)
 	}
 	got, err := s.Kubectl(s.Ctx, "get", "mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration", "-o",
 		"jsonpath={.webhooks[0].timeoutSeconds} {.metadata.annotations.team}")
 	if err != nil || got != "7 platform" {
-		t.Errorf("after the upgrade, timeout and annotation are %q: %v", got, err)
+		s.Errorf("after the upgrade, timeout and annotation are %q: %v", got, err)
 	}
 }
 
