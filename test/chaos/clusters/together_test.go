@@ -97,9 +97,7 @@ func (u *united) kindNotInstalled() {
 	u.namespace("kinds", "member-1", "member-2")
 	u.createIn("kinds", "kinds", cloneSetTemplate, "{replicas: 2, topology: {subsets: [{name: a}, {name: b, targetCluster: {name: member-2}}]}}")
 	u.clusterIs(time.Minute, "kinds", "b", corev1.ConditionFalse, "KindNotInstalled")
-	root, err := cluster.Root()
-	u.Must(err)
-	u.Must(u.members["member-2"].ApplyFile(u.Ctx, filepath.Join(root, "config", "crd", "bases", "apps.kruise.io_clonesets.yaml")))
+	u.serve("member-2", "clonesets")
 }
 
 // kindInstalled: the subset has its workload once the member has been asked for its kinds again. None of the tests before has waited for it.

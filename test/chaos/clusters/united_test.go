@@ -25,6 +25,7 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 	f := newFleet(t)
 	f.Describe = f.describe
 	f.manage()
+	f.serve("member-1", "statefulsets")
 	f.register("member-1", "member-1")
 	f.register("member-2", "member-2")
 	for _, s := range []struct {
@@ -42,6 +43,8 @@ func TestUnitedDeploymentsOverClusters(t *testing.T) {
 		{"a workload of somebody else has the name", (*united).nameConflict, false},
 		{"a cluster without the namespace", (*united).noNamespace, false},
 		{"two members say nothing, and a kubeconfig has a program", (*united).silentAndHostile, false},
+		{"StatefulSets of both kinds", (*united).statefulSets, false},
+		{"a Pod that no node of a member takes", (*united).reserved, false},
 		{"a rollout in waves with one budget", (*united).wavesAndBudget, false},
 		{"a member is away", (*united).away, true},
 		{"the kind is there by now", (*united).kindInstalled, false},
