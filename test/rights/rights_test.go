@@ -88,7 +88,11 @@ func TestTheCheckOfRightsFails(t *testing.T) {
 		if r.account == users {
 			continue
 		}
-		if len(check(slices.Delete(slices.Clone(rights), i, i+1), uses, excused())) == 0 {
+		less := slices.Delete(slices.Clone(rights), i, i+1)
+		if r.verb == "get" { // who may list has no need of it
+			less = slices.DeleteFunc(less, func(other right) bool { return other.needed() == r.needed() && other.file == r.file })
+		}
+		if len(check(less, uses, excused())) == 0 {
 			t.Errorf("nobody misses the right %s", r)
 		}
 	}

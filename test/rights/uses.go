@@ -16,6 +16,8 @@ import (
 // use is what an account did in a test.
 type use struct {
 	account, verb, group, resource, namespace, name string
+	// part is the optional part of an install whose right it was; empty for config/default.
+	part string
 	// test is the folder of the suite and, where it is known, the name of the test.
 	test string
 }
@@ -23,10 +25,10 @@ type use struct {
 const tab = "\t"
 
 // head is the first line of the table.
-const head = "account" + tab + "verb" + tab + "group" + tab + "resource" + tab + "namespace" + tab + "name" + tab + "test"
+const head = "account" + tab + "verb" + tab + "group" + tab + "resource" + tab + "namespace" + tab + "name" + tab + "part" + tab + "test"
 
 func (u use) line() string {
-	return strings.Join([]string{u.account, u.verb, u.group, u.resource, u.namespace, u.name, u.test}, tab)
+	return strings.Join([]string{u.account, u.verb, u.group, u.resource, u.namespace, u.name, u.part, u.test}, tab)
 }
 
 // what is the use, whoever saw it.
@@ -48,10 +50,10 @@ func readTable(path string) ([]use, error) {
 	var all []use
 	for i, line := range lines[1:] {
 		f := strings.Split(line, tab)
-		if len(f) != 7 {
-			return nil, fmt.Errorf("line %d of %s has %d fields, want 7", i+2, path, len(f))
+		if len(f) != 8 {
+			return nil, fmt.Errorf("line %d of %s has %d fields, want 8", i+2, path, len(f))
 		}
-		all = append(all, use{f[0], f[1], f[2], f[3], f[4], f[5], f[6]})
+		all = append(all, use{f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]})
 	}
 	return all, nil
 }
@@ -103,14 +105,29 @@ func recorded(folder string, rights []right) ([]use, error) {
 			return nil, fmt.Errorf("reading %s: %w", file, err)
 		}
 		for _, u := range uses {
-			seen := use{u.Account, u.Verb, u.Group, u.Resource, u.Namespace, u.Name, u.Test}
+			seen := use{account: u.Account, verb: u.Verb, group: u.Group, resource: u.Resource, namespace: u.Namespace, name: u.Name, test: u.Test}
 			// What all accounts may do, and what a test itself has given, is no use of these rights.
-			if len(rightsFor(rights, seen)) > 0 {
-				all = append(all, nameless(seen, rights))
+			if holders := rightsFor(rights, seen); len(holders) > 0 {
+				seen.part = holders[0].part()
+				all = append(all, nameless(anyKind(seen, rights), rights))
 			}
 		}
 	}
 	return all, nil
+}
+
+// anyKind leaves out the resource of a use that only rights on all groups are about: it is that of a kind that a test has made, perhaps
+// with another name each time.
+func anyKind(u use, rights []right) use {
+	if slices.ContainsFunc(rights, func(r right) bool { return r.group != "*" && r.allows(u) }) {
+		return u
+	}
+	_, subresource, isBelow := strings.Cut(u.resource, "/")
+	u.resource = "*"
+	if isBelow {
+		u.resource += "/" + subresource
+	}
+	return u
 }
 
 // nameless leaves out the name and the namespace of a use that no right is about.
