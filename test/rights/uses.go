@@ -105,7 +105,9 @@ func recorded(folder string, rights []right) ([]use, error) {
 			return nil, fmt.Errorf("reading %s: %w", file, err)
 		}
 		for _, u := range uses {
-			seen := use{account: u.Account, verb: u.Verb, group: u.Group, resource: u.Resource, namespace: u.Namespace, name: u.Name, test: u.Test}
+			seen := use{
+				account: u.Account, verb: u.Verb, group: u.Group, resource: u.Resource, namespace: u.Namespace, name: u.Name, test: u.Test,
+			}
 			// What all accounts may do, and what a test itself has given, is no use of these rights.
 			if holders := rightsFor(rights, seen); len(holders) > 0 {
 				seen.part = holders[0].part()
