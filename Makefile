@@ -48,11 +48,13 @@ SUITES ?= 2
 LONG := ./test/chaos/crash $(addprefix ./test/kinds/,statefulset images jobs)
 # 120 requests a second, none of which may wait for three seconds: this one runs alone.
 ALONE := ^TestAnUpgradeOfTheManagersRefusesNothing$$
+# What runs tests on clusters. Continuous integration has bin/retest do it, which runs what fails once more and says so (hack/retest).
+CLUSTER_TEST ?= go test
 .PHONY: test-cluster
 test-cluster: build bin/helm ## Run the tests that bring clusters up, SUITES (2) of them at a time.
-	go test -p $(SUITES) -timeout 30m -skip '$(ALONE)' $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
-	go test -timeout 10m ./test/chaos/operation -run '$(ALONE)'
-	cd localcluster && go test -p 1 -timeout 20m ./...
+	$(CLUSTER_TEST) -p $(SUITES) -timeout 30m -skip '$(ALONE)' $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
+	$(CLUSTER_TEST) -timeout 10m ./test/chaos/operation -run '$(ALONE)'
+	cd localcluster && $(CLUSTER_TEST) -p 1 -timeout 20m ./...
 
 .PHONY: rights
 rights: build bin/helm ## Record which rights the suites that bring clusters up use, and write the table of test/rights anew.
@@ -65,8 +67,8 @@ REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPo
 
 .PHONY: test-real
 test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
-	go test -p 2 -timeout 20m ./test/nodes/...
-	go test -timeout 20m -parallel 8 ./test/kinds/cloneset -nodes real -run '^Test($(REAL_SCENARIOS))$$'
+	$(CLUSTER_TEST) -p 2 -timeout 20m ./test/nodes/...
+	$(CLUSTER_TEST) -timeout 20m -parallel 8 ./test/kinds/cloneset -nodes real -run '^Test($(REAL_SCENARIOS))$$'
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests of CloneSet.
