@@ -70,6 +70,9 @@ func (s settings) cloneSetNeeds() []need {
 func (s settings) statefulSetNeeds() []need {
 	all := slices.Concat(s.workload("statefulsets", s.gates.Enabled(features.PreDownloadImageForInPlaceUpdate)),
 		to(manages, "persistentvolumeclaims"), to("get", "statefulsets.apps"))
+	if s.gates.Enabled(features.StatefulSetAutoDeletePVC) { // Pods own their claims
+		all = append(all, to("update", "pods/finalizers")...)
+	}
 	if s.gates.Enabled(features.StatefulSetAutoResizePVCGate) {
 		all = append(all, to("get list", "storageclasses.storage.k8s.io")...)
 	}
