@@ -46,7 +46,7 @@ does not count again.`,
 				return err
 			}
 			wanted := slices.Compact(slices.Sorted(slices.Values(pods)))
-			if err := areMembers(wanted, controlled(there, o), o); err != nil {
+			if err := areMembers(wanted, there, o); err != nil {
 				return err
 			}
 			after, changed, err := p.cluster.Edit(c.Context(), o, dryRun, func(u *unstructured.Unstructured) error {

@@ -28,9 +28,14 @@ func (c *Cluster) Edit(
 		if !apierrors.IsConflict(err) || try == tries {
 			return after, changed, err
 		}
-		if o, err = c.Again(ctx, o); err != nil {
+		now, err := c.Again(ctx, o)
+		if err != nil {
 			return Object{}, false, err
 		}
+		if now.GetUID() != o.GetUID() {
+			return Object{}, false, fmt.Errorf("changing %s: %w, and another one of that name created", o, ErrGone)
+		}
+		o = now
 	}
 }
 

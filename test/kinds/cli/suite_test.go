@@ -104,6 +104,19 @@ func (e *env) eventually(code int, says string, args ...string) {
 	})
 }
 
+// cause waits until the first line of an explanation names a reason.
+func (e *env) cause(code string, args ...string) {
+	e.Helper()
+	e.Eventually("the cause is "+code, func() error {
+		r := e.run(append([]string{"explain"}, args...)...)
+		first, _, _ := strings.Cut(r.out, "\n")
+		if r.code != 0 || !strings.Contains(first, ": "+code) {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+}
+
 // done waits by the command itself until a rollout is over.
 func (e *env) done(object string) {
 	e.Helper()
