@@ -80,7 +80,8 @@ func rolloutCause(o access.Object, r *v1beta1.Rollout, progress kinds.Progress) 
 		cause.Code, cause.Free = explain.Stopped, "give its workload a template that works: that begins the next release"
 	case kinds.StopsRelease(reason):
 		cause.Code, cause.Why = explain.Stopped, reason+": "+message
-		cause.Free = fmt.Sprintf("`kubectl kruise retry %s` runs the step anew, `approve %s` goes on all the same, `abort %s` goes back", name, name, name)
+		cause.Free = fmt.Sprintf("`kubectl kruise retry %s` runs the step anew, `approve %s` goes on all the same, `abort %s` goes back",
+			name, name, name)
 	case progress.Reason == kinds.NeedsApproval:
 		cause.Code, cause.Free = explain.WaitApproval, fmt.Sprintf("`kubectl kruise approve %s`, or `kubectl kruise abort %s`", name, name)
 	case progress.Phase == kinds.Waiting: // for a workload that is not there

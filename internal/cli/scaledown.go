@@ -38,8 +38,8 @@ does not count again.`,
 				return err
 			}
 			if o.Kind.PodsToDelete == nil {
-				return fmt.Errorf("%s can't be told which Pods to delete: only a CloneSet can, and a StatefulSet of Kruise by reserveOrdinals",
-					o.Kind)
+				return fmt.Errorf("%s can't be told which Pods to delete: only a CloneSet can, and a StatefulSet of Kruise by "+
+					"reserveOrdinals", o.Kind)
 			}
 			there, err := p.pods(c.Context(), o)
 			if err != nil {

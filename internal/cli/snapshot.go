@@ -87,8 +87,8 @@ func readsOf(o access.Object, selector labels.Selector) []listing {
 	}
 	if templates, found, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates"); found && len(templates) > 0 {
 		// A StatefulSet knows its claims by their names, whatever labels they have.
-		out = append(out, listing{"PersistentVolumeClaims", claims, func() []client.Object { return pointers[corev1.PersistentVolumeClaim](claims.Items) },
-			[]client.ListOption{in}})
+		items := func() []client.Object { return pointers[corev1.PersistentVolumeClaim](claims.Items) }
+		out = append(out, listing{"PersistentVolumeClaims", claims, items, []client.ListOption{in}})
 	}
 	_, spread, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "topologySpreadConstraints")
 	if spread || o.Kind.GroupVersionKind.Kind == "DaemonSet" {

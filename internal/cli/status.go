@@ -55,7 +55,7 @@ Exit codes: 0 done (a partition may keep Pods at the old template), 1 failed,
 			return p.runStatus(c.Context(), args, o)
 		},
 	}
-	c.Flags().BoolVarP(&o.watch, "watch", "w", true, "follow the rollout to its end; false: look once, with exit code 3 for one that goes on")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", true, "follow the rollout to its end; false: look once, and exit with 3 if it goes on")
 	c.Flags().BoolVar(&o.through, "through-pauses", false, "go on while the rollout waits for a person")
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait, such as 10m; 0 is for ever")
 	addOutput(c, &o.output)
@@ -111,8 +111,8 @@ func rolloutOf(o access.Object) string {
 	return name
 }
 
-// progress returns how far an object has come. A Rollout that has not yet seen the new template of its workload does not tell of the release
-// that is about to begin: the mark of the workload does, which is there from the moment of the change.
+// progress returns how far an object has come. A Rollout that has not yet seen the new template of its workload does not tell of the
+// release that is about to begin: the mark of the workload does, which is there from the moment of the change.
 func (p *program) progress(ctx context.Context, o access.Object) (kinds.Progress, error) {
 	progress, err := o.Kind.Progress(o.Unstructured)
 	if err != nil || !isRollout(o) || progress.Phase != kinds.Done && progress.Reason != kinds.GivenUp {

@@ -39,8 +39,8 @@ func (p *program) workloadOf(ctx context.Context, o access.Object) (access.Objec
 	return workload, nil
 }
 
-// pods returns the Pods of a workload: those that it controls; for a Deployment and a UnitedDeployment, whose Pods are controlled by objects
-// of its own, those that it selects.
+// pods returns the Pods of a workload: those that it controls; for a Deployment and a UnitedDeployment, whose Pods are controlled by
+// objects of its own, those that it selects.
 func (p *program) pods(ctx context.Context, o access.Object) ([]corev1.Pod, error) {
 	selector, err := past.SelectorOf(o)
 	if err != nil {

@@ -146,7 +146,7 @@ func carriedOut(ctx context.Context, now time.Time, objects []client.Object, own
 			done.Results = append(done.Results, apply.Result{Action: a, Object: a.After})
 		}
 		settle(done)
-		copyField(w.find(owner), seen, "Status")
+		copyStatus(w.find(owner), seen)
 		for _, p := range w.pods() {
 			if isNew := differs(p); p.DeletionTimestamp == nil && (!broken[p.Name] || isNew) {
 				broken[p.Name] = false

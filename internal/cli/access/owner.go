@@ -46,5 +46,6 @@ func (c *Cluster) WorkloadOfPod(ctx context.Context, name string) (Object, error
 }
 
 func isReplicaSet(owner *metav1.OwnerReference) bool {
-	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind()
+	is := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+	return is == appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind()
 }

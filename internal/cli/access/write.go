@@ -84,7 +84,7 @@ func (o Object) identity() *unstructured.Unstructured {
 	return u
 }
 
-// patchOf returns the merge patch from an object to what it is wanted to be, in the version that is served, for nothing but the version that
+// patchOf returns the merge patch from an object to what it is wanted to be, in the version that is served, for nothing but the state that
 // was read; nil if nothing differs.
 func patchOf(o Object, wanted *unstructured.Unstructured) ([]byte, error) {
 	was, err := o.encode(o.Unstructured)

@@ -113,7 +113,9 @@ func Of(kind schema.GroupKind) (Kind, error) {
 
 // IsKruise reports whether the kind is one of Kruise, and so has a version that is converted.
 func (k Kind) IsKruise() bool {
-	return k.Group == v1beta1.GroupVersion.Group || k.Group == rolloutsv1beta1.GroupVersion.Group || k.Group == policyv1beta1.GroupVersion.Group
+	return slices.Contains([]string{
+		v1beta1.GroupVersion.Group, rolloutsv1beta1.GroupVersion.Group, policyv1beta1.GroupVersion.Group,
+	}, k.Group)
 }
 
 // String names the kind as a person would; kinds of Kruise that have a namesake in Kubernetes get their group.

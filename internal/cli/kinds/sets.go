@@ -56,7 +56,8 @@ func unitedDeploymentProgress(o *v1beta1.UnitedDeployment) (Progress, error) {
 func sidecarSetProgress(o *v1beta1.SidecarSet) (Progress, error) {
 	s := o.Status
 	p := Progress{
-		Phase: Updating, Updated: s.UpdatedPods, Wanted: s.MatchedPods, Total: s.MatchedPods, Ready: s.UpdatedReadyPods, Available: s.ReadyPods,
+		Phase: Updating, Updated: s.UpdatedPods, Wanted: s.MatchedPods, Total: s.MatchedPods, Ready: s.UpdatedReadyPods,
+		Available: s.ReadyPods,
 	}
 	c := meta.FindStatusCondition(s.Conditions, v1beta1.SidecarSetConditionProgressing)
 	if !seen(s.ObservedGeneration, o.ObjectMeta) || c == nil {

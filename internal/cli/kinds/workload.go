@@ -41,7 +41,8 @@ func (w workload) progress() Progress {
 	case !w.seen:
 		p.Message = "the controller has not seen the present spec yet"
 	case w.onDelete && w.updated < w.replicas:
-		p.Phase, p.Reason, p.Message = Waiting, OnDelete, fmt.Sprintf("type OnDelete: %d Pods are updated when they are deleted", w.replicas-w.updated)
+		p.Phase, p.Reason = Waiting, OnDelete
+		p.Message = fmt.Sprintf("type OnDelete: %d Pods are updated when they are deleted", w.replicas-w.updated)
 		p.Next = "delete them, or set updateStrategy.type RollingUpdate"
 	case w.failed != "":
 		p.Phase, p.Reason, p.Message = Failed, DeadlineExceeded, w.failed

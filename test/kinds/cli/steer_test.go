@@ -92,19 +92,19 @@ func TestFailures(t *testing.T) {
 	e.ends(1, "-o table: use json or yaml", "status", "clone/web", "-o", "table")
 	e.ends(1, "unknown command", "statos")
 
-	e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 1\n  progressDeadlineSeconds: 5"))
-	e.done("clone/web")
+	e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 1\n  progressDeadlineSeconds: 10"))
+	e.eventually(0, "all Pods are updated", "status", "clone/web", "--timeout", "2m") // past the deadline on a slow machine
 	e.ends(1, `has no container "app": it has [main]`, "set", "image", "clone/web", "app=web:v2")
 	e.ends(1, "there is no earlier revision", "undo", "clone/web")
 	e.ends(1, "is not released by a Rollout", "approve", "clone/web")
 	e.ends(1, "no Pods are named", "scaledown", "clone/web")
 
 	e.ok("image updated", "set", "image", "clone/web", "main=web:fail-pull")
-	e.ends(3, "not done after 2s", "status", "clone/web", "--timeout", "2s")
+	e.ends(3, "not done after 1s", "status", "clone/web", "--timeout", "1s")
 	e.ends(1, "past its deadline", "status", "clone/web", "--timeout", "1m")
 	e.ends(1, "past its deadline", "rollout", "status", "clone/web", "--watch=false")
 	e.ok("rolled back", "undo", "clone/web", "-y")
-	e.done("clone/web")
+	e.eventually(0, "all Pods are updated", "status", "clone/web", "--timeout", "2m")
 	e.allRun("web:v1", 1)
 
 	e.Must(e.Delete(e.Ctx, e.Manifest("{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web}}")))
@@ -347,7 +347,7 @@ func TestCompletion(t *testing.T) {
 	e := newEnv(t)
 	e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 1"))
 	e.ok("cloneset/\n", "__complete", "status", "clones")
-	e.ok("cloneset/web\n", "__complete", "status", "cloneset/")
-	e.ok("web\n", "__complete", "status", "clone", "w")
+	e.eventually(0, "cloneset/web\n", "__complete", "status", "cloneset/") // who completes does not wait for a slow API server
+	e.eventually(0, "web\n", "__complete", "status", "clone", "w")
 	e.ok("bash completion", "completion", "bash")
 }
