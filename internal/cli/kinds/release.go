@@ -58,7 +58,9 @@ func StopsRelease(reason string) bool {
 
 // RolloutReason returns the reason and the message of a condition of a Rollout, and its status; empty where there is none.
 func RolloutReason(r *v1beta1.Rollout, name string) (status corev1.ConditionStatus, reason, message string) {
-	c := conditionOf(r.Status.Conditions, name, func(c v1beta1.RolloutCondition) told { return told{c.Type, c.Status, c.Reason, c.Message} })
+	c := conditionOf(r.Status.Conditions, name, func(c v1beta1.RolloutCondition) told {
+		return told{c.Type, c.Status, c.Reason, c.Message}
+	})
 	return c.status, c.reason, c.message
 }
 

@@ -118,9 +118,8 @@ func broadcastJobProgress(o *v1beta1.BroadcastJob) (Progress, error) {
 		p.Phase = Done
 	case v1beta1.BroadcastJobFailed:
 		p.Phase, p.Reason, p.Message = Failed, GivenUp, p.Message+message
-	case v1beta1.BroadcastJobPaused:
-		p.Phase, p.Reason, p.Next = Waiting, Paused, "resume it"
 	}
+	// The phase says paused still after the job was resumed, until the controller has seen that: the spec alone tells.
 	if o.Spec.Paused && p.Phase == Updating {
 		p.Phase, p.Reason, p.Message, p.Next = Waiting, Paused, "paused: "+p.Message, "resume it"
 	}
