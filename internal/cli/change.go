@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -45,7 +46,8 @@ func (p *program) wanted(ctx context.Context, o access.Object, file string, set 
 	return after, err
 }
 
-// fromFile reads the object of a file that has the kind and the name of one, in either version.
+// fromFile reads the object of a file that has the kind, the name and the namespace of one, in either version. An object of a file need
+// not say its namespace.
 func (p *program) fromFile(file string, o access.Object) (*unstructured.Unstructured, error) {
 	in := p.In
 	if file != "-" {
@@ -60,9 +62,13 @@ func (p *program) fromFile(file string, o access.Object) (*unstructured.Unstruct
 	for {
 		u := &unstructured.Unstructured{}
 		if err := documents.Decode(&u.Object); err != nil {
-			return nil, fmt.Errorf("%s holds no %s %q: %w", file, o.Kind, o.GetName(), err)
+			if errors.Is(err, io.EOF) {
+				err = errors.New("give the file that has it, or -n for another namespace")
+			}
+			return nil, fmt.Errorf("%s holds no %s: %w", file, o, err)
 		}
-		if u.GroupVersionKind().GroupKind() == o.Kind.GroupKind() && u.GetName() == o.GetName() {
+		inNamespace := u.GetNamespace() == "" || u.GetNamespace() == o.GetNamespace()
+		if u.GroupVersionKind().GroupKind() == o.Kind.GroupKind() && u.GetName() == o.GetName() && inNamespace {
 			return access.Hub(o.Kind, u)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 )
@@ -52,23 +50,13 @@ func (p *program) names(ctx context.Context, named, begun string) []string {
 	if err != nil {
 		return nil
 	}
-	namespace, err := p.cluster.Namespace()
-	reader, clientErr := p.cluster.Client()
-	if err != nil || clientErr != nil {
-		return nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
-	var options []client.ListOption
-	if !kind.Cluster {
-		options = append(options, client.InNamespace(namespace))
-	}
-	if reader.List(ctx, list, options...) != nil {
+	all, err := p.cluster.Names(ctx, kind)
+	if err != nil {
 		return nil
 	}
 	var out []string
-	for i := range list.Items {
-		if name := list.Items[i].Name; strings.HasPrefix(name, begun) {
+	for _, name := range all {
+		if strings.HasPrefix(name, begun) {
 			out = append(out, name)
 		}
 	}

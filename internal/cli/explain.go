@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/explain"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/cli/past"
 	"github.com/seed-69ecc383/kruise/internal/cli/screen"
 	"github.com/seed-69ecc383/kruise/internal/forecast"
 )
@@ -22,7 +24,7 @@ import (
 func (p *program) explain() *cobra.Command {
 	var out output
 	c := &cobra.Command{
-		Use:   "explain TYPE/NAME [POD]",
+		Use:   "explain TYPE/NAME [POD] | pod/NAME",
 		Short: "Say why a rollout stands still, and what would free it",
 		Long: `Say why a rollout stands still, and what would free it: the one cause that
 matters in the first line, and a reason for each Pod that is not up to date
@@ -31,6 +33,7 @@ and in service. With the name of a Pod, say that of the Pod.
 It is asked of the plan that the controller itself would make now, of its
 status, and of the Pods. Nothing is changed.`,
 		Example: `  kubectl kruise explain cloneset/web
+  kubectl kruise explain pod/web-x7k2p
   kubectl kruise explain cloneset/web web-x7k2p
   kubectl kruise explain rollout/web -o json`,
 		ValidArgsFunction: p.completeObjects,
@@ -38,13 +41,12 @@ status, and of the Pods. Nothing is changed.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			named, pod := splitPod(args)
-			o, err := p.cluster.One(c.Context(), named, "")
+			o, pod, err := p.explained(c.Context(), args)
 			if err != nil {
 				return err
 			}
 			if isRollout(o) && pod == "" {
-				return p.explainRollout(o, out)
+				return p.explainRollout(c.Context(), o, out)
 			}
 			if o, err = p.workloadOf(c.Context(), o); err != nil {
 				return err
@@ -71,15 +73,33 @@ func splitPod(args []string) (named []string, pod string) {
 		most = 1
 	}
 	if len(args) == most+1 {
-		return args[:most], args[most]
+		return args[:most], strings.TrimPrefix(args[most], "pod/")
 	}
 	return args, ""
+}
+
+// explained returns the object, and the name of the Pod, that is to be explained. A Pod alone is explained as one of its workload.
+func (p *program) explained(ctx context.Context, args []string) (o access.Object, pod string, err error) {
+	if name, alone := podAlone(args); alone {
+		o, err = p.cluster.WorkloadOfPod(ctx, name)
+		return o, name, err
+	}
+	named, pod := splitPod(args)
+	o, err = p.cluster.One(ctx, named, "")
+	return o, pod, err
+}
+
+// podAlone returns the name of the Pod of pod/NAME or pod NAME.
+func podAlone(args []string) (name string, alone bool) {
+	of, name, slash := strings.Cut(strings.Join(args, "/"), "/")
+	return name, slash && name != "" && slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(of))
 }
 
 // situation reads what an explanation goes by.
 func (p *program) situation(ctx context.Context, o access.Object) (explain.Situation, error) {
 	s := explain.Situation{
 		Arg: o.Arg(), Rollout: rolloutOf(o), Paused: o.Kind.IsPaused(o.Unstructured), Now: p.now(), Updated: updateRevision(o),
+		Native: !o.Kind.IsKruise(),
 	}
 	var err error
 	if s.Progress, err = o.Kind.Progress(o.Unstructured); err != nil {
@@ -101,10 +121,16 @@ func (p *program) situation(ctx context.Context, o access.Object) (explain.Situa
 	if o.Kind.Selector == nil {
 		return s, nil
 	}
-	pods, err := p.pods(ctx, o)
-	if err == nil && o.Kind.GroupVersionKind.Kind != "Deployment" && o.Kind.GroupVersionKind.Kind != "UnitedDeployment" {
-		pods = controlled(pods, o)
+	if o.Kind.Revisions == kinds.ReplicaSets {
+		entries, err := past.Read(ctx, p.cluster, o)
+		if err != nil {
+			return s, err
+		}
+		if len(entries) > 0 {
+			s.Updated, s.Label = entries[0].Name, keys.PodTemplateHash
+		}
 	}
+	pods, err := p.pods(ctx, o)
 	for i := range pods {
 		s.Pods = append(s.Pods, &pods[i])
 	}
@@ -146,6 +172,10 @@ func (p *program) explainText(o access.Object, e explain.Explanation) {
 	if len(rows) > 0 {
 		p.screen.Table([]string{"POD", "REASON", "SINCE", "WHY"}, rows)
 	}
+	if e.InService > 0 {
+		p.screen.Linef("%d Pods are in service.", e.InService)
+		return
+	}
 	p.screen.Linef("%d Pods have the newest template and are in service.", e.UpToDate)
 }
 
@@ -177,37 +207,4 @@ func (p *program) explainPod(o access.Object, s explain.Situation, name string, 
 		return fmt.Errorf("%s has no Pod %q", o.Arg(), name)
 	}
 	return p.show(out, r, func() { p.causeText(name, r) })
-}
-
-// explainRollout says why a Rollout stands where it does.
-func (p *program) explainRollout(o access.Object, out output) error {
-	progress, err := o.Kind.Progress(o.Unstructured)
-	if err != nil {
-		return err
-	}
-	var r v1beta1.Rollout
-	if err := o.Into(&r); err != nil {
-		return err
-	}
-	_, reason, message := kinds.RolloutReason(&r, v1beta1.ConditionProgressing)
-	e := explain.Explanation{Cause: explain.Reason{Code: explain.Updating, Why: progress.Message, Free: progress.Next}}
-	at, begun := kinds.ReleaseOf(&r)
-	switch {
-	case !progress.Seen:
-		e.Cause.Code = explain.ControllerLag
-		e.Cause.Free = "see to it that the manager of Rollouts runs: kubectl -n kruise-rollout get pods"
-	case r.Spec.Strategy.Paused && r.Status.Phase == v1beta1.RolloutPhaseProgressing:
-		e.Cause.Code, e.Cause.Free = explain.HeldByPause, explain.Advice(explain.HeldByPause, o.Arg())
-	case progress.Phase == kinds.Done:
-		e.Cause.Code = explain.Nothing
-	case progress.Phase == kinds.Failed || kinds.StopsRelease(reason):
-		e.Cause.Code = explain.Stopped
-		if message != "" && progress.Phase != kinds.Failed {
-			e.Cause.Why = reason + ": " + message
-			e.Cause.Free = "`kubectl kruise approve`, `retry` or `abort " + o.GetName() + "`"
-		}
-	case begun && at.NeedsApproval(reason):
-		e.Cause.Code, e.Cause.Free = explain.WaitApproval, "`kubectl kruise approve "+o.GetName()+"`, or `abort` it"
-	}
-	return p.show(out, e, func() { p.causeText(o.Arg(), e.Cause) })
 }

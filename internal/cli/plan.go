@@ -71,6 +71,9 @@ person acts, or 1 if it does not come to its end otherwise.`,
 			if o, err = p.workloadOf(c.Context(), o); err != nil {
 				return err
 			}
+			if !forecasted(o) {
+				return noForecast(o)
+			}
 			if o, err = p.wanted(c.Context(), o, file, set); err != nil {
 				return err
 			}

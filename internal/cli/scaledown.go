@@ -38,15 +38,15 @@ does not count again.`,
 				return err
 			}
 			if o.Kind.PodsToDelete == nil {
-				return fmt.Errorf("%s can't be told which Pods to delete: only a CloneSet can, and a StatefulSet of Kruise by reserveOrdinals",
-					o.Kind)
+				return fmt.Errorf("%s can't be told which Pods to delete: only a CloneSet can, and a StatefulSet of Kruise by "+
+					"reserveOrdinals", o.Kind)
 			}
 			there, err := p.pods(c.Context(), o)
 			if err != nil {
 				return err
 			}
 			wanted := slices.Compact(slices.Sorted(slices.Values(pods)))
-			if err := areMembers(wanted, controlled(there, o), o); err != nil {
+			if err := areMembers(wanted, there, o); err != nil {
 				return err
 			}
 			after, changed, err := p.cluster.Edit(c.Context(), o, dryRun, func(u *unstructured.Unstructured) error {

@@ -305,7 +305,8 @@ func TestExplainScreen(t *testing.T) {
 	e := explain.Explanation{
 		Cause: explain.Reason{
 			Pod: "web-77a", Code: explain.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at,
-			Free: explain.Advice(explain.WaitImagePull, "cloneset/web"),
+			Free: "mend the image or the configuration that Pod web-77a has (kubectl describe pod web-77a); or put the old template back: " +
+				"`kubectl kruise undo cloneset/web`",
 		},
 		Pods: []explain.Reason{
 			{Pod: "web-77a", Code: explain.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at},

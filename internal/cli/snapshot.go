@@ -7,24 +7,22 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/api/keys"
-	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/past"
 	"github.com/seed-69ecc383/kruise/internal/forecast"
+	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
 )
 
 // snapshot reads what the controller of a workload reads: each kind once, and no nodes unless they matter.
 func (p *program) snapshot(ctx context.Context, o access.Object) (client.Object, *forecast.World, error) {
 	owner := emptyOf(o)
 	if owner == nil {
-		return nil, nil, fmt.Errorf("there is no forecast for %s: only for CloneSets, and StatefulSets and DaemonSets of Kruise", o.Kind)
+		return nil, nil, noForecast(o)
 	}
 	if err := o.Into(owner); err != nil {
 		return nil, nil, err
@@ -40,11 +38,15 @@ func (p *program) snapshot(ctx context.Context, o access.Object) (client.Object,
 	objects := []client.Object{owner}
 	for _, read := range readsOf(o, selector) {
 		if err := reader.List(ctx, read.list, read.options...); err != nil {
-			return nil, nil, fmt.Errorf("listing %T: %w", read.list, err)
+			return nil, nil, fmt.Errorf("listing %s: %w", read.of, err)
 		}
 		objects = append(objects, read.items()...)
 	}
 	return owner, forecast.NewWorld(p.now(), objects...), nil
+}
+
+func noForecast(o access.Object) error {
+	return fmt.Errorf("there is no forecast for %s: only for CloneSets, and StatefulSets and DaemonSets of Kruise", o.Kind)
 }
 
 // emptyOf returns an object of the type of a workload that there is a forecast for; nil for any other.
@@ -66,6 +68,7 @@ func forecasted(o access.Object) bool { return emptyOf(o) != nil }
 
 // listing is one list of a snapshot.
 type listing struct {
+	of      string
 	list    client.ObjectList
 	items   func() []client.Object
 	options []client.ListOption
@@ -76,20 +79,20 @@ func readsOf(o access.Object, selector labels.Selector) []listing {
 	pods, revisions := &corev1.PodList{}, &appsv1.ControllerRevisionList{}
 	claims, nodes := &corev1.PersistentVolumeClaimList{}, &corev1.NodeList{}
 	out := []listing{
-		{pods, func() []client.Object { return pointers[corev1.Pod](pods.Items) }, []client.ListOption{in, selected}},
+		{"Pods", pods, func() []client.Object { return pointers[corev1.Pod](pods.Items) }, []client.ListOption{in, selected}},
 		{
-			revisions, func() []client.Object { return pointers[appsv1.ControllerRevision](revisions.Items) },
+			"ControllerRevisions", revisions, func() []client.Object { return pointers[appsv1.ControllerRevision](revisions.Items) },
 			[]client.ListOption{in, selected},
 		},
 	}
 	if templates, found, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates"); found && len(templates) > 0 {
 		// A StatefulSet knows its claims by their names, whatever labels they have.
-		out = append(out, listing{claims, func() []client.Object { return pointers[corev1.PersistentVolumeClaim](claims.Items) },
-			[]client.ListOption{in}})
+		items := func() []client.Object { return pointers[corev1.PersistentVolumeClaim](claims.Items) }
+		out = append(out, listing{"PersistentVolumeClaims", claims, items, []client.ListOption{in}})
 	}
 	_, spread, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "topologySpreadConstraints")
 	if spread || o.Kind.GroupVersionKind.Kind == "DaemonSet" {
-		out = append(out, listing{nodes, func() []client.Object { return pointers[corev1.Node](nodes.Items) }, nil})
+		out = append(out, listing{"Nodes", nodes, func() []client.Object { return pointers[corev1.Node](nodes.Items) }, nil})
 	}
 	return out
 }
@@ -106,7 +109,7 @@ func pointers[T any, P interface {
 	return out
 }
 
-// budgets reads the PodUnavailableBudgets that Pods of a snapshot name.
+// budgets reads the PodUnavailableBudgets that Pods of a snapshot name. One that can't be read is told of, and left out.
 func (p *program) budgets(ctx context.Context, w *forecast.World, namespace string) ([]budgetRoom, error) {
 	var pods corev1.PodList
 	if err := w.List(ctx, &pods); err != nil {
@@ -115,34 +118,20 @@ func (p *program) budgets(ctx context.Context, w *forecast.World, namespace stri
 	names := map[string]bool{}
 	var out []budgetRoom
 	for i := range pods.Items {
-		name := pods.Items[i].Annotations[keys.RelatedBudget]
+		name := disruption.Related(pods.Items[i].Annotations)
 		if name == "" || names[name] {
 			continue
 		}
 		names[name] = true
-		room, found, err := p.budget(ctx, client.ObjectKey{Namespace: namespace, Name: name})
-		if err != nil {
+		switch allowed, err := p.cluster.UnavailableAllowed(ctx, namespace, name); {
+		case apierrors.IsForbidden(err):
+			fmt.Fprintf(p.Err, "Warning: it covers Pods, and may make the rollout slower: %v\n", err)
+		case apierrors.IsNotFound(err) || access.IsNotInstalled(err):
+		case err != nil:
 			return nil, err
-		}
-		if found {
-			out = append(out, room)
+		default:
+			out = append(out, budgetRoom{name, allowed})
 		}
 	}
 	return out, nil
-}
-
-// budget reads what a PodUnavailableBudget allows now; false if there is none of that name.
-func (p *program) budget(ctx context.Context, key client.ObjectKey) (budgetRoom, bool, error) {
-	reader, err := p.cluster.Client()
-	if err != nil {
-		return budgetRoom{}, false, err
-	}
-	var b policyv1beta1.PodUnavailableBudget
-	switch err := reader.Get(ctx, key, &b); {
-	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return budgetRoom{}, false, nil
-	case err != nil:
-		return budgetRoom{}, false, fmt.Errorf("reading PodUnavailableBudget %s: %w", key.Name, err)
-	}
-	return budgetRoom{b.Name, b.Status.UnavailableAllowed}, true, nil
 }

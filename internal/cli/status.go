@@ -2,17 +2,17 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/seed-69ecc383/kruise/api/keys"
 	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
 // statusOptions are the flags of status.
@@ -55,7 +55,7 @@ Exit codes: 0 done (a partition may keep Pods at the old template), 1 failed,
 			return p.runStatus(c.Context(), args, o)
 		},
 	}
-	c.Flags().BoolVarP(&o.watch, "watch", "w", true, "follow the rollout to its end; false: look once, with exit code 3 for one that goes on")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", true, "follow the rollout to its end; false: look once, and exit with 3 if it goes on")
 	c.Flags().BoolVar(&o.through, "through-pauses", false, "go on while the rollout waits for a person")
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait, such as 10m; 0 is for ever")
 	addOutput(c, &o.output)
@@ -107,13 +107,35 @@ func (p *program) releasing(ctx context.Context, o access.Object) (access.Object
 
 // rolloutOf returns the name of the Rollout that a new template of a workload waits for; empty if it waits for none.
 func rolloutOf(o access.Object) string {
-	var mark struct {
-		RolloutName string `json:"rolloutName"`
+	name, _ := steer.MarkOf(o)
+	return name
+}
+
+// progress returns how far an object has come. A Rollout that has not yet seen the new template of its workload does not tell of the
+// release that is about to begin: the mark of the workload does, which is there from the moment of the change.
+func (p *program) progress(ctx context.Context, o access.Object) (kinds.Progress, error) {
+	progress, err := o.Kind.Progress(o.Unstructured)
+	if err != nil || !isRollout(o) || progress.Phase != kinds.Done && progress.Reason != kinds.GivenUp {
+		return progress, err
 	}
-	if json.Unmarshal([]byte(o.GetAnnotations()[keys.InProgressing]), &mark) != nil {
-		return ""
+	workload, err := p.workloadOf(ctx, o)
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || access.IsNotInstalled(err):
+		return progress, nil // there is no release without it, and who may not read it sees what the status says
+	case err != nil:
+		return progress, err
 	}
-	return mark.RolloutName
+	return begins(progress, o.GetName(), workload), nil
+}
+
+// begins returns the progress of a Rollout with a release that is about to begin, if its workload has a new template that waits for it.
+func begins(p kinds.Progress, rollout string, workload access.Object) kinds.Progress {
+	if rolloutOf(workload) != rollout {
+		return p
+	}
+	p.Phase, p.Reason, p.Next, p.Begins = kinds.Updating, "", "", true
+	p.Message = "the release of the new template of " + workload.Arg() + " is about to begin"
+	return p
 }
 
 // following is one rollout that is followed.
@@ -124,11 +146,13 @@ type following struct {
 	last  standing
 	shown string
 	err   error
+	// again is a Rollout whose workload has to be looked at again, because a watch of the Rollout would not tell.
+	again *access.Object
 }
 
 func (f *following) follow(ctx context.Context, o access.Object) error {
 	if !f.watch {
-		f.see(o)
+		f.see(ctx, o)
 		return f.err
 	}
 	ticks, stop := context.WithCancel(ctx)
@@ -150,10 +174,13 @@ func (f *following) follow(ctx context.Context, o access.Object) error {
 	for {
 		select {
 		case o := <-seen:
-			if f.see(o) {
-				return f.err
+			if f.see(ctx, o) {
+				return f.ended(ctx)
 			}
 		case <-clock.C:
+			if f.again != nil && f.see(ctx, *f.again) {
+				return f.ended(ctx)
+			}
 			f.tick()
 		case err := <-ended:
 			if ctx.Err() == nil {
@@ -166,6 +193,14 @@ func (f *following) follow(ctx context.Context, o access.Object) error {
 	}
 }
 
+// ended returns the error that following an object ended with.
+func (f *following) ended(ctx context.Context) error {
+	if f.err != nil && ctx.Err() != nil {
+		return f.interrupted(ctx)
+	}
+	return f.err
+}
+
 // interrupted returns the error of a watch that ended before the rollout.
 func (f *following) interrupted(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -175,11 +210,15 @@ func (f *following) interrupted(ctx context.Context) error {
 }
 
 // see shows an object, and reports whether it is at its end.
-func (f *following) see(o access.Object) bool {
-	progress, err := o.Kind.Progress(o.Unstructured)
+func (f *following) see(ctx context.Context, o access.Object) bool {
+	progress, err := f.progress(ctx, o)
 	if err != nil {
 		f.err = err
 		return true
+	}
+	f.again = nil
+	if progress.Begins {
+		f.again = &o
 	}
 	f.last = standing{
 		Kind: o.Kind.GroupVersionKind.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), Progress: progress,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,7 @@ func (p *program) putBack(ctx context.Context, o access.Object, now, target past
 	if !confirm.dryRun && !confirm.yes && len(compared.Differences) > 0 && !p.confirmed("Put it back?") {
 		return &exit{exitFailed, fmt.Errorf("nothing was changed")}
 	}
-	after, changed, err := p.cluster.Edit(ctx, o, confirm.dryRun, target.Restore)
+	after, changed, err := p.cluster.Edit(ctx, o, confirm.dryRun, restoreOver(o, target))
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,20 @@ func (p *program) putBack(ctx context.Context, o access.Object, now, target past
 	}
 	p.changed(after, what, confirm.dryRun && changed)
 	return nil
+}
+
+// restoreOver puts an earlier template in the place of the one that was shown, and of no other that somebody has written meanwhile.
+func restoreOver(shown access.Object, target past.Entry) func(*unstructured.Unstructured) error {
+	path := []string{"spec", "template"} // what Restore writes, also of a UnitedDeployment
+	was, _, _ := unstructured.NestedFieldCopy(shown.Object, path...)
+	return func(u *unstructured.Unstructured) error {
+		is, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+		if !reflect.DeepEqual(was, is) {
+			return fmt.Errorf("the template of %s was changed while this was shown: look again with `kubectl kruise diff %s`",
+				shown.Arg(), shown.Arg())
+		}
+		return target.Restore(u)
+	}
 }
 
 // planOf shows what the controller will do after a change, where there is a forecast for it: not while a Rollout steers the workload.

@@ -39,7 +39,8 @@ func (p *program) workloadOf(ctx context.Context, o access.Object) (access.Objec
 	return workload, nil
 }
 
-// pods returns the Pods of a workload: those that it controls, or that a ReplicaSet of it does.
+// pods returns the Pods of a workload: those that it controls; for a Deployment and a UnitedDeployment, whose Pods are controlled by
+// objects of its own, those that it selects.
 func (p *program) pods(ctx context.Context, o access.Object) ([]corev1.Pod, error) {
 	selector, err := past.SelectorOf(o)
 	if err != nil {
@@ -54,7 +55,10 @@ func (p *program) pods(ctx context.Context, o access.Object) ([]corev1.Pod, erro
 	if err != nil {
 		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
-	return list.Items, nil
+	if kind := o.Kind.GroupVersionKind.Kind; kind == "Deployment" || kind == "UnitedDeployment" {
+		return list.Items, nil
+	}
+	return controlled(list.Items, o), nil
 }
 
 // controlled returns those Pods that a workload controls itself.

@@ -169,7 +169,7 @@ func (r *run) step(ctx context.Context, owner client.Object) (bool, error) {
 	}
 	settle(done)
 	if stored := r.find(owner); stored != nil { // the plan may have changed the rest of it
-		copyField(stored, seen, "Status")
+		copyStatus(stored, seen)
 		now = stored
 	}
 	r.seeAvailable(now)
@@ -219,7 +219,8 @@ func stepOf(chain plan.Chain) (Step, bool) {
 			verb = plan.Update
 		}
 		return Step{
-			Verb: verb, Recreated: verb == plan.Delete && a.Concern == plan.Rollout, Pod: p.Name, Node: p.Spec.NodeName, What: a.What, Why: a.Why,
+			Verb: verb, Recreated: verb == plan.Delete && a.Concern == plan.Rollout, Pod: p.Name, Node: p.Spec.NodeName,
+			What: a.What, Why: a.Why,
 		}, true
 	}
 	return Step{}, false

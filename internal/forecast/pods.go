@@ -102,7 +102,8 @@ func (w *World) runContainer(p *corev1.Pod, c *corev1.Container) {
 
 // sameStatus reports whether nothing but times differs that nobody waits for.
 func sameStatus(a, b *corev1.Pod) bool {
-	if a.Spec.NodeName != b.Spec.NodeName || a.Status.Phase != b.Status.Phase || a.Status.ObservedGeneration != b.Status.ObservedGeneration ||
+	if a.Spec.NodeName != b.Spec.NodeName || a.Status.Phase != b.Status.Phase ||
+		a.Status.ObservedGeneration != b.Status.ObservedGeneration ||
 		len(a.Status.ContainerStatuses) != len(b.Status.ContainerStatuses) || len(a.Status.Conditions) != len(b.Status.Conditions) {
 		return false
 	}

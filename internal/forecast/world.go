@@ -138,11 +138,11 @@ func (w *World) do(a plan.Action) error {
 		w.delete(before)
 	case plan.Update:
 		after := a.After.DeepCopyObject().(client.Object)
-		copyField(after, before, "Status")
+		copyStatus(after, before)
 		w.stored(after, before)
 	case plan.UpdateStatus:
 		after := before.DeepCopyObject().(client.Object)
-		copyField(after, a.After.DeepCopyObject().(client.Object), "Status")
+		copyStatus(after, a.After.DeepCopyObject().(client.Object))
 		after.SetLabels(a.After.GetLabels())
 		after.SetAnnotations(a.After.GetAnnotations())
 		w.stored(after, before)
@@ -192,9 +192,9 @@ func (w *World) delete(o client.Object) {
 	w.put(after)
 }
 
-// copyField gives an object a field of another one of its type, where the type has it.
-func copyField(to, from client.Object, name string) {
-	if field := reflect.ValueOf(to).Elem().FieldByName(name); field.IsValid() {
-		field.Set(reflect.ValueOf(from).Elem().FieldByName(name))
+// copyStatus gives an object the status of another one of its type, where the type has one.
+func copyStatus(to, from client.Object) {
+	if status := reflect.ValueOf(to).Elem().FieldByName("Status"); status.IsValid() {
+		status.Set(reflect.ValueOf(from).Elem().FieldByName("Status"))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -175,6 +176,32 @@ func (c *Cluster) List(ctx context.Context, kind kinds.Kind, options ...client.L
 			return nil, err
 		}
 		out = append(out, o)
+	}
+	return out, nil
+}
+
+// Names returns the names of all objects of a kind, in the namespace that is meant.
+func (c *Cluster) Names(ctx context.Context, kind kinds.Kind) ([]string, error) {
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	served, err := c.served(kind)
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(served.WithKind(kind.GroupVersionKind.Kind + "List"))
+	var options []client.ListOption
+	if !kind.Cluster {
+		options = append(options, client.InNamespace(namespace))
+	}
+	if err := c.client.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Resource, err)
+	}
+	out := make([]string, len(list.Items))
+	for i := range list.Items {
+		out[i] = list.Items[i].Name
 	}
 	return out, nil
 }

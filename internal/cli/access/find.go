@@ -74,16 +74,28 @@ func (c *Cluster) Kind(named string) (kinds.Kind, error) {
 	if meta.IsNoMatchError(err) {
 		gvk, err = c.mapper.KindFor(resource.WithVersion(""))
 	}
-	if meta.IsNoMatchError(err) {
-		if kind, known := byName(resource); known {
-			return kinds.Kind{}, &NotInstalled{Kind: kind}
-		}
+	return meant(gvk, resource, named, err)
+}
+
+// meant returns the kind of what the API server understands by a type. Others may have a kind of the same name, such as Argo's Rollout: of
+// these, the one is meant that this program knows.
+func meant(gvk schema.GroupVersionKind, resource schema.GroupResource, named string, err error) (kinds.Kind, error) {
+	kind, known := byName(resource)
+	switch {
+	case meta.IsAmbiguousError(err) && known:
+		return kind, nil
+	case meta.IsNoMatchError(err) && known:
+		return kinds.Kind{}, &NotInstalled{Kind: kind}
+	case meta.IsNoMatchError(err):
 		return kinds.Kind{}, fmt.Errorf("the cluster has no resource %q: kubectl api-resources lists those that it has", named)
-	}
-	if err != nil {
+	case err != nil:
 		return kinds.Kind{}, fmt.Errorf("asking the API server for %q: %w", named, err)
 	}
-	return kinds.Of(gvk.GroupKind())
+	found, err := kinds.Of(gvk.GroupKind())
+	if err != nil && known {
+		return kind, nil
+	}
+	return found, err
 }
 
 // byName returns the kind of Kruise whose singular or plural name is meant, for a cluster that does not have it.

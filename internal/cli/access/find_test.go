@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -80,6 +81,40 @@ func TestPatchOf(t *testing.T) {
 			patch, err := patchOf(o, wanted)
 			if err != nil || string(patch) != want {
 				t.Errorf("the patch is %s, %v\nwant %s", patch, err, want)
+			}
+		})
+	}
+}
+
+// TestMeant checks which kind is meant by a name that others have as well.
+func TestMeant(t *testing.T) {
+	rollout := schema.GroupResource{Resource: "rollout"}
+	argo := schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}
+	ambiguous := &meta.AmbiguousResourceError{PartialResource: rollout.WithVersion("")}
+	for name, tc := range map[string]struct {
+		found    schema.GroupVersionKind
+		resource schema.GroupResource
+		err      error
+		want     string
+		refused  string
+	}{
+		"ours":                     {schema.GroupVersionKind{Group: "rollouts.kruise.io", Kind: "Rollout"}, rollout, nil, "rollouts.kruise.io", ""},
+		"that of another project":  {argo, rollout, nil, "rollouts.kruise.io", ""},
+		"both":                     {schema.GroupVersionKind{}, rollout, ambiguous, "rollouts.kruise.io", ""},
+		"the other one, by name":   {argo, schema.GroupResource{Group: "argoproj.io", Resource: "rollout"}, nil, "", "is no kind that this program knows"},
+		"ours, which is not there": {schema.GroupVersionKind{}, rollout, &meta.NoResourceMatchError{}, "", "the cluster has no kind Rollout"},
+		"what nobody has":          {schema.GroupVersionKind{}, schema.GroupResource{Resource: "thing"}, &meta.NoResourceMatchError{}, "", "has no resource"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, err := meant(tc.found, tc.resource, tc.resource.Resource, tc.err)
+			if tc.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.refused) {
+					t.Errorf("error %v, want one about %q", err, tc.refused)
+				}
+				return
+			}
+			if err != nil || kind.Group != tc.want {
+				t.Errorf("it is %v, %v, want one of %s", kind, err, tc.want)
 			}
 		})
 	}

@@ -28,9 +28,14 @@ func (c *Cluster) Edit(
 		if !apierrors.IsConflict(err) || try == tries {
 			return after, changed, err
 		}
-		if o, err = c.Again(ctx, o); err != nil {
+		now, err := c.Again(ctx, o)
+		if err != nil {
 			return Object{}, false, err
 		}
+		if now.GetUID() != o.GetUID() {
+			return Object{}, false, fmt.Errorf("changing %s: %w, and another one of that name created", o, ErrGone)
+		}
+		o = now
 	}
 }
 
@@ -79,7 +84,7 @@ func (o Object) identity() *unstructured.Unstructured {
 	return u
 }
 
-// patchOf returns the merge patch from an object to what it is wanted to be, in the version that is served, for nothing but the version that
+// patchOf returns the merge patch from an object to what it is wanted to be, in the version that is served, for nothing but the state that
 // was read; nil if nothing differs.
 func patchOf(o Object, wanted *unstructured.Unstructured) ([]byte, error) {
 	was, err := o.encode(o.Unstructured)

@@ -10,6 +10,8 @@ type Code string
 const (
 	// UpToDate is a Pod of the newest template that is in service.
 	UpToDate Code = "UpToDate"
+	// InService is a Pod in service of a kind whose Pods do not tell which template they have.
+	InService Code = "InService"
 	// Updating is a Pod that the controller changes now.
 	Updating Code = "Updating"
 	// HeldByPause is held by paused.
@@ -42,7 +44,7 @@ const (
 	WaitMinReady Code = "WaitMinReady"
 	// NodeNotReady is on a node that does not answer.
 	NodeNotReady Code = "NodeNotReady"
-	// InPlaceRefused is to be updated in place only, and can't be.
+	// InPlaceRefused is to be updated in place, and can't be.
 	InPlaceRefused Code = "InPlaceRefused"
 	// Held is held back by another rule, which the words name.
 	Held Code = "Held"
@@ -54,52 +56,10 @@ const (
 	ControllerLag Code = "ControllerLag"
 	// DeadlineExceeded means that there was no progress for progressDeadlineSeconds.
 	DeadlineExceeded Code = "DeadlineExceeded"
-	// WaitApproval is a step of a Rollout that a person has to approve.
+	// WaitApproval is a step of a Rollout, or a wave of a UnitedDeployment, that a person has to approve.
 	WaitApproval Code = "WaitApproval"
-	// Stopped is a Rollout that does not go on by itself.
+	// Stopped is a Rollout or a job that does not go on by itself.
 	Stopped Code = "Stopped"
 	// Nothing means that nothing is waited for.
 	Nothing Code = "Nothing"
 )
-
-// Advice says what frees a Pod or a workload that waits for a reason. The name stands for the argument that names the workload.
-func Advice(c Code, arg string) string {
-	undo := "put the old template back: `kubectl kruise undo " + arg + "`"
-	switch c {
-	case HeldByPause:
-		return "`kubectl kruise resume " + arg + "`"
-	case HeldByPartition:
-		return "lower the partition"
-	case OnDelete:
-		return "delete the Pods, or set updateStrategy.type RollingUpdate"
-	case WaitBudget:
-		return "bring the Pods into service that use it up, or raise maxUnavailable"
-	case WaitPUB:
-		return "bring Pods of its application into service, or change the PodUnavailableBudget"
-	case WaitLifecycleHook:
-		return "have whoever owns the hook take its label or finalizer off (or, for preNormal, put it on), or take the hook out of spec.lifecycle"
-	case WaitImagePull, ContainerBroken:
-		return "mend the image or the configuration that the Pod names; or " + undo
-	case WaitReady:
-		return "look why its containers are not ready (kubectl describe pod, kubectl logs); or " + undo
-	case WaitSchedule:
-		return "make room on a node that fits, or change what the Pod asks for"
-	case NodeNotReady:
-		return "bring the node back, or remove it from the cluster so that its Pods go"
-	case WaitDeletion:
-		return "wait for terminationGracePeriodSeconds; a finalizer has to be taken off by its owner"
-	case InPlaceRefused:
-		return "set podUpdatePolicy InPlaceIfPossible; or " + undo
-	case WriteFailed:
-		return "remove what the API server names: a quota, a missing right or object, an admission webhook"
-	case InvalidSpec:
-		return "correct the field that is named"
-	case ControllerLag:
-		return "see to it that kruise-manager runs: kubectl -n kruise-system get pods"
-	case DeadlineExceeded:
-		return "mend the Pods below; or " + undo
-	case WaitGrace, WaitMinReady, Updating:
-		return "wait: it ends by itself"
-	}
-	return ""
-}

@@ -32,6 +32,10 @@ type Situation struct {
 	// Pods are those of the workload. Updated is the revision that they are wanted at, as the status names it.
 	Pods    []*corev1.Pod
 	Updated string
+	// Label is the label by which a Pod says at which revision it is; controller-revision-hash if it is empty.
+	Label string
+	// Native means that a controller of Kubernetes itself works on it.
+	Native bool
 	// Lifecycle and MinReadySeconds are those of the workload.
 	Lifecycle       *pub.Lifecycle
 	MinReadySeconds int32
@@ -79,8 +83,9 @@ type Explanation struct {
 	Cause Reason `json:"cause"`
 	// Pods are the reasons of all Pods that are not up to date, those out of service first.
 	Pods []Reason `json:"pods,omitempty"`
-	// UpToDate is how many Pods are.
-	UpToDate int `json:"upToDate"`
+	// UpToDate is how many Pods are, InService how many are in service of which that is not known.
+	UpToDate  int `json:"upToDate"`
+	InService int `json:"inService,omitempty"`
 }
 
 // Explain says why a workload stands as it does.
@@ -88,21 +93,20 @@ func Explain(s Situation) Explanation {
 	s = s.indexed()
 	var e Explanation
 	for _, p := range s.Pods {
-		r := s.podReason(p)
-		if r.Code == UpToDate {
+		switch r := s.podReason(p); r.Code {
+		case UpToDate:
 			e.UpToDate++
-			continue
+		case InService:
+			e.InService++
+		default:
+			e.Pods = append(e.Pods, r)
 		}
-		r.Free = Advice(r.Code, s.Arg)
-		e.Pods = append(e.Pods, r)
 	}
 	slices.SortStableFunc(e.Pods, func(a, b Reason) int {
 		return cmp.Or(cmp.Compare(rank(a.Code), rank(b.Code)), cmp.Compare(a.Pod, b.Pod))
 	})
 	e.Cause = s.cause(e.Pods)
-	if e.Cause.Free == "" {
-		e.Cause.Free = cmp.Or(Advice(e.Cause.Code, s.Arg), s.Progress.Next)
-	}
+	e.Cause.Free = cmp.Or(e.Cause.Free, s.free(e.Cause), s.Progress.Next)
 	return e
 }
 
@@ -112,9 +116,7 @@ func OfPod(s Situation, name string) (Reason, bool) {
 	if i < 0 {
 		return Reason{}, false
 	}
-	r := s.indexed().podReason(s.Pods[i])
-	r.Free = Advice(r.Code, s.Arg)
-	return r, true
+	return s.indexed().podReason(s.Pods[i]), true
 }
 
 // rank is the order in which reasons matter: what a person has to mend, what waits for others, what ends by itself, what is wanted so.
@@ -134,20 +136,20 @@ func (s Situation) cause(pods []Reason) Reason {
 		return Reason{Code: InvalidSpec, Why: s.Plan.Problem.Error()}
 	case !p.Seen:
 		return Reason{Code: ControllerLag, Why: "the controller has not seen the present spec"}
-	case s.Rollout != "":
-		of := "rollout/" + s.Rollout
-		return Reason{Code: HeldByRollout, Why: of + " releases it in steps", Free: "see `kubectl kruise explain " + of + "`"}
+	case p.Failure != "":
+		return Reason{Code: WriteFailed, Why: p.Failure}
+	case s.Rollout != "" && broken < 0:
+		return Reason{Code: HeldByRollout, Why: "rollout/" + s.Rollout + " releases it in steps"}
 	case p.Phase == kinds.Done && broken < 0:
 		if len(pods) > 0 && pods[0].Code == HeldByPartition {
 			return Reason{Code: HeldByPartition, Why: p.Message}
 		}
 		return Reason{Code: Nothing, Why: p.Message}
-	case p.Failure != "":
-		return Reason{Code: WriteFailed, Why: p.Failure}
-	case p.Phase == kinds.Waiting && s.Paused:
-		return Reason{Code: HeldByPause, Why: p.Message}
-	case p.Phase == kinds.Waiting:
-		return Reason{Code: OnDelete, Why: p.Message}
+	}
+	if r, is := wanted(p); is && s.Rollout == "" {
+		return r
+	}
+	switch {
 	case broken >= 0:
 		return pods[broken]
 	case p.Budget != "":
@@ -160,32 +162,61 @@ func (s Situation) cause(pods []Reason) Reason {
 	return Reason{Code: Updating, Why: p.Message}
 }
 
+// wanted returns the cause where a rollout stands as a person wanted it, or until a person acts; false where it does not.
+func wanted(p kinds.Progress) (Reason, bool) {
+	r := Reason{Why: p.Message}
+	switch p.Reason {
+	case kinds.Paused:
+		r.Code = HeldByPause
+	case kinds.OnDelete:
+		r.Code = OnDelete
+	case kinds.NeedsApproval:
+		r.Code, r.Free = WaitApproval, p.Next
+	case kinds.NeedsRecreation:
+		r.Code, r.Free = InPlaceRefused, p.Next
+	case kinds.InvalidSpec:
+		r.Code = InvalidSpec
+	case kinds.GivenUp:
+		r.Code, r.Free = Stopped, cmp.Or(p.Next, "mend what it names, and create it anew: it is not tried again")
+	}
+	return r, r.Code != ""
+}
+
 // isOutOfService reports whether a reason is that of a Pod that is not in service.
 func isOutOfService(c Code) bool {
 	at := rank(c)
 	return at >= 0 && at <= rank(WaitMinReady) && c != InPlaceRefused
 }
 
-// podReason says why a Pod stands as it does.
+// podReason says why a Pod stands as it does, and what would free it.
 func (s Situation) podReason(p *corev1.Pod) Reason {
 	available, wait := pod.Available(p, s.MinReadySeconds, s.Now)
 	m := rollout.Member{
 		Pod: p, State: pod.State(p), Leaving: p.DeletionTimestamp != nil, Ended: pod.IsFinished(p),
 		Ready: pod.IsReady(p), Available: available,
 	}
+	var r Reason
 	switch {
 	case !available || m.Leaving:
-		return s.outOfService(&m, wait)
-	case s.Updated == "" || isAt(p, s.Updated):
-		return Reason{Pod: p.Name, Code: UpToDate, Why: "it has the newest template and is in service"}
+		r = s.outOfService(&m, wait)
+	case s.Updated == "":
+		r = Reason{Pod: p.Name, Code: InService, Why: "it is in service"}
+	case s.isUpdated(p):
+		r = Reason{Pod: p.Name, Code: UpToDate, Why: "it has the newest template and is in service"}
+	default:
+		r = s.outdated(p)
 	}
-	return s.outdated(p)
+	if r.Code == WaitLifecycleHook {
+		r.Free = s.freeHook(p)
+	}
+	r.Free = cmp.Or(r.Free, s.free(r))
+	return r
 }
 
-// isAt reports whether a Pod is at the revision that a status names, in full or by its hash.
-func isAt(p *corev1.Pod, name string) bool {
-	label := p.Labels[appsv1.ControllerRevisionHashLabelKey]
-	return revision.IsOf(label, name) || label != "" && revision.ShortHash(label) == name
+// isUpdated reports whether a Pod is at the newest revision, which a status names in full or by its hash.
+func (s Situation) isUpdated(p *corev1.Pod) bool {
+	label := p.Labels[cmp.Or(s.Label, appsv1.ControllerRevisionHashLabelKey)]
+	return revision.IsOf(label, s.Updated) || label != "" && revision.ShortHash(label) == s.Updated
 }
 
 // outOfService says why a Pod is not in service, and since when.
@@ -199,10 +230,7 @@ func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 	scheduled := pod.Condition(m.Pod, corev1.PodScheduled)
 	switch {
 	case reason == rollout.WaitsForDeletion:
-		r.Code, r.Since = WaitDeletion, &m.Pod.DeletionTimestamp.Time
-		if len(m.Pod.Finalizers) > 0 {
-			r.Why += ", and has finalizers: " + strings.Join(m.Pod.Finalizers, ", ")
-		}
+		leaving(&r, m.Pod)
 	case scheduled != nil && scheduled.Status == corev1.ConditionFalse && reason != rollout.WaitsForHook:
 		r.Code, r.Why = WaitSchedule, "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason)
 		r.Since = &scheduled.LastTransitionTime.Time
@@ -220,8 +248,24 @@ func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 		r.Code = WaitGrace
 	case isNodeLost(m.Pod):
 		r.Code, r.Why = NodeNotReady, "its node "+m.Pod.Spec.NodeName+" does not answer"
+		r.Free = fmt.Sprintf("bring node %s back, or remove it from the cluster so that its Pods go", m.Pod.Spec.NodeName)
 	}
 	return r
+}
+
+// leaving says what keeps a Pod that is being deleted. Its timestamp is when its containers are killed at the latest.
+func leaving(r *Reason, p *corev1.Pod) {
+	r.Code = WaitDeletion
+	since := p.DeletionTimestamp.Time
+	if grace := p.DeletionGracePeriodSeconds; grace != nil {
+		since = since.Add(-pod.Seconds(*grace))
+	}
+	r.Since = &since
+	if len(p.Finalizers) > 0 {
+		names := strings.Join(p.Finalizers, ", ")
+		r.Why += ", and has finalizers: " + names
+		r.Free = "have the owners of " + names + " take them off Pod " + p.Name
+	}
 }
 
 // isNodeLost reports whether the readiness of a Pod was taken back because its node does not answer: Kubernetes then writes the condition
@@ -242,7 +286,11 @@ func (s Situation) outdated(p *corev1.Pod) Reason {
 		r.Code, r.Why = Updating, "the controller does this next: "+string(a.Verb)+" "+a.What
 		return r
 	}
-	if h, is := s.held[p.Name]; is {
+	h, is := s.held[p.Name]
+	if !is && p.Spec.NodeName != "" { // a plan for nodes
+		h, is = s.held[p.Spec.NodeName]
+	}
+	if is {
 		r.Code, r.Why = codeOf(h), h.Why
 		return r
 	}
@@ -251,7 +299,7 @@ func (s Situation) outdated(p *corev1.Pod) Reason {
 		r.Code, r.Why = HeldByRollout, "rollout/"+s.Rollout+" updates it in a later step"
 	case s.Paused:
 		r.Code, r.Why = HeldByPause, "the update is paused"
-	case s.Progress.Phase == kinds.Waiting:
+	case s.Progress.Reason == kinds.OnDelete:
 		r.Code, r.Why = OnDelete, "it is updated when somebody deletes it"
 	case s.Progress.Updated >= s.Progress.Wanted:
 		r.Code, r.Why = HeldByPartition, "the partition keeps it at its template"
@@ -259,6 +307,9 @@ func (s Situation) outdated(p *corev1.Pod) Reason {
 		r.Code, r.Why = WaitPUB, s.Progress.Budget
 	default:
 		r.Code, r.Why = WaitBudget, "others go first, as many at a time as maxUnavailable lets"
+		if i := slices.IndexFunc(s.Plan.Holds, func(h plan.Hold) bool { return codeOf(h) == WaitBudget }); i >= 0 {
+			r.Why = s.Plan.Holds[i].Why // it names the first that waits
+		}
 	}
 	return r
 }
@@ -268,7 +319,7 @@ func codeOf(h plan.Hold) Code {
 	switch {
 	case h.Failure != "" && strings.HasPrefix(h.Why, "InPlaceOnly"):
 		return InPlaceRefused
-	case strings.Contains(h.Why, "maxUnavailable"):
+	case strings.Contains(h.Why, "maxUnavailable") || strings.Contains(h.Why, "maxSurge"):
 		return WaitBudget
 	case strings.Contains(h.Why, "hook"):
 		return WaitLifecycleHook

@@ -79,8 +79,8 @@ func TestExplain(t *testing.T) {
 		"a Rollout":                      {Situation{Progress: updating, Rollout: "demo", Pods: []*corev1.Pod{second}}, HeldByRollout, "rollout/demo", ""},
 		"the partition":                  {Situation{Progress: done, Pods: []*corev1.Pod{first, second}}, HeldByPartition, "partition", ""},
 		"a quota":                        {Situation{Progress: kinds.Progress{Phase: kinds.Updating, Seen: true, Failure: "exceeded quota"}}, WriteFailed, "exceeded quota", ""},
-		"a pause":                        {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Seen: true, Message: "paused: 1"}, Paused: true, Pods: []*corev1.Pod{second}}, HeldByPause, "paused", ""},
-		"updates on delete":              {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Seen: true, Message: "type OnDelete"}, Pods: []*corev1.Pod{second}}, OnDelete, "OnDelete", ""},
+		"a pause":                        {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.Paused, Seen: true, Message: "paused: 1"}, Paused: true, Pods: []*corev1.Pod{second}}, HeldByPause, "paused", ""},
+		"updates on delete":              {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.OnDelete, Seen: true, Message: "type OnDelete"}, Pods: []*corev1.Pod{second}}, OnDelete, "OnDelete", ""},
 		"an image that can't be pulled":  {Situation{Progress: updating, Pods: []*corev1.Pod{second, member("web-a", "web-2", waiting("ImagePullBackOff"))}}, WaitImagePull, "ImagePullBackOff", "web-a"},
 		"a crash":                        {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", waiting("CrashLoopBackOff"))}}, ContainerBroken, "CrashLoopBackOff", "web-a"},
 		"no room on any node": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodScheduled, corev1.PodReady), func(p *corev1.Pod) {
@@ -107,6 +107,18 @@ func TestExplain(t *testing.T) {
 		"another rule":   {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", "sidecars are updated", "")}, Held, "sidecars", "web-b"},
 		"the controller at work": {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: plan.Plan{Stages: []plan.Stage{{{{Verb: plan.Delete, Before: second, What: "recreate"}}}}}},
 			Updating, "delete recreate", "web-b"},
+		"a wave with a pause": {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.NeedsApproval, Seen: true, Message: "wave 1 is done", Next: "annotate it"}},
+			WaitApproval, "wave 1", ""},
+		"sidecars that can't change in a Pod": {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.NeedsRecreation, Seen: true, Message: "its ports differ", Next: "recreate"}},
+			InPlaceRefused, "ports differ", ""},
+		"a SidecarSet that is invalid": {Situation{Progress: kinds.Progress{Phase: kinds.Failed, Reason: kinds.InvalidSpec, Seen: true, Message: "selector: y"}}, InvalidSpec, "selector: y", ""},
+		"a job that was given up":      {Situation{Progress: kinds.Progress{Phase: kinds.Failed, Reason: kinds.GivenUp, Seen: true, Message: "2 failed"}}, Stopped, "2 failed", ""},
+		"gracePeriodSeconds": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-1", not(corev1.PodReady), func(p *corev1.Pod) {
+			p.Annotations = map[string]string{keys.InPlaceUpdateGrace: `{"revision":"web-2","containerImages":{"app":"web:v2"},"graceSeconds":10}`}
+		})}}, WaitGrace, "gracePeriodSeconds", "web-a"},
+		"a broken Pod of a release": {Situation{Progress: updating, Rollout: "demo", Pods: []*corev1.Pod{second, member("web-a", "web-2", waiting("ErrImagePull"))}},
+			WaitImagePull, "ErrImagePull", "web-a"},
+		"maxSurge":     {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("n1", "1 nodes wait: maxSurge 1 is used up", "")}, WaitBudget, "maxSurge", "web-b"},
 		"the deadline": {Situation{Progress: kinds.Progress{Phase: kinds.Failed, Seen: true, Message: "past its deadline"}}, DeadlineExceeded, "past its deadline", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +127,7 @@ func TestExplain(t *testing.T) {
 			if e.Cause.Code != tc.want || !strings.Contains(e.Cause.Why, tc.says) || e.Cause.Pod != tc.pod {
 				t.Errorf("the cause is %+v, want %s of Pod %q: ... %s", e.Cause, tc.want, tc.pod, tc.says)
 			}
-			if e.Cause.Free == "" && tc.want != Nothing && tc.want != Held {
+			if e.Cause.Free == "" && tc.want != Nothing {
 				t.Errorf("nothing is said that would free %s", e.Cause.Code)
 			}
 			for _, r := range e.Pods {
@@ -132,5 +144,101 @@ func TestExplain(t *testing.T) {
 	}
 	if _, found := OfPod(Situation{}, "none"); found {
 		t.Error("a Pod was found that is not there")
+	}
+}
+
+// TestFree checks that what frees a Pod, or the workload, names the object and the command or the change.
+func TestFree(t *testing.T) {
+	hooks := &pub.Lifecycle{
+		PreDelete:     &pub.LifecycleHook{FinalizersHandler: []string{"example.com/drain"}},
+		InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"guard": "on"}},
+		PreNormal:     &pub.LifecycleHook{LabelsHandler: map[string]string{"warm": "yes"}},
+	}
+	at := member("web-a", "web-2")
+	for name, tc := range map[string]struct {
+		code Code
+		pod  *corev1.Pod
+		want []string
+	}{
+		"HeldByRollout":     {code: HeldByRollout, want: []string{"kubectl kruise explain rollout/demo"}},
+		"HeldByPause":       {code: HeldByPause, want: []string{"kubectl kruise resume clone/web"}},
+		"HeldByPartition":   {code: HeldByPartition, want: []string{"partition of clone/web", "kubectl kruise plan clone/web --set partition=0"}},
+		"OnDelete":          {code: OnDelete, pod: at, want: []string{"delete Pod web-a", "RollingUpdate in clone/web"}},
+		"WaitBudget":        {code: WaitBudget, want: []string{"Pods of clone/web", "raise its maxUnavailable"}},
+		"WaitPUB":           {code: WaitPUB, want: []string{"change that PodUnavailableBudget"}},
+		"WaitImagePull":     {code: WaitImagePull, pod: at, want: []string{"kubectl describe pod web-a", "kubectl kruise undo clone/web"}},
+		"ContainerBroken":   {code: ContainerBroken, pod: at, want: []string{"kubectl describe pod web-a", "kubectl kruise undo clone/web"}},
+		"WaitReady":         {code: WaitReady, pod: at, want: []string{"kubectl logs web-a", "kubectl kruise undo clone/web"}},
+		"WaitSchedule":      {code: WaitSchedule, pod: at, want: []string{"template of clone/web"}},
+		"WaitDeletion":      {code: WaitDeletion, pod: at, want: []string{"terminationGracePeriodSeconds"}},
+		"InPlaceRefused":    {code: InPlaceRefused, pod: at, want: []string{"InPlaceIfPossible in clone/web", "kubectl kruise undo clone/web"}},
+		"WriteFailed":       {code: WriteFailed, want: []string{"quota"}},
+		"InvalidSpec":       {code: InvalidSpec, want: []string{"field of clone/web"}},
+		"DeadlineExceeded":  {code: DeadlineExceeded, want: []string{"Pods of clone/web", "kubectl kruise undo clone/web"}},
+		"Held":              {code: Held, pod: at, want: []string{"kubectl kruise plan clone/web"}},
+		"ControllerLag":     {code: ControllerLag, want: []string{"kruise-manager", "kubectl -n kruise-system get pods"}},
+		"Updating":          {code: Updating, want: []string{"by itself"}},
+		"WaitGrace":         {code: WaitGrace, want: []string{"by itself"}},
+		"WaitMinReady":      {code: WaitMinReady, want: []string{"by itself"}},
+		"a preDelete hook":  {pod: member("web-a", "web-1", state(pub.LifecycleStatePreparingDelete)), want: []string{"take finalizer example.com/drain off Pod web-a", "preDelete", "clone/web"}},
+		"an update hook":    {pod: member("web-a", "web-1", state(pub.LifecycleStatePreparingUpdate)), want: []string{"take label guard=on off Pod web-a", "inPlaceUpdate"}},
+		"an update is over": {pod: member("web-a", "web-2", state(pub.LifecycleStateUpdated)), want: []string{"put label guard=on on Pod web-a"}},
+		"a preNormal hook": {pod: member("web-a", "web-2", state(pub.LifecycleStatePreparingNormal), not(corev1.PodReady)),
+			want: []string{"put label warm=yes on Pod web-a", "preNormal"}},
+		"a node that is gone": {pod: member("web-a", "web-2", not(corev1.PodReady)), want: []string{"bring node n1 back"}},
+		"a finalizer": {pod: member("web-a", "web-1", func(p *corev1.Pod) {
+			gone := metav1.NewTime(now())
+			p.DeletionTimestamp, p.Finalizers = &gone, []string{"example.com/keep"}
+		}), want: []string{"example.com/keep", "off Pod web-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Situation{Arg: "clone/web", Rollout: "demo", Updated: "web-2", Now: now(), Lifecycle: hooks}
+			r := Reason{Code: tc.code}
+			switch {
+			case tc.code == "":
+				s.Rollout, s.Pods = "", []*corev1.Pod{tc.pod}
+				r, _ = OfPod(s, tc.pod.Name)
+			case tc.pod != nil:
+				r.Pod = tc.pod.Name
+				fallthrough
+			default:
+				r.Free = s.free(r)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(r.Free, want) {
+					t.Errorf("%s is freed by %q, which does not say %q", r.Code, r.Free, want)
+				}
+			}
+		})
+	}
+	if free := (Situation{Arg: "deployment/web", Native: true}).free(Reason{Code: ControllerLag}); !strings.Contains(free, "kube-controller-manager") {
+		t.Errorf("a Deployment that was not seen is freed by %q", free)
+	}
+}
+
+// TestRevisionOfPods checks by which label Pods are told apart, and what is said of those that tell nothing.
+func TestRevisionOfPods(t *testing.T) {
+	labelled := member("web-a", "", func(p *corev1.Pod) { p.Labels[keys.PodTemplateHash] = "7f9" })
+	for name, tc := range map[string]struct {
+		s    Situation
+		want Code
+	}{
+		"the newest ReplicaSet":  {Situation{Updated: "web-7f9", Label: keys.PodTemplateHash}, UpToDate},
+		"an older ReplicaSet":    {Situation{Updated: "web-5b6", Label: keys.PodTemplateHash}, WaitBudget},
+		"a hash":                 {Situation{Updated: "7f9", Label: keys.PodTemplateHash}, UpToDate},
+		"Pods that do not tell":  {Situation{}, InService},
+		"a label that is absent": {Situation{Updated: "web-7f9"}, WaitBudget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.s.Now, tc.s.Pods = now(), []*corev1.Pod{labelled}
+			tc.s.Progress = kinds.Progress{Phase: kinds.Updating, Seen: true, Wanted: 1}
+			if r, _ := OfPod(tc.s, "web-a"); r.Code != tc.want {
+				t.Errorf("it is %+v, want %s", r, tc.want)
+			}
+			e := Explain(tc.s)
+			if e.UpToDate+e.InService+len(e.Pods) != 1 || (e.InService == 1) != (tc.want == InService) {
+				t.Errorf("it is counted as %+v", e)
+			}
+		})
 	}
 }

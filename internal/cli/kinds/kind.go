@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
 
@@ -112,7 +113,9 @@ func Of(kind schema.GroupKind) (Kind, error) {
 
 // IsKruise reports whether the kind is one of Kruise, and so has a version that is converted.
 func (k Kind) IsKruise() bool {
-	return k.Group == v1beta1.GroupVersion.Group || k.Group == rolloutsv1beta1.GroupVersion.Group
+	return slices.Contains([]string{
+		v1beta1.GroupVersion.Group, rolloutsv1beta1.GroupVersion.Group, policyv1beta1.GroupVersion.Group,
+	}, k.Group)
 }
 
 // String names the kind as a person would; kinds of Kruise that have a namesake in Kubernetes get their group.

@@ -19,11 +19,35 @@ const (
 	Failed Phase = "Failed"
 )
 
+// Reason says what a person wanted, or has to mend, such that a rollout stands in phase Waiting or Failed.
+type Reason string
+
+const (
+	// Paused means that the user has paused it.
+	Paused Reason = "Paused"
+	// OnDelete means that Pods are updated when somebody deletes them.
+	OnDelete Reason = "OnDelete"
+	// NeedsApproval is a step of a Rollout, or a wave of a UnitedDeployment, that a person has to let go on.
+	NeedsApproval Reason = "NeedsApproval"
+	// NeedsRecreation means that Pods can't take the change as they are.
+	NeedsRecreation Reason = "NeedsRecreation"
+	// DeadlineExceeded means that there was no progress for as long as the spec says.
+	DeadlineExceeded Reason = "DeadlineExceeded"
+	// InvalidSpec is a spec that the controller can't carry out.
+	InvalidSpec Reason = "InvalidSpec"
+	// GivenUp is a job or a release that has failed, and is not tried again.
+	GivenUp Reason = "GivenUp"
+)
+
 // Progress is how far an object has come.
 type Progress struct {
 	Phase Phase `json:"phase"`
+	// Reason is what kind of thing it waits for, or failed of; empty in the other phases.
+	Reason Reason `json:"reason,omitempty"`
 	// Seen means that the controller has seen the present spec.
 	Seen bool `json:"seen"`
+	// Begins means that a Rollout has not seen yet that a release is to begin.
+	Begins bool `json:"-"`
 	// Step is the step that a Rollout is at, counted from 1, of Steps; zero for other kinds and without a release.
 	Step  int32 `json:"step,omitempty"`
 	Steps int32 `json:"steps,omitempty"`

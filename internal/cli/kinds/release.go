@@ -58,7 +58,9 @@ func StopsRelease(reason string) bool {
 
 // RolloutReason returns the reason and the message of a condition of a Rollout, and its status; empty where there is none.
 func RolloutReason(r *v1beta1.Rollout, name string) (status corev1.ConditionStatus, reason, message string) {
-	c := conditionOf(r.Status.Conditions, name, func(c v1beta1.RolloutCondition) told { return told{c.Type, c.Status, c.Reason, c.Message} })
+	c := conditionOf(r.Status.Conditions, name, func(c v1beta1.RolloutCondition) told {
+		return told{c.Type, c.Status, c.Reason, c.Message}
+	})
 	return c.status, c.reason, c.message
 }
 
@@ -74,7 +76,7 @@ func rolloutProgress(r *v1beta1.Rollout) (Progress, error) {
 	case !seen(s.ObservedGeneration, r.ObjectMeta):
 		p.Message = "the controller has not seen the present spec yet"
 	case s.Phase == v1beta1.RolloutPhaseHealthy && ended == corev1.ConditionFalse:
-		p.Phase, p.Message = Failed, "the last release did not succeed: "+how
+		p.Phase, p.Reason, p.Message = Failed, GivenUp, "the last release did not succeed: "+how
 	case s.Phase == v1beta1.RolloutPhaseHealthy:
 		p.Phase, p.Message = Done, "no release is under way"
 		if ended == corev1.ConditionTrue {
@@ -100,14 +102,14 @@ func releaseProgress(p *Progress, r *v1beta1.Rollout, at Release) {
 	_, reason, message := RolloutReason(r, v1beta1.ConditionProgressing)
 	switch {
 	case r.Spec.Strategy.Paused:
-		p.Phase, p.Message, p.Next = Waiting, "the Rollout is paused", "resume it"
+		p.Phase, p.Reason, p.Message, p.Next = Waiting, Paused, "the Rollout is paused", "resume it"
 	case reason == v1beta1.ReasonCancelling:
 		p.Message = message
 	case reason == v1beta1.ReasonStepTimeout:
-		p.Phase, p.Message = Failed, message
+		p.Phase, p.Reason, p.Message = Failed, DeadlineExceeded, message
 		p.Next = "mend the Pods that it names, or put the old template back (abort)"
 	case at.NeedsApproval(reason):
-		p.Phase, p.Next = Waiting, "approve the step, or abort the release"
+		p.Phase, p.Reason, p.Next = Waiting, NeedsApproval, "approve the step, or abort the release"
 	}
 	if p.Message == "" {
 		p.Message = message

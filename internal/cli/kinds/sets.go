@@ -40,7 +40,7 @@ func unitedDeploymentProgress(o *v1beta1.UnitedDeployment) (Progress, error) {
 	case failure.status == corev1.ConditionTrue:
 		p.Message = failure.message // it is tried again
 	case subsets.reason == wavePaused:
-		p.Phase, p.Message = Waiting, subsets.message
+		p.Phase, p.Reason, p.Message = Waiting, NeedsApproval, subsets.message
 		p.Next = fmt.Sprintf("annotate it with %s=%s/%s", keys.ContinuedWave, s.UpdatedRevision, s.Wave)
 	case subsets.status == corev1.ConditionFalse && subsets.message != "":
 		p.Message = subsets.message
@@ -56,7 +56,8 @@ func unitedDeploymentProgress(o *v1beta1.UnitedDeployment) (Progress, error) {
 func sidecarSetProgress(o *v1beta1.SidecarSet) (Progress, error) {
 	s := o.Status
 	p := Progress{
-		Phase: Updating, Updated: s.UpdatedPods, Wanted: s.MatchedPods, Total: s.MatchedPods, Ready: s.UpdatedReadyPods, Available: s.ReadyPods,
+		Phase: Updating, Updated: s.UpdatedPods, Wanted: s.MatchedPods, Total: s.MatchedPods, Ready: s.UpdatedReadyPods,
+		Available: s.ReadyPods,
 	}
 	c := meta.FindStatusCondition(s.Conditions, v1beta1.SidecarSetConditionProgressing)
 	if !seen(s.ObservedGeneration, o.ObjectMeta) || c == nil {
@@ -81,11 +82,11 @@ func judgeSidecars(p *Progress, c *metav1.Condition) {
 	case v1beta1.SidecarSetPartitionReached:
 		p.Phase, p.Wanted, p.Next = Done, p.Updated, "lower updateStrategy.partition, or widen its selector"
 	case v1beta1.SidecarSetPaused:
-		p.Phase, p.Message, p.Next = Waiting, "paused: "+c.Message, "resume it"
+		p.Phase, p.Reason, p.Message, p.Next = Waiting, Paused, "paused: "+c.Message, "resume it"
 	case v1beta1.SidecarSetImmutableFieldChanged:
-		p.Phase, p.Next = Waiting, "recreate these Pods, for example by a restart of their workloads"
+		p.Phase, p.Reason, p.Next = Waiting, NeedsRecreation, "recreate these Pods, for example by a restart of their workloads"
 	case v1beta1.SidecarSetInvalid:
-		p.Phase = Failed
+		p.Phase, p.Reason = Failed, InvalidSpec
 	}
 }
 
@@ -96,7 +97,7 @@ func countSidecars(p *Progress, o *v1beta1.SidecarSet) {
 	case p.Updated >= p.Total && p.Ready >= p.Total:
 		p.Phase, p.Message = Done, "all Pods are updated"
 	case o.Spec.UpdateStrategy.Paused && p.Updated < p.Total:
-		p.Phase, p.Message, p.Next = Waiting, "paused: "+p.Message, "resume it"
+		p.Phase, p.Reason, p.Message, p.Next = Waiting, Paused, "paused: "+p.Message, "resume it"
 	}
 }
 
@@ -116,12 +117,11 @@ func broadcastJobProgress(o *v1beta1.BroadcastJob) (Progress, error) {
 	case v1beta1.BroadcastJobCompleted:
 		p.Phase = Done
 	case v1beta1.BroadcastJobFailed:
-		p.Phase, p.Message = Failed, p.Message+message
-	case v1beta1.BroadcastJobPaused:
-		p.Phase, p.Next = Waiting, "resume it"
+		p.Phase, p.Reason, p.Message = Failed, GivenUp, p.Message+message
 	}
+	// The phase says paused still after the job was resumed, until the controller has seen that: the spec alone tells.
 	if o.Spec.Paused && p.Phase == Updating {
-		p.Phase, p.Message, p.Next = Waiting, "paused: "+p.Message, "resume it"
+		p.Phase, p.Reason, p.Message, p.Next = Waiting, Paused, "paused: "+p.Message, "resume it"
 	}
 	return p, nil
 }

@@ -41,12 +41,14 @@ func (w workload) progress() Progress {
 	case !w.seen:
 		p.Message = "the controller has not seen the present spec yet"
 	case w.onDelete && w.updated < w.replicas:
-		p.Phase, p.Message = Waiting, fmt.Sprintf("type OnDelete: %d Pods are updated when they are deleted", w.replicas-w.updated)
+		p.Phase, p.Reason = Waiting, OnDelete
+		p.Message = fmt.Sprintf("type OnDelete: %d Pods are updated when they are deleted", w.replicas-w.updated)
 		p.Next = "delete them, or set updateStrategy.type RollingUpdate"
 	case w.failed != "":
-		p.Phase, p.Message = Failed, w.failed
+		p.Phase, p.Reason, p.Message = Failed, DeadlineExceeded, w.failed
 	case w.paused && behind > 0:
-		p.Phase, p.Message, p.Next = Waiting, fmt.Sprintf("paused: %d Pods are not updated", behind), "resume it"
+		p.Phase, p.Reason, p.Next = Waiting, Paused, "resume it"
+		p.Message = fmt.Sprintf("paused: %d Pods are not updated", behind)
 	case behind <= 0 && serving && w.updatedAvailable >= w.expected:
 		p.Phase, p.Message = Done, "all Pods are updated and in service"
 		if w.updated < w.replicas {

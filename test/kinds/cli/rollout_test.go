@@ -71,6 +71,8 @@ func TestRetry(t *testing.T) {
 	e.done("clone/web")
 	e.ok("image updated", "set", "image", "clone/web", "main=web:fail-pull")
 	e.eventually(1, "has taken longer than 3s", "status", "rollout/demo", "--timeout", "2m")
+	e.cause("WaitImagePull", "rollout/demo")
+	e.cause("WaitImagePull", "clone/web")
 	e.ok("step 1/3 runs anew", "retry", "rollout/demo")
 	e.Eventually("the step runs anew", func() error {
 		r := &v1beta1.Rollout{}

@@ -30,13 +30,14 @@ const cobraComplete = "__complete"
 // env is a namespace of the shared cluster, for one test.
 type env struct {
 	*scene.Env
-	binary string
+	// binary is the program, cache the folder in which it keeps which kinds the API server has.
+	binary, cache string
 }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	e := &env{Env: shared.Enter(t)}
+	e := &env{Env: shared.Enter(t), cache: t.TempDir()}
 	var err error
 	e.binary, err = cluster.Binary("kubectl-kruise")
 	e.Must(err)
@@ -66,7 +67,7 @@ func (e *env) run(args ...string) result {
 	if args[0] == cobraComplete {
 		at = 2
 	}
-	cmd.Args = slices.Insert(cmd.Args, at, "--kubeconfig", e.Kubeconfig, "-n", e.Namespace, "--cache-dir", e.TempDir())
+	cmd.Args = slices.Insert(cmd.Args, at, "--kubeconfig", e.Kubeconfig, "-n", e.Namespace, "--cache-dir", e.cache)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
@@ -98,6 +99,19 @@ func (e *env) eventually(code int, says string, args ...string) {
 	e.Helper()
 	e.Eventually("kubectl kruise "+strings.Join(args, " ")+" says "+says, func() error {
 		if r := e.run(args...); r.code != code || !r.says(says) {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+}
+
+// cause waits until the first line of an explanation names a reason.
+func (e *env) cause(code string, args ...string) {
+	e.Helper()
+	e.Eventually("the cause is "+code, func() error {
+		r := e.run(append([]string{"explain"}, args...)...)
+		first, _, _ := strings.Cut(r.out, "\n")
+		if r.code != 0 || !strings.Contains(first, ": "+code) {
 			return errors.New(r.String())
 		}
 		return nil
