@@ -134,14 +134,16 @@ func (p people) admit(old, now steer.Object, o steer.Objects) steer.Object {
 		return now
 	}
 	kind, _ := steer.Of(releases.GroupKind(p.ref), p.style)
-	if _, marked := steer.MarkOf(old); marked {
+	_, marked := steer.MarkOf(old)
+	if marked {
 		o.Workload = kind.Guard(old, o)
 		if o.Workload.GetLabels()[keys.WorkloadType] == "" {
 			o.Workload = o.Workload.DeepCopyObject().(steer.Object)
 			steer.Carry(old, o.Workload)
 		}
 	}
-	if steer.IsRelease(old, now) && kind.Refuses(o) == "" {
+	isMixed := !marked && p.leads && kind.See(o).Mixed // between two versions no traffic can be led, trap T6
+	if steer.IsRelease(old, now) && !isMixed && kind.Refuses(o) == "" {
 		o.Workload = steer.Mark(kind.Freeze(o), r.Name)
 	}
 	return o.Workload
