@@ -14,7 +14,8 @@
 //
 // With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
 // with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
-// same of Pods that a WorkloadSpread gives to subsets.
+// same of Pods that a WorkloadSpread gives to subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
+// hand, and without steps.
 package main
 
 import (
@@ -60,7 +61,8 @@ func main() {
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
 		"which has a node for each Pod; "+
-		"injection, the admission of Pods one at a time; load, the same of many; or spread, that of Pods with a WorkloadSpread")
+		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; or rollout, "+
+		"releases of a Deployment in steps")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false,
@@ -68,9 +70,10 @@ func main() {
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute,
 		"how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
 	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a "+
-		"half; only for -kind cloneset, the rest would take hours")
+		"half; only for -kind cloneset and rollout, the rest would take hours")
 	flag.IntVar(&s.rounds, "rounds", 5,
-		"how often the contenders of -kind cloneset create, recreate and remove their Pods, taking turns; the median counts")
+		"how often the contenders of -kind cloneset create, recreate and remove their Pods, or those of -kind rollout release, "+
+			"taking turns; the median counts")
 	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
 		s.components = append(s.components, arg)
 		return nil
@@ -97,7 +100,7 @@ func (s settings) clusterArgs() []string {
 	if s.terse {
 		args = append(args, "--sim-terse")
 	}
-	if s.kind == "cloneset" {
+	if s.kind == "cloneset" || s.kind == "rollout" {
 		args = append(args, "--sim-start", s.start.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
 	}
 	if s.profile != "" {
@@ -117,6 +120,8 @@ func run(ctx context.Context, s settings) (err error) {
 		return runLoad(ctx, s)
 	case "spread":
 		return runSpread(ctx, s)
+	case "rollout":
+		return runRollout(ctx, s)
 	}
 	b, err := s.bringUp(ctx)
 	if err != nil {

@@ -142,9 +142,9 @@ func (v *State) progress(p v1beta1.ReleasePlan, kept *int32) string {
 	}
 	if kept != nil {
 		step := p.Batches[v.batch].CanaryReplicas
-		if back, err := release.RolledBack(&step, v.facts.Replicas, *kept); err == nil {
+		if n, err := release.RolledBack(&step, v.facts.Replicas, *kept); err == nil {
 			labelled.NeedLabels = labelled.NeedLabels && labelled.Labelled < planned
-			planned = min(*kept+back, v.facts.Replicas) // it may have been scaled down since they were counted
+			planned = n
 		}
 	}
 	waits := release.BatchReady(labelled, planned, p.FailureThreshold)

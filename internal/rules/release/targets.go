@@ -127,8 +127,10 @@ func Batches(targets []int32, given map[int32]int32, unlabelled int) []int32 {
 	return out
 }
 
-// RolledBack returns how many of replicas Pods a step of a rollback in batches brings back, when stable of them were at the wanted revision
-// before it began: the step's share of the others. Of 20 Pods of which 10 are old, 20% brings back 2.
-func RolledBack(step *intstr.IntOrString, replicas, stable int32) (int32, error) {
-	return Planned(step, max(replicas-stable, 0))
+// RolledBack returns how many of replicas Pods have the wanted revision after a step of a rollback in batches, when kept of them had it
+// before it began: these, and the step's share of the others. Of 20 Pods of which 10 were kept, 20% comes to 12. It is never more than
+// replicas, for the workload may have been scaled down since the kept ones were counted.
+func RolledBack(step *intstr.IntOrString, replicas, kept int32) (int32, error) {
+	back, err := Planned(step, max(replicas-kept, 0))
+	return min(kept+back, replicas), err
 }

@@ -128,9 +128,15 @@ func TestBatches(t *testing.T) {
 }
 
 func TestRolledBack(t *testing.T) {
-	for step, want := range map[string]int32{"20%": 2, "50%": 5, "100%": 10} {
-		if n, err := RolledBack(value(step), 20, 10); err != nil || n != want {
-			t.Errorf("%s of 20 Pods of which 10 are old brings back %d, %v, want %d", step, n, err, want)
+	for _, tc := range []struct {
+		step                 string
+		replicas, kept, want int32
+	}{
+		{"20%", 20, 10, 12}, {"50%", 20, 10, 15}, {"100%", 20, 10, 20},
+		{"20%", 8, 10, 8}, // scaled down since they were counted
+	} {
+		if n, err := RolledBack(value(tc.step), tc.replicas, tc.kept); err != nil || n != tc.want {
+			t.Errorf("%s of %d Pods of which %d were kept comes to %d, %v, want %d", tc.step, tc.replicas, tc.kept, n, err, tc.want)
 		}
 	}
 }

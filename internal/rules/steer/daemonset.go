@@ -156,9 +156,7 @@ func (k nativeDaemonSet) Batch(o Objects, b Batch) (Writes, error) {
 	planned, err := k.Planned(o, b.Step)
 	replicas := set.Status.DesiredNumberScheduled
 	if err == nil && b.Kept != nil {
-		var back int32
-		back, err = release.RolledBack(b.Step, replicas, *b.Kept)
-		planned = min(*b.Kept+back, replicas)
+		planned, err = release.RolledBack(b.Step, replicas, *b.Kept)
 	}
 	if err != nil {
 		return Writes{}, fmt.Errorf("steps: %w", err)

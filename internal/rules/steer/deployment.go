@@ -125,11 +125,11 @@ func (deployments) Batch(o Objects, b Batch) (Writes, error) {
 	strategy.Partition = *b.Step
 	if b.Kept != nil {
 		replicas := replicasOf(d.Spec.Replicas)
-		back, err := release.RolledBack(b.Step, replicas, *b.Kept)
+		planned, err := release.RolledBack(b.Step, replicas, *b.Kept)
 		if err != nil {
 			return Writes{}, fmt.Errorf("steps: %w", err)
 		}
-		strategy.Partition = intstr.FromInt32(min(*b.Kept+back, replicas))
+		strategy.Partition = intstr.FromInt32(planned)
 	}
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType { // the original has put the user's strategy away there
 		if was, err := replicasets.Parse(d.Annotations[keys.DeploymentStrategy]); err == nil {

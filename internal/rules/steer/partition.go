@@ -135,9 +135,7 @@ func (k partitioned) Batch(o Objects, b Batch) (Writes, error) {
 	r := k.read(o.Workload)
 	planned, err := release.Planned(b.Step, r.replicas)
 	if err == nil && b.Kept != nil {
-		var back int32
-		back, err = release.RolledBack(b.Step, r.replicas, *b.Kept)
-		planned = min(*b.Kept+back, r.replicas)
+		planned, err = release.RolledBack(b.Step, r.replicas, *b.Kept)
 	}
 	if err != nil {
 		return Writes{}, fmt.Errorf("steps: %w", err)
