@@ -45,7 +45,7 @@ bin/helm: tools/chart/go.mod tools/chart/go.sum
 # These suites wait more than they work. Three at a time are faster on two processors, but then a webhook may take longer than API servers wait.
 # The longest ones go first, so that none of them runs alone at the end.
 SUITES ?= 2
-LONG := ./test/chaos/crash $(addprefix ./test/kinds/,statefulset images jobs)
+LONG := ./test/chaos/crash ./test/api/install $(addprefix ./test/kinds/,rollouts statefulset images jobs)
 # 120 requests a second, none of which may wait for three seconds: this one runs alone.
 ALONE := ^TestAnUpgradeOfTheManagersRefusesNothing$$
 # What runs tests on clusters. Continuous integration has bin/retest do it, which runs what fails once more and says so (hack/retest).

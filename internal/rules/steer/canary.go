@@ -217,10 +217,10 @@ func (k canaries) Batch(o Objects, b Batch) (Writes, error) {
 		case !metav1.IsControlledBy(was, &metav1.ObjectMeta{UID: b.Owner.UID}):
 		case was.Name == wanted.Name:
 			isThere = true
-			if sizeOfDeployment(was) < planned && !b.Paused && was.DeletionTimestamp == nil {
+			if replicasOf(was.Spec.Replicas) < planned && !b.Paused && was.DeletionTimestamp == nil {
 				w.Then = append(w.Then, resized(was, planned))
 			}
-		case sizeOfDeployment(was) > 0 && was.DeletionTimestamp == nil:
+		case replicasOf(was.Spec.Replicas) > 0 && was.DeletionTimestamp == nil:
 			w.Then = append(w.Then, resized(was, 0))
 		}
 	}
@@ -230,8 +230,6 @@ func (k canaries) Batch(o Objects, b Batch) (Writes, error) {
 	}
 	return w, nil
 }
-
-func sizeOfDeployment(d *appsv1.Deployment) int32 { return replicasOf(d.Spec.Replicas) }
 
 func resized(d *appsv1.Deployment, replicas int32) Change {
 	after := d.DeepCopy()
