@@ -126,6 +126,9 @@ func (r Reader) Claims(
 ) ([]*corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	claims, err := List(ctx, r, &list, &list.Items, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+	if len(claims) == 0 {
+		return nil, err // mostly, and then Pods by the thousand need not be sorted
+	}
 	owners := map[types.UID]bool{owner: true}
 	for _, p := range pods {
 		owners[p.UID] = true

@@ -26,8 +26,10 @@ func SlimJob(object any) (any, error) {
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for
-// another reason only its outline: what identifies it, where it runs, what its containers are doing, and annotations that are read.
+// another reason only its outline: what identifies it, where it runs, what its containers are doing, and annotations that are read. What
+// outlines have in common is in memory once.
 func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
+	shared := &interner{}
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
 		if !ok {
@@ -42,28 +44,32 @@ func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bo
 		if slices.ContainsFunc(wanted, func(wants func(*corev1.Pod) bool) bool { return wants(p) }) {
 			return p, nil
 		}
-		short := outline(p)
-		short.Annotations = named.kept(p.Annotations)
-		return short, nil
+		return shared.outline(p, named.kept(p.Annotations)), nil
 	}
 }
 
-// outline returns, without annotations, what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs
-// that add ephemeral containers.
-func outline(p *corev1.Pod) *corev1.Pod {
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
+// containers.
+func (i *interner) outline(p *corev1.Pod, annotations map[string]string) *corev1.Pod {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
-			Labels: p.Labels, OwnerReferences: p.OwnerReferences, DeletionTimestamp: p.DeletionTimestamp,
+			Name: p.Name, Namespace: i.text(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion,
+			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+			Labels: i.textsOf(p.Labels), Annotations: i.textsOf(annotations), OwnerReferences: i.ownersOf(p.OwnerReferences),
 		},
 		Spec: corev1.PodSpec{
-			NodeName: p.Spec.NodeName, ReadinessGates: p.Spec.ReadinessGates,
-			Containers: outlines(p.Spec.Containers), InitContainers: outlines(p.Spec.InitContainers),
+			NodeName: i.text(p.Spec.NodeName), ReadinessGates: i.gatesOf(p.Spec.ReadinessGates),
+			Containers: i.containersOf(p.Spec.Containers), InitContainers: i.containersOf(p.Spec.InitContainers),
 			EphemeralContainers: p.Spec.EphemeralContainers,
 		},
 		Status: corev1.PodStatus{
-			Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: p.Status.Conditions,
-			ContainerStatuses: p.Status.ContainerStatuses, InitContainerStatuses: p.Status.InitContainerStatuses,
+			Phase: corev1.PodPhase(i.text(string(p.Status.Phase))), PodIP: p.Status.PodIP, PodIPs: addressesOf(p.Status.PodIP,
+				p.Status.PodIPs),
+			Conditions:                 i.conditionsOf(p),
+			ContainerStatuses:          i.statusesOf(p.Status.ContainerStatuses),
+			InitContainerStatuses:      i.statusesOf(p.Status.InitContainerStatuses),
 			EphemeralContainerStatuses: p.Status.EphemeralContainerStatuses,
 		},
 	}
