@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -21,13 +22,13 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
-// anyWorkload draws a workload of one of the kinds, before its update.
-func anyWorkload(t *rapid.T) client.Object {
+// anyWorkload draws a workload of a kind, before its update.
+func anyWorkload(t *rapid.T, kind string) client.Object {
 	replicas := rapid.Int32Range(1, 7).Draw(t, "replicas")
 	partition, unavailable := rapid.Int32Range(0, 3).Draw(t, "partition"), intstr.FromInt32(rapid.Int32Range(1, 4).Draw(t, "maxUnavailable"))
 	kept, ready := intstr.FromInt32(partition), rapid.SampledFrom([]int32{0, 0, 30}).Draw(t, "minReadySeconds")
 	inPlace := rapid.Bool().Draw(t, "in place")
-	switch rapid.SampledFrom([]string{"CloneSet", "StatefulSet", "DaemonSet"}).Draw(t, "kind") {
+	switch kind {
 	case "StatefulSet":
 		r := v1beta1.RollingUpdateStatefulSetStrategy{Partition: &partition, MaxUnavailable: &unavailable, MinReadySeconds: &ready}
 		if inPlace {
@@ -165,45 +166,62 @@ func carriedOut(ctx context.Context, now time.Time, objects []client.Object, own
 	return nil, fmt.Errorf("%s does not come to an end", owner.GetName())
 }
 
+// workloads is how many of each kind are drawn, unless -rapid.checks says another number.
+const workloads = "1000"
+
 // TestOrder checks that the steps of a forecast are what the controller then does, in that order, when nothing else happens.
 func TestOrder(t *testing.T) {
-	updates := 0
-	rapid.Check(t, func(t *rapid.T) {
-		owner := anyWorkload(t)
-		objects := []client.Object{owner}
-		for i := range rapid.IntRange(1, 5).Draw(t, "nodes") {
-			objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}})
-		}
-		ctx := context.Background()
-		w := NewWorld(start(), objects...)
-		if _, err := Run(ctx, w, owner); err != nil {
+	checks := flag.Lookup("rapid.checks")
+	if before := checks.Value.String(); before == checks.DefValue {
+		if err := checks.Value.Set(workloads); err != nil {
 			t.Fatal(err)
 		}
-		w.Now = start().Add(time.Hour)
-		anyHealth(t, w)
-		if err := w.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
-			t.Fatal(err)
-		}
-		setImage(owner)
-		w.put(owner.DeepCopyObject().(client.Object))
-		want, err := carriedOut(ctx, w.Now, w.all(), owner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		foretold, err := Run(ctx, NewWorld(w.Now, w.all()...), owner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, s := range foretold.Steps {
-			got = append(got, string(s.Verb)+" "+s.Pod)
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("foretold (+) is not what is done (-):\n%s", d)
-		}
-		updates += len(got)
-	})
-	if updates == 0 {
-		t.Error("no Pod was updated at all")
+		defer func() { _ = checks.Value.Set(before) }()
 	}
+	for _, kind := range []string{"CloneSet", "StatefulSet", "DaemonSet"} {
+		t.Run(kind, func(t *testing.T) {
+			updates := 0
+			rapid.Check(t, func(t *rapid.T) { updates += checkOrder(t, kind) })
+			if updates == 0 {
+				t.Error("no Pod was updated at all")
+			}
+		})
+	}
+}
+
+// checkOrder checks one workload, and returns how many Pods are changed.
+func checkOrder(t *rapid.T, kind string) int {
+	owner := anyWorkload(t, kind)
+	objects := []client.Object{owner}
+	for i := range rapid.IntRange(1, 5).Draw(t, "nodes") {
+		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}})
+	}
+	ctx := context.Background()
+	w := NewWorld(start(), objects...)
+	if _, err := Run(ctx, w, owner); err != nil {
+		t.Fatal(err)
+	}
+	w.Now = start().Add(time.Hour)
+	anyHealth(t, w)
+	if err := w.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
+		t.Fatal(err)
+	}
+	setImage(owner)
+	w.put(owner.DeepCopyObject().(client.Object))
+	want, err := carriedOut(ctx, w.Now, w.all(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foretold, err := Run(ctx, NewWorld(w.Now, w.all()...), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range foretold.Steps {
+		got = append(got, string(s.Verb)+" "+s.Pod)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("foretold (+) is not what is done (-):\n%s", d)
+	}
+	return len(got)
 }

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Verb is the kind of write that an Action asks for.
@@ -34,6 +36,16 @@ const (
 	AddContainers Verb = "add containers"
 	// Delete deletes Before.
 	Delete Verb = "delete"
+)
+
+// Method is how the update of a Pod is made.
+type Method string
+
+const (
+	// InPlace changes the containers of a Pod that stays.
+	InPlace Method = "InPlace"
+	// Recreate deletes a Pod, so that another one comes.
+	Recreate Method = "Recreate"
 )
 
 // Object is what a plan speaks of: any API object.
@@ -72,11 +84,15 @@ type Action struct {
 	// AnyVersion leaves the resourceVersion out of the precondition: for a write that is right whatever else has changed meanwhile.
 	AnyVersion bool
 	// While names a label or an annotation that must still be as it was in Before, or be missing as it was, instead of the resourceVersion:
-	// for a status write that others' writes to the same object do not concern, but that must not happen late, when the controller has gone
-	// on. The write itself has to change it. Empty for none.
+	// for a status write of a Pod, or a write of labels and annotations alone, that others' writes to the same object do not concern, but
+	// that must not happen late, when the controller has gone on. The write itself has to change it. Empty for none.
 	While string
 	// Optional means that nothing depends on the write: when it fails, its event says so and all else goes on.
 	Optional bool
+	// Method is how the write updates a Pod; empty on a write that begins no update. NotInPlace is the field of the template for which it
+	// is Recreate although InPlace was wanted.
+	Method     Method
+	NotInPlace string
 	// What says what is done, and Why what makes it due, both in words for people; empty on a write that merely follows another one.
 	What, Why string
 	// Event is the reason of the event to emit on the owner once the write has succeeded; empty for none.
@@ -112,6 +128,8 @@ type Stage []Chain
 type Hold struct {
 	// Name is the object held back, often a Pod; empty when it is the owner itself.
 	Name string
+	// Code is the reason by which programs go; Nothing where the hold only tells of something.
+	Code reason.Code
 	// Why names the rule and the numbers or objects behind it.
 	Why string
 	// Event is the reason of the event to emit on the owner; empty for none.
@@ -128,6 +146,16 @@ type Hold struct {
 type Reference struct {
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
+}
+
+// Release is what a plan is a part of: bringing out one revision of an owner.
+type Release struct {
+	// Name tells it from all other releases of the owner, those of the same revision among them; empty where there is none.
+	Name string
+	// Revision is what it brings out.
+	Revision string
+	// Began is when it began, as far as stored objects tell; zero where they do not.
+	Began time.Time
 }
 
 // Plan is the next step of one owner.

@@ -261,11 +261,11 @@ type CloneSetStatus struct {
 
 	// updatedAvailableReplicas is the number of Pods of the update revision that are available.
 	// +optional
-	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 
 	// expectedUpdatedReplicas is the number of Pods that the update revision is wanted on: replicas less partition.
 	// +optional
-	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas,omitempty"`
+	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 
 	// updateRevision is the name of the revision of the present template.
 	// +optional

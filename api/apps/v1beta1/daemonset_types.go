@@ -203,10 +203,10 @@ type DaemonSetBaseStatus struct {
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`
 	// numberAvailable is the number of nodes that should run a Pod and whose first Pod has been ready for minReadySeconds.
 	// +optional
-	NumberAvailable int32 `json:"numberAvailable,omitempty"`
+	NumberAvailable int32 `json:"numberAvailable"`
 	// numberUnavailable is the number of nodes that should run a Pod and have none that is available.
 	// +optional
-	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
+	NumberUnavailable int32 `json:"numberUnavailable"`
 	// collisionCount counts the revisions whose name another template had; the name of the next revision depends on it.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`

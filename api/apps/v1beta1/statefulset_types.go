@@ -310,11 +310,11 @@ type StatefulSetStatus struct {
 
 	// updatedReadyReplicas is the number of Pods of the update revision that are running and ready.
 	// +optional
-	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
 
 	// updatedAvailableReplicas is the number of Pods of the update revision that are available.
 	// +optional
-	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 
 	// currentRevision is the name of the last revision that all Pods were at.
 	// +optional

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/cron"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons, those of the CronJobs of Kubernetes. Wire: users' alerts and tools match them.
@@ -111,10 +112,10 @@ func remove(c *child, why string) plan.Action {
 func (v *State) decide(b *plan.Builder) time.Time {
 	switch {
 	case errors.Is(v.problem, cron.ErrTimeZone):
-		b.Hold(plan.Hold{Why: v.problem.Error(), Event: eventUnknownZone})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.problem.Error(), Event: eventUnknownZone})
 		return time.Time{}
 	case v.problem != nil:
-		b.Hold(plan.Hold{Why: v.problem.Error(), Event: eventUnparseable})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.problem.Error(), Event: eventUnparseable})
 		return time.Time{}
 	case v.Cron.Spec.Paused != nil && *v.Cron.Spec.Paused:
 		return time.Time{}
@@ -128,10 +129,12 @@ func (v *State) decide(b *plan.Builder) time.Time {
 	case slot.IsZero():
 		return slot
 	case v.isTooLate(slot):
-		b.Hold(plan.Hold{Why: "Missed scheduled time to start a job: " + slot.UTC().Format(time.RFC1123Z), Event: eventMissed})
+		b.Hold(plan.Hold{Code: reason.Nothing, Why: "Missed scheduled time to start a job: " + slot.UTC().Format(time.RFC1123Z),
+			Event: eventMissed})
 		return time.Time{}
 	case v.Cron.Spec.ConcurrencyPolicy == v1beta1.ForbidConcurrent && len(v.active()) > 0:
 		b.Hold(plan.Hold{
+			Code:  reason.Held,
 			Why:   "Not starting job because prior execution is running and concurrency policy is Forbid",
 			Event: eventAlreadyActive, EventType: corev1.EventTypeNormal,
 		})
@@ -139,7 +142,7 @@ func (v *State) decide(b *plan.Builder) time.Time {
 	}
 	if due.Many {
 		b.Hold(plan.Hold{
-			Why: fmt.Sprintf("too many missed start times: more than %d; the last one, %s, is made up for",
+			Code: reason.Nothing, Why: fmt.Sprintf("too many missed start times: more than %d; the last one, %s, is made up for",
 				cron.Many, slot.UTC().Format(time.RFC3339)),
 			Event: eventTooManyMissed,
 		})

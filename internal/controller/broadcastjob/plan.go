@@ -12,6 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Plan decides the next step from the state alone.
@@ -111,7 +112,7 @@ func remove(p *corev1.Pod, why string) plan.Action {
 func (v *State) create(b *plan.Builder) {
 	if v.active > v.limit {
 		why := fmt.Sprintf("more Pods are active than parallelism %s allows", v.Job.Spec.Parallelism)
-		b.Hold(plan.Hold{Why: why, Event: eventTooManyActive})
+		b.Hold(plan.Hold{Code: reason.Held, Why: why, Event: eventTooManyActive})
 	}
 	free, waiting := v.limit-v.active, 0
 	used := sets.New(v.Taken...)
@@ -121,7 +122,7 @@ func (v *State) create(b *plan.Builder) {
 	for _, t := range v.targets {
 		if len(t.members) > 1 {
 			why := fmt.Sprintf("%d Pods of this job are on node %s", len(t.members), t.name)
-			b.Hold(plan.Hold{Name: t.name, Why: why, Event: eventDuplicatePod})
+			b.Hold(plan.Hold{Code: reason.Conflict, Name: t.name, Why: why, Event: eventDuplicatePod})
 		}
 		switch {
 		case !t.fits || len(t.members) > 0:
@@ -133,7 +134,7 @@ func (v *State) create(b *plan.Builder) {
 		}
 	}
 	if waiting > 0 {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes wait: parallelism %d is used up", waiting, v.limit)})
+		b.Hold(plan.Hold{Code: reason.WaitBudget, Why: fmt.Sprintf("%d nodes wait: parallelism %d is used up", waiting, v.limit)})
 	}
 }
 

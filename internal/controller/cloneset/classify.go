@@ -45,7 +45,7 @@ func Classify(s Snapshot) State {
 	spec := &s.Set.Spec
 	v.workload = rollout.Workload{
 		Object: s.Set, Kind: kind(), Selector: spec.Selector, Lifecycle: spec.Lifecycle,
-		MinReadySeconds: spec.MinReadySeconds, DeadlineSeconds: spec.ProgressDeadlineSeconds,
+		MinReadySeconds: minReadySeconds(spec), DeadlineSeconds: spec.ProgressDeadlineSeconds,
 		OnDelete: spec.UpdateStrategy.Type == v1beta1.OnDeleteCloneSetStrategyType, InPlace: s.Options.InPlace,
 		TemplateHash: true, ShortHash: s.Options.ShortHash, PullJobs: s.PullJobs, Taken: s.Taken, Now: s.Now,
 	}
@@ -146,7 +146,21 @@ func (v *State) moves(asUpdated func(*rollout.Member) bool) budget.Moves {
 	return budget.Plan(v.limits, v.counts(asUpdated), budget.Rules{
 		Rollback:               v.Options.PartitionRollback && v.workload.History.Current.Name != v.workload.History.Update.Name,
 		ExcludePreparingDelete: v.excludePreparingDelete(),
+		Beside:                 isBeside(&v.Set.Spec),
+		Same:                   v.workload.History.Current.Name == v.workload.History.Update.Name,
 	})
+}
+
+// isBeside tells whether a release has Pods of both revisions stay beside each other.
+func isBeside(spec *v1beta1.CloneSetSpec) bool { return spec.MinReadySeconds >= budget.BesideSeconds }
+
+// minReadySeconds returns how long a Pod has to be ready until it is available. What has both revisions stay is no such time: their Pods
+// serve once they are ready.
+func minReadySeconds(spec *v1beta1.CloneSetSpec) int32 {
+	if isBeside(spec) {
+		return 0
+	}
+	return spec.MinReadySeconds
 }
 
 func (v *State) excludePreparingDelete() bool {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 )
 
@@ -42,5 +44,6 @@ func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]
 		Status:        Status,
 		StatusOf:      func(o *v1beta1.CloneSet) *v1beta1.CloneSetStatus { return &o.Status },
 		Final:         saysComplete,
+		Release:       func(v State, _ *v1beta1.CloneSet) plan.Release { return rollout.ReleaseOf(v.workload.History) },
 	}
 }

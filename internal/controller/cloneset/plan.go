@@ -18,6 +18,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Plan decides the next step. It reads only the state and changes nothing but its notes of this pass.
@@ -107,13 +108,13 @@ func (v *State) update(b *plan.Builder) {
 	if number == 0 {
 		return
 	}
-	if why := v.workload.WhyNotUpdating(); why != "" {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, number, target.Name)})
+	if code, why := v.workload.WhyNotUpdating(); why != "" {
+		b.Hold(plan.Hold{Code: code, Why: fmt.Sprintf("%s: %d Pods are not at %s", why, number, target.Name)})
 		return
 	}
 	candidates, err := v.candidates(target)
 	if err != nil {
-		b.Hold(plan.Hold{Why: err.Error(), Event: rollout.EventFailedUpdate, Failure: plan.Rollout})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: err.Error(), Event: rollout.EventFailedUpdate, Failure: plan.Rollout})
 		return
 	}
 	chosen := v.choose(candidates, target, number, moves.UpdateLimit)
@@ -125,8 +126,8 @@ func (v *State) update(b *plan.Builder) {
 	}
 	if wanted := min(number, len(candidates)); chosen < wanted {
 		b.Hold(plan.Hold{
-			Name: candidates[chosen].Pod.Name,
-			Why:  fmt.Sprintf("%d Pods wait: maxUnavailable %d is used up", wanted-chosen, v.limits.MaxUnavailable),
+			Code: reason.WaitBudget, Name: candidates[chosen].Pod.Name,
+			Why: fmt.Sprintf("%d Pods wait: maxUnavailable %d is used up", wanted-chosen, v.limits.MaxUnavailable),
 		})
 	}
 }
@@ -199,14 +200,14 @@ func (v *State) stepTo(target *appsv1.ControllerRevision) *step {
 
 func (s *step) take(m *rollout.Member, b *plan.Builder) {
 	if !s.inPlace() {
-		s.recreate(m, "recreate", b)
+		s.recreate(m, "recreate", "", b)
 		return
 	}
 	switch refusal := s.updater.Refusal(m.Pod); {
 	case refusal == "":
 		s.updater.Update(m.Pod, s.why, b)
 	case !s.inPlaceOnly():
-		s.recreate(m, "recreate: "+refusal, b)
+		s.recreate(m, "recreate: "+refusal, s.updater.RefusedField(m.Pod), b)
 	case !s.refused:
 		s.refused = true
 		s.updater.HoldRefused(m.Pod, refusal, b)
@@ -214,8 +215,8 @@ func (s *step) take(m *rollout.Member, b *plan.Builder) {
 }
 
 // recreate deletes the Pod, whose place is then filled at the target revision. A Pod that its preDelete hook holds is marked for deletion
-// and waits.
-func (s *step) recreate(m *rollout.Member, what string, b *plan.Builder) {
+// and waits. notInPlace is the field of the template that stands against an update in place where one was wanted.
+func (s *step) recreate(m *rollout.Member, what, notInPlace string, b *plan.Builder) {
 	event := fmt.Sprintf("successfully delete pod %s for update(revision %s)", m.Pod.Name, s.target.Name)
 	if chain := s.workload.PrepareDelete(m.Pod, plan.Rollout); chain != nil {
 		for _, version := range chain {
@@ -224,12 +225,14 @@ func (s *step) recreate(m *rollout.Member, what string, b *plan.Builder) {
 		chain[0].Why = s.why
 		chain[0].Event, chain[0].EventMessage = eventSuccessfulUpdatePodReCreate, event
 		chain[0].FailedEvent = eventFailedUpdatePodReCreate
+		chain[0].Method, chain[0].NotInPlace = plan.Recreate, notInPlace
 		b.Do(chain...)
 		return
 	}
 	b.Do(s.deletion(m, plan.Action{
 		Concern: plan.Rollout, What: what, Why: s.why,
 		Event: eventSuccessfulUpdatePodReCreate, EventMessage: event, FailedEvent: eventFailedUpdatePodReCreate,
+		Method: plan.Recreate, NotInPlace: notInPlace,
 	})...)
 }
 

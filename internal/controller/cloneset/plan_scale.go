@@ -19,6 +19,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/order"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -100,7 +101,8 @@ func (v *State) remove(moves budget.Moves, b *plan.Builder) bool {
 }
 
 func (v *State) holdDeletion(m *rollout.Member, what string, b *plan.Builder) {
-	b.Hold(plan.Hold{Name: m.Pod.Name, Why: fmt.Sprintf("%s, but maxUnavailable %d is used up", what, v.limits.MaxUnavailable)})
+	b.Hold(plan.Hold{Code: reason.WaitBudget, Name: m.Pod.Name, Why: fmt.Sprintf("%s, but maxUnavailable %d is used up", what,
+		v.limits.MaxUnavailable)})
 }
 
 // removeSurplus scales in: first the surplus of older revisions, then of the update revision, in each case the least valuable Pods first.
@@ -190,6 +192,7 @@ const burst = 250
 func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 	if moves.CreateNow < moves.Create {
 		b.Hold(plan.Hold{
+			Code:  reason.WaitBudget,
 			Why:   fmt.Sprintf("scaleUp is limited because of scaleStrategy.maxUnavailable, limit: %d", v.limits.ScaleMaxUnavailable),
 			Event: eventScaleUpLimited,
 		})
@@ -211,7 +214,7 @@ func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 		}
 		chain, err := v.newPod(rev, ids.next())
 		if err != nil {
-			b.Hold(plan.Hold{Why: err.Error(), Event: rollout.EventFailedCreate, Failure: plan.Scale})
+			b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: err.Error(), Event: rollout.EventFailedCreate, Failure: plan.Scale})
 			return i > 0
 		}
 		chain[len(chain)-1].Why = why
@@ -244,7 +247,7 @@ func (v *State) waitingForClaims(b *plan.Builder) int {
 			continue
 		}
 		waiting++
-		b.Hold(plan.Hold{Name: p.Name, Why: "its replacement takes over its claims once it is gone"})
+		b.Hold(plan.Hold{Code: reason.WaitReplacement, Name: p.Name, Why: "its replacement takes over its claims once it is gone"})
 		b.Recheck(wait, fmt.Sprintf("%s gives up its claims", p.Name))
 	}
 	return waiting

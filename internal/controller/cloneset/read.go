@@ -49,7 +49,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.CloneSet) 
 	if s.Claims, err = r.Claims(ctx, set.Namespace, selector, set.UID, s.Pods); err != nil {
 		return State{}, err
 	}
-	if s.Revisions, err = r.RevisionsWith(ctx, set.Namespace, selector, set.UID, set.Status.CurrentRevision); err != nil {
+	if s.Revisions, err = r.RevisionsWith(ctx, set, selector, set.Status.CurrentRevision); err != nil {
 		return State{}, err
 	}
 	if len(set.Spec.Template.Spec.TopologySpreadConstraints) > 0 {

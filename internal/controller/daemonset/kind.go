@@ -13,6 +13,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
@@ -56,6 +58,7 @@ func Kind(o Options) loop.Kind[*v1beta1.DaemonSet, State, v1beta1.DaemonSetStatu
 		Remember: failed.note,
 		Forget:   failed.Forget,
 		Final:    saysComplete,
+		Release:  func(v State, _ *v1beta1.DaemonSet) plan.Release { return rollout.ReleaseOf(v.workload.History) },
 		// A daemon beside another one fights for ports and files.
 		CreatesLive: true,
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodeupdate"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -44,13 +45,13 @@ func Plan(v State) plan.Plan {
 		return b.Plan()
 	case errors.Is(v.problem, errSelectsAll):
 		p := b.Stop(v.problem)
-		p.Holds = append(p.Holds, plan.Hold{Why: v.problem.Error(), Event: eventSelectingAll})
+		p.Holds = append(p.Holds, plan.Hold{Code: reason.InvalidSpec, Why: v.problem.Error(), Event: eventSelectingAll})
 		return p
 	case v.problem != nil:
 		return b.Stop(v.problem)
 	case v.Predecessor:
 		b.Hold(plan.Hold{
-			Name: v.Set.Name, Failure: plan.Scale,
+			Code: reason.WaitDeletion, Name: v.Set.Name, Failure: plan.Scale,
 			Why: fmt.Sprintf("DaemonSet %s of Kubernetes is being deleted: no Pod is created until it has let go of its own", v.Set.Name),
 		})
 		b.Recheck(predecessorLook, "the DaemonSet of Kubernetes may be gone")
@@ -133,7 +134,7 @@ func (s *step) tidy() {
 		s.b.Do(s.workload.Release(p, "its labels do not match the selector any more"))
 	}
 	if s.late > 0 {
-		s.b.Hold(plan.Hold{Why: fmt.Sprintf("%d more writes follow: burstReplicas is %d", s.late, s.burst)})
+		s.b.Hold(plan.Hold{Code: reason.Updating, Why: fmt.Sprintf("%d more writes follow: burstReplicas is %d", s.late, s.burst)})
 	}
 	rollout.TrimHistory(s.workload.History, s.Set.Spec.RevisionHistoryLimit, s.memberPods(), s.b)
 }
@@ -179,7 +180,7 @@ func (v *State) pointless() string {
 // that surge leaves behind.
 func (s *step) update() {
 	nodes := s.nodes()
-	if why := s.workload.WhyNotUpdating(); why != "" {
+	if code, why := s.workload.WhyNotUpdating(); why != "" {
 		old := 0
 		for _, n := range nodes {
 			if n.Old != nodeupdate.Absent {
@@ -187,7 +188,7 @@ func (s *step) update() {
 			}
 		}
 		if old > 0 {
-			s.b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d nodes are not at %s", why, old, s.workload.History.Update.Name)})
+			s.b.Hold(plan.Hold{Code: code, Why: fmt.Sprintf("%s: %d nodes are not at %s", why, old, s.workload.History.Update.Name)})
 		}
 		return
 	}
@@ -205,7 +206,7 @@ func (s *step) update() {
 		s.replace(s.byName[name].old(), updater)
 	}
 	if waiting := len(next.Wait); waiting > 0 {
-		s.b.Hold(plan.Hold{Name: next.Wait[0], Why: fmt.Sprintf(
+		s.b.Hold(plan.Hold{Code: reason.WaitBudget, Name: next.Wait[0], Why: fmt.Sprintf(
 			"%d nodes wait: maxUnavailable %d is used up, %d have no available Pod", waiting, s.limits.MaxUnavailable, next.Used)})
 	}
 }
@@ -218,7 +219,8 @@ func (s *step) surge(nodes []nodeupdate.Node) {
 		s.createOn(p, s.workload.History.Update, plan.Rollout, fmt.Sprintf("it takes the place of %s", p.old().Pod.Name))
 	}
 	if waiting := len(next.Wait); waiting > 0 {
-		s.b.Hold(plan.Hold{Name: next.Wait[0], Why: fmt.Sprintf("%d nodes wait: maxSurge %d is used up", waiting, s.limits.MaxSurge)})
+		s.b.Hold(plan.Hold{Code: reason.WaitBudget, Name: next.Wait[0], Why: fmt.Sprintf("%d nodes wait: maxSurge %d is used up", waiting,
+			s.limits.MaxSurge)})
 	}
 }
 
@@ -260,11 +262,13 @@ func (s *step) replace(m *rollout.Member, updater *rollout.Updater) {
 	if m == nil || m.Settled {
 		return
 	}
-	why := fmt.Sprintf("its node is to be at %s", s.workload.History.Update.Name)
+	why, notInPlace := fmt.Sprintf("its node is to be at %s", s.workload.History.Update.Name), ""
 	if s.inPlace() {
 		refusal := updater.Refusal(m.Pod)
+		notInPlace = updater.RefusedField(m.Pod)
 		if !pod.HasReadinessGate(m.Pod, pub.InPlaceUpdateReady) {
 			refusal = "it was created without the readiness gate of in-place updates"
+			notInPlace = "readinessGates"
 		}
 		switch {
 		case refusal == "" && s.changes == 0:
@@ -278,5 +282,13 @@ func (s *step) replace(m *rollout.Member, updater *rollout.Updater) {
 		}
 		why += ", and can't get there in place: " + refusal
 	}
-	s.remove(m, plan.Rollout, why)
+	recreates(s.remove(m, plan.Rollout, why), notInPlace)
+}
+
+// recreates notes of a deletion, if there is one, that it is an update, and the field of the template that stands against one in place
+// where that was wanted.
+func recreates(deletion plan.Chain, notInPlace string) {
+	if len(deletion) > 0 {
+		deletion[0].Method, deletion[0].NotInPlace = plan.Recreate, notInPlace
+	}
 }

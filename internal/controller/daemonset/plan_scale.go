@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/nodefit"
 	"github.com/seed-69ecc383/kruise/internal/rules/nodeupdate"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // scale gives every node the Pod that it lacks, and deletes what it has too many of.
@@ -92,11 +93,11 @@ func (s *step) managePair(p *nodeState, running []*rollout.Member) {
 	switch was, is := s.keepBest(p, old), s.keepBest(p, updated); {
 	case was == nil || is == nil:
 	case !was.Ready:
-		s.remove(was, plan.Rollout, fmt.Sprintf("it is not ready, and %s takes its place", is.Pod.Name))
+		recreates(s.remove(was, plan.Rollout, fmt.Sprintf("it is not ready, and %s takes its place", is.Pod.Name)), "")
 	case is.Available:
-		s.remove(was, plan.Rollout, fmt.Sprintf("%s is available", is.Pod.Name))
+		recreates(s.remove(was, plan.Rollout, fmt.Sprintf("%s is available", is.Pod.Name)), "")
 	default:
-		s.b.Hold(plan.Hold{Name: was.Pod.Name, Why: fmt.Sprintf("it goes once %s is available", is.Pod.Name)})
+		s.b.Hold(plan.Hold{Code: reason.WaitReplacement, Name: was.Pod.Name, Why: fmt.Sprintf("it goes once %s is available", is.Pod.Name)})
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *step) isUnwanted(p *nodeState) bool {
 // removeEnded deletes a Pod that has run to its end, so that a new one comes; the sooner after the last one on that node, the later.
 func (s *step) removeEnded(p *nodeState, m *rollout.Member) {
 	if wait := s.Failures[p.name].retry().Sub(s.Now); wait > 0 {
-		s.b.Hold(plan.Hold{Name: m.Pod.Name, Why: fmt.Sprintf(
+		s.b.Hold(plan.Hold{Code: reason.ContainerBroken, Name: m.Pod.Name, Why: fmt.Sprintf(
 			"it has ended, as %d before it on %s: it is not replaced at once", s.Failures[p.name].Count, p.name)})
 		s.b.Recheck(wait, fmt.Sprintf("%s may be replaced", m.Pod.Name))
 		return
@@ -141,7 +142,7 @@ func (s *step) removeEnded(p *nodeState, m *rollout.Member) {
 	case len(chain) == 0:
 	case m.Pod.Status.Phase == corev1.PodFailed:
 		s.b.Hold(plan.Hold{
-			Name: m.Pod.Name, Event: eventFailedDaemonPod,
+			Code: reason.ContainerBroken, Name: m.Pod.Name, Event: eventFailedDaemonPod,
 			Why: fmt.Sprintf("Found failed daemon pod %s/%s on node %s, will try to kill it", m.Pod.Namespace, m.Pod.Name, p.name),
 		})
 	default:
@@ -268,7 +269,7 @@ func (s *step) createByPartition() {
 		s.createOn(s.byName[name], old, plan.Scale, "the node lost its own, and the partition keeps it at its revision")
 	}
 	if waiting := len(creation.Wait); waiting > 0 {
-		s.b.Hold(plan.Hold{Name: creation.Wait[0], Why: fmt.Sprintf(
+		s.b.Hold(plan.Hold{Code: reason.HeldByPartition, Name: creation.Wait[0], Why: fmt.Sprintf(
 			"%d nodes wait for their first Pod: partitionedScaling with partition %d", waiting, s.limits.Partition)})
 	}
 }
@@ -302,7 +303,7 @@ func (s *step) createOn(p *nodeState, rev *appsv1.ControllerRevision, concern pl
 	}
 	created, err := s.newPod(p, rev)
 	if err != nil {
-		s.b.Hold(plan.Hold{Name: p.name, Why: err.Error(), Event: rollout.EventFailedCreate, Failure: plan.Scale})
+		s.b.Hold(plan.Hold{Code: reason.InvalidSpec, Name: p.name, Why: err.Error(), Event: rollout.EventFailedCreate, Failure: plan.Scale})
 		return
 	}
 	s.creates--

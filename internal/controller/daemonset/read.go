@@ -57,7 +57,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.DaemonSet)
 	if s.Orphans, err = r.Adoptable(ctx, r.Tracked, set, selector); err != nil {
 		return Snapshot{}, err
 	}
-	if s.Revisions, err = r.Revisions(ctx, set.Namespace, selector, set.UID); err != nil {
+	if s.Revisions, err = r.RevisionsWith(ctx, set, selector, "", s.Orphans...); err != nil {
 		return Snapshot{}, err
 	}
 	if o.PreDownload {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/ephemeral"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Plan decides the next step from the state alone.
@@ -68,11 +69,12 @@ func (v *State) recordResult(b *plan.Builder) {
 // add adds the containers to as many Pods as parallelism allows.
 func (v *State) add(b *plan.Builder) {
 	if len(v.unfit) > 0 {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%s can't take the containers: %s", pods(len(v.unfit)), v.leftOut()), Event: eventLeftOut})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: fmt.Sprintf("%s can't take the containers: %s", pods(len(v.unfit)), v.leftOut()),
+			Event: eventLeftOut})
 	}
 	if v.Job.Spec.Paused {
 		if v.absent > 0 {
-			b.Hold(plan.Hold{Why: fmt.Sprintf("%s wait: the job is paused", pods(v.absent))})
+			b.Hold(plan.Hold{Code: reason.HeldByPause, Why: fmt.Sprintf("%s wait: the job is paused", pods(v.absent))})
 		}
 		return
 	}
@@ -83,10 +85,10 @@ func (v *State) add(b *plan.Builder) {
 		case t.State != ephemeral.Absent:
 		case refused:
 			left := until.Sub(v.Now)
-			b.Hold(plan.Hold{Name: t.pod.Name, Why: "it was not let have the containers"})
+			b.Hold(plan.Hold{Code: reason.AdmissionRefused, Name: t.pod.Name, Why: "it was not let have the containers"})
 			b.Recheck(left, "Pods that were not let have the containers are tried again")
 		case !pod.IsScheduled(t.pod):
-			b.Hold(plan.Hold{Name: t.pod.Name, Why: "it has no node yet"})
+			b.Hold(plan.Hold{Code: reason.WaitSchedule, Name: t.pod.Name, Why: "it has no node yet"})
 		case free <= 0:
 			waiting++
 		default:
@@ -95,7 +97,8 @@ func (v *State) add(b *plan.Builder) {
 		}
 	}
 	if waiting > 0 {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%s wait: parallelism %d is used up", pods(waiting), parallelism(v.Job))})
+		b.Hold(plan.Hold{Code: reason.WaitBudget, Why: fmt.Sprintf("%s wait: parallelism %d is used up", pods(waiting),
+			parallelism(v.Job))})
 	}
 }
 

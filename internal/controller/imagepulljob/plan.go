@@ -10,6 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // eventPullImageFailed is the reason of events about nodes that did not pull. Wire: users' alerts match it.
@@ -34,8 +35,8 @@ func Plan(v State) plan.Plan {
 	case v.problem != nil:
 		return b.Stop(v.problem)
 	}
-	for _, reason := range v.unread {
-		b.Hold(plan.Hold{Why: reason})
+	for _, why := range v.unread {
+		b.Hold(plan.Hold{Code: reason.Held, Why: why})
 	}
 	v.reportSilent(b)
 	if v.isOver() {
@@ -110,14 +111,14 @@ func (v *State) askNodes(b *plan.Builder) {
 		v.drop(&node{image: image}, b)
 	}
 	if waiting > 0 {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes wait for others: parallelism is %d", waiting, v.parallelism)})
+		b.Hold(plan.Hold{Code: reason.WaitBudget, Why: fmt.Sprintf("%d nodes wait for others: parallelism is %d", waiting, v.parallelism)})
 	}
 }
 
 func (v *State) ask(n *node, b *plan.Builder) {
 	after, err := v.want.Request(n.image)
 	if err != nil {
-		b.Hold(plan.Hold{Name: n.name, Why: err.Error()})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Name: n.name, Why: err.Error()})
 		return
 	}
 	why := "the job selects the node"
@@ -143,7 +144,7 @@ func (v *State) reportSilent(b *plan.Builder) {
 		silent := n.Status != nil && (n.Status.Message == pull.MessageNoResponse || n.Status.Message == pull.MessageDeadline)
 		if n.State == pull.Failed && silent {
 			why := fmt.Sprintf("node %s: %s", n.name, n.Status.Message)
-			b.Hold(plan.Hold{Name: n.name, Why: why, Event: eventPullImageFailed})
+			b.Hold(plan.Hold{Code: reason.NodeNotReady, Name: n.name, Why: why, Event: eventPullImageFailed})
 		}
 	}
 }

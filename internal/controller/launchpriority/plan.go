@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/launch"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 const (
@@ -83,7 +84,7 @@ func open(s Snapshot, b *plan.Builder, name string, turn launch.Turn) {
 	}
 	switch launch.OwnershipOf(s.Barrier, s.Pod) {
 	case launch.Foreign:
-		b.Hold(plan.Hold{Name: name, Event: conflictEvent, Why: fmt.Sprintf(
+		b.Hold(plan.Hold{Code: reason.Conflict, Name: name, Event: conflictEvent, Why: fmt.Sprintf(
 			"ConfigMap %s is not the barrier of this Pod: its containers can't start in order until the ConfigMap is gone", name)})
 		b.Recheck(recheckConflict, "ConfigMap "+name+" may be gone")
 		return

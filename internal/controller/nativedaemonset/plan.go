@@ -8,6 +8,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
@@ -45,15 +46,15 @@ func (v *State) summary() string {
 func (v *State) remove(b *plan.Builder) {
 	gone, wait := v.next()
 	if v.Outdated {
-		b.Hold(plan.Hold{Why: "the DaemonSet has changed since the cache showed it"})
+		b.Hold(plan.Hold{Code: reason.ControllerLag, Why: "the DaemonSet has changed since the cache showed it"})
 		return
 	}
 	if wait != "" {
-		b.Hold(plan.Hold{Why: wait})
+		b.Hold(plan.Hold{Code: reason.Held, Why: wait})
 	}
 	for _, p := range gone {
 		b.Do(plan.Action{
-			Verb: plan.Delete, Concern: plan.Rollout, Before: p,
+			Verb: plan.Delete, Concern: plan.Rollout, Before: p, Method: plan.Recreate,
 			What: "delete", Why: fmt.Sprintf("%d Pods stay old", v.batch.Keep),
 			Event:        eventDeleted,
 			EventMessage: fmt.Sprintf("Deleted Pod %s: another one of revision %s takes its place", p.Name, v.control.Revision),

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pull"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // eventPullImageFailed is the reason of events about rounds that did not end well. Wire: users' alerts match it.
@@ -84,7 +85,7 @@ func (s Snapshot) failUnanswered(b *plan.Builder) {
 	})
 	for _, round := range silent {
 		why := fmt.Sprintf("%s:%s: %s", round.Repository, round.Tag.Tag, round.Message)
-		b.Hold(plan.Hold{Name: s.Image.Name, Why: why, Event: eventPullImageFailed})
+		b.Hold(plan.Hold{Code: reason.NodeNotReady, Name: s.Image.Name, Why: why, Event: eventPullImageFailed})
 	}
 }
 

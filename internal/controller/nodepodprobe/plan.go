@@ -12,6 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // eventLeftOut tells of a marker's probes that a node does not run because there are too many.
@@ -32,7 +33,7 @@ func Plan(v Snapshot) plan.Plan {
 	for _, p := range v.Pods {
 		after, err := v.mark(p, markers)
 		if err != nil {
-			b.Hold(plan.Hold{Why: err.Error()})
+			b.Hold(plan.Hold{Code: reason.Held, Why: err.Error()})
 		}
 		if after != p {
 			// It is right whatever else has changed on the Pod: it speaks only of keys and conditions of its own.
@@ -82,7 +83,7 @@ func (v Snapshot) ask(b *plan.Builder, markers probe.Markers) {
 		on := plan.Reference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "PodProbeMarker", Namespace: m.Namespace, Name: m.Name, UID: m.UID,
 		}
-		b.Hold(plan.Hold{Event: eventLeftOut, On: on, Why: fmt.Sprintf(
+		b.Hold(plan.Hold{Code: reason.WaitBudget, Event: eventLeftOut, On: on, Why: fmt.Sprintf(
 			"some probes are not run on node %s: its Pods have more probes than a node runs, and each namespace gets its "+
 				"share", v.Node.Name)})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/podstate"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons of the workload. Wire: users' alerts match them.
@@ -95,7 +96,7 @@ func PlanGenerated(w Wish) plan.Plan {
 	case w.State == nil || w.State.DeletionTimestamp != nil || w.isLeftover():
 	case !metav1.IsControlledBy(w.State, w.Workload):
 		if podstate.Asked(w.Workload.GetAnnotations()) {
-			b.Hold(plan.Hold{Event: eventConflict, Why: fmt.Sprintf(
+			b.Hold(plan.Hold{Code: reason.Conflict, Event: eventConflict, Why: fmt.Sprintf(
 				"PersistentPodState %s was not made for this %s and is left as it is: delete it, or remove annotation %s",
 				name, w.Kind.Kind, keys.GeneratePodState)})
 		}

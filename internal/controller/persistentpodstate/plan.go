@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/podstate"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons. Wire: users' alerts match them.
@@ -56,11 +57,11 @@ func Plan(s Snapshot) plan.Plan {
 		}
 	}
 	for _, w := range s.waiting() {
-		b.Hold(plan.Hold{Name: w.pod.Name, Why: w.text, Event: eventUnschedulable})
+		b.Hold(plan.Hold{Code: reason.WaitSchedule, Name: w.pod.Name, Why: w.text, Event: eventUnschedulable})
 	}
 	records, beyond := seen.Records()
 	if len(beyond) > 0 {
-		b.Hold(plan.Hold{Event: eventTooMany, Why: tooMany(beyond)})
+		b.Hold(plan.Hold{Code: reason.Held, Event: eventTooMany, Why: tooMany(beyond)})
 	}
 	b.Recheck(seen.UntilDropped(records), "a record is too old")
 	if s.Target != nil && s.Target.Polled {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/probe"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // eventConflict tells of a probe that is not run because another marker writes the same condition.
@@ -29,7 +30,7 @@ func Plan(v Snapshot) plan.Plan {
 		}
 	case !controllerutil.RemoveFinalizer(after, keys.ProbeCleanup):
 	case v.Nodes > 0:
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%d nodes still ask for it", v.Nodes)})
+		b.Hold(plan.Hold{Code: reason.WaitDeletion, Why: fmt.Sprintf("%d nodes still ask for it", v.Nodes)})
 	default:
 		update.What, update.Why = "remove the finalizer", "no node asks for it any more"
 		b.Do(update)
@@ -49,7 +50,7 @@ func (v Snapshot) reportConflicts(b *plan.Builder) {
 				continue
 			}
 			told[c.Spec.Name] = true
-			b.Hold(plan.Hold{Event: eventConflict, Why: fmt.Sprintf(
+			b.Hold(plan.Hold{Code: reason.Conflict, Event: eventConflict, Why: fmt.Sprintf(
 				"probe %s is not run on Pods that PodProbeMarker %s selects as well: both write condition %s",
 				c.Spec.Name, c.With.Name, c.Spec.PodConditionType)})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/disruption"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Reasons of events.
@@ -44,10 +45,10 @@ func Plan(s Snapshot) plan.Plan {
 			Why: "that is the budget that guards it"})
 	}
 	if len(s.Pods) == 0 && s.Problem == nil {
-		b.Hold(plan.Hold{Event: eventNoPods, EventType: corev1.EventTypeNormal, Why: "No matching pods found"})
+		b.Hold(plan.Hold{Code: reason.Nothing, Event: eventNoPods, EventType: corev1.EventTypeNormal, Why: "No matching pods found"})
 	}
 	if _, err := s.counts(); err != nil {
-		b.Hold(plan.Hold{Event: eventCountFailed, Why: err.Error()})
+		b.Hold(plan.Hold{Code: reason.WriteFailed, Event: eventCountFailed, Why: err.Error()})
 		b.Recheck(recheckProblem, "what could not be read may be readable")
 	}
 	b.Recheck(s.Pending, "all evictions are evaluated by then")
@@ -71,7 +72,8 @@ func (s Snapshot) reportUnused(b *plan.Builder) {
 				continue
 			}
 			b.Hold(plan.Hold{
-				Name: name, Event: eventNotDeleted, On: plan.Reference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: name,
+				Code: reason.Nothing, Name: name, Event: eventNotDeleted, On: plan.Reference{APIVersion: "v1", Kind: "Pod",
+					Namespace: p.Namespace, Name: name,
 					UID: p.UID},
 				Why: fmt.Sprintf("its deletion was permitted by PodUnavailableBudget %s %s ago and has not begun: it counts as "+
 					"available again", s.Budget.Name, disruption.DisruptedFor),

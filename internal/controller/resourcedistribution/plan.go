@@ -9,6 +9,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/distribution"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 const (
@@ -28,7 +29,7 @@ func Plan(v State) plan.Plan {
 		b.Recheck(recheck, "nothing tells when "+v.Owner.Spec.ResourceFrom.Name+" changes")
 	}
 	if v.Problem != nil {
-		b.Hold(plan.Hold{Why: v.Problem.Error(), Event: string(v1beta1.ResourceDistributionGetResourceFailed)})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.Problem.Error(), Event: string(v1beta1.ResourceDistributionGetResourceFailed)})
 		return b.Plan()
 	}
 	for _, p := range v.places {
@@ -88,10 +89,12 @@ func (v *State) keep(b *plan.Builder, p place) {
 		action.FailedEvent = string(v1beta1.ResourceDistributionUpdateResourceFailed)
 		b.Do(action)
 	case taken:
-		b.Hold(plan.Hold{Name: p.namespace, Why: v.takenBy(p), Event: string(v1beta1.ResourceDistributionConflictOccurred)})
+		b.Hold(plan.Hold{Code: reason.Conflict, Name: p.namespace, Why: v.takenBy(p),
+			Event: string(v1beta1.ResourceDistributionConflictOccurred)})
 		b.Recheck(recheck, "an object of others may go")
 	case frozen:
-		b.Hold(plan.Hold{Name: p.namespace, Why: frozenText(p.namespace), Event: string(v1beta1.ResourceDistributionUpdateResourceFailed)})
+		b.Hold(plan.Hold{Code: reason.Held, Name: p.namespace, Why: frozenText(p.namespace),
+			Event: string(v1beta1.ResourceDistributionUpdateResourceFailed)})
 	case unread:
 		b.Recheck(retry, "namespace "+p.namespace+" could not be read")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
@@ -106,6 +107,7 @@ func (p *planner) refuse() {
 	}
 	if n := len(p.decision.NotUpgradable); n > 0 {
 		p.Hold(plan.Hold{
+			Code:  reason.InPlaceRefused,
 			Why:   fmt.Sprintf("SidecarSet in-place update detected %d not upgradable pod(s) in this round, will skip them.", n),
 			Event: eventNotUpgradable, EventType: corev1.EventTypeNormal,
 		})
@@ -131,14 +133,15 @@ func (p *planner) at() sidecar.At { return sidecar.At{Now: p.Now, Exists: p.exis
 func (p *planner) hold() {
 	d := &p.decision
 	for _, s := range d.Waiting {
-		p.Hold(plan.Hold{Name: nameOf(s.Pod), Why: s.Waits})
+		p.Hold(plan.Hold{Code: reason.Held, Name: nameOf(s.Pod), Why: s.Waits})
 	}
 	if n := len(d.OverBudget); n > 0 {
 		used := min(d.Used+len(d.Update), d.MaxUnavailable)
-		p.Hold(plan.Hold{Why: fmt.Sprintf("%d Pods wait: of maxUnavailable %d are %d used", n, d.MaxUnavailable, used)})
+		p.Hold(plan.Hold{Code: reason.WaitBudget, Why: fmt.Sprintf("%d Pods wait: of maxUnavailable %d are %d used", n, d.MaxUnavailable,
+			used)})
 	}
 	if n := len(d.Kept); n > 0 {
-		p.Hold(plan.Hold{Why: fmt.Sprintf("the partition keeps %d Pods", n)})
+		p.Hold(plan.Hold{Code: reason.HeldByPartition, Why: fmt.Sprintf("the partition keeps %d Pods", n)})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/terminate"
 )
 
@@ -60,7 +61,8 @@ func Plan(s Snapshot) plan.Plan {
 	}
 	if !terminate.HasMain(s.Pod) {
 		b.Hold(plan.Hold{
-			Event: noMainEvent, Why: "All containers are marked as sidecars: nothing says when the work is done, so none is stopped",
+			Code: reason.InvalidSpec, Event: noMainEvent, Why: "All containers are marked as sidecars: nothing says when the work is " +
+				"done, so none is stopped",
 		})
 		return b.Plan()
 	}
@@ -98,7 +100,7 @@ func stop(s Snapshot, b *plan.Builder, left terminate.Sidecars) {
 	for _, name := range left.Stopped {
 		since, runs := terminate.RunsSince(s.Pod, name)
 		if !runs {
-			b.Hold(plan.Hold{Name: name, Why: "it does not run yet: only what runs can be stopped"})
+			b.Hold(plan.Hold{Code: reason.WaitReady, Name: name, Why: "it does not run yet: only what runs can be stopped"})
 			continue
 		}
 		running = append(running, name)
@@ -118,7 +120,8 @@ func stop(s Snapshot, b *plan.Builder, left terminate.Sidecars) {
 	}
 	if len(s.Requests) == mostRequests {
 		b.Hold(plan.Hold{
-			Event: stuckEvent, Why: fmt.Sprintf("Sidecars %v still run after %d requests to stop them", running, mostRequests),
+			Code: reason.Held, Event: stuckEvent, Why: fmt.Sprintf("Sidecars %v still run after %d requests to stop them", running,
+				mostRequests),
 		})
 		return
 	}
@@ -156,7 +159,7 @@ func unanswered(s Snapshot, b *plan.Builder, left terminate.Sidecars) {
 			images[name] = image
 		}
 	}
-	b.Hold(plan.Hold{Name: r.Name, Event: stuckEvent, Why: fmt.Sprintf(
+	b.Hold(plan.Hold{Code: reason.NodeNotReady, Name: r.Name, Event: stuckEvent, Why: fmt.Sprintf(
 		"Nobody answers request %s to stop sidecars %v: does kruise-daemon run on node %s?", r.Name, left.Stopped, s.Pod.Spec.NodeName)})
 	replace(s, b, images)
 }

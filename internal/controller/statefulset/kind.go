@@ -11,6 +11,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 )
@@ -47,6 +49,7 @@ func Kind(o Options) loop.Kind[*v1beta1.StatefulSet, State, v1beta1.StatefulSetS
 		Status:   Status,
 		StatusOf: func(o *v1beta1.StatefulSet) *v1beta1.StatefulSetStatus { return &o.Status },
 		Final:    saysComplete,
+		Release:  func(v State, _ *v1beta1.StatefulSet) plan.Release { return rollout.ReleaseOf(v.workload.History) },
 	}
 }
 

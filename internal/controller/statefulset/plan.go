@@ -9,6 +9,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -181,7 +182,8 @@ func (v *State) deleteSpecified(complete bool, b *plan.Builder) {
 		}
 		if !s.down && (!complete || v.down >= v.limits.maxUnavailable) {
 			b.Hold(plan.Hold{
-				Name: s.name, Why: fmt.Sprintf("it is named for deletion, but maxUnavailable %d is used up", v.limits.maxUnavailable),
+				Code: reason.WaitBudget, Name: s.name, Why: fmt.Sprintf("it is named for deletion, but maxUnavailable %d is used up",
+					v.limits.maxUnavailable),
 			})
 			continue
 		}
@@ -200,8 +202,8 @@ func (v *State) update(complete bool, b *plan.Builder) {
 	if len(outdated) == 0 {
 		return
 	}
-	if why := v.workload.WhyNotUpdating(); why != "" {
-		b.Hold(plan.Hold{Why: fmt.Sprintf("%s: %d Pods are not at %s", why, len(outdated), v.workload.History.Update.Name)})
+	if code, why := v.workload.WhyNotUpdating(); why != "" {
+		b.Hold(plan.Hold{Code: code, Why: fmt.Sprintf("%s: %d Pods are not at %s", why, len(outdated), v.workload.History.Update.Name)})
 		return
 	}
 	u := v.updater(b)
@@ -212,7 +214,7 @@ func (v *State) update(complete bool, b *plan.Builder) {
 		}
 	}
 	if !complete {
-		b.Hold(plan.Hold{Why: fmt.Sprintf(
+		b.Hold(plan.Hold{Code: reason.WaitEarlierOrdinal, Why: fmt.Sprintf(
 			"%d Pods are not at %s; OrderedReady updates once all are there and available", len(outdated), v.workload.History.Update.Name)})
 		return
 	}
@@ -227,7 +229,7 @@ func (v *State) update(complete bool, b *plan.Builder) {
 		}
 		if !s.down && v.down >= v.limits.maxUnavailable {
 			b.Hold(plan.Hold{
-				Name: s.name, Why: fmt.Sprintf("up to %d Pods wait: maxUnavailable %d is used up", len(outdated)-i,
+				Code: reason.WaitBudget, Name: s.name, Why: fmt.Sprintf("up to %d Pods wait: maxUnavailable %d is used up", len(outdated)-i,
 					v.limits.maxUnavailable),
 			})
 			return
@@ -282,12 +284,12 @@ func (u *updater) move(s *slot, why string) {
 	switch {
 	case !m.isOutdated() || inplace.Pending(m.Pod):
 	case !u.inPlace():
-		u.recreate(s, "recreate", why)
+		u.recreate(s, plan.Action{What: "recreate", Why: why})
 	case !m.fits:
-		u.refuse(s, "its volumes are not those of the claim templates", why)
+		u.refuse(s, refusal{"its volumes are not those of the claim templates", "volumeClaimTemplates"}, why)
 	default:
-		if refusal := u.inPlaceUpdater.Refusal(m.Pod); refusal != "" {
-			u.refuse(s, refusal, why)
+		if problem := u.inPlaceUpdater.Refusal(m.Pod); problem != "" {
+			u.refuse(s, refusal{problem, u.inPlaceUpdater.RefusedField(m.Pod)}, why)
 			return
 		}
 		u.markDown(s)
@@ -296,18 +298,22 @@ func (u *updater) move(s *slot, why string) {
 	}
 }
 
+// refusal is why a Pod can't be updated in place, and the field of the template that it is about.
+type refusal struct{ why, field string }
+
 // refuse does what is to be done about a Pod that can't be updated in place.
-func (u *updater) refuse(s *slot, refusal, why string) {
+func (u *updater) refuse(s *slot, r refusal, why string) {
 	if !u.inPlaceOnly() {
-		u.recreate(s, "recreate: "+refusal, why)
+		u.recreate(s, plan.Action{What: "recreate: " + r.why, Why: why, NotInPlace: r.field})
 		return
 	}
 	s.member.Settled = true
-	u.inPlaceUpdater.HoldRefused(s.member.Pod, refusal, u.b)
+	u.inPlaceUpdater.HoldRefused(s.member.Pod, r.why, u.b)
 }
 
 // recreate deletes a Pod, whose slot is then filled anew.
-func (u *updater) recreate(s *slot, what, why string) {
+func (u *updater) recreate(s *slot, as plan.Action) {
 	u.markDown(s)
-	u.delete(s.member, plan.Action{Concern: plan.Rollout, What: what, Why: why, Event: u.event}, u.b)
+	as.Concern, as.Event, as.Method = plan.Rollout, u.event, plan.Recreate
+	u.delete(s.member, as, u.b)
 }

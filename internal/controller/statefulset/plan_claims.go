@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/claim"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // retention says when claims are deleted.
@@ -74,7 +75,8 @@ func (v *State) keepClaims(b *plan.Builder) {
 			}
 			if _, _, foreign := v.ownersFor(c, m.Pod, wanted); foreign && v.retention() != (claim.Retention{}) {
 				b.Hold(plan.Hold{
-					Name: c.Name, Why: fmt.Sprintf("claim %s has another controller, and so is kept whatever happens", c.Name),
+					Code: reason.Conflict, Name: c.Name, Why: fmt.Sprintf("claim %s has another controller, and so is kept whatever "+
+						"happens", c.Name),
 					Event: eventConflictingController,
 				})
 			}
@@ -210,12 +212,12 @@ func (v *State) resize(s *slot, b *plan.Builder) growth {
 		}
 		out = max(out, growing)
 		if claim.IsCompatible(c, template) {
-			b.Hold(plan.Hold{Name: s.name, Why: fmt.Sprintf("its claim %s is growing", c.Name)})
+			b.Hold(plan.Hold{Code: reason.WaitVolumeClaim, Name: s.name, Why: fmt.Sprintf("its claim %s is growing", c.Name)})
 			continue
 		}
 		if why, event := v.whyStuck(c, template); why != "" {
 			why = fmt.Sprintf("claim %s can't become like its template: %s", c.Name, why)
-			b.Hold(plan.Hold{Name: s.name, Why: why, Event: event, Failure: plan.Rollout})
+			b.Hold(plan.Hold{Code: reason.WaitVolumeClaim, Name: s.name, Why: why, Event: event, Failure: plan.Rollout})
 			return stuck
 		}
 		b.Do(v.grow(c, template))

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/ordinal"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // burst is the most Pods that one pass creates. Passes follow each other at once. The fewer Pods one of them creates, the sooner those
@@ -51,7 +52,7 @@ func (v *State) fill(b *plan.Builder) bool {
 	for i, s := range v.slots {
 		if v.parallel() && f.used >= v.limits.scaleMaxUnavailable {
 			if missing := v.missingFrom(i); missing > 0 {
-				b.Hold(plan.Hold{Name: s.name, Why: fmt.Sprintf(
+				b.Hold(plan.Hold{Code: reason.WaitBudget, Name: s.name, Why: fmt.Sprintf(
 					"%d Pods are created later: scaleStrategy.maxUnavailable %d is used up", missing, v.limits.scaleMaxUnavailable)})
 			}
 			break
@@ -125,7 +126,7 @@ func (f *filler) visit(s *slot) bool {
 // hold notes what OrderedReady waits for.
 func (f *filler) hold(s *slot, why string) {
 	if !f.parallel() {
-		f.b.Hold(plan.Hold{Name: s.name, Why: "OrderedReady waits for it: " + why})
+		f.b.Hold(plan.Hold{Code: reason.WaitEarlierOrdinal, Name: s.name, Why: "OrderedReady waits for it: " + why})
 	}
 }
 
@@ -140,10 +141,11 @@ func (f *filler) create(s *slot) {
 	chain, wait, err := f.newPod(s, rev)
 	switch {
 	case err != nil:
-		f.b.Hold(plan.Hold{Name: s.name, Why: err.Error(), Event: rollout.EventFailedCreate, Failure: plan.Scale})
+		f.b.Hold(plan.Hold{Code: reason.WaitVolumeClaim, Name: s.name, Why: err.Error(), Event: rollout.EventFailedCreate,
+			Failure: plan.Scale})
 		return
 	case wait != "":
-		f.b.Hold(plan.Hold{Name: s.name, Why: wait})
+		f.b.Hold(plan.Hold{Code: reason.WaitVolumeClaim, Name: s.name, Why: wait})
 		return
 	}
 	chain[len(chain)-1].Why = fmt.Sprintf("%d of %d Pods are there", len(f.slots)-f.missing, len(f.slots))
@@ -199,7 +201,8 @@ func (v *State) scaleIn(complete bool, b *plan.Builder) bool {
 		}
 		if standIns[m.ordinal] && m.Available {
 			if spare <= 0 {
-				b.Hold(plan.Hold{Name: m.Pod.Name, Why: "its ordinal is reserved; it goes once the Pod that takes its place is available"})
+				b.Hold(plan.Hold{Code: reason.WaitReplacement, Name: m.Pod.Name,
+					Why: "its ordinal is reserved; it goes once the Pod that takes its place is available"})
 				continue
 			}
 			spare--
@@ -218,7 +221,8 @@ func (v *State) deleteSurplus(m *member, b *plan.Builder) {
 func (v *State) scaleInOne(b *plan.Builder) {
 	for _, m := range v.surplus {
 		if m.Leaving || !m.IsFree() {
-			b.Hold(plan.Hold{Name: m.Pod.Name, Why: "OrderedReady deletes one Pod at a time: it is on its way out"})
+			b.Hold(plan.Hold{Code: reason.WaitEarlierOrdinal, Name: m.Pod.Name,
+				Why: "OrderedReady deletes one Pod at a time: it is on its way out"})
 			return
 		}
 	}

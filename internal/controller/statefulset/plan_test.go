@@ -201,7 +201,7 @@ func TestStatusOfACanary(t *testing.T) {
 		ObservedGeneration: 1, Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 2, CurrentReplicas: 1, UpdatedReplicas: 1,
 		CurrentRevision: snapshot.Revisions[0].Name, UpdateRevision: snapshot.Revisions[1].Name, CollisionCount: &zero, LabelSelector: "app=web",
 		Conditions: []v1beta1.StatefulSetCondition{{
-			Type: v1beta1.StatefulSetConditionWaiting, Status: corev1.ConditionTrue, Reason: "PodDeleting",
+			Type: v1beta1.StatefulSetConditionWaiting, Status: corev1.ConditionTrue, Reason: "WaitDeletion",
 			Message:            "web-1: it is being deleted; 1 more Pod is not in service",
 			LastTransitionTime: metav1.NewTime(snapshot.Now),
 		}},

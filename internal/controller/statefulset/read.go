@@ -59,7 +59,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, set *v1beta1.StatefulSe
 		name, _, ok := ordinal.Split(p.Name)
 		return !ok || name != set.Name
 	})
-	if s.Revisions, err = r.RevisionsWith(ctx, set.Namespace, selector, set.UID, set.Status.CurrentRevision); err != nil {
+	if s.Revisions, err = r.RevisionsWith(ctx, set, selector, set.Status.CurrentRevision, s.Orphans...); err != nil {
 		return State{}, err
 	}
 	if len(set.Spec.VolumeClaimTemplates) > 0 {

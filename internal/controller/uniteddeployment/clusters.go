@@ -17,6 +17,7 @@ import (
 	memberrules "github.com/seed-69ecc383/kruise/internal/rules/member"
 	"github.com/seed-69ecc383/kruise/internal/rules/placement"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // toleratedSeconds is how long the Pods of a cluster that does not answer count as ready, where the user does not say.
@@ -324,13 +325,14 @@ func (v *State) cleanUp(b *plan.Builder) {
 func (v *State) tellClusters(b *plan.Builder) {
 	for _, one := range v.subsets {
 		if one.elsewhere != nil && !one.elsewhere.verdict.Ready() {
-			b.Hold(plan.Hold{Name: one.Name, Why: "its cluster can't be used: " + one.elsewhere.verdict.Message})
+			b.Hold(plan.Hold{Code: reason.ClusterUnreachable, Name: one.Name, Why: "its cluster can't be used: " +
+				one.elsewhere.verdict.Message})
 		}
 	}
 	for i := range v.records {
 		if r := &v.records[i]; r.Phase == v1beta1.MemberClusterLost {
 			b.Hold(plan.Hold{
-				Name: r.Namespace + "/" + r.Name, Event: eventCleanupBlocked,
+				Code: reason.ClusterUnreachable, Name: r.Namespace + "/" + r.Name, Event: eventCleanupBlocked,
 				Why: fmt.Sprintf("workloads can't be deleted in cluster %s/%s: %s", r.Namespace, r.Name, r.Message),
 			})
 		}

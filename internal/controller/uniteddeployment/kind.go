@@ -16,6 +16,8 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
+	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 )
 
@@ -54,6 +56,7 @@ func Kind(o Options) loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedD
 		StatusOf:    func(o *v1beta1.UnitedDeployment) *v1beta1.UnitedDeploymentStatus { return &o.Status },
 		Exact:       true, // what may be in which cluster, and which wave is done, must not go back
 		MinInterval: minInterval,
+		Release:     func(v State, _ *v1beta1.UnitedDeployment) plan.Release { return rollout.ReleaseOf(v.history) },
 	}
 	if o.Clusters != nil {
 		out.Asked, out.Forget = o.Clusters.Asked, o.Clusters.Forget

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -45,7 +46,7 @@ func Plan(v State) plan.Plan {
 			continue
 		}
 		if err := v.provide(b, one); err != nil {
-			b.Hold(plan.Hold{Name: one.Name, Why: err.Error(), Event: eventFailedUpdate, Failure: plan.Rollout})
+			b.Hold(plan.Hold{Code: reason.InvalidSpec, Name: one.Name, Why: err.Error(), Event: eventFailedUpdate, Failure: plan.Rollout})
 		}
 		v.retire(b, one)
 		v.mark(b, one)
@@ -58,7 +59,7 @@ func Plan(v State) plan.Plan {
 	}
 	v.tidyRevisions(b)
 	if v.adjusted != "" {
-		b.Hold(plan.Hold{Why: v.adjusted, Event: eventFailedSpecified})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.adjusted, Event: eventFailedSpecified})
 	}
 	v.tellClusters(b)
 	b.Recheck(v.wait, "a Pod may have waited for a node for too long, or a subset may be tried again")
@@ -96,7 +97,7 @@ func (v *State) storeRevision(b *plan.Builder) {
 // provide creates the workload of a subset, or changes it.
 func (v *State) provide(b *plan.Builder, one *subset) error {
 	if one.keeps.why != "" {
-		b.Hold(plan.Hold{Name: one.Name, Why: one.keeps.why})
+		b.Hold(plan.Hold{Code: codeOf(one.keeps.reason), Name: one.Name, Why: one.keeps.why})
 	}
 	if one.now == nil && one.keeps.former {
 		return nil
@@ -139,8 +140,9 @@ func (v *State) retire(b *plan.Builder, one *subset) {
 		case one.now != nil && one.now.observed && one.now.ready >= enough:
 			b.Do(v.remove(m, fmt.Sprintf("%s has %d ready Pods, too", one.now.Object.GetName(), one.now.ready), eventFailedUpdate))
 		default:
-			b.Hold(plan.Hold{Name: m.Object.GetName(), Why: fmt.Sprintf("kept until the %s of subset %s has %d ready Pods",
-				v.kind.name, one.Name, enough)})
+			b.Hold(plan.Hold{Code: reason.WaitReplacement, Name: m.Object.GetName(),
+				Why: fmt.Sprintf("kept until the %s of subset %s has %d ready Pods",
+					v.kind.name, one.Name, enough)})
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/connection"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 	"github.com/seed-69ecc383/kruise/internal/rules/waves"
 )
@@ -237,6 +238,13 @@ func (v *State) heed(one *subset, l waves.Load, verdict waves.Verdict) {
 		value := intstr.FromInt32(verdict.Limit)
 		one.limit = &limit{&value}
 	}
+}
+
+// codeOf returns the code for a reason of the condition SubsetUpdated.
+func codeOf(held string) reason.Code {
+	return map[string]reason.Code{
+		reasonWavePaused: reason.WaitApproval, reasonWaveUnderWay: reason.WaitEarlierWave, reasonBudgetUsed: reason.WaitBudget,
+	}[held]
 }
 
 func (v *State) whyOfBudget(l waves.Load) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/spread"
 )
 
@@ -54,18 +55,20 @@ const (
 func Plan(s Snapshot) plan.Plan {
 	b := plan.For(fmt.Sprintf("WorkloadSpread %s/%s   %d Pods", s.Spread.Namespace, s.Spread.Name, len(s.Owned)))
 	if s.Problem != nil {
-		b.Hold(plan.Hold{Event: eventInvalid, Why: s.Problem.Error()})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Event: eventInvalid, Why: s.Problem.Error()})
 		return b.Plan()
 	}
 	l := s.ledger()
 	b.Recheck(l.next, "an entry of the ledger ends")
 	if len(l.creating) > 0 {
-		b.Hold(plan.Hold{Event: eventCreateFailed, Why: fmt.Sprintf("no Pod was seen within %s of what was given room: %s",
-			spread.CreatingFor, strings.Join(l.creating, ", "))})
+		b.Hold(plan.Hold{Code: reason.Held, Event: eventCreateFailed,
+			Why: fmt.Sprintf("no Pod was seen within %s of what was given room: %s",
+				spread.CreatingFor, strings.Join(l.creating, ", "))})
 	}
 	if len(l.deleting) > 0 {
-		b.Hold(plan.Hold{Event: eventDeleteFailed, Why: fmt.Sprintf("these Pods were to go and are there after %s: %s",
-			spread.DeletingFor, strings.Join(l.deleting, ", "))})
+		b.Hold(plan.Hold{Code: reason.WaitDeletion, Event: eventDeleteFailed,
+			Why: fmt.Sprintf("these Pods were to go and are there after %s: %s",
+				spread.DeletingFor, strings.Join(l.deleting, ", "))})
 	}
 	s.planGated(b, l)
 	s.planPods(b, l.spread)
@@ -280,7 +283,7 @@ func (s Snapshot) planClosed(b *plan.Builder) {
 		if s.stuckIn(name, spread.RescheduleAfter(s.Spread)) > 0 {
 			continue // it is closed once more
 		}
-		b.Hold(plan.Hold{Name: name, Event: eventRecover, EventType: corev1.EventTypeNormal,
+		b.Hold(plan.Hold{Code: reason.Nothing, Name: name, Event: eventRecover, EventType: corev1.EventTypeNormal,
 			Why: fmt.Sprintf("subset %s takes Pods again: it was closed for %s", name, closedFor)})
 	}
 }

@@ -128,6 +128,9 @@ type Pair struct {
 
 // Orphans sorts the claims that no active Pod uses, where claims are not reused.
 func Orphans(claims []*corev1.PersistentVolumeClaim, active, leaving []*corev1.Pod, workload string) Moves {
+	if len(claims) == 0 {
+		return Moves{}
+	}
 	used := map[string]bool{}
 	for _, p := range active {
 		used[InstanceID(p, workload)] = true

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -98,6 +99,23 @@ type Refusal struct {
 // Error returns the refusal in a line.
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s %s: %s", r.Op, r.Path, r.Why)
+}
+
+// Field returns the field of the template that stands against the change, without indexes and names of resources: one of the few dozen that
+// a Pod has.
+//
+// Example: /spec/containers/0/resources/limits/cpu is containers.resources.
+func (r *Refusal) Field() string {
+	var parts []string
+	for _, part := range strings.Split(strings.TrimPrefix(r.Path, "/spec"), "/") {
+		if part != "" && strings.Trim(part, "0123456789") != "" && len(parts) < 2 {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 2 && parts[0] != "containers" {
+		parts = parts[:1]
+	}
+	return cmp.Or(strings.Join(parts, "."), "template")
 }
 
 const onlyThese = "only images, labels, annotations and, where enabled, cpu and memory can change in place"

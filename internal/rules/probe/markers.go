@@ -58,10 +58,14 @@ func Selector(m *v1alpha1.PodProbeMarker) labels.Selector {
 	return selector
 }
 
-// IsProbed reports whether probes run in a Pod: it is active, on a node, and its init containers have ended.
+// IsProbed reports whether probes run in a Pod: it is active, on a node, and its init containers have ended. Caches leave the condition of
+// that out for a Pod that runs (observe.SlimPod).
 func IsProbed(p *corev1.Pod) bool {
-	initialized := pod.Condition(p, corev1.PodInitialized)
-	return pod.IsActive(p) && pod.IsScheduled(p) && initialized != nil && initialized.Status == corev1.ConditionTrue
+	initialized := p.Status.Phase == corev1.PodRunning
+	if c := pod.Condition(p, corev1.PodInitialized); c != nil {
+		initialized = c.Status == corev1.ConditionTrue
+	}
+	return pod.IsActive(p) && pod.IsScheduled(p) && initialized
 }
 
 // Probe is a probe of a marker in one Pod.
