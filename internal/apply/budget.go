@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // EventWaits is the reason of the event on an owner whose Pods wait because a PodUnavailableBudget lets no more of them become unavailable.
@@ -62,7 +63,8 @@ func (o Outcome) Waits() []plan.Hold {
 	slices.Sort(names)
 	var holds []plan.Hold
 	for _, name := range slices.Compact(names) {
-		holds = append(holds, plan.Hold{Why: (&Waiting{Budget: name}).Error(), Event: EventWaits, EventType: corev1.EventTypeNormal})
+		holds = append(holds, plan.Hold{Code: reason.WaitPUB, Why: (&Waiting{Budget: name}).Error(), Event: EventWaits,
+			EventType: corev1.EventTypeNormal})
 	}
 	return holds
 }

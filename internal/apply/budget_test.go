@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // guardian holds back the objects named in it.
@@ -69,7 +70,7 @@ func TestWhatABudgetHoldsWaits(t *testing.T) {
 	if diff := cmp.Diff([]string{"Normal Updated b"}, b.emitted()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	want := []plan.Hold{{Why: "PodUnavailableBudget web lets no more of its Pods become unavailable now", Event: EventWaits, EventType: corev1.EventTypeNormal}}
+	want := []plan.Hold{{Code: reason.WaitPUB, Why: "PodUnavailableBudget web lets no more of its Pods become unavailable now", Event: EventWaits, EventType: corev1.EventTypeNormal}}
 	if diff := cmp.Diff(want, outcome.Waits()); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
@@ -144,5 +145,55 @@ func TestWritesThatCannotBeGuarded(t *testing.T) {
 				t.Errorf("guarded by %s, %v", patch, err)
 			}
 		})
+	}
+}
+
+// TestGuardedAnnotations: of any object, an annotation is taken off whatever else has changed, but only if it is as it was; and together with
+// nothing else.
+func TestGuardedAnnotations(t *testing.T) {
+	held := func(size string, pods int32) *appsv1.ReplicaSet {
+		rs := &appsv1.ReplicaSet{}
+		rs.Name, rs.UID, rs.Annotations = "web", "uid", map[string]string{"example.io/held": size, "example.io/note": "kept"}
+		rs.Status.Replicas = pods
+		return rs
+	}
+	after := held("8", 8)
+	delete(after.Annotations, "example.io/held")
+	patch, ok, err := conditional(plan.Action{Verb: plan.Update, Before: held("8", 8), After: after, While: "example.io/held"})
+	if err != nil || !ok {
+		t.Fatalf("no patch: %v", err)
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		now     *appsv1.ReplicaSet
+		refused bool
+	}{
+		"nothing has changed": {held("8", 8), false}, "its status has changed": {held("8", 9), false}, "it is held at another size": {held("5", 8), true},
+		"it is not held": {after, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoded, err := json.Marshal(tc.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patched, err := operations.Apply(encoded)
+			if refused := err != nil; refused != tc.refused {
+				t.Fatalf("error %v, want one: %t", err, tc.refused)
+			}
+			is := &appsv1.ReplicaSet{}
+			if err == nil {
+				err = json.Unmarshal(patched, is)
+			}
+			if !tc.refused && (err != nil || len(is.Annotations) != 1 || is.Status.Replicas != tc.now.Status.Replicas) {
+				t.Errorf("%+v, error %v", is, err)
+			}
+		})
+	}
+	after.Spec.MinReadySeconds = 1
+	if _, ok, _ := conditional(plan.Action{Verb: plan.Update, Before: held("8", 8), After: after, While: "example.io/held"}); ok {
+		t.Error("a change of the spec is not guarded by an annotation")
 	}
 }

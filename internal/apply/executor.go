@@ -53,6 +53,8 @@ type Config struct {
 	Elsewhere func(owner plan.Object, cluster string, stage plan.Stage)
 	// Controls reports whether an object is the owner's, by which a create that was sent twice is known; nil for one by owner references.
 	Controls func(object, owner plan.Object) bool
+	// Timed notes when each write began and ended; otherwise nobody asks for it.
+	Timed bool
 	// Budgets are asked before Pods are taken out of service; nil where there are none.
 	Budgets Budgets
 }
@@ -70,6 +72,8 @@ type Result struct {
 	// Object is what the server stored; nil after a failure or a deletion.
 	Object plan.Object
 	Err    error
+	// Began and Ended are when it was written; zero without Config.Timed.
+	Began, Ended time.Time
 }
 
 // Outcome is what became of a plan. Actions that were not tried have no result.
@@ -257,7 +261,9 @@ func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Actio
 			condition.resourceVersion = version
 		}
 	}
+	began := e.timed()
 	object, err := e.write(ctx, owner, action, condition)
+	ended := e.timed()
 	if err != nil {
 		err = fmt.Errorf("%s: %w", describe(action), err)
 		if isAmbiguous(err) {
@@ -271,6 +277,9 @@ func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Actio
 		versions[object.GetUID()] = object.GetResourceVersion()
 	}
 	countWrite(action, err)
+	if err == nil {
+		e.countUpdate(owner, action)
+	}
 	again := false
 	if mayBackOff(action) {
 		e.owners.Do(owner.GetUID(), func(m *memory) { again = m.noteRefused(action, err, e.Now()) })
@@ -278,7 +287,15 @@ func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Actio
 	if !again {
 		e.emit(owner, action, err)
 	}
-	return Result{Action: action, Object: object, Err: err}
+	return Result{Action: action, Object: object, Err: err, Began: began, Ended: ended}
+}
+
+// timed returns the time, if anybody asks for that of writes.
+func (e *Executor) timed() (now time.Time) {
+	if e.Timed {
+		now = e.Now()
+	}
+	return now
 }
 
 // emit tells of an action's outcome.

@@ -3,6 +3,7 @@ package apply
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -20,6 +21,17 @@ var (
 		Help: "Times that a cache did not show our own writes within ten seconds, so that an owner was read live.",
 	})
 
+	podUpdates = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kruise_pod_updates_total",
+		Help: "Updates of Pods that have begun, by the kind of their owner and by method (InPlace, Recreate).",
+	}, []string{"kind", "method"})
+
+	fallbacks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kruise_in_place_fallbacks_total",
+		Help: "Pods that were recreated although an update in place was wanted, by the kind of their owner and the field of the " +
+			"template that can't change in place.",
+	}, []string{"kind", "field"})
+
 	// leakedExpectations counts the same for CloneSets under the name that dashboards and alerts of this API have always watched.
 	leakedExpectations = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "cloneset_scale_expectation_leakage",
@@ -29,7 +41,7 @@ var (
 
 // RegisterMetrics adds the metrics of this package to those that the process serves.
 func RegisterMetrics() error {
-	for _, c := range []prometheus.Collector{writesTotal, staleCaches, leakedExpectations} {
+	for _, c := range []prometheus.Collector{writesTotal, podUpdates, fallbacks, staleCaches, leakedExpectations} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
 		}
@@ -48,6 +60,21 @@ func countWrite(a plan.Action, err error) {
 		result = "error"
 	}
 	writesTotal.WithLabelValues(string(a.Verb), string(a.Concern), result).Inc()
+}
+
+// countUpdate counts the update of a Pod of an owner that a write has begun, if it is one.
+func (e *Executor) countUpdate(owner plan.Object, a plan.Action) {
+	if a.Method == "" {
+		return
+	}
+	kind := "unknown"
+	if known, err := apiutil.GVKForObject(owner, e.Scheme); err == nil {
+		kind = known.Kind
+	}
+	podUpdates.WithLabelValues(kind, string(a.Method)).Inc()
+	if a.NotInPlace != "" {
+		fallbacks.WithLabelValues(kind, a.NotInPlace).Inc()
+	}
 }
 
 func countLate(owner plan.Object) {

@@ -37,6 +37,10 @@ type StatusPolicy[O plan.Object, T any] struct {
 	// Minor, if there is one, reports whether a status differs from the stored one in what can wait, such as counts: it is then written no
 	// sooner than ten seconds after the last one.
 	Minor func(stored, next *T) bool
+	// Begins, if there is one, reports whether a status says no more than that what a newer spec asks for has begun. Mostly it is over
+	// before anybody has read that, so it is written ten seconds after it was first so, unless something else comes to be said before;
+	// until then the observed generation tells that the status is of an earlier spec.
+	Begins func(stored, next *T) bool
 	// PerSecond, if not 0, is for owners of which many may change at once. While they change faster, no more than that are written, each
 	// with what is true by then. Not delayed are statuses that speak of a newer spec, nor the first final one of each spec: later final
 	// ones are, as each new Pod may make an owner unfinished and finished again.
@@ -60,6 +64,8 @@ type statusMemory struct {
 	isFinal bool
 	// written is when the last status was written; of statuses with minor changes only.
 	written time.Time
+	// begun is since when the status that is not written yet says that something has begun.
+	begun time.Time
 }
 
 // NewStatuses returns Statuses that write through the executor.
@@ -84,6 +90,9 @@ func (s *Statuses[O, T]) Write(ctx context.Context, owner O, status T) (wait tim
 	}
 	after := owner.DeepCopyObject().(O)
 	*s.Of(after) = status
+	if wait := s.waitBegun(owner, status); wait > 0 {
+		return wait, nil
+	}
 	if wait := s.waitMinor(owner, status); wait > 0 && !urgent {
 		return wait, nil
 	}
@@ -132,6 +141,25 @@ func (s *Statuses[O, T]) waitMinor(owner O, status T) (wait time.Duration) {
 		}
 		if wait == 0 {
 			m.status.written = now
+		}
+	})
+	return wait
+}
+
+// waitBegun returns how long a status has to wait that only says that something has begun.
+func (s *Statuses[O, T]) waitBegun(owner O, status T) (wait time.Duration) {
+	if s.Begins == nil {
+		return 0
+	}
+	now, begins := s.executor.Now(), s.Begins(s.Of(owner), &status)
+	s.executor.owners.Do(owner.GetUID(), func(m *memory) {
+		switch own := &m.status; {
+		case !begins:
+			own.begun = time.Time{}
+		case own.begun.IsZero():
+			own.begun, wait = now, minorInterval
+		default:
+			wait = max(own.begun.Add(minorInterval).Sub(now), 0)
 		}
 	})
 	return wait

@@ -131,6 +131,43 @@ func TestAnExactStatusTakesNothingBack(t *testing.T) {
 	}
 }
 
+// TestWhatHasBegunWaits: it is written when it has been so for ten seconds, also if it speaks of a newer spec; what it comes to is written at once.
+func TestWhatHasBegunWaits(t *testing.T) {
+	b := newBench(t)
+	const ready, busy = 1, 0
+	begins := func(stored, next *v1beta1.CloneSetStatus) bool {
+		return stored.ObservedGeneration != next.ObservedGeneration && next.ReadyReplicas == busy
+	}
+	statuses := b.statuses(policy{Begins: begins})
+	for _, step := range []struct {
+		what       string
+		sleep      time.Duration
+		generation int64
+		ready      int32
+		want       time.Duration
+	}{
+		{"it is ready", 0, 1, ready, 0},
+		{"the next one begins, long after that", time.Minute, 2, busy, minorInterval},
+		{"it goes on", 4 * time.Second, 2, busy, minorInterval - 4*time.Second},
+		{"it is ready, too", 4 * time.Second, 2, ready, 0},
+		{"another one begins", 0, 3, busy, minorInterval},
+		{"it takes long", minorInterval, 3, busy, 0},
+		{"it is ready in the end", time.Second, 3, ready, 0},
+	} {
+		b.cluster.Sleep(step.sleep)
+		before := b.ownerNow()
+		after := before.DeepCopy()
+		after.Status.ObservedGeneration, after.Status.ReadyReplicas = step.generation, step.ready
+		wait, err := statuses.Write(t.Context(), before, after.Status)
+		if err != nil || wait != step.want {
+			t.Errorf("%s: wait %s, want %s, error %v", step.what, wait, step.want, err)
+		}
+		if stored := b.ownerNow().Status.ObservedGeneration == step.generation && b.ownerNow().Status.ReadyReplicas == step.ready; stored != (step.want == 0) {
+			t.Errorf("%s: stored %v", step.what, stored)
+		}
+	}
+}
+
 // TestAMinorChangeWaits: counts are written ten seconds after the last status, or along with what can't wait.
 func TestAMinorChangeWaits(t *testing.T) {
 	b := newBench(t)

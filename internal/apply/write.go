@@ -199,26 +199,24 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// conditional returns the patch of a status write that happens only while a label or an annotation is as it was, whatever else has changed;
-// false for a write that can't be said so: one that leaves it, and so could be done twice, or concerns more than labels, annotations and
-// new conditions.
+// conditional returns the patch of a write that happens only while a label or an annotation is as it was, whatever else has changed; false
+// for a write that can't be said so: one that leaves it, and so could be done twice, or concerns more than labels, annotations and, of a
+// Pod, new conditions.
 //
 // The API server merges other patches without looking at what is there, and of its preconditions the resourceVersion is too strict, as the
 // kubelet writes to a new Pod all the time, and the UID too loose, as a write may arrive long after the controller gave it up and went on.
 func conditional(a plan.Action) ([]byte, bool, error) {
-	before, ok := a.Before.(*corev1.Pod)
-	if !ok || a.While == "" {
+	if a.While == "" {
 		return nil, false, nil
 	}
-	after := a.After.(*corev1.Pod)
-	test, moves := testOf(a.While, before, after)
-	conditions, appended := newConditions(before, after)
-	if !moves || !appended || !onlyStatus(before, after) {
+	test, moves := testOf(a.While, a.Before, a.After)
+	conditions, isSaid := beyondMetadata(a.Before, a.After)
+	if !moves || !isSaid {
 		return nil, false, nil
 	}
-	patch := []operation{{"test", "/metadata/uid", before.UID}, test}
-	patch = append(patch, changes("/metadata/labels", before.Labels, after.Labels)...)
-	patch = append(patch, changes("/metadata/annotations", before.Annotations, after.Annotations)...)
+	patch := []operation{{"test", "/metadata/uid", a.Before.GetUID()}, test}
+	patch = append(patch, changes("/metadata/labels", a.Before.GetLabels(), a.After.GetLabels())...)
+	patch = append(patch, changes("/metadata/annotations", a.Before.GetAnnotations(), a.After.GetAnnotations())...)
 	for _, c := range conditions {
 		patch = append(patch, operation{"add", "/status/conditions/-", c})
 	}
@@ -230,10 +228,10 @@ func conditional(a plan.Action) ([]byte, bool, error) {
 }
 
 // testOf returns the test that a label or an annotation is as it was, and whether the write changes it.
-func testOf(key string, before, after *corev1.Pod) (operation, bool) {
-	at, was, is := "/metadata/labels", before.Labels, after.Labels
+func testOf(key string, before, after plan.Object) (operation, bool) {
+	at, was, is := "/metadata/labels", before.GetLabels(), after.GetLabels()
 	if _, label := is[key]; !label {
-		at, was, is = "/metadata/annotations", before.Annotations, after.Annotations
+		at, was, is = "/metadata/annotations", before.GetAnnotations(), after.GetAnnotations()
 	}
 	test := operation{Op: "test", Path: at + "/" + escape(key)} // without a value: that there is none
 	if len(was) == 0 {
@@ -242,6 +240,20 @@ func testOf(key string, before, after *corev1.Pod) (operation, bool) {
 		test.Value = value
 	}
 	return test, was[key] != is[key]
+}
+
+// beyondMetadata returns the conditions that a write adds to a Pod; false where it changes more than these, labels and annotations.
+func beyondMetadata(before, after plan.Object) ([]corev1.PodCondition, bool) {
+	was, isPod := before.(*corev1.Pod)
+	if !isPod {
+		rest := copyOf(after)
+		rest.SetLabels(before.GetLabels())
+		rest.SetAnnotations(before.GetAnnotations())
+		return nil, equality.Semantic.DeepEqual(before, rest)
+	}
+	is := after.(*corev1.Pod)
+	conditions, appended := newConditions(was, is)
+	return conditions, appended && onlyStatus(was, is)
 }
 
 // newConditions returns what was added to the conditions; false when others changed, or there were none at all.

@@ -31,6 +31,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,13 +94,17 @@ type Kind[O plan.Object, S, T any] struct {
 	// says where a sequence of writes is. A controller that stops at any point then goes on from there. Such a plan does not write to its
 	// owner.
 	StatusFirst bool
-	// Exact, Final, Minor and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
+	// Exact, Final, Minor, Begins and StatusesPerSecond say when the status is written: see apply.StatusPolicy.
 	Exact             bool
 	Final             func(O) bool
 	Minor             func(stored, next *T) bool
+	Begins            func(stored, next *T) bool
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
 	MinInterval func(S) time.Duration
+	// Release says which release a pass is a part of, by its state and by the owner with the status that the pass has computed. Without it
+	// the passes of a kind are not traced.
+	Release func(S, O) plan.Release
 	// WhileCreating decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only writes are
 	// made that test themselves that they are due (plan.Action.While). It must be pure.
 	WhileCreating func(S) plan.Plan
@@ -136,15 +142,41 @@ func (r Reads) Nodes(ctx context.Context) ([]*corev1.Node, error) { return r.cac
 
 // RevisionsWith returns the revisions of an owner, with the one that its status names, if there is one. The cache of revisions may be older
 // than the owner: where it lacks that one, the API server is asked. Without it, new Pods would all be of the new revision.
+//
+// Revisions of others are among them if Pods are at them that are to be adopted.
 func (r Reads) RevisionsWith(
-	ctx context.Context, namespace string, selector labels.Selector, owner types.UID, named string,
+	ctx context.Context, owner metav1.Object, selector labels.Selector, named string, orphans ...*corev1.Pod,
 ) ([]*appsv1.ControllerRevision, error) {
-	found, err := r.Revisions(ctx, namespace, selector, owner)
-	isNamed := func(rev *appsv1.ControllerRevision) bool { return rev.Name == named }
-	if err != nil || named == "" || slices.ContainsFunc(found, isNamed) {
-		return found, err
+	namespace, uid := owner.GetNamespace(), owner.GetUID()
+	found, err := r.Revisions(ctx, namespace, selector, uid)
+	if err != nil {
+		return nil, err
 	}
-	return observe.Reader{Reader: r.Tracked}.Revisions(ctx, namespace, selector, owner)
+	var others []string
+	for _, p := range orphans {
+		if name := p.Labels[appsv1.ControllerRevisionHashLabelKey]; name != "" {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	for _, name := range slices.Compact(others) {
+		var rev appsv1.ControllerRevision
+		switch err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &rev); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading revision %s: %w", name, err)
+		}
+		controller := metav1.GetControllerOfNoCopy(&rev)
+		if controller != nil && controller.UID != uid && rev.DeletionTimestamp == nil && selector.Matches(labels.Set(rev.Labels)) {
+			found = append(found, &rev)
+		}
+	}
+	isNamed := func(rev *appsv1.ControllerRevision) bool { return rev.Name == named }
+	if named == "" || slices.ContainsFunc(found, isNamed) {
+		return found, nil
+	}
+	return observe.Reader{Reader: r.Tracked}.Revisions(ctx, namespace, selector, uid)
 }
 
 // Runtime is what a controller runs with.
@@ -154,6 +186,8 @@ type Runtime struct {
 	Live client.Reader
 	// Workers is the number of owners reconciled at the same time.
 	Workers int
+	// Tracer is told what passes come to; nil if nobody asks.
+	Tracer Tracer
 }
 
 // EventSource is the component that the controller's events come from.

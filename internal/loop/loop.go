@@ -48,7 +48,7 @@ func New[O plan.Object, S, T any](k Kind[O, S, T], r Runtime, cached, live obser
 	return &Loop[O, S, T]{
 		Kind: k, Runtime: r, cached: cached, live: live,
 		statuses: apply.NewStatuses(r.Executor, apply.StatusPolicy[O, T]{
-			Of: k.StatusOf, Exact: k.Exact, Final: k.Final, Minor: k.Minor, PerSecond: k.StatusesPerSecond,
+			Of: k.StatusOf, Exact: k.Exact, Final: k.Final, Minor: k.Minor, Begins: k.Begins, PerSecond: k.StatusesPerSecond,
 		}),
 	}
 }
@@ -70,6 +70,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	if err != nil || reader == nil {
 		return reconcile.Result{RequeueAfter: staleRecheck}, err
 	}
+	began := l.traced()
 	looked, err := l.decide(ctx, *reader, owner)
 	switch {
 	case errors.Is(err, errGone):
@@ -99,6 +100,7 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 	if l.Status != nil && !l.StatusFirst {
 		wait, err = l.storeAfter(ctx, owner, l.Status(state, decided, outcome), outcome)
 	}
+	l.trace(began, state, Pass{Owner: owner, Plan: decided, Outcome: outcome})
 	l.delayNext(owner, state, wait)
 	if looked.live || slices.ContainsFunc(outcome.Results, isCreated) {
 		wait = sooner(wait, missedRecheck)
@@ -312,6 +314,9 @@ func (l *Loop[O, S, T]) Forget(owner O) {
 	l.inherited.forget(owner.GetUID())
 	if l.Kind.Forget != nil {
 		l.Kind.Forget(owner.GetUID())
+	}
+	if l.Tracer != nil {
+		l.Tracer.Forget(owner.GetUID())
 	}
 }
 

@@ -39,6 +39,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/process"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/seal"
+	"github.com/seed-69ecc383/kruise/internal/statemetrics"
 )
 
 // The numbers of workers that no flag sets.
@@ -56,9 +57,13 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		return err
 	}
 	executor := process.Executors(mgr, live, s.clock.Now)
+	inCache := map[string]statemetrics.Kind{}
 	for _, c := range s.controllers(live) {
 		if len(s.lacking[c.kind.EventSource()]) > 0 {
 			continue
+		}
+		if kind, ok := statemetrics.Apps()[c.kind.EventSource()]; ok {
+			inCache[c.kind.EventSource()] = kind
 		}
 		e := executor(c.kind.EventSource())
 		if c.seen != nil {
@@ -70,11 +75,12 @@ func addControllers(mgr ctrlmanager.Manager, live client.Client, s settings) err
 		if c.elsewhere != nil {
 			e.Elsewhere = c.elsewhere.Send
 		}
-		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers}); err != nil {
+		e.Timed = s.tracer != nil
+		if err := c.kind.AddTo(mgr, loop.Runtime{Executor: e, Live: live, Workers: c.workers, Tracer: s.tracer}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.StateMetrics.AddTo(mgr, s.clock.Now, inCache)
 }
 
 // tellLacking says which controllers are off because the manager's account lacks their rights: an operator has narrowed its role.

@@ -113,7 +113,18 @@ func Run(ctx context.Context, o Options) error {
 	if err := addWebhooks(ctx, mgr, live, configured); err != nil {
 		return err
 	}
-	if err := addControllers(mgr, live, configured); err != nil {
+	return configured.control(ctx, mgr, live, ending)
+}
+
+// control adds the controllers, and runs all until the context ends.
+func (s *settings) control(ctx context.Context, mgr ctrlmanager.Manager, live client.Client, ending *process.Ending) error {
+	tracer, endTraces, err := s.Traces.Tracer(ctx, "kruise-manager", s.clock.Now)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
+	s.tracer = tracer
+	if err := addControllers(mgr, live, *s); err != nil {
 		return err
 	}
 	defer ending.Wait()

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +19,8 @@ type Options struct {
 	Namespace    string
 	MetricsAddr  string
 	MetricsAuth  bool
+	StateMetrics process.StateMetrics
+	Traces       process.Traces
 	HealthAddr   string
 	PprofAddr    string
 	EnablePprof  bool
@@ -83,6 +86,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:8080", "address of the metrics; 0 for none")
 	fs.BoolVar(&o.MetricsAuth, "metrics-auth", true,
 		"serve metrics beyond this machine by HTTPS, and to those who may get the path /metrics")
+	o.StateMetrics.Bind(fs)
+	o.Traces.Bind(fs)
 	fs.StringVar(&o.HealthAddr, "health-probe-addr", ":8000", "address of /healthz and /readyz")
 	fs.StringVar(&o.PprofAddr, "pprof-addr", "localhost:8090", "address of pprof")
 	fs.BoolVar(&o.EnablePprof, "enable-pprof", true, "serve pprof")
@@ -191,6 +196,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("--default-ttlseconds-for-always-nodeimage is %d, want 0 to 2678400", o.NodeImageExtraTTL)
 	}
 	if err := o.Webhook.Validate(); err != nil {
+		return err
+	}
+	if err := errors.Join(o.StateMetrics.Validate(), o.Traces.Validate()); err != nil {
 		return err
 	}
 	if _, err := distribution.Served(list(o.DistributedKinds)); err != nil {

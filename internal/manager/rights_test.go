@@ -234,6 +234,7 @@ func TestManagersDoNotStandInTheirOwnWay(t *testing.T) {
 func TestOptionsAreValidated(t *testing.T) {
 	good := Options{
 		Log: logging.Options{Format: "text"}, Webhook: process.WebhookOptions{Port: "9876"},
+		StateMetrics: process.StateMetrics{Limit: 1},
 	}
 	for _, w := range good.workers() {
 		*w.Number = 1
@@ -246,8 +247,9 @@ func TestOptionsAreValidated(t *testing.T) {
 		"an unknown format of logs": {func(o *Options) { o.Log.Format = "xml" }, `--logging-format is "xml", want text or json`},
 		"a kind that is not distributed": {func(o *Options) { o.DistributedKinds = "LimitRange,Role" },
 			`reading --resourcedistribution-kinds: "Role" is none of ServiceAccount, LimitRange, NetworkPolicy`},
-		"no workers":         {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
-		"no workers of jobs": {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
+		"no objects with metrics of their state": {func(o *Options) { o.StateMetrics.Limit = 0 }, "--state-metrics-limit is 0, want 1 at least"},
+		"no workers":                             {func(o *Options) { o.CloneSetWorkers = 0 }, "--cloneset-workers is 0, want 1 at least"},
+		"no workers of jobs":                     {func(o *Options) { o.ImagePullJobWorkers = 0 }, "--imagepulljob-workers is 0, want 1 at least"},
 		"a delay into the past": {func(o *Options) { o.NodeImageCreationDelay = -1 },
 			"--nodeimage-creation-delay is -1ns, want 0 or more"},
 		"tags kept for too long": {func(o *Options) { o.NodeImageExtraTTL = 2678401 },

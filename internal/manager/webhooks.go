@@ -27,6 +27,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/defaults"
 	"github.com/seed-69ecc383/kruise/internal/disruption"
 	"github.com/seed-69ecc383/kruise/internal/features"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/members"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/spread"
@@ -57,6 +58,8 @@ type settings struct {
 	lacking map[string][]string
 	// configurations keeps the webhook configurations.
 	configurations *webhookconfig.Reconciler
+	// tracer is told what passes come to; nil if nobody asks.
+	tracer loop.Tracer
 	// served are the paths at which the webhook server has handlers.
 	served map[string]bool
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/features"
 	"github.com/seed-69ecc383/kruise/internal/node/cri"
+	"github.com/seed-69ecc383/kruise/internal/node/pull"
 	"github.com/seed-69ecc383/kruise/internal/node/worker"
 )
 
@@ -104,6 +105,9 @@ func Run(ctx context.Context, o Options) error {
 		if err := mgr.AddMetricsServerExtraHandler(path, handler); err != nil {
 			return fmt.Errorf("serving %s: %w", path, err)
 		}
+	}
+	if err := pull.RegisterMetrics(); err != nil {
+		return err
 	}
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -61,6 +62,12 @@ func (o WebhookOptions) Server(clients server.Clients, serving *certs.Serving) (
 	port, err := o.port()
 	if err != nil {
 		return nil, fmt.Errorf("reading WEBHOOK_PORT: %w", err)
+	}
+	if err := metrics.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kruise_webhook_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate ends that the webhooks are served under, in seconds since 1970; 0 while there is none.",
+	}, func() float64 { return float64(serving.Expiry()) })); err != nil {
+		return nil, fmt.Errorf("registering the metric of the certificate: %w", err)
 	}
 	return server.New(server.Options{
 		Host: o.Host, // outside the cluster it listens on the one name by which the API server reaches it

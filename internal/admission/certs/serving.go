@@ -137,6 +137,14 @@ func (s *Serving) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, errors.Join(errors.New("there is no certificate that the API server trusts yet"), problem)
 }
 
+// Expiry returns when the certificate that is served ends, in seconds since 1970; 0 if there is none.
+func (s *Serving) Expiry() int64 {
+	if c := s.current.Load(); c != nil {
+		return c.Leaf.NotAfter.Unix()
+	}
+	return 0
+}
+
 // Check is a readiness check: it fails until the server has a certificate that the API server trusts.
 func (s *Serving) Check(*http.Request) error {
 	_, err := s.GetCertificate(nil)

@@ -138,7 +138,10 @@ func (p puller) once(ctx context.Context, task Task) (id string, err error) {
 			return id, err
 		}
 	}
-	if err := p.pull(ctx, runtime, task); err != nil {
+	begun := p.now()
+	err = p.pull(ctx, runtime, task)
+	countPull(ctx, p.now().Sub(begun), err)
+	if err != nil {
 		if !cri.IsAway(err) {
 			return "", err
 		}
