@@ -269,3 +269,7 @@ const (
 	// of the revision that is rolled out, a slash and the name of the wave: another rollout pauses again. Users write it.
 	ContinuedWave = "apps.kruise.io/continued-wave"
 )
+
+// Migration is the annotation of a CloneSet that Pods move to from another workload, with what that is to come to, as JSON. kubectl-kruise
+// writes and reads it, so that a move that was interrupted goes on; it takes it off at the end.
+const Migration = "apps.kruise.io/migration"

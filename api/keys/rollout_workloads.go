@@ -14,6 +14,9 @@ const (
 	// policy of the API server refuses any write that leaves the annotation and changes the number. The controller of Deployments writes
 	// it and removes it within moments.
 	HeldReplicas = "rollouts.kruise.io/held-replicas"
+	// TrafficFirst is an annotation of the Pod template of a Deployment whose old template is back while requests may still be led to its
+	// new Pods. With it no ReplicaSet is of that template, so that the native controller keeps all as they are until it goes.
+	TrafficFirst = "rollouts.kruise.io/traffic-first"
 )
 
 // Annotations of native DaemonSets during a release.

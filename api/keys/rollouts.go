@@ -14,6 +14,9 @@ const (
 	RolloutID = "rollouts.kruise.io/rollout-id"
 	// RolloutBatchID is the label of a Pod with the batch, counted from 1, that updated it.
 	RolloutBatchID = "rollouts.kruise.io/rollout-batch-id"
+	// BatchMetadata is the annotation of a Pod to which its batch has given labels and annotations, with what it had before under their
+	// keys, as JSON.
+	BatchMetadata = "rollouts.kruise.io/batch-metadata"
 	// InPlaceUpdate is the label of the Pod template of a StatefulSet of Kubernetes by which, with the value true, users have a release
 	// update its Pods in place.
 	InPlaceUpdate = "rollouts.kruise.io/in-place-update"

@@ -23,6 +23,7 @@ func restoreSteps(to *v1beta1.RolloutStrategy, rest *rolloutRest, now *v1alpha1.
 			continue
 		}
 		target.Steps[i].Analysis = stored.Steps[j].Analysis.DeepCopy()
+		target.Steps[i].PodMetadata = stored.Steps[j].PodMetadata.DeepCopy()
 		for m := range target.Steps[i].Matches {
 			if n := counterpart(now.Steps[i].Matches, m, then.Steps[j].Matches); n >= 0 {
 				match, was := &target.Steps[i].Matches[m], &stored.Steps[j].Matches[n]

@@ -11,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
@@ -26,25 +26,34 @@ func GroupKind(ref v1beta1.WorkloadReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// Workloads returns an empty object of each kind of workloads.
+// Workloads returns an empty object of each kind of workloads that is known.
 func Workloads() map[schema.GroupKind]client.Object {
-	ours := appsv1beta1.GroupVersion.Group
-	return map[schema.GroupKind]client.Object{
-		{Group: "apps", Kind: "Deployment"}:  &appsv1.Deployment{},
-		{Group: "apps", Kind: "StatefulSet"}: &appsv1.StatefulSet{},
-		{Group: "apps", Kind: "DaemonSet"}:   &appsv1.DaemonSet{},
-		{Group: ours, Kind: "CloneSet"}:      &appsv1beta1.CloneSet{},
-		{Group: ours, Kind: "StatefulSet"}:   &appsv1beta1.StatefulSet{},
-		{Group: ours, Kind: "DaemonSet"}:     &appsv1beta1.DaemonSet{},
+	out := map[schema.GroupKind]client.Object{}
+	for _, of := range steer.Releasable() {
+		out[of] = steer.Empty(of)
 	}
+	return out
 }
 
-// Read reads a workload and what belongs to it. The workload is nil if there is none of that name, or no such kind in the cluster.
-func Read(ctx context.Context, r observe.Reader, namespace string, ref v1beta1.WorkloadReference, now time.Time) (steer.Objects, error) {
+// Source is where workloads are read.
+type Source struct {
+	observe.Reader
+	// Foreign is asked before a workload of a kind is read that is only like a StatefulSet; nil where none is.
+	Foreign Foreign
+}
+
+// Read reads a workload and what belongs to it. The workload is nil if there is none of that name, or no such kind in the cluster. The
+// error is an UnusableError if its kind is not known, and can't be used.
+func (r Source) Read(ctx context.Context, namespace string, ref v1beta1.WorkloadReference, now time.Time) (steer.Objects, error) {
 	o := steer.Objects{Now: now}
-	object := Workloads()[GroupKind(ref)]
-	if object == nil {
+	object := Empty(ref)
+	switch {
+	case object == nil, !IsKnown(ref) && r.Foreign == nil:
 		return o, nil
+	case !IsKnown(ref):
+		if err := r.Foreign.Hold(ctx, gvkOf(ref)); err != nil {
+			return o, err
+		}
 	}
 	err := r.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, object)
 	switch {
@@ -54,7 +63,21 @@ func Read(ctx context.Context, r observe.Reader, namespace string, ref v1beta1.W
 		return o, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	o.Workload = object
-	return o, ReadRest(ctx, r, &o)
+	return o, ReadRest(ctx, r.Reader, &o)
+}
+
+// Empty returns an empty object of the kind that a reference names; nil if no workload can be of that kind.
+func Empty(ref v1beta1.WorkloadReference) client.Object {
+	of := GroupKind(ref)
+	if known := steer.Empty(of); known != nil {
+		return known
+	}
+	if !steer.IsForeign(of) {
+		return nil
+	}
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(gvkOf(ref))
+	return out
 }
 
 // ReadRest reads what belongs to a workload.

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -143,7 +144,7 @@ func (w *Workload) PreDownload(p PreDownload, b *plan.Builder) {
 	verdict, err := decide(w.History.Update, p)
 	switch {
 	case err != nil:
-		b.Hold(plan.Hold{Why: err.Error()})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: err.Error()})
 	case verdict.wait:
 	case verdict.ignore != "":
 		if stored.Labels[keys.RevisionPreDownloadIgnored] == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/lifecycle"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
@@ -45,6 +46,8 @@ type Updater struct {
 type change struct {
 	inplace.Change
 	refusal string
+	// field is the field of the template that the refusal is about.
+	field string
 }
 
 // UpdaterTo returns the updater to a revision; the options say which changes can go in place.
@@ -55,10 +58,14 @@ func (w *Workload) UpdaterTo(target *appsv1.ControllerRevision, options inplace.
 // Refusal says why the Pod can't be updated in place; empty if it can.
 func (u *Updater) Refusal(p *corev1.Pod) string { return u.changeOf(p).refusal }
 
+// RefusedField returns the field of the template for which the Pod can't be updated in place; empty if it can.
+func (u *Updater) RefusedField(p *corev1.Pod) string { return u.changeOf(p).field }
+
 func (u *Updater) changeOf(p *corev1.Pod) change {
 	from := u.History.Of(p)
 	if from == nil {
-		return change{refusal: "its revision " + p.Labels[appsv1.ControllerRevisionHashLabelKey] + " is not stored any more"}
+		return change{refusal: "its revision " + p.Labels[appsv1.ControllerRevisionHashLabelKey] + " is not stored any more",
+			field: "revision"}
 	}
 	if u.target.Name == u.History.Update.Name && u.History.IsUpdate(p) {
 		return change{Change: u.stale(p)}
@@ -67,7 +74,7 @@ func (u *Updater) changeOf(p *corev1.Pod) change {
 	if !known {
 		var refusal *inplace.Refusal
 		if c.Change, refusal = inplace.Diff(from, u.target, u.options); refusal != nil {
-			c.refusal = refusal.Error()
+			c.refusal, c.field = refusal.Error(), refusal.Field()
 		}
 		u.changes[from.Name] = c
 	}
@@ -77,7 +84,8 @@ func (u *Updater) changeOf(p *corev1.Pod) change {
 // HoldRefused tells of a Pod that is to be updated in place only, and can't be.
 func (u *Updater) HoldRefused(p *corev1.Pod, refusal string, b *plan.Builder) {
 	b.Hold(plan.Hold{
-		Name: p.Name, Why: fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", p.Name, u.target.Name, refusal),
+		Code: reason.InPlaceRefused, Name: p.Name, Why: fmt.Sprintf("InPlaceOnly, but %s can't go to %s in place: %s", p.Name,
+			u.target.Name, refusal),
 		Event: EventFailedUpdatePodInPlace, Failure: plan.Rollout,
 	})
 }
@@ -90,7 +98,7 @@ func (u *Updater) Update(p *corev1.Pod, why string, b *plan.Builder) {
 
 func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Builder) {
 	if unfinished, wait := sidecar.RecentlyUpdating(p, u.Now); unfinished != "" {
-		b.Hold(plan.Hold{Name: p.Name, Why: unfinished})
+		b.Hold(plan.Hold{Code: reason.Held, Name: p.Name, Why: unfinished})
 		b.Recheck(wait, "an update of sidecars is waited for no longer")
 		return
 	}
@@ -113,6 +121,7 @@ func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Bu
 		chain[i].FailedEvent = EventFailedUpdatePodInPlace
 	}
 	last := &chain[len(chain)-1]
+	last.Method = plan.InPlace
 	last.Event = EventSuccessfulUpdatePodInPlace
 	last.EventMessage = fmt.Sprintf("successfully update pod %s in-place", p.Name)
 	if !u.Bare {
@@ -124,7 +133,7 @@ func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Bu
 // awaitUpdateHook has the Pod wait for its inPlaceUpdate hook, in the state that is for that.
 func (u *Updater) awaitUpdateHook(p *corev1.Pod, state pub.LifecycleStateType, why string, b *plan.Builder) {
 	if state == pod.State(p) {
-		b.Hold(plan.Hold{Name: p.Name, Why: "its inPlaceUpdate hook holds it"})
+		b.Hold(plan.Hold{Code: reason.WaitLifecycleHook, Name: p.Name, Why: "its inPlaceUpdate hook holds it"})
 		return
 	}
 	waits := p.DeepCopy()
@@ -235,11 +244,13 @@ func (w *Workload) advance(before, after *corev1.Pod, b *plan.Builder) progress 
 	var did progress
 	step := inplace.Advance(after, w.InPlace, w.Now)
 	if step.Problem != nil {
-		b.Hold(plan.Hold{Name: before.Name, Why: step.Problem.Error(), Event: EventFailedUpdatePodInPlace, Failure: plan.Rollout})
+		b.Hold(plan.Hold{Code: reason.InPlaceRefused, Name: before.Name, Why: step.Problem.Error(), Event: EventFailedUpdatePodInPlace,
+			Failure: plan.Rollout})
 	}
 	if step.Wait > 0 {
 		b.Recheck(step.Wait, fmt.Sprintf("the grace period of %s is over", before.Name))
-		b.Hold(plan.Hold{Name: before.Name, Why: "gracePeriodSeconds: its image changes once it has been NotReady for that long"})
+		b.Hold(plan.Hold{Code: reason.WaitGrace, Name: before.Name,
+			Why: "gracePeriodSeconds: its image changes once it has been NotReady for that long"})
 	}
 	if step.Changed {
 		did.add("in place: next containers")
@@ -252,7 +263,7 @@ func (w *Workload) advance(before, after *corev1.Pod, b *plan.Builder) progress 
 	did.done = verdict.Done
 	switch {
 	case !verdict.Done:
-		b.Hold(plan.Hold{Name: before.Name, Why: verdict.Why})
+		b.Hold(plan.Hold{Code: reason.WaitReady, Name: before.Name, Why: verdict.Why})
 	case inplace.NeedsFinish(after) && pod.IsScheduled(after):
 		inplace.Finish(after, w.Now)
 		did.add("ready by its update")
@@ -340,7 +351,7 @@ func (w *Workload) AwaitHook(m *Member, concern plan.Concern, why string, b *pla
 	case chain == nil:
 		return false
 	case len(chain) == 0:
-		b.Hold(plan.Hold{Name: m.Pod.Name, Why: "its preDelete hook holds it"})
+		b.Hold(plan.Hold{Code: reason.WaitLifecycleHook, Name: m.Pod.Name, Why: "its preDelete hook holds it"})
 		return true
 	}
 	chain[0].Why = why

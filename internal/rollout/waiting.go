@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,21 +14,11 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // typeWaiting is CloneSetConditionWaiting, StatefulSetConditionWaiting and DaemonSetConditionWaiting.
 const typeWaiting = "Waiting"
-
-// Reasons of the condition Waiting. Wire: users' alerts match them.
-const (
-	WaitsForDeletion  = "PodDeleting"
-	WaitsForHook      = "LifecycleHook"
-	WaitsForBroken    = "PodBroken"
-	WaitsForReady     = "PodNotReady"
-	WaitsForAvailable = "PodNotAvailable"
-	WaitsForBudget    = "PodUnavailableBudget"
-	waitsForNothing   = "NotWaiting"
-)
 
 // quietTime is how long nothing happens to the Pods of a workload before its status says what it waits for. What takes less is not worth a
 // write of the status.
@@ -37,14 +28,14 @@ const quietTime = 10 * time.Second
 // name, that is not in service, or, where all are, the budget that lets none go. What the user has ordered, such as a pause, is not waited
 // for, and what fails has conditions of its own.
 func (w *Workload) Waiting(members []*Member, p plan.Plan, done apply.Outcome) Condition {
-	c := Condition{Type: typeWaiting, Status: corev1.ConditionFalse, Reason: waitsForNothing, LastUpdate: metav1.NewTime(w.Now)}
+	c := Condition{Type: typeWaiting, Status: corev1.ConditionFalse, Reason: string(reason.Nothing), LastUpdate: metav1.NewTime(w.Now)}
 	for _, result := range done.Results {
 		if result.Err == nil {
 			return c
 		}
 	}
-	if reason, message := w.cause(members, p); reason != "" && w.untilQuiet(members) <= 0 {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reason, message
+	if code, message := w.cause(members, p); code != "" && w.untilQuiet(members) <= 0 {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, string(code), message
 	}
 	return c
 }
@@ -52,15 +43,15 @@ func (w *Workload) Waiting(members []*Member, p plan.Plan, done apply.Outcome) C
 // RecheckWaiting has the plan look again when the condition Waiting is due.
 func (w *Workload) RecheckWaiting(members []*Member, p plan.Plan) plan.Plan {
 	wait := w.untilQuiet(members)
-	if reason, _ := w.cause(members, p); reason == "" || !p.Empty() || wait <= 0 || p.Recheck > 0 && p.Recheck <= wait {
+	if code, _ := w.cause(members, p); code == "" || !p.Empty() || wait <= 0 || p.Recheck > 0 && p.Recheck <= wait {
 		return p
 	}
 	p.Recheck, p.RecheckWhy = wait, "the status says what is waited for"
 	return p
 }
 
-// cause returns what keeps the workload from its end; no reason where nothing does.
-func (w *Workload) cause(members []*Member, p plan.Plan) (reason, message string) {
+// cause returns what keeps the workload from its end; no code where nothing does.
+func (w *Workload) cause(members []*Member, p plan.Plan) (code reason.Code, message string) {
 	var first *Member
 	others := 0
 	for _, m := range members {
@@ -76,7 +67,7 @@ func (w *Workload) cause(members []*Member, p plan.Plan) (reason, message string
 		}
 	}
 	if first != nil {
-		reason, why := w.WhyOutOfService(first)
+		code, why := w.WhyOutOfService(first)
 		message = first.Pod.Name + ": " + why
 		switch {
 		case others == 1:
@@ -84,38 +75,42 @@ func (w *Workload) cause(members []*Member, p plan.Plan) (reason, message string
 		case others > 1:
 			message += fmt.Sprintf("; %d more Pods are not in service", others)
 		}
-		return reason, message
+		return code, message
 	}
 	for _, h := range p.Holds {
 		if h.Event == apply.EventWaits {
-			return WaitsForBudget, h.Why
+			return h.Code, h.Why
 		}
 	}
 	return "", ""
 }
 
-// WhyOutOfService says why a Pod is not in service, by a reason of condition Waiting, and in words.
-func (w *Workload) WhyOutOfService(m *Member) (reason, why string) {
-	hooked := w.Lifecycle != nil && w.Lifecycle.PreNormal != nil && pod.IsScheduled(m.Pod)
-	switch broken := pod.Broken(m.Pod); {
+// WhyOutOfService says why a Pod is not in service.
+func (w *Workload) WhyOutOfService(m *Member) (code reason.Code, why string) {
+	switch {
+	case m.Leaving && len(m.Pod.Finalizers) > 0:
+		return reason.WaitDeletion, "it is being deleted, and has finalizers: " + strings.Join(m.Pod.Finalizers, ", ")
 	case m.Leaving:
-		return WaitsForDeletion, "it is being deleted"
+		return reason.WaitDeletion, "it is being deleted"
 	case m.IsHeld():
-		return WaitsForHook, "its preDelete hook holds it"
+		return reason.WaitLifecycleHook, "its preDelete hook holds it"
 	case m.State == pub.LifecycleStatePreparingUpdate || m.State == pub.LifecycleStateUpdated:
-		return WaitsForHook, "its inPlaceUpdate hook holds it"
+		return reason.WaitLifecycleHook, "its inPlaceUpdate hook holds it"
 	case m.Ended:
-		return WaitsForReady, "it has ended"
+		return reason.WaitReady, "it has ended"
 	case inplace.Pending(m.Pod):
-		return WaitsForReady, "its image changes once gracePeriodSeconds are over"
-	case broken != "":
-		return WaitsForBroken, broken
-	case m.State == pub.LifecycleStatePreparingNormal && hooked:
-		return WaitsForHook, "its preNormal hook holds it"
-	case !m.Ready:
-		return WaitsForReady, "it is not ready"
+		return reason.WaitGrace, "its image changes once gracePeriodSeconds are over"
 	}
-	return WaitsForAvailable, fmt.Sprintf("it is ready, and not available yet (minReadySeconds %d)", w.MinReadySeconds)
+	begins := m.State == pub.LifecycleStatePreparingNormal && w.Lifecycle != nil && w.Lifecycle.PreNormal != nil && pod.IsScheduled(m.Pod)
+	switch code, why = pod.WhyNotReady(m.Pod); {
+	case code != "" && (code != reason.NodeNotReady || !begins):
+		return code, why
+	case begins:
+		return reason.WaitLifecycleHook, "its preNormal hook holds it"
+	case !m.Ready:
+		return reason.WaitReady, "it is not ready"
+	}
+	return reason.WaitMinReady, fmt.Sprintf("it is ready, and not available yet (minReadySeconds %d)", w.MinReadySeconds)
 }
 
 // untilQuiet returns how long it takes until nothing has happened to any Pod for the quiet time.

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/test/kit/build"
 )
 
@@ -25,7 +26,7 @@ func TestWaiting(t *testing.T) {
 	}
 	held := ready("web-a").State(pub.LifecycleStatePreparingDelete)
 	late := ready("web-c").NotReady().Annotation(keys.LifecycleTimestamp, now.Add(-4*time.Second).Format(time.RFC3339))
-	budget := plan.Hold{Why: "PodUnavailableBudget web lets no more of its Pods become unavailable now", Event: apply.EventWaits}
+	budget := plan.Hold{Code: reason.WaitPUB, Why: "PodUnavailableBudget web lets no more of its Pods become unavailable now", Event: apply.EventWaits}
 	for name, tc := range map[string]struct {
 		pods    []*build.PodBuilder
 		holds   []plan.Hold
@@ -33,22 +34,22 @@ func TestWaiting(t *testing.T) {
 		want    string
 		recheck time.Duration
 	}{
-		"all is well":              {pods: []*build.PodBuilder{ready("web-a")}, want: "False NotWaiting "},
-		"a hook holds a Pod":       {pods: []*build.PodBuilder{held}, want: "True LifecycleHook web-a: its preDelete hook holds it"},
-		"a container cannot start": {pods: []*build.PodBuilder{broken}, want: "True PodBroken web-b: container app waits with ImagePullBackOff"},
+		"all is well":              {pods: []*build.PodBuilder{ready("web-a")}, want: "False Nothing "},
+		"a hook holds a Pod":       {pods: []*build.PodBuilder{held}, want: "True WaitLifecycleHook web-a: its preDelete hook holds it"},
+		"a container cannot start": {pods: []*build.PodBuilder{broken}, want: "True WaitImagePull web-b: container app waits with ImagePullBackOff"},
 		"of several the first by name": {
-			pods: []*build.PodBuilder{broken, held}, want: "True LifecycleHook web-a: its preDelete hook holds it; 1 more Pod is not in service",
+			pods: []*build.PodBuilder{broken, held}, want: "True WaitLifecycleHook web-a: its preDelete hook holds it; 1 more Pod is not in service",
 		},
 		"of three the first by name": {
-			pods: []*build.PodBuilder{broken, held, broken}, want: "True LifecycleHook web-a: its preDelete hook holds it; 2 more Pods are not in service",
+			pods: []*build.PodBuilder{broken, held, broken}, want: "True WaitLifecycleHook web-a: its preDelete hook holds it; 2 more Pods are not in service",
 		},
-		"something happened a moment ago": {pods: []*build.PodBuilder{broken, late}, want: "False NotWaiting ", recheck: 6 * time.Second},
-		"something is written":            {pods: []*build.PodBuilder{broken}, results: []apply.Result{{}}, want: "False NotWaiting "},
+		"something happened a moment ago": {pods: []*build.PodBuilder{broken, late}, want: "False Nothing ", recheck: 6 * time.Second},
+		"something is written":            {pods: []*build.PodBuilder{broken}, results: []apply.Result{{}}, want: "False Nothing "},
 		"a budget lets none go": {
-			pods: []*build.PodBuilder{ready("web-a")}, holds: []plan.Hold{budget}, want: "True PodUnavailableBudget " + budget.Why,
+			pods: []*build.PodBuilder{ready("web-a")}, holds: []plan.Hold{budget}, want: "True WaitPUB " + budget.Why,
 		},
 		"the user has ordered it": {
-			pods: []*build.PodBuilder{ready("web-a")}, holds: []plan.Hold{{Why: "the update is paused: 1 Pods are not at web-2"}}, want: "False NotWaiting ",
+			pods: []*build.PodBuilder{ready("web-a")}, holds: []plan.Hold{{Why: "the update is paused: 1 Pods are not at web-2"}}, want: "False Nothing ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

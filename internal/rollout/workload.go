@@ -28,6 +28,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -159,14 +160,14 @@ func Limit(name string, number int, of *intstr.IntOrString) string {
 }
 
 // WhyNotUpdating says why the controller updates no Pod; empty where it does.
-func (w *Workload) WhyNotUpdating() string {
+func (w *Workload) WhyNotUpdating() (code reason.Code, why string) {
 	switch {
 	case w.OnDelete:
-		return "type OnDelete updates a Pod when the user deletes it"
+		return reason.OnDelete, "type OnDelete updates a Pod when the user deletes it"
 	case w.Paused:
-		return "the update is paused"
+		return reason.HeldByPause, "the update is paused"
 	}
-	return ""
+	return "", ""
 }
 
 // Recheck has the plan look again when a Pod becomes available by time alone, and after deadline, when there may have been no progress
@@ -207,13 +208,18 @@ func (w *Workload) RevisionLabels(rev *appsv1.ControllerRevision) map[string]str
 }
 
 // Adopt returns the write by which the workload becomes the controller of a Pod that has none, such as one that a workload of
-// Kubernetes has left behind.
+// Kubernetes has left behind. If it is at a revision with the wanted template and another name, it gets that of the wanted one: the other
+// may not have been let go of yet, and so be neither the history's nor going to be.
 func (w *Workload) Adopt(p *corev1.Pod) plan.Action {
-	after := p.DeepCopy()
+	after, what := p.DeepCopy(), "adopt"
+	if rev := w.History.Of(p); rev != nil && rev.Name != w.History.Update.Name && w.History.MeansUpdate(rev) {
+		maps.Copy(after.Labels, w.RevisionLabels(w.History.Update))
+		what = "adopt, at revision " + w.History.Update.Name
+	}
 	after.OwnerReferences = append(after.OwnerReferences, w.Owner())
 	return plan.Action{
 		Verb: plan.Update, Concern: plan.Scale, Before: p, After: after,
-		What: "adopt", Why: fmt.Sprintf("it has the labels of a Pod of this %s, and no controller", w.Kind.Kind),
+		What: what, Why: fmt.Sprintf("it has the labels of a Pod of this %s, and no controller", w.Kind.Kind),
 	}
 }
 

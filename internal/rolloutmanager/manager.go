@@ -27,6 +27,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/server"
 	"github.com/seed-69ecc383/kruise/internal/clock"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/process"
 	"github.com/seed-69ecc383/kruise/internal/traffic"
@@ -57,6 +58,8 @@ type settings struct {
 	// live reads around the cache.
 	live   client.WithWatch
 	server *server.Server
+	// tracer is told what passes come to; nil if nobody asks.
+	tracer loop.Tracer
 }
 
 // Run runs the manager until the context ends.
@@ -90,6 +93,12 @@ func Run(ctx context.Context, o Options) error {
 	if err := s.mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
+	tracer, endTraces, err := o.Traces.Tracer(ctx, "kruise-rollout", s.clock.Now)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
+	s.tracer = tracer
 	if err := s.addControllers(ctx); err != nil {
 		return err
 	}

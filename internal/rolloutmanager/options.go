@@ -1,6 +1,7 @@
 package rolloutmanager
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -14,6 +15,8 @@ type Options struct {
 	Kubeconfig   string
 	MetricsAddr  string
 	MetricsAuth  bool
+	StateMetrics process.StateMetrics
+	Traces       process.Traces
 	HealthAddr   string
 	FeatureGates string
 	Log          logging.Options
@@ -44,6 +47,8 @@ func (o *Options) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-bind-address", ":8080", "address of the metrics; 0 for none")
 	fs.BoolVar(&o.MetricsAuth, "metrics-auth", true,
 		"serve metrics beyond this machine by HTTPS, and to those who may get the path /metrics")
+	o.StateMetrics.Bind(fs)
+	o.Traces.Bind(fs)
 	fs.StringVar(&o.HealthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	fs.StringVar(&o.FeatureGates, "feature-gates", "", "feature gates as Name=true|false, joined by commas")
 	o.Log.Bind(fs)
@@ -112,6 +117,9 @@ func (o *Options) validate() error {
 		return fmt.Errorf("--shutdown-delay is %s, want 0 to 1m", o.ShutdownDelay)
 	}
 	if err := o.Webhook.Validate(); err != nil {
+		return err
+	}
+	if err := errors.Join(o.StateMetrics.Validate(), o.Traces.Validate()); err != nil {
 		return err
 	}
 	_, err := o.gates()

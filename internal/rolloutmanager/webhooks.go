@@ -43,7 +43,7 @@ func (s settings) handlers() map[string]http.Handler {
 	}
 	out["/validate-rollouts-kruise-io-trafficrouting"] = &webhook.Admission{Handler: validating.TrafficRouting()}
 	steering := &webhook.Admission{Handler: releasing.Handler(releasing.Options{
-		Live: s.live, Cached: observe.Reader{Reader: s.mgr.GetCache(), Indexed: true}, Now: s.clock.Now,
+		Live: s.live, Cached: observe.Reader{Reader: s.mgr.GetCache(), Indexed: true}, Now: s.clock.Now, AnyKind: !s.FilterWorkloadType,
 	})}
 	for _, path := range releasing.Paths() {
 		out[path] = steering
@@ -90,6 +90,7 @@ func (s settings) configurations(serving *certs.Serving, serves func(path string
 			Store: s.Webhook.Store(s.live), Hosts: endpoint.Hosts(), RenewBefore: renewBefore,
 			Log: log.Log.WithName("certificates"), Now: s.clock.Now,
 		},
-		Serving: serving, Elected: s.mgr.Elected(), Propagation: propagation, RetryDelay: 10 * time.Millisecond, Now: s.clock.Now,
+		Serving: serving, Elected: s.mgr.Elected(), Workloads: s.namedResources,
+		Propagation: propagation, RetryDelay: 10 * time.Millisecond, Now: s.clock.Now,
 	}), nil
 }

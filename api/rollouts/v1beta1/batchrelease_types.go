@@ -111,6 +111,10 @@ type ReleaseBatch struct {
 	// canaryReplicas is how many Pods are updated at the end of the batch: a number, or a percentage of the workload's replicas, rounded
 	// up.
 	CanaryReplicas intstr.IntOrString `json:"canaryReplicas"`
+	// podMetadata is what the Pods of the batch have beside the labels and annotations of their template, until the release is over. For
+	// releases with a rolloutID in partition style only. Defaults to nothing.
+	// +optional
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 }
 
 // BatchReleasePhase is what a BatchRelease is doing.

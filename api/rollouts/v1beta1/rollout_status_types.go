@@ -227,6 +227,8 @@ const (
 	ReasonGuardFailed = "GuardFailed"
 	// ReasonRejected is a release that is held because its revision was rolled back before.
 	ReasonRejected = "Rejected"
+	// ReasonThirdVersion is a release of blueGreen style whose workload has got a third template, which no Pods are made of.
+	ReasonThirdVersion = "ThirdVersion"
 )
 
 // RolloutCondition is a condition of a Rollout or a BatchRelease.

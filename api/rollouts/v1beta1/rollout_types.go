@@ -106,6 +106,7 @@ type RolloutStrategy struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.steps.all(s, !has(s.traffic) || s.traffic != '0%')",message="traffic must be at least 1%: leave it out in a step without traffic for the new version",fieldPath=".steps"
 // +kubebuilder:validation:XValidation:rule="!has(self.patchPodTemplateMetadata) || self.?enableExtraWorkloadForCanary.orValue(false)",message="has an effect only on a second Deployment: set enableExtraWorkloadForCanary, or leave it out",fieldPath=".patchPodTemplateMetadata",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!self.?enableExtraWorkloadForCanary.orValue(false) || self.steps.all(s, !has(s.podMetadata))",message="podMetadata is for the Pods of the workload itself: use patchPodTemplateMetadata for those of a second Deployment",fieldPath=".steps"
 // +kubebuilder:validation:XValidation:rule="self.?trafficRoutingRef.orValue(\"\") == \"\" || self.?trafficRoutings.orValue([]).size() == 0",message="can't be used beside trafficRoutings",fieldPath=".trafficRoutingRef",reason="FieldValueForbidden"
 type CanaryStrategy struct {
 	StepsStrategy `json:",inline"`
@@ -121,6 +122,7 @@ type CanaryStrategy struct {
 
 // BlueGreenStrategy brings new Pods up beside the old ones.
 //
+// +kubebuilder:validation:XValidation:rule="self.steps.all(s, !has(s.podMetadata))",message="podMetadata is for releases that update the Pods of the workload batch by batch: use a canary strategy, or leave it out",fieldPath=".steps"
 // +kubebuilder:validation:XValidation:rule="self.?trafficRoutingRef.orValue(\"\") == \"\" || self.?trafficRoutings.orValue([]).size() == 0",message="can't be used beside trafficRoutings",fieldPath=".trafficRoutingRef",reason="FieldValueForbidden"
 type BlueGreenStrategy struct {
 	StepsStrategy `json:",inline"`

@@ -32,6 +32,25 @@ type Step struct {
 	// none.
 	// +optional
 	Analysis *Analysis `json:"analysis,omitempty"`
+	// podMetadata is what the Pods that the step updates have beside the labels and annotations of their template, until the release is
+	// over. For partition style only. Defaults to nothing.
+	// +optional
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
+}
+
+// PodMetadata is what Pods have beside the labels and annotations of their template.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(k, !k.startsWith('rollouts.kruise.io/') && !(k in ['controller-revision-hash', 'pod-template-hash']))",message="may not be labels that controllers write: rollouts.kruise.io/, controller-revision-hash, pod-template-hash",fieldPath=".labels",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(k, !k.startsWith('rollouts.kruise.io/'))",message="may not be annotations that controllers write: rollouts.kruise.io/",fieldPath=".annotations",reason="FieldValueForbidden"
+type PodMetadata struct {
+	// labels are added, or replace those of the same keys. The selector of the workload may not go by them.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations are added, or replace those of the same keys.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // StepPause is what a step waits for at its end.

@@ -116,8 +116,8 @@ func (o StatefulSetOptions) fill(ctx context.Context, set, old *v1beta1.Stateful
 	return nil
 }
 
-// leftBehind returns the template of the newest revision that nobody controls and that belonged to a StatefulSet of this name; nil where
-// there is none. Its Pods are still there, and the new StatefulSet is about to adopt them.
+// leftBehind returns the template of the newest revision that belonged to a StatefulSet of Kubernetes of this name, or does so until the
+// garbage collector has let go of it; nil where there is none. Its Pods are still there, and the new StatefulSet is about to adopt them.
 func (o StatefulSetOptions) leftBehind(ctx context.Context, set *v1beta1.StatefulSet) (*corev1.PodTemplateSpec, error) {
 	if !saysNotHowToPull(&set.Spec.Template.Spec) {
 		return nil, nil
@@ -134,8 +134,10 @@ func (o StatefulSetOptions) leftBehind(ctx context.Context, set *v1beta1.Statefu
 	var newest *appsv1.ControllerRevision
 	for i := range list.Items {
 		rev := &list.Items[i]
-		isOrphan := metav1.GetControllerOf(rev) == nil && strings.HasPrefix(rev.Name, set.Name+"-")
-		if isOrphan && (newest == nil || rev.Revision > newest.Revision) {
+		by := metav1.GetControllerOf(rev)
+		isLeft := by == nil && strings.HasPrefix(rev.Name, set.Name+"-") ||
+			by != nil && by.APIVersion == appsv1.SchemeGroupVersion.String() && by.Kind == "StatefulSet" && by.Name == set.Name
+		if isLeft && (newest == nil || rev.Revision > newest.Revision) {
 			newest = rev
 		}
 	}

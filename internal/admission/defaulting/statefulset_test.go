@@ -40,8 +40,11 @@ func TestPullPoliciesAreTakenOver(t *testing.T) {
 			revisions: []runtime.Object{left("web-1", "", 1, "Never")}, container: `{"name":"app","image":"nginx:1","imagePullPolicy":"Always"}`, want: "Always",
 		},
 		"another image": {revisions: []runtime.Object{left("web-1", "", 1, "Never")}, container: `{"name":"app","image":"nginx:2"}`, want: "Always"},
-		"what somebody controls was not left behind": {
-			revisions: []runtime.Object{left("web-1", "web", 1, "Never")}, container: `{"name":"app","image":"nginx:1"}`, want: "Always",
+		"what is about to be left behind": {
+			revisions: []runtime.Object{left("web-1", "web", 1, "Never")}, container: `{"name":"app","image":"nginx:1"}`, want: "Never",
+		},
+		"what another one controls was not left behind": {
+			revisions: []runtime.Object{left("web-1", "shop", 1, "Never")}, container: `{"name":"app","image":"nginx:1"}`, want: "Always",
 		},
 		"what belongs to another name": {revisions: []runtime.Object{left("shop-1", "", 1, "Never")}, container: `{"name":"app","image":"nginx:1"}`, want: "Always"},
 	} {

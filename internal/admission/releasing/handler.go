@@ -28,6 +28,8 @@ type Options struct {
 	// Cached reads what belongs to workloads.
 	Cached observe.Reader
 	Now    func() time.Time
+	// AnyKind has workloads be of kinds that are only like a StatefulSet, too.
+	AnyKind bool
 }
 
 // Paths are where the webhook is served, for one kind of workloads each.
@@ -44,7 +46,7 @@ func Handler(o Options) admission.Handler {
 		if asked.Operation != admissionv1.Update || asked.SubResource != "" {
 			return admission.Allowed("")
 		}
-		w, err := read(asked)
+		w, err := o.read(asked)
 		switch {
 		case err != nil:
 			return admission.Errored(http.StatusBadRequest, err)
@@ -61,7 +63,7 @@ func Handler(o Options) admission.Handler {
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		stored, warnings := w.stored()
+		stored, warnings := steer.Stored(steer.Update{Old: w.old, Objects: w.objects, Kind: w.kind, Rollout: w.rollout})
 		after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
@@ -82,10 +84,12 @@ type write struct {
 }
 
 // read returns the update that is asked about; nil for one of a kind that is never released.
-func read(asked admission.Request) (*write, error) {
+func (o Options) read(asked admission.Request) (*write, error) {
 	w := &write{of: schema.GroupKind{Group: asked.Kind.Group, Kind: asked.Kind.Kind}}
-	now, was := releases.Workloads()[w.of], releases.Workloads()[w.of]
-	if now == nil {
+	version := schema.GroupVersion{Group: asked.Kind.Group, Version: asked.Kind.Version}
+	ref := v1beta1.WorkloadReference{APIVersion: version.String(), Kind: asked.Kind.Kind}
+	now, was := releases.Empty(ref), releases.Empty(ref)
+	if now == nil || !o.AnyKind && !releases.IsKnown(ref) {
 		return nil, nil
 	}
 	var err error
@@ -97,6 +101,10 @@ func read(asked admission.Request) (*write, error) {
 		return nil, fmt.Errorf("reading the old object: %w", err)
 	}
 	for from, into := range map[*unstructured.Unstructured]client.Object{w.raw: now, old: was} {
+		if untyped, is := into.(*unstructured.Unstructured); is {
+			untyped.Object = from.DeepCopy().Object
+			continue
+		}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into); err != nil {
 			return nil, fmt.Errorf("reading %s %s: %w", w.of, asked.Name, err)
 		}
@@ -124,10 +132,10 @@ func (o Options) complete(ctx context.Context, w *write) error {
 	}
 	for i := range all.Items {
 		r := &all.Items[i]
-		if releases.GroupKind(r.Spec.WorkloadRef) != w.of || r.Spec.WorkloadRef.Name != workload.GetName() || !counts(r) {
+		if releases.GroupKind(r.Spec.WorkloadRef) != w.of || r.Spec.WorkloadRef.Name != workload.GetName() || !steer.Intercepts(r) {
 			continue
 		}
-		if kind, ok := steer.Of(w.of, steer.StyleOf(r.Spec.Strategy)); ok {
+		if kind, ok := o.kindOf(w.of, steer.StyleOf(r.Spec.Strategy)); ok {
 			w.rollout, w.kind = r, kind
 		}
 	}
@@ -138,8 +146,9 @@ func (o Options) complete(ctx context.Context, w *write) error {
 	return releases.ReadRest(ctx, o.Cached, &w.objects)
 }
 
-// counts tells whether a Rollout releases changes: not one that is on its way out, nor one without a strategy.
-func counts(r *v1beta1.Rollout) bool {
-	return r.DeletionTimestamp == nil && !r.Spec.Disabled && r.Status.Phase != v1beta1.RolloutPhaseDisabled &&
-		r.Status.Phase != v1beta1.RolloutPhaseDisabling && steer.StepsOf(&r.Spec.Strategy) != nil
+func (o Options) kindOf(of schema.GroupKind, style v1beta1.RollingStyle) (steer.Kind, bool) {
+	if o.AnyKind {
+		return steer.AnyOf(of, style)
+	}
+	return steer.Of(of, style)
 }

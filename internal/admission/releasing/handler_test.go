@@ -71,8 +71,9 @@ func TestHandler(t *testing.T) {
 		want     string
 		warning  string
 	}{
-		"a new template is frozen and marked": {web("v1"), web("v2"), []client.Object{rollout()}, "100% marked", "in 1 steps"},
-		"a further one is frozen again":       {web("v1", marked), web("v2", marked), []client.Object{rollout()}, "100% marked", ""},
+		"a new template is frozen and marked": {web("v1"), web("v2"), []client.Object{rollout()}, "100% marked",
+			"in 1 steps; step 1 of 1: 1 of 2 Pods, requests as they come, then waits for an approval"},
+		"a further one is frozen again": {web("v1", marked), web("v2", marked), []client.Object{rollout()}, "100% marked", ""},
 		"another label is no release": {web("v1"), web("v1", func(s *appsv1beta1.CloneSet) { s.Labels["team"] = "a" }),
 			[]client.Object{rollout()}, "", ""},
 		"the label of a Deployment's template is no release": {web("v1"), web("v1", func(s *appsv1beta1.CloneSet) {

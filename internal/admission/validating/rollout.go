@@ -15,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/budget"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
 // RolloutOptions is what validation of Rollouts needs.
@@ -42,7 +43,11 @@ func Rollout(o RolloutOptions) admission.Handler {
 			if len(found.errors) > 0 {
 				return found, nil
 			}
-			return found, o.others(ctx, &found, w)
+			if err := o.others(ctx, &found, w); err != nil {
+				return found, err
+			}
+			o.preview(ctx, &found, w)
+			return found, nil
 		},
 		olderNames: func(write[v1beta1.Rollout]) []olderName {
 			return []olderName{{"spec.workloadRef", "spec.objectRef.workloadRef"}}
@@ -79,19 +84,14 @@ func groupKind(ref v1beta1.WorkloadReference) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
-// releasable are the kinds of workloads that a Rollout releases.
-func releasable() []schema.GroupKind {
-	const ours = "apps.kruise.io"
-	return []schema.GroupKind{
-		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
-		{Group: ours, Kind: "CloneSet"}, {Group: ours, Kind: "StatefulSet"}, {Group: ours, Kind: "DaemonSet"},
-	}
-}
-
 // rules check what a Rollout says by itself.
 func (o RolloutOptions) rules(found *findings, r *v1beta1.Rollout) {
 	ref := r.Spec.WorkloadRef
-	if !o.AnyKind && !slices.Contains(releasable(), groupKind(ref)) {
+	switch foreign := o.AnyKind && steer.IsForeign(groupKind(ref)); {
+	case foreign && steer.StyleOf(r.Spec.Strategy) != v1beta1.RollingStylePartition && steer.StepsOf(&r.Spec.Strategy) != nil:
+		found.forbidden(field.NewPath("spec", "strategy"),
+			"a %s is released in partition style only: use canary, without enableExtraWorkloadForCanary", ref.Kind)
+	case !foreign && !slices.Contains(steer.Releasable(), groupKind(ref)):
 		found.invalid(field.NewPath("spec", "workloadRef"), ref.APIVersion+" "+ref.Kind,
 			"can't be released in steps: use a Deployment, CloneSet, StatefulSet or DaemonSet")
 	}

@@ -2,11 +2,13 @@ package validating
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -38,12 +40,14 @@ spec:
 func rolloutAnswer(t *testing.T, object, old []byte) []string {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1beta1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1beta1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
+	small := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: "ns"}}
+	small.Spec.Replicas = new(int32(5))
 	taken := &v1beta1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "ns"}}
 	taken.Spec.WorkloadRef = v1beta1.WorkloadReference{APIVersion: "apps/v1beta2", Kind: "Deployment", Name: "taken"}
-	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(taken).Build()
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(taken, small).Build()
 	request := admissionv1.AdmissionRequest{
 		UID: "1", Name: "web", Namespace: "ns", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: "rollouts.kruise.io", Version: "v1beta1", Kind: "Rollout"},
@@ -53,7 +57,8 @@ func rolloutAnswer(t *testing.T, object, old []byte) []string {
 		request.Operation = admissionv1.Update
 	}
 	hook := &webhook.Admission{Handler: Rollout(RolloutOptions{Live: reader, PartitionPercentLimit: 50})}
-	return causes(hook.Handle(context.Background(), admission.Request{AdmissionRequest: request}))
+	answer := hook.Handle(context.Background(), admission.Request{AdmissionRequest: request})
+	return append(causes(answer), answer.Warnings...)
 }
 
 func wantAnswer(t *testing.T, got []string, want string) {
@@ -77,8 +82,10 @@ func TestRollouts(t *testing.T) {
 		"a workload that is taken": {edits{"spec.workloadRef.name": "taken"}, "Rollout other has this workload"},
 		"fewer Pods by number":     {edits{"spec.strategy": "{canary: {steps: [{replicas: 2}, {replicas: 1}]}}"}, "is less than 2 of the step before"},
 		"fewer Pods by percentage": {edits{"spec.strategy": "{canary: {steps: [{replicas: 50%}, {replicas: 9%}]}}"}, "is less than 50% of the step before"},
-		"numbers and percentages":  {edits{"spec.strategy": "{canary: {steps: [{replicas: 50%}, {replicas: 1}, {replicas: 100%}]}}"}, "allowed"},
-		"many Pods with traffic":   {edits{"spec.strategy": ingress + "[{replicas: 51%, traffic: 20%}]}}"}, "is more than 50% in a step with traffic"},
+		"percentages that come to the same Pods": {edits{"spec.workloadRef.name": "small", "spec.strategy": "{canary: {steps: [{replicas: 10%}, {replicas: 20%}]}}"},
+			"step 2 of 2: 20% of 5 Pods are 1, as many as at step 1"},
+		"numbers and percentages": {edits{"spec.strategy": "{canary: {steps: [{replicas: 50%}, {replicas: 1}, {replicas: 100%}]}}"}, "allowed"},
+		"many Pods with traffic":  {edits{"spec.strategy": ingress + "[{replicas: 51%, traffic: 20%}]}}"}, "is more than 50% in a step with traffic"},
 		"many Pods of a second Deployment": {
 			edits{"spec.strategy": strings.Replace(ingress, "{canary: {", "{canary: {enableExtraWorkloadForCanary: true, ", 1) + "[{replicas: 51%, traffic: 20%}]}}"}, "allowed"},
 		"many Pods without traffic": {edits{"spec.strategy": ingress + "[{replicas: 20%, traffic: 20%}, {replicas: 100%}]}}"}, "allowed"},

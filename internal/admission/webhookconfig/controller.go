@@ -25,6 +25,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
+	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/admission/certs"
 	"github.com/seed-69ecc383/kruise/internal/rules/scope"
 )
@@ -80,6 +81,10 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 	if r.Pods && r.PodStates {
 		sources = append(sources, source.Kind(mgr.GetCache(), &v1beta1.PersistentPodState{},
 			always[*v1beta1.PersistentPodState](r.leaderEnqueues(narrowDelay, mutatingPart)), newTopology()))
+	}
+	if r.Workloads != nil {
+		sources = append(sources, source.Kind(mgr.GetCache(), &rolloutsv1beta1.Rollout{},
+			always[*rolloutsv1beta1.Rollout](r.leaderEnqueues(budgetDelay, mutatingPart)), otherWorkload()))
 	}
 	if r.Evictions {
 		sources = append(sources, source.Kind(mgr.GetCache(), &policyv1beta1.PodUnavailableBudget{},
@@ -138,6 +143,13 @@ func newTopology() predicate.TypedPredicate[*v1beta1.PersistentPodState] {
 	return predicate.TypedFuncs[*v1beta1.PersistentPodState]{UpdateFunc: func(e event.TypedUpdateEvent[*v1beta1.PersistentPodState]) bool {
 		was, is := e.ObjectOld, e.ObjectNew
 		return requires(was) != requires(is) || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
+	}}
+}
+
+// otherWorkload drops updates of Rollouts that name the same workload as before.
+func otherWorkload() predicate.TypedPredicate[*rolloutsv1beta1.Rollout] {
+	return predicate.TypedFuncs[*rolloutsv1beta1.Rollout]{UpdateFunc: func(e event.TypedUpdateEvent[*rolloutsv1beta1.Rollout]) bool {
+		return e.ObjectOld.Spec.WorkloadRef != e.ObjectNew.Spec.WorkloadRef
 	}}
 }
 

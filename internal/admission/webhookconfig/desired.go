@@ -44,6 +44,8 @@ type Input struct {
 	Leads bool
 	// Pods says which new Pods are sent; nil leaves their webhooks as they are.
 	Pods *PodScope
+	// Workloads says which further kinds of workloads are sent; nil leaves their webhook as it is.
+	Workloads *WorkloadScope
 	// Evictions says whose evictions are sent; nil leaves their webhook as it is.
 	Evictions *EvictionScope
 }
@@ -65,6 +67,9 @@ func Desired(live client.Object, in Input) client.Object {
 
 func (in Input) mutating(next *admissionv1.MutatingWebhookConfiguration) *admissionv1.MutatingWebhookConfiguration {
 	next.Webhooks = withManifest(next.Webhooks, in.Mutating.DeepCopy().Webhooks, mutatingWebhook, in)
+	if in.Workloads != nil {
+		next.Webhooks = in.Workloads.webhooks(next.Webhooks)
+	}
 	if in.Pods == nil {
 		return next
 	}

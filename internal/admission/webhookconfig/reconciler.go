@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,6 +54,9 @@ type Options struct {
 	// Pods, Markers, PodStates, Spreads and Evictions say that the gates want Pods of SidecarSets, of PodProbeMarkers, of
 	// PersistentPodStates and of WorkloadSpreads, and evictions to be sent.
 	Pods, Markers, PodStates, Spreads, Evictions bool
+	// Workloads returns the further kinds of workloads that are sent because Rollouts name them, sorted, and when to ask again although no
+	// Rollout has changed; nil where there are no Rollouts.
+	Workloads func(context.Context) (resources []schema.GroupVersionResource, again time.Duration, err error)
 	// Propagation is how long API servers may take to go by a changed configuration; mostly it is milliseconds.
 	Propagation time.Duration
 	// RetryDelay is the wait before an admission tries a write again because another manager was first; it doubles with each try.
@@ -190,6 +194,13 @@ func (r *Reconciler) isOverlapOver(ca []byte) bool {
 func (r *Reconciler) readScope(ctx context.Context, live client.Object, in *Input) (time.Duration, error) {
 	switch live := live.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
+		if r.Workloads != nil {
+			resources, again, err := r.Workloads(ctx)
+			if err == nil {
+				in.Workloads = &WorkloadScope{Resources: resources}
+			}
+			return again, err
+		}
 		if !r.Pods {
 			return 0, nil
 		}

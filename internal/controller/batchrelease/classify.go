@@ -21,7 +21,10 @@ import (
 type Snapshot struct {
 	Release *v1beta1.BatchRelease
 	Objects steer.Objects
-	Now     time.Time
+	// Unusable says why workloads of the kind can't be read or written; empty if they can.
+	Unusable string
+	Options  Options
+	Now      time.Time
 }
 
 // State is a Snapshot classified once, for the plan and the status.
@@ -49,11 +52,15 @@ func Classify(s Snapshot) State {
 	p := s.Release.Spec.ReleasePlan
 	of := releases.GroupKind(s.Release.Spec.WorkloadRef)
 	var ok bool
-	if v.kind, ok = steer.Of(of, styleOf(p)); !ok {
+	if v.kind, ok = releases.KindOf(s.Release.Spec.WorkloadRef, styleOf(p), s.Options.Foreign); !ok {
 		v.problem = fmt.Sprintf("a %s can't be released in style %s", of, styleOf(p))
 		return v
 	}
+	if v.problem = s.Unusable; v.problem != "" {
+		return v
+	}
 	if s.Objects.Workload == nil {
+		v.writes.Then = steer.Autoscaled(s.Objects)
 		return v
 	}
 	v.facts, v.writes = v.kind.See(s.Objects), steer.Writes{Workload: s.Objects.Workload}
@@ -64,7 +71,9 @@ func Classify(s Snapshot) State {
 	case len(p.Batches) == 0:
 		v.problem = "releasePlan.batches are empty"
 	default:
-		v.release(p)
+		if v.problem = cmp.Or(steer.Fits(s.Objects), steer.Lacks(s.Objects)); v.problem == "" {
+			v.release(p)
+		}
 	}
 	return v
 }
@@ -86,7 +95,14 @@ func (v *State) finalize() {
 	case v.Release.Spec.ReleasePlan.FinalizingPolicy == v1beta1.FinalizingPolicyWaitResume:
 		v.waits = v.kind.Remains(v.Objects)
 	}
-	if v.waits == "" && v.isOurs() {
+	if v.waits != "" {
+		return
+	}
+	if v.writes.Then = steer.Autoscaled(v.Objects); len(v.writes.Then) > 0 {
+		v.waits = "its autoscalers scale it again"
+		return
+	}
+	if v.isOurs() {
 		v.writes.Workload = steer.Unclaim(v.writes.Workload)
 	}
 }
@@ -113,6 +129,10 @@ func (v *State) release(p v1beta1.ReleasePlan) {
 		n, err := v.kind.Planned(v.Objects, &p.Batches[i].CanaryReplicas)
 		if err != nil {
 			v.problem = fmt.Sprintf("releasePlan.batches[%d]: %v", i, err)
+			return
+		}
+		if why := steer.Misdresses(v.Objects.Workload, p.Batches[i].PodMetadata); why != "" {
+			v.problem = fmt.Sprintf("releasePlan.batches[%d].%s", i, why)
 			return
 		}
 		v.targets = append(v.targets, n)

@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
@@ -20,7 +22,10 @@ const eventUnsupported = "UnsupportedWorkload"
 func Plan(v State) plan.Plan {
 	b := plan.For(fmt.Sprintf("BatchRelease %s/%s   batch %d", v.Release.Namespace, v.Release.Name, v.batch+1))
 	if v.problem != "" {
-		b.Hold(plan.Hold{Why: v.problem, Event: eventUnsupported, EventType: corev1.EventTypeWarning})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.problem, Event: eventUnsupported, EventType: corev1.EventTypeWarning})
+	}
+	if v.Unusable != "" {
+		b.Recheck(releases.UnusableRecheck, "the kind is installed, or the manager gets rights")
 	}
 	if v.Release.DeletionTimestamp != nil {
 		v.giveBack(b)
@@ -35,31 +40,46 @@ func Plan(v State) plan.Plan {
 		})
 		return b.Plan()
 	}
-	if v.problem != "" || v.Objects.Workload == nil {
+	if v.problem != "" {
+		return b.Plan()
+	}
+	if v.Objects.Workload == nil {
+		b.Do(releases.Chain(v.Objects, v.writes, "", "the workload is gone")...)
 		return b.Plan()
 	}
 	b.Do(releases.Chain(v.Objects, v.writes, v.what(), v.why())...)
 	b.Recheck(v.facts.After, "a Pod has been ready for minReadySeconds")
-	for _, c := range v.labels() {
-		a := releases.Action(c, "it is updated")
-		a.AnyVersion = true // labels say so whatever its kubelet writes meanwhile
+	v.label(b, v.labels(), "it is updated")
+	return b.Plan()
+}
+
+// label writes labels and annotations of Pods, whatever their kubelets write meanwhile.
+func (v *State) label(b *plan.Builder, changes []steer.Change, why string) {
+	for _, c := range changes {
+		a := releases.Action(c, why)
+		a.AnyVersion = true
 		b.Do(a)
 	}
-	return b.Plan()
 }
 
 // labels returns the labels that Pods are to get.
 func (v *State) labels() []steer.Change {
 	p := v.Release.Spec.ReleasePlan
 	switch {
-	case p.RolloutID == "" || p.BatchPartition == nil:
+	case p.BatchPartition == nil:
+		return steer.Undressed(v.Objects)
+	case p.RolloutID == "":
 		return nil
 	case v.counts:
 		return steer.KeptLabels(v.kind, v.Objects, p.RolloutID)
 	case len(v.targets) == 0:
 		return nil
 	}
-	return steer.BatchLabels(v.kind, v.Objects, p.RolloutID, v.targets)
+	var metadata []*v1beta1.PodMetadata
+	for _, batch := range p.Batches {
+		metadata = append(metadata, batch.PodMetadata)
+	}
+	return steer.BatchLabels(v.kind, v.Objects, p.RolloutID, v.targets, metadata)
 }
 
 func (v *State) what() string {
@@ -85,8 +105,14 @@ func (v *State) giveBack(b *plan.Builder) {
 	if !hasFinalizer(v.Release) {
 		return
 	}
+	if v.Objects.Workload == nil {
+		b.Do(releases.Chain(v.Objects, v.writes, "", "the workload is gone")...)
+	}
 	if v.Objects.Workload != nil && v.kind != nil {
 		w := v.writes
+		if len(w.Then) == 0 && !v.staysFrozen() { // whoever has let it go: nothing tells of its autoscalers any more
+			w.Then = steer.Autoscaled(v.Objects)
+		}
 		if v.isOurs() && !v.holds() && !v.isSoleSign() {
 			w.Workload = steer.Unclaim(w.Workload)
 		}
@@ -95,6 +121,7 @@ func (v *State) giveBack(b *plan.Builder) {
 			return
 		}
 	}
+	v.label(b, steer.Undressed(v.Objects), "the release is over")
 	after := v.Release.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(name string) bool { return name == Finalizer })
 	b.Last(plan.Action{

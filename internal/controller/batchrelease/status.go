@@ -102,6 +102,16 @@ func isMinor(stored, next *v1beta1.BatchReleaseStatus) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
+// begins reports whether a status says no more than that the next batch, or the end of the release, has begun. Whoever waits for a batch
+// goes by the observed generation, too: a batch that is ready counts only for the spec that it was ready for.
+func begins(stored, next *v1beta1.BatchReleaseStatus) bool {
+	wasReady := stored.Phase == v1beta1.BatchReleasePhaseProgressing && stored.CanaryStatus.CurrentBatchState == v1beta1.BatchStateReady
+	isNoted := stored.UpdateRevision != "" && stored.UpdateRevision == next.UpdateRevision
+	isBusy := next.Phase == v1beta1.BatchReleasePhaseFinalizing ||
+		next.Phase == v1beta1.BatchReleasePhaseProgressing && next.CanaryStatus.CurrentBatchState != v1beta1.BatchStateReady
+	return stored.ObservedGeneration != next.ObservedGeneration && wasReady && isNoted && isBusy
+}
+
 // hashOf returns what tells plans apart, whatever of them is let through.
 func hashOf(p v1beta1.ReleasePlan) string {
 	p.BatchPartition, p.FinalizingPolicy, p.Paused = nil, "", false

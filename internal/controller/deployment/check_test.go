@@ -98,6 +98,11 @@ func (l *ledger) judgeSet(c simulate.Change) {
 		if want := replicasets.NameOf(seen, replicasets.Hash(&seen.Spec.Template, seen.Status.CollisionCount)); after.Name != want {
 			l.breaks(c, ruleNative, "want %s", want)
 		}
+		if !c.Late {
+			none := after.DeepCopy()
+			none.Spec.Replicas = new(int32)
+			l.judgeMove(c, none, after)
+		}
 		return
 	}
 	if !existed || sizeOf(before) == sizeOf(after) {

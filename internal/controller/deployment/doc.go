@@ -18,7 +18,11 @@
 // that leave the annotation and change the size. Without that policy there may be more Pods than maxSurge allows, for moments. A move that
 // was interrupted is gone on with, or let go.
 //
+// Two moves need no hold: the first one, where it takes nothing, is the write that makes the new ReplicaSet, with its Pods; and once that
+// is the largest, the native controller gives it what is taken from the others.
+//
 //	annotation ── new ReplicaSet ──┬── hold, take ── give ── let go ──┬── as many are updated as the annotation says
+//	                               ├── take ── (given natively) ──────┤
 //	                               └───── the new Pods get available ─┘
 //
 // A Deployment that is not paused is left to the native controller. One that waits for a Rollout that is gone, and for no BatchRelease

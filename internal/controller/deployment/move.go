@@ -21,7 +21,7 @@ type sequence struct {
 }
 
 // moving returns the writes of a move: the old ReplicaSets are held, at their new sizes, then the new one gets its size, then all are let
-// go.
+// go. Where the native controller gives the new one its size, nothing is held: what it gives is what it finds missing.
 //
 // What has been seen of sizes may be outdated. A write that makes a ReplicaSet smaller is right all the same. Before one is made larger,
 // each of the others has been written, and so is as it was seen, and is held, and so stays. Those without Pods are among them if a template
@@ -30,6 +30,14 @@ func (v *State) moving(next replicasets.Move) plan.Chain {
 	s := sequence{limits: v.limits, now: map[string]*appsv1.ReplicaSet{}}
 	for _, rs := range v.all() {
 		s.now[rs.Name] = rs
+	}
+	if next.Given {
+		for i, rs := range v.old {
+			if next.Old[i] != sizeOf(rs) {
+				s.write(rs, s.sized(rs, next.Old[i]))
+			}
+		}
+		return s.chain
 	}
 	isGiven := false
 	for i, rs := range v.old {
@@ -54,6 +62,9 @@ func (v *State) moving(next replicasets.Move) plan.Chain {
 			}
 		}
 	}
+	if len(s.chain) > 0 && v.isCopied() {
+		return s.chain
+	}
 	if next.New != sizeOf(v.fresh) {
 		if isHeld(s.now[v.fresh.Name]) {
 			s.hold(v.fresh, next.New)
@@ -67,6 +78,12 @@ func (v *State) moving(next replicasets.Move) plan.Chain {
 		}
 	}
 	return s.chain
+}
+
+// isCopied tells whether the native controller is about to copy the annotation to the new ReplicaSet, as it does whenever that changes: a
+// write to it would be refused then. The next pass goes on with the move, wherever that one is.
+func (v *State) isCopied() bool {
+	return v.fresh.Annotations[keys.DeploymentStrategy] != v.Deployment.Annotations[keys.DeploymentStrategy]
 }
 
 // isBetween tells whether a ReplicaSet is newer than an old one that has Pods, so that it was the new one earlier in this release.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
@@ -39,6 +41,7 @@ func Plan(v State) plan.Plan {
 	case !d.Spec.Paused:
 		v.letGo(b)
 		b.Hold(plan.Hold{
+			Code:  reason.Conflict,
 			Why:   "spec.paused is false: Kubernetes rolls the Deployment out, and no batches are kept to",
 			Event: eventNotPaused,
 		})
@@ -49,10 +52,16 @@ func Plan(v State) plan.Plan {
 		return held
 	case v.strategy.Paused:
 		v.letGo(b)
-		b.Hold(plan.Hold{Why: "the annotation says paused"})
+		b.Hold(plan.Hold{Code: reason.HeldByPause, Why: "the annotation says paused"})
+	case steer.IsTrafficFirst(d):
+		v.letGo(b)
+		b.Hold(plan.Hold{Code: reason.HeldByRollout, Why: "the old template is back, and no Pods are moved until traffic is led back"})
 	case v.isOfAnother():
 		v.letGo(b)
-		b.Hold(plan.Hold{Why: "the template has changed, and the annotation does not say yet how many of its Pods may be made"})
+		b.Hold(plan.Hold{Code: reason.HeldByRollout,
+			Why: "the template has changed, and the annotation does not say yet how many of its Pods may be made"})
+	case v.fresh == nil && v.limits.Updated == 0 && !isClaimed(d): // the release has not come to its first step
+		v.letGo(b)
 	case v.fresh == nil:
 		v.create(b)
 	default:
@@ -87,13 +96,19 @@ func (v *State) letGo(b *plan.Builder) {
 func release(rs *appsv1.ReplicaSet) plan.Action {
 	after := rs.DeepCopy()
 	delete(after.Annotations, keys.HeldReplicas)
-	return plan.Action{Verb: plan.Update, Concern: plan.Rollout, Before: rs, After: after, What: "let it go", Why: "no Pods are moved"}
+	return plan.Action{
+		Verb: plan.Update, Concern: plan.Rollout, Before: rs, After: after, What: "let it go", Why: "no Pods are moved",
+		While: keys.HeldReplicas, // its status is being written all the time
+	}
 }
 
 // clean takes annotations of a release off ReplicaSets, once the Deployment has them no more: the native controller copies them there and
-// never removes them, and kubectl rollout undo would bring them back.
+// never removes them, and kubectl rollout undo would bring them back. The last of them go with the mark, so that one write does.
 func (v *State) clean(b *plan.Builder) {
 	for _, rs := range v.all() {
+		if steer.IsReleased(v.Deployment) {
+			break
+		}
 		after := rs.DeepCopy()
 		maps.DeleteFunc(after.Annotations, func(key, _ string) bool {
 			_, kept := v.Deployment.Annotations[key]
@@ -106,21 +121,30 @@ func (v *State) clean(b *plan.Builder) {
 			})
 		}
 	}
+	for _, c := range steer.Lowered(v.Deployment, v.Sets) {
+		b.Do(releases.Action(c, "no release keeps its Pods any more"))
+	}
 }
 
 func isOfRelease(key string) bool {
-	return slices.Contains([]string{keys.DeploymentStrategy, keys.DeploymentExtraStatus, keys.InProgressing, keys.ControlInfo}, key)
+	return slices.Contains([]string{
+		keys.DeploymentStrategy, keys.DeploymentExtraStatus, keys.OriginalDeploymentStrategy, keys.InProgressing, keys.ControlInfo,
+	}, key)
 }
 
 // giveUp ends a release that nobody is left to end: Kubernetes rolls the Deployment out, with the strategy that its user wrote.
 func (v *State) giveUp(b *plan.Builder) {
 	kind, _ := steer.Of(ofDeployment(), steer.StyleOfDeployment(v.Deployment))
-	after := steer.Unmark(kind, steer.Objects{Workload: v.Deployment, ReplicaSets: v.Sets}).Workload
-	b.Do(plan.Action{
-		Verb: plan.Update, Concern: plan.Rollout, Before: v.Deployment, After: steer.Unlabel(after),
+	w := steer.Unmark(kind, steer.Objects{Workload: v.Deployment, ReplicaSets: v.Sets, Autoscalers: v.Autoscalers})
+	var chain plan.Chain
+	for _, c := range w.First {
+		chain = append(chain, releases.Action(c, "the Rollout is gone"))
+	}
+	b.Do(append(chain, plan.Action{
+		Verb: plan.Update, Concern: plan.Rollout, Before: v.Deployment, After: steer.Unlabel(w.Workload),
 		What: "end the release", Why: "its Rollout is gone",
 		Event: eventOrphaned, EventMessage: "The Rollout of this Deployment is gone, so Kubernetes rolls it out without steps",
-	})
+	})...)
 }
 
 // restoreStrategy ends what the original does to a Deployment, which would delete all Pods at once if somebody unpaused it.
@@ -133,17 +157,29 @@ func (v *State) restoreStrategy(b *plan.Builder) {
 	})
 }
 
-// create makes the new ReplicaSet, without Pods. If its name is taken by another one, the native way out is to count the collision, which
-// gives another name.
+// isClaimed tells whether a BatchRelease drives a Deployment, also one whose first step updates no Pod: traffic is led by the label of the
+// new ReplicaSet all the same.
+func isClaimed(d *appsv1.Deployment) bool {
+	_, claimed := steer.ClaimOf(d)
+	return claimed
+}
+
+// create makes the new ReplicaSet, with the Pods of a first move that takes none from others. If its name is taken by another one, the
+// native way out is to count the collision, which gives another name.
 func (v *State) create(b *plan.Builder) {
 	d := v.Deployment
 	rs := replicasets.Make(d, v.Sets, v.limits)
+	*rs.Spec.Replicas = v.firstSize()
 	isNamed := func(other *appsv1.ReplicaSet) bool { return other.Name == rs.Name }
 	if !slices.Contains(v.Taken, rs.Name) && !slices.ContainsFunc(v.Sets, isNamed) {
-		b.Do(plan.Action{
+		a := plan.Action{
 			Verb: plan.Create, Concern: plan.Rollout, After: rs, What: "make the new ReplicaSet", Why: "the template has changed",
 			FailedEvent: eventCreateFailed, FailedPrefix: fmt.Sprintf("Failed to create new replica set %q: ", rs.Name),
-		})
+		}
+		if size := sizeOf(rs); size > 0 {
+			a.Event, a.EventMessage = eventScaling, fmt.Sprintf("Scaled up replica set %s from 0 to %d", rs.Name, size)
+		}
+		b.Do(a)
 		return
 	}
 	after := d.DeepCopy()
@@ -158,15 +194,31 @@ func (v *State) create(b *plan.Builder) {
 	})
 }
 
-// move makes the next move.
-func (v *State) move(b *plan.Builder) {
+// firstSize returns how many Pods the new ReplicaSet is made with: none if others are to be written first.
+func (v *State) firstSize() int32 {
+	next := v.next()
+	for i, rs := range v.old {
+		if next.Hold || next.Old[i] != sizeOf(rs) || sizeOf(rs) == 0 && v.isBetween(rs) {
+			return 0
+		}
+	}
+	return next.New
+}
+
+// next returns the next move.
+func (v *State) next() replicasets.Move {
 	old := make([]replicasets.Set, len(v.old))
 	for i, rs := range v.old {
 		old[i] = setOf(rs)
 	}
-	next := replicasets.Next(v.limits, setOf(v.fresh), old)
+	return replicasets.Next(v.limits, setOf(v.fresh), old)
+}
+
+// move makes the next move.
+func (v *State) move(b *plan.Builder) {
+	next := v.next()
 	if next.Wait != "" {
-		b.Hold(plan.Hold{Why: next.Wait})
+		b.Hold(plan.Hold{Code: reason.Held, Why: next.Wait})
 	}
 	b.Do(v.moving(next)...)
 }

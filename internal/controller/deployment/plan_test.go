@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,92 @@ func TestABatchIsOfOneTemplate(t *testing.T) {
 	d.Spec.Template.Spec.Containers[0].Image = "app:v3"
 	if p := Plan(Classify(Snapshot{Deployment: d})); len(p.Stages) > 0 {
 		t.Errorf("another template: %s", p)
+	}
+}
+
+// TestNoPodsMoveUntilTrafficIsBack, and no ReplicaSet is made of the template that waits for it.
+func TestNoPodsMoveUntilTrafficIsBack(t *testing.T) {
+	d := released()
+	d.Spec.Template.Annotations = map[string]string{keys.TrafficFirst: "true"}
+	d.Annotations[keys.DeploymentStrategy] = replicasets.Strategy{Partition: intstr.FromInt32(2)}.String()
+	if p := Plan(Classify(Snapshot{Deployment: d})); len(p.Stages) > 0 || !strings.Contains(p.String(), "until traffic is led back") {
+		t.Errorf("%s", p)
+	}
+}
+
+// TestTheNewReplicaSetComesWithItsFirstPods: none is made before the first step, and that of the first step needs no further write.
+func TestTheNewReplicaSetComesWithItsFirstPods(t *testing.T) {
+	d := released()
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	surge := func(n int) {
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt(n)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+	}
+	old := d.DeepCopy()
+	old.Spec.Template.Spec.Containers[0].Image = "app:v1"
+	before := replicasets.Make(old, nil, replicasets.Limits{Replicas: 4})
+	*before.Spec.Replicas = 4
+	before.Status = appsv1.ReplicaSetStatus{Replicas: 4, ReadyReplicas: 4, AvailableReplicas: 4}
+	claim := d.Annotations[keys.ControlInfo]
+	for name, tc := range map[string]struct {
+		claimed bool
+		updated int32
+		surge   int
+		want    []int32
+	}{
+		"no step yet": {false, 0, 2, nil}, "a step without Pods": {true, 0, 2, []int32{0}}, "a step within the surge": {true, 2, 2, []int32{2}},
+		"a step that takes old Pods first": {true, 2, 1, []int32{0}}, "without a BatchRelease": {false, 2, 2, []int32{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			surge(tc.surge)
+			if d.Annotations[keys.ControlInfo] = claim; !tc.claimed {
+				delete(d.Annotations, keys.ControlInfo)
+			}
+			d.Annotations[keys.DeploymentStrategy] = replicasets.Strategy{
+				Partition: intstr.FromInt32(tc.updated), Revision: replicasets.Hash(&d.Spec.Template, nil),
+			}.String()
+			p := Plan(Classify(Snapshot{Deployment: d, Sets: []*appsv1.ReplicaSet{before}}))
+			var sizes []int32
+			for _, a := range p.Actions() {
+				sizes = append(sizes, sizeOf(a.After.(*appsv1.ReplicaSet)))
+			}
+			if !slices.Equal(sizes, tc.want) {
+				t.Errorf("sizes %v, want %v: %s", sizes, tc.want, p)
+			}
+		})
+	}
+}
+
+// TestNothingIsGivenWhileKubernetesCopies the annotation of the Deployment to the new ReplicaSet, unless the move is half done already.
+func TestNothingIsGivenWhileKubernetesCopies(t *testing.T) {
+	d := released()
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+	set := func(image string, size int32) *appsv1.ReplicaSet {
+		of := d.DeepCopy()
+		of.Spec.Template.Spec.Containers[0].Image = image
+		rs := replicasets.Make(of, nil, replicasets.Limits{Replicas: 4, Surge: 1, Unavailable: 1})
+		rs.Spec.Replicas, rs.Status = &size, appsv1.ReplicaSetStatus{Replicas: size, ReadyReplicas: size, AvailableReplicas: size}
+		return rs
+	}
+	for name, tc := range map[string]struct {
+		held, copied bool
+		want         int
+	}{
+		"it is copied": {false, true, 3}, "it is being copied": {false, false, 1}, "the old one is held already": {true, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, fresh := set("app:v1", 4), set("app:v2", 1)
+			if tc.held {
+				*before.Spec.Replicas, before.Annotations[keys.HeldReplicas] = 3, "3"
+			}
+			if !tc.copied {
+				fresh.Annotations[keys.DeploymentStrategy] = "of the step before"
+			}
+			p := Plan(Classify(Snapshot{Deployment: d, Sets: []*appsv1.ReplicaSet{before, fresh}}))
+			if got := len(p.Actions()); got != tc.want {
+				t.Errorf("%d writes, want %d: %s", got, tc.want, p)
+			}
+		})
 	}
 }
 

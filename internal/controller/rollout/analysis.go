@@ -17,6 +17,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/analysis"
 	"github.com/seed-69ecc383/kruise/internal/rules/guard"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
@@ -185,7 +186,8 @@ func (v *State) putBack(b *plan.Builder) plan.Chain {
 	}
 	w, err := steer.PutBack(v.Objects, at.StableRevision)
 	if err != nil {
-		b.Hold(plan.Hold{Why: "putting the old template back: " + err.Error(), Event: eventRollback, Failure: plan.Rollout})
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: "putting the old template back: " + err.Error(), Event: eventRollback,
+			Failure: plan.Rollout})
 		return nil
 	}
 	return v.write(w, "put the old template back", v.why())
@@ -199,10 +201,12 @@ func (v *State) verdicts(b *plan.Builder) {
 		return
 	}
 	warn := func(event string) {
-		b.Hold(plan.Hold{Why: find(&is, v1beta1.ConditionProgressing).Message, Event: event, EventType: corev1.EventTypeWarning})
+		b.Hold(plan.Hold{Code: reason.Stopped, Why: find(&is, v1beta1.ConditionProgressing).Message, Event: event,
+			EventType: corev1.EventTypeWarning})
 	}
 	switch {
-	case after == v1beta1.ReasonAnalysisFailed, after == v1beta1.ReasonGuardFailed, after == v1beta1.ReasonRejected:
+	case after == v1beta1.ReasonAnalysisFailed, after == v1beta1.ReasonGuardFailed, after == v1beta1.ReasonRejected,
+		after == v1beta1.ReasonThirdVersion:
 		warn(after)
 	case after == v1beta1.ReasonCancelling && isGoingBack(&was, &is):
 		warn(eventRollback)

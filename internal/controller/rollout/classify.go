@@ -28,26 +28,33 @@ type State struct {
 	facts steer.Facts
 	steps *v1beta1.StepsStrategy
 	// problem says why nothing can be decided; empty if it can.
-	problem  string
+	problem string
+	// lacks says what the workload may get by itself before anything can be decided; empty if it has all.
+	lacks    string
 	decision release.Decision
 }
 
 // Classify decides what is next.
 func Classify(s Snapshot) State {
 	v := State{Snapshot: s, steps: steer.StepsOf(&s.Rollout.Spec.Strategy)}
-	kind, ok := kindOf(s.Rollout)
+	kind, ok := s.Options.kindOf(s.Rollout)
 	switch {
 	case v.steps == nil || len(v.steps.Steps) == 0:
 		v.problem = "spec.strategy has no steps"
 	case !ok:
 		v.problem = fmt.Sprintf("a %s can't be released in style %s",
 			releases.GroupKind(s.Rollout.Spec.WorkloadRef), steer.StyleOf(s.Rollout.Spec.Strategy))
+	case s.Unusable != "":
+		v.lacks = s.Unusable
+	default:
+		v.problem, v.lacks = steer.Fits(s.Objects), steer.Lacks(s.Objects)
 	}
-	if v.problem != "" && s.Rollout.DeletionTimestamp == nil {
+	v.kind = kind
+	if v.isStuck() {
 		return v
 	}
 	seen := release.Seen{Now: s.Now}
-	if v.kind = kind; ok && s.Objects.Workload != nil {
+	if ok && s.Objects.Workload != nil {
 		v.facts = kind.See(s.Objects)
 		v.facts.NoneOld = noneOld(s.Objects.Pods, v.facts, commonOf(&s.Rollout.Status))
 		v.facts.Left = v.facts.Frozen && !v.facts.Marked && s.isClaimGone()
@@ -59,6 +66,11 @@ func Classify(s Snapshot) State {
 	}
 	v.decide(seen)
 	return v
+}
+
+// isStuck tells whether nothing can be decided. A Rollout that is being deleted, or is disabled, gives back what is there.
+func (v *State) isStuck() bool {
+	return (v.problem != "" || v.lacks != "") && v.Rollout.DeletionTimestamp == nil
 }
 
 // isClaimGone tells whether the workload says that a BatchRelease of a Rollout of this name drives it, and that one is not there any more.
@@ -147,7 +159,7 @@ func (v *State) releasePlan() v1beta1.ReleasePlan {
 		p.PatchPodTemplateMetadata = canary.PatchPodTemplateMetadata
 	}
 	for _, step := range v.steps.Steps {
-		p.Batches = append(p.Batches, v1beta1.ReleaseBatch{CanaryReplicas: *step.Replicas})
+		p.Batches = append(p.Batches, v1beta1.ReleaseBatch{CanaryReplicas: *step.Replicas, PodMetadata: step.PodMetadata})
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
@@ -86,5 +87,27 @@ func TestLeft(t *testing.T) {
 				t.Errorf("left by a release that is gone: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTheThresholdOfAnyStyle: how many updated Pods may be not ready is passed on in each style, and none where nothing is said: trap T18.
+func TestTheThresholdOfAnyStyle(t *testing.T) {
+	for name, threshold := range map[string]*intstr.IntOrString{"a threshold": ptr.To(intstr.FromString("20%")), "none": nil} {
+		of := v1beta1.StepsStrategy{Steps: []v1beta1.Step{{Replicas: ptr.To(intstr.FromString("100%"))}}, FailureThreshold: threshold}
+		for style, strategy := range map[v1beta1.RollingStyle]v1beta1.RolloutStrategy{
+			v1beta1.RollingStylePartition: {Canary: &v1beta1.CanaryStrategy{StepsStrategy: of}},
+			v1beta1.RollingStyleCanary:    {Canary: &v1beta1.CanaryStrategy{StepsStrategy: of, EnableExtraWorkloadForCanary: true}},
+			v1beta1.RollingStyleBlueGreen: {BlueGreen: &v1beta1.BlueGreenStrategy{StepsStrategy: of}},
+		} {
+			t.Run(name+" in style "+string(style), func(t *testing.T) {
+				r := &v1beta1.Rollout{}
+				r.Spec.WorkloadRef = v1beta1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+				r.Spec.Strategy = strategy
+				v := Classify(Snapshot{Rollout: r})
+				if p := v.releasePlan(); p.RollingStyle != style || p.FailureThreshold != threshold {
+					t.Errorf("style %s, threshold %v; want %s and %v", p.RollingStyle, p.FailureThreshold, style, threshold)
+				}
+			})
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
@@ -51,6 +53,8 @@ type Options struct {
 	KeepsFrozen bool
 	// Histories has each release recorded in a RolloutHistory when it is over.
 	Histories bool
+	// Foreign has workloads be of kinds that are only like a StatefulSet; nil where none is.
+	Foreign releases.Foreign
 }
 
 // +kubebuilder:rbac:groups=rollouts.kruise.io,resources=rollouts,verbs=get;list;watch;patch
@@ -67,6 +71,7 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 			return releases.AddIndex(ctx, indexer, &v1beta1.Rollout{})
 		},
 		Asked: func(ask func(types.NamespacedName)) {
+			finderOf(reader).Asked(o.Foreign, ask)
 			if o.Traffic != nil {
 				o.Traffic.Asked(reader, ask)
 			}
@@ -76,7 +81,7 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 		},
 		Watches: func(cached observe.Reader) []loop.Watch {
 			reader = cached
-			f := releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
+			f := finderOf(cached)
 			out := append(f.Watches(), f.PodsThat(tellsMore), jobs())
 			if o.Histories {
 				out = append(out, loop.Owned(&v1alpha1.RolloutHistory{}, v1beta1.GroupVersion.WithKind("Rollout").GroupKind()))
@@ -94,11 +99,17 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 		Exact:       true, // what a user writes into the status, such as an approval, must not be lost
 		Minor:       isMinor,
 		Remember:    o.remember,
+		Release:     func(_ State, r *v1beta1.Rollout) plan.Release { return releaseOf(r) },
 	}
 	if o.Measurer != nil {
 		kind.Forget = o.Measurer.Forget
 	}
 	return kind
+}
+
+// finderOf finds Rollouts.
+func finderOf(cached observe.Reader) releases.Finder {
+	return releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.RolloutList{} }}
 }
 
 // remember has what was decided measured and counted: its status is stored by now.
@@ -107,7 +118,16 @@ func (o Options) remember(v State, _ apply.Outcome) {
 	if o.Measurer != nil {
 		o.Measurer.Want(types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, r.UID, v.requests())
 	}
-	if v.problem == "" && hasFinalizer(r) {
+	if v.problem == "" && v.lacks == "" && hasFinalizer(r) {
 		o.Metrics.count(&r.Status, &v.decision.Status, v.Now)
 	}
+}
+
+// releaseOf returns the release that a Rollout is in, or was last.
+func releaseOf(r *v1beta1.Rollout) plan.Release {
+	at, begun := progress.ReleaseOf(r)
+	if !begun {
+		return plan.Release{}
+	}
+	return plan.Release{Name: at.ObservedRolloutID, Revision: cmp.Or(at.PodTemplateHash, at.ObservedRolloutID)}
 }

@@ -103,7 +103,8 @@ func stopped(was, is *v1beta1.RolloutStatus) string {
 	switch after {
 	case before:
 		return ""
-	case v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected, v1beta1.ReasonStepTimeout:
+	case v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected, v1beta1.ReasonStepTimeout,
+		v1beta1.ReasonThirdVersion:
 		return after
 	case v1beta1.ReasonCancelling:
 		if isGoingBack(was, is) {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +15,7 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/releases"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
@@ -28,9 +30,13 @@ func Plan(v State) plan.Plan {
 		}
 		return b.Plan()
 	}
-	if v.problem != "" && r.DeletionTimestamp == nil {
-		b.Hold(plan.Hold{Why: v.problem, Event: eventUnsupported, EventType: corev1.EventTypeWarning})
+	if v.isStuck() {
+		v.wait(b)
 		return b.Plan()
+	}
+	if v.Unusable != "" && v.Objects.Workload == nil {
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.Unusable + ": the workload is left as it is", Event: eventUnsupported,
+			EventType: corev1.EventTypeWarning})
 	}
 	v.events(b)
 	v.verdicts(b)
@@ -44,12 +50,11 @@ func Plan(v State) plan.Plan {
 	v.createJobs(b)
 	b.Recheck(v.decision.After, "time goes by")
 	if len(v.decision.Do) == 0 && v.Objects.Workload != nil && r.DeletionTimestamp == nil && !r.Spec.Disabled {
-		labelled := steer.Writes{Workload: steer.Label(v.kind, v.Objects.Workload)}
-		b.Do(v.write(labelled, "label the workload", "its changes are to be intercepted")...)
+		v.prepare(b)
 	}
 	// The status comes first, and nothing is written to the owner along with it.
 	if v.decision.Done && equality.Semantic.DeepEqual(r.Status, Status(v, plan.Plan{}, apply.Outcome{})) {
-		if v.Objects.Workload != nil {
+		if v.Objects.Workload != nil && releases.IsKnown(r.Spec.WorkloadRef) { // else its user has given it
 			unlabelled := steer.Writes{Workload: steer.Unlabel(v.Objects.Workload)}
 			b.Do(v.write(unlabelled, "take the label off the workload", "the Rollout goes")...)
 		}
@@ -57,6 +62,27 @@ func Plan(v State) plan.Plan {
 		v.finalizer(b, others, "remove the finalizer")
 	}
 	return b.Plan()
+}
+
+// wait tells what has to come before anything can be decided.
+func (v *State) wait(b *plan.Builder) {
+	if v.problem != "" {
+		b.Hold(plan.Hold{Code: reason.InvalidSpec, Why: v.problem, Event: eventUnsupported, EventType: corev1.EventTypeWarning})
+	}
+	switch {
+	case v.Unusable != "" && v.Objects.Workload != nil:
+		b.Recheck(time.Second, "API servers go by the webhook configuration")
+	case v.Unusable != "":
+		b.Recheck(releases.UnusableRecheck, "the kind is installed, or the manager gets rights")
+	case v.problem == "" && v.Objects.Workload != nil:
+		v.prepare(b)
+	}
+}
+
+// prepare has changes of the workload intercepted.
+func (v *State) prepare(b *plan.Builder) {
+	prepared := steer.Writes{Workload: steer.Prepare(v.kind, v.Objects.Workload)}
+	b.Do(v.write(prepared, "prepare the workload", "its changes are to be intercepted")...)
 }
 
 func (v *State) finalizer(b *plan.Builder, finalizers []string, what string) {

@@ -124,7 +124,7 @@ func suite(made mistakes) promises.Suite {
 					if made.plan != nil {
 						k.Plan = made.plan
 					}
-					return both{promises.Start(k, c.Runtime(), c), promises.Start(batchrelease.Kind(), c.Runtime(), c)}
+					return both{promises.Start(k, c.Runtime(), c), promises.Start(batchrelease.Kind(batchrelease.Options{}), c.Runtime(), c)}
 				},
 				Act: s.act, Relent: s.relent, Others: []func() bool{s.work, s.approveLate}, Check: check, Converged: s.converged,
 			}

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
@@ -25,6 +26,8 @@ type Snapshot struct {
 	Rollout *v1beta1.Rollout
 	// Objects are the workload and what belongs to it.
 	Objects steer.Objects
+	// Unusable says why its kind can't be used, of one that is only like a StatefulSet, or not yet; empty if it can.
+	Unusable string
 	// Batch is the BatchRelease of the Rollout; nil while there is none.
 	Batch *v1beta1.BatchRelease
 	// Routes is what leads traffic; nil for a Rollout that leads none.
@@ -44,8 +47,13 @@ type Snapshot struct {
 func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollout) (State, error) {
 	s := Snapshot{Rollout: rollout, Options: o, Now: r.Now}
 	var err error
-	if s.Objects, err = releases.Read(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, r.Now); err != nil {
+	if err = o.readWorkload(ctx, r, &s); err != nil {
 		return State{}, err
+	}
+	if steer.StyleOf(rollout.Spec.Strategy) == v1beta1.RollingStyleBlueGreen {
+		if err = releases.ReadAutoscalers(ctx, r.Reader, rollout.Namespace, rollout.Spec.WorkloadRef, &s.Objects); err != nil {
+			return State{}, err
+		}
 	}
 	name := types.NamespacedName{Namespace: rollout.Namespace, Name: rollout.Name}
 	if s.Batch, err = observe.Find(ctx, r.Reader, name, &v1beta1.BatchRelease{}); err != nil {
@@ -63,7 +71,7 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 		return Classify(s), nil
 	}
 	var facts steer.Facts
-	if kind, ok := kindOf(rollout); ok && s.Objects.Workload != nil {
+	if kind, ok := o.kindOf(rollout); ok && s.Objects.Workload != nil {
 		facts = kind.See(s.Objects)
 	}
 	if s.Routes, err = o.Traffic.Read(ctx, r, rollout, facts); err != nil {
@@ -81,11 +89,32 @@ func (o Options) read(ctx context.Context, r loop.Reads, rollout *v1beta1.Rollou
 	return Classify(s), nil
 }
 
+// readWorkload reads the workload, or why that can't be.
+func (o Options) readWorkload(ctx context.Context, r loop.Reads, s *Snapshot) error {
+	ref := s.Rollout.Spec.WorkloadRef
+	var err error
+	s.Objects, err = releases.Source{Reader: r.Reader, Foreign: o.Foreign}.Read(ctx, s.Rollout.Namespace, ref, r.Now)
+	var unusable *releases.UnusableError
+	if errors.As(err, &unusable) {
+		s.Unusable = unusable.Why
+		return nil
+	}
+	begun := s.Rollout.Status.Phase != "" && s.Rollout.Status.Phase != v1beta1.RolloutPhaseInitial
+	if err != nil || begun || o.Foreign == nil || releases.IsKnown(ref) {
+		return err
+	}
+	sent, err := o.Foreign.Intercepts(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if err == nil && !sent {
+		s.Unusable = fmt.Sprintf("API servers do not send the manager the changes of a %s yet", ref.Kind)
+	}
+	return err
+}
+
 // ends reports whether a pass takes a release for ended that the one before did not.
 func (v *State) ends() bool {
 	is := func(st *v1beta1.RolloutStatus) bool {
 		at := commonOf(st)
-		return at == nil || at.FinalisingStep == v1beta1.FinalisingStepEnd
+		return at == nil || at.FinalisingStep == v1beta1.FinalisingStepEnd || st.Phase == v1beta1.RolloutPhaseHealthy
 	}
 	return !is(&v.Rollout.Status) && is(&v.decision.Status)
 }
@@ -94,8 +123,8 @@ func (v *State) ends() bool {
 // done so in the last moment before: a Rollout that goes by an older cache would leave the workload frozen for ever.
 func (s *Snapshot) readLive(ctx context.Context, r loop.Reads) error {
 	ref := s.Rollout.Spec.WorkloadRef
-	now := releases.Workloads()[releases.GroupKind(ref)]
-	if now == nil {
+	now := releases.Empty(ref)
+	if now == nil || s.Unusable != "" && s.Objects.Workload == nil || s.Options.Foreign == nil && !releases.IsKnown(ref) {
 		return nil
 	}
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.Rollout.Namespace, Name: ref.Name}, now)
@@ -109,6 +138,6 @@ func (s *Snapshot) readLive(ctx context.Context, r loop.Reads) error {
 	return nil
 }
 
-func kindOf(rollout *v1beta1.Rollout) (steer.Kind, bool) {
-	return steer.Of(releases.GroupKind(rollout.Spec.WorkloadRef), steer.StyleOf(rollout.Spec.Strategy))
+func (o Options) kindOf(rollout *v1beta1.Rollout) (steer.Kind, bool) {
+	return releases.KindOf(rollout.Spec.WorkloadRef, steer.StyleOf(rollout.Spec.Strategy), o.Foreign)
 }

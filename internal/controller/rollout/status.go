@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // Event reasons. Wire: users' alerts and tools match them.
@@ -27,18 +29,24 @@ func Status(v State, _ plan.Plan, _ apply.Outcome) v1beta1.RolloutStatus {
 	if !hasFinalizer(r) {
 		return *r.Status.DeepCopy()
 	}
-	if v.problem != "" && r.DeletionTimestamp == nil {
-		s := *r.Status.DeepCopy()
-		s.ObservedGeneration, s.Message = r.Generation, v.problem
-		v.set(&s, v1beta1.ConditionReady, corev1.ConditionFalse, eventUnsupported, v.problem)
-		v.set(&s, v1beta1.ConditionStalled, corev1.ConditionTrue, eventUnsupported, v.problem)
-		return s
+	if v.isStuck() {
+		return v.stuck()
 	}
 	s := *v.decision.Status.DeepCopy()
 	s.ObservedGeneration = r.Generation
 	v.ready(&s)
 	v.stalled(&s)
 	v.intercepted(&s)
+	return s
+}
+
+// stuck says what has to come before anything can be decided.
+func (v *State) stuck() v1beta1.RolloutStatus {
+	s := *v.Rollout.Status.DeepCopy()
+	s.Phase, s.Message = cmp.Or(s.Phase, v1beta1.RolloutPhaseInitial), cmp.Or(v.problem, v.lacks)
+	s.ObservedGeneration = v.Rollout.Generation
+	v.set(&s, v1beta1.ConditionReady, corev1.ConditionFalse, eventUnsupported, s.Message)
+	v.set(&s, v1beta1.ConditionStalled, corev1.ConditionTrue, eventUnsupported, s.Message)
 	return s
 }
 
@@ -54,7 +62,10 @@ func (v *State) ready(s *v1beta1.RolloutStatus) {
 
 // stalled says whether a person is needed.
 func (v *State) stalled(s *v1beta1.RolloutStatus) {
-	needs := []string{v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected}
+	needs := []string{
+		v1beta1.ReasonStepTimeout, v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected,
+		v1beta1.ReasonThirdVersion,
+	}
 	c := find(s, v1beta1.ConditionProgressing)
 	if c != nil && slices.Contains(needs, c.Reason) && s.Phase == v1beta1.RolloutPhaseProgressing {
 		v.set(s, v1beta1.ConditionStalled, corev1.ConditionTrue, c.Reason, c.Message)
@@ -115,7 +126,7 @@ func (v *State) passed() string {
 func (v *State) events(b *plan.Builder) {
 	was, is := v.Rollout.Status, v.decision.Status
 	tell := func(message string) {
-		b.Hold(plan.Hold{Why: message, Event: eventProgressing, EventType: corev1.EventTypeNormal})
+		b.Hold(plan.Hold{Code: reason.Nothing, Why: message, Event: eventProgressing, EventType: corev1.EventTypeNormal})
 	}
 	before, after := reasonOf(&was), reasonOf(&is)
 	old, now := commonOf(&was), commonOf(&is)
@@ -125,7 +136,8 @@ func (v *State) events(b *plan.Builder) {
 	case before != after && after == v1beta1.ReasonCancelling && !isGoingBack(&was, &is):
 		tell("the old template is back: the release is rolled back")
 	case before != after && after == v1beta1.ReasonStepTimeout:
-		b.Hold(plan.Hold{Why: find(&is, v1beta1.ConditionProgressing).Message, Event: eventTimeout, EventType: corev1.EventTypeWarning})
+		b.Hold(plan.Hold{Code: reason.DeadlineExceeded, Why: find(&is, v1beta1.ConditionProgressing).Message, Event: eventTimeout,
+			EventType: corev1.EventTypeWarning})
 	case before != after && after == v1beta1.ReasonInitializing && was.Phase == is.Phase && was.Phase == v1beta1.RolloutPhaseProgressing:
 		tell("the template has changed again: the release begins anew")
 	case old != nil && now != nil && old.CurrentStepState == v1beta1.StepStateUpgrade && now.CurrentStepState != v1beta1.StepStateUpgrade &&
@@ -133,7 +145,7 @@ func (v *State) events(b *plan.Builder) {
 		tell(fmt.Sprintf("step %d: its Pods are up", old.CurrentStepIndex))
 	}
 	if why := v.passed(); why != "" {
-		b.Hold(plan.Hold{Why: why, Event: eventNotIntercepted, EventType: corev1.EventTypeWarning})
+		b.Hold(plan.Hold{Code: reason.Nothing, Why: why, Event: eventNotIntercepted, EventType: corev1.EventTypeWarning})
 	}
 }
 
@@ -172,13 +184,13 @@ func (v *State) set(s *v1beta1.RolloutStatus, of string, status corev1.Condition
 	}
 }
 
-// isMinor reports whether two statuses differ only in counts and in words.
+// isMinor reports whether two statuses differ only in counts, in words, and in the label of new Pods, which nothing goes by.
 func isMinor(stored, next *v1beta1.RolloutStatus) bool {
 	a, b := stored.DeepCopy(), next.DeepCopy()
 	for _, s := range []*v1beta1.RolloutStatus{a, b} {
 		s.Message = ""
 		if at := commonOf(s); at != nil {
-			at.Message, at.ObservedWorkloadGeneration = "", 0
+			at.Message, at.ObservedWorkloadGeneration, at.PodTemplateHash = "", 0, ""
 		}
 		if s.CanaryStatus != nil {
 			s.CanaryStatus.CanaryReplicas, s.CanaryStatus.CanaryReadyReplicas = 0, 0

@@ -25,7 +25,7 @@ import (
 type Routing struct {
 	traffic.Options
 	// Listen has a listener told of routes of all kinds that caches hold; nil where there are none.
-	Listen func(traffic.Listener)
+	Listen func(observe.Listener)
 }
 
 // Read implements Traffic.

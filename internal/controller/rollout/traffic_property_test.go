@@ -22,9 +22,9 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/controller/batchrelease"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
-	"github.com/seed-69ecc383/kruise/internal/traffic"
 	"github.com/seed-69ecc383/kruise/test/sim/invariant"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
@@ -145,9 +145,9 @@ func routedSuite(made mistakes) promises.Suite {
 
 // startRouted starts both controllers, the one of Rollouts with what leads traffic.
 func startRouted(made mistakes, c promises.Connection) simulate.Process {
-	var tell traffic.Listener
+	var tell observe.Listener
 	var queue *simulate.Queue
-	k := Kind(Options{Traffic: Routing{Listen: func(l traffic.Listener) { tell = l }}})
+	k := Kind(Options{Traffic: Routing{Listen: func(l observe.Listener) { tell = l }}})
 	if made.plan != nil {
 		k.Plan = made.plan
 	}
@@ -158,7 +158,7 @@ func startRouted(made mistakes, c promises.Connection) simulate.Process {
 			tell(routeKind.GroupKind(), types.NamespacedName{Namespace: e.Key.Namespace, Name: e.Key.Name})
 		}
 	})
-	return both{p, promises.Start(batchrelease.Kind(), c.Runtime(), c)}
+	return both{p, promises.Start(batchrelease.Kind(batchrelease.Options{}), c.Runtime(), c)}
 }
 
 // userRoute is the route as its users wrote it, after so many edits.

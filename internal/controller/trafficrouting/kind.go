@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Traffic traffic.Options
 	// Listen has a listener told of routes of all kinds that caches hold; nil where there are none.
-	Listen func(traffic.Listener)
+	Listen func(observe.Listener)
 }
 
 // +kubebuilder:rbac:groups=rollouts.kruise.io,resources=trafficroutings,verbs=get;list;watch;patch

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	rules "github.com/seed-69ecc383/kruise/internal/rules/traffic"
 	"github.com/seed-69ecc383/kruise/internal/traffic"
@@ -111,9 +112,9 @@ func suite(planned func(Snapshot) plan.Plan) promises.Suite {
 			}
 			return promises.Scenario{
 				Start: func(c promises.Connection) simulate.Process {
-					var tell traffic.Listener
+					var tell observe.Listener
 					var queue *simulate.Queue
-					k := Kind(Options{Traffic: traffic.Options{Namespace: "kruise-rollout"}, Listen: func(l traffic.Listener) { tell = l }})
+					k := Kind(Options{Traffic: traffic.Options{Namespace: "kruise-rollout"}, Listen: func(l observe.Listener) { tell = l }})
 					k.Plan = planner.In(w)
 					p := promises.Start(k, c.Runtime(), c)
 					k.Asked(func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) })

@@ -50,6 +50,8 @@ type Rules struct {
 	Rollback bool
 	// ExcludePreparingDelete leaves Pods held by a preDelete hook out of the number of replicas.
 	ExcludePreparingDelete bool
+	// Beside has Pods of both revisions stay, as minReadySeconds BesideSeconds says. Same says that there is no older revision.
+	Beside, Same bool
 }
 
 // Moves is what may be done now.
@@ -71,6 +73,9 @@ type Moves struct {
 
 // Plan returns what may be done at these limits and counts.
 func Plan(l Limits, c Counts, r Rules) Moves {
+	if r.Beside {
+		return beside(l, c, r.Same)
+	}
 	old, new := c.Old.staying()-l.Partition, c.New.staying()-l.Expected()
 	if !r.Rollback {
 		// A surplus of updated Pods is left alone, and so is a lack of old ones.

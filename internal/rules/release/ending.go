@@ -56,10 +56,14 @@ func (m *machine) end(way []ending) bool {
 		if begun = begun || p.FinalisingStep == e.name; !begun || m.gone(e.goal) {
 			continue
 		}
+		isNew := p.FinalisingStep != e.name
 		p.FinalisingStep = e.name
 		if !m.reached(e.goal) {
 			m.say("ending the release: " + string(e.name) + m.trouble(e.goal))
 			m.act(e.goal)
+			if isNew { // people read since when it is at this
+				m.touch()
+			}
 			return false
 		}
 		if rest := m.left(m.grace()); rest > 0 && m.isTraffic(e.goal) {
@@ -86,7 +90,7 @@ func (m *machine) cutShort() []ending {
 		slices.Contains([]string{v1beta1.ReasonFinalising, v1beta1.ReasonCancelling, v1beta1.ReasonCompleted}, m.reasonNow()) {
 		return way
 	}
-	way = slices.DeleteFunc(way, func(e ending) bool { return e.goal.Do == Resume || e.goal.Do == Unmark })
+	way = slices.DeleteFunc(way, func(e ending) bool { return e.goal.Do == Resume || e.goal.Do == Unmark || e.goal.Do == SetRoutes })
 	return append(way, ending{v1beta1.FinalisingStepReleaseWorkloadControl, Action{Do: Abandon}})
 }
 
@@ -148,7 +152,9 @@ func (m *machine) reached(a Action) bool {
 		return !m.seen.Workload.Frozen && (!a.Wait || !m.seen.Batch.Exists || m.seen.Batch.Resumed)
 	case Release:
 		return !m.seen.Batch.Exists
-	case Unmark, Abandon: // what was abandoned is not frozen by a release any more, but by its user
+	case Unmark:
+		return !m.seen.Workload.Marked && !m.seen.Workload.Frozen && !m.seen.Workload.Unscaled
+	case Abandon: // it is not frozen by a release any more, but by its user
 		return !m.seen.Workload.Marked && !m.seen.Workload.Frozen
 	}
 	return false
@@ -160,8 +166,7 @@ func (m *machine) succeed() {
 	}
 	m.reason(v1beta1.ReasonCompleted, "the release is completed")
 	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionTrue, v1beta1.ReasonCompleted, "all steps are done")
-	m.say("the release is completed")
-	m.out.After = recheck
+	m.over("the release is completed")
 }
 
 func (m *machine) cancel() {
@@ -176,8 +181,17 @@ func (m *machine) cancel() {
 		why += ", because " + r.Message
 	}
 	m.condition(v1beta1.ConditionSucceeded, corev1.ConditionFalse, v1beta1.ReasonCompleted, why)
-	m.say("the release is rolled back")
-	m.out.After = recheck
+	m.over("the release is rolled back")
+}
+
+// over ends a release, unless it has to be recorded before.
+func (m *machine) over(message string) {
+	m.say(message)
+	if m.Records {
+		m.out.After = recheck
+		return
+	}
+	m.begin(v1beta1.RolloutPhaseHealthy, noRelease)
 }
 
 // complete has the release recorded that is over.
@@ -191,7 +205,7 @@ func (m *machine) complete() {
 			}
 		}
 	}
-	m.begin(v1beta1.RolloutPhaseHealthy, "the release is over")
+	m.begin(v1beta1.RolloutPhaseHealthy, noRelease)
 }
 
 // disable ends the release in the order of success, without waiting for Pods.

@@ -116,3 +116,35 @@ func TestWhatAReleaseHasLeftFrozenGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheEndStores: nothing while the workload goes on by itself, however long that takes, and then one status, unless the release has to be
+// recorded before.
+func TestWhatTheEndStores(t *testing.T) {
+	w := newWorld(batches(step("100%", "")))
+	w.template("v2")
+	for range 100 {
+		w.seen.Now = w.seen.Now.Add(time.Second)
+		w.round(whole)
+		if w.status.CanaryStatus.FinalisingStep == v1beta1.FinalisingStepResumeWorkload {
+			break
+		}
+	}
+	seen, workload := w.seen, *w.seen.Workload
+	seen.Workload, seen.Batch.Resumed = &workload, false
+	busy := Next(w.plan, w.status, seen).Status
+	seen.Now = seen.Now.Add(5 * time.Second)
+	if later := Next(w.plan, busy, seen).Status; !cmp.Equal(busy, later) || busy.CanaryStatus.FinalisingStep != v1beta1.FinalisingStepResumeWorkload {
+		t.Errorf("it stores anew what has not changed (-before +after):\n%s", cmp.Diff(busy, later))
+	}
+	workload.Marked, workload.Frozen, seen.Batch = false, false, Batch{}
+	for records, want := range map[bool]v1beta1.RolloutPhase{false: v1beta1.RolloutPhaseHealthy, true: v1beta1.RolloutPhaseProgressing} {
+		w.plan.Records = records
+		over := Next(w.plan, busy, seen).Status
+		if reason := over.Conditions[0].Reason; over.Phase != want || reason != v1beta1.ReasonCompleted {
+			t.Errorf("recorded %t: phase %s, reason %s", records, over.Phase, reason)
+		}
+		if after := Next(w.plan, over, seen).Status; !records && !cmp.Equal(over, after) {
+			t.Errorf("it stores once more (-before +after):\n%s", cmp.Diff(over, after))
+		}
+	}
+}

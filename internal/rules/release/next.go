@@ -92,6 +92,9 @@ func (m *machine) begin(phase v1beta1.RolloutPhase, message string) {
 	st.Phase, st.Message = phase, message
 }
 
+// noRelease is the message of a Rollout that waits for a release.
+const noRelease = "no release: the workload is as its template says"
+
 func (m *machine) healthy() {
 	st, w := &m.out.Status, m.seen.Workload
 	if w.Marked {
@@ -100,7 +103,7 @@ func (m *machine) healthy() {
 		m.initialize(w.Stable)
 		return
 	}
-	m.begin(v1beta1.RolloutPhaseHealthy, "no release: the workload is as its template says")
+	m.begin(v1beta1.RolloutPhaseHealthy, noRelease)
 	if m.at() == nil {
 		m.start()
 		p := m.at()
@@ -239,8 +242,14 @@ func (m *machine) stopBatch() {
 // another begins again because the template has changed once more. The revision that the release came from stays, and so does the Service
 // that selects it: the Pods in between get no traffic.
 func (m *machine) another() {
-	if m.Style == v1beta1.RollingStyleBlueGreen {
-		m.say("the template has changed again: put the old one back first, because a third version can't be brought up beside two")
+	if m.Style == v1beta1.RollingStyleBlueGreen && m.seen.Batch.Exists {
+		const why = "the template has changed again: roll back, put the old one back first, because a third version can't be brought up " +
+			"beside two"
+		if p := m.at(); p.CurrentStepState == v1beta1.StepStateReady { // what is approved is the version before
+			m.enter(v1beta1.StepStatePaused)
+		}
+		m.reason(v1beta1.ReasonThirdVersion, why)
+		m.say(why)
 		return
 	}
 	goals, missed := []Action{{Do: RestoreRoutes}, {Do: Release}, {Do: RemoveService}}, m.revision() == m.seen.Workload.Update
@@ -330,7 +339,7 @@ func (m *machine) reason(reason, message string) {
 	status := corev1.ConditionTrue
 	switch reason {
 	case v1beta1.ReasonCompleted, v1beta1.ReasonStepTimeout,
-		v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected:
+		v1beta1.ReasonAnalysisFailed, v1beta1.ReasonGuardFailed, v1beta1.ReasonRejected, v1beta1.ReasonThirdVersion:
 		status = corev1.ConditionFalse
 	}
 	m.condition(v1beta1.ConditionProgressing, status, reason, message)

@@ -151,17 +151,6 @@ func TestAThirdVersion(t *testing.T) {
 	if p := w.at(); p.StableRevision != "v1" || p.PodTemplateHash != "v3" {
 		t.Errorf("from %s to %s, want v1 to v3", p.StableRevision, p.PodTemplateHash)
 	}
-	blueGreen := batches(step("100%", ""))
-	blueGreen.Style = v1beta1.RollingStyleBlueGreen
-	w = newWorld(blueGreen)
-	w.template("v2")
-	w.wait()
-	w.log = nil
-	w.template("v3")
-	w.wait()
-	if !strings.Contains(w.status.Message, "put the old one back first") || len(w.log) > 0 {
-		t.Errorf("says %q, does %v", w.status.Message, w.log)
-	}
 }
 
 // TestAThirdVersionThatNobodySaw: the template was v3 for a moment, in which the BatchRelease began, and is v2 again before the Rollout looks.

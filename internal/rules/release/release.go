@@ -81,6 +81,8 @@ type Workload struct {
 	ReleaseID string
 	// Updated and Ready are its updated Pods, and those that are ready.
 	Updated, Ready int32
+	// Unscaled says that autoscalers are turned away from it.
+	Unscaled bool
 	// NoneOld says that it has as many Pods as it is to have, and none of them is of the stable revision.
 	NoneOld bool
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
@@ -82,8 +83,17 @@ func (m *machine) routed() bool { return m.Routed && Route(m.current()) != "" }
 // updatesAll tells whether the step leaves no old Pod in a workload whose own Pods are updated: then there is nothing to lead traffic to
 // but the new version.
 func (m *machine) updatesAll() bool {
-	n, err := Planned(m.current().Replicas, m.seen.Workload.Replicas)
-	return err == nil && m.Style == v1beta1.RollingStylePartition && n >= m.seen.Workload.Replicas
+	return updatesAll(m.Style, m.current().Replicas, m.seen.Workload.Replicas)
+}
+
+func updatesAll(style Style, step *intstr.IntOrString, replicas int32) bool {
+	n, err := Planned(step, replicas)
+	return err == nil && style == v1beta1.RollingStylePartition && n >= replicas
+}
+
+// endsAtOnce tells whether a release that has come to the pause of a step does not wait: it is the last one, and literally all.
+func endsAtOnce(style Style, steps []v1beta1.Step, i int) bool {
+	return i == len(steps)-1 && isAll(steps[i].Replicas) && style != v1beta1.RollingStyleBlueGreen
 }
 
 // step goes on by one state; false when the round is over.
@@ -163,13 +173,16 @@ func (m *machine) strands() bool {
 	return true
 }
 
-// act asks for one state, and begins the grace period that follows.
+// act asks for one state, and begins the grace period that follows a change of traffic. Nothing counts from any other, and the time would
+// be stored once a second as long as it takes.
 func (m *machine) act(a Action) {
 	m.out.Do = append(m.out.Do, a)
 	if m.out.After = recheck; m.trouble(a) != "" {
 		m.out.After = recheckTrouble
 	}
-	m.touch()
+	if m.isTraffic(a) {
+		m.touch()
+	}
 }
 
 func (m *machine) upgrade() bool {
@@ -233,8 +246,7 @@ func (m *machine) pause() bool {
 			"; approve the step to go on nevertheless, jump to another one, or put the old template back")
 		return false
 	}
-	last := int(p.CurrentStepIndex) == len(m.Steps)
-	if last && isAll(step.Replicas) && m.Style != v1beta1.RollingStyleBlueGreen {
+	if endsAtOnce(m.Style, m.Steps, int(p.CurrentStepIndex)-1) {
 		m.advance()
 		return true
 	}

@@ -71,3 +71,16 @@ func (w *world) often() {
 		w.round(whole)
 	}
 }
+
+// TestARevisionThatIsNotKnownIsSaid: requests can't be led to Pods whose revision label is not known. The step waits, and says why: trap T7.
+func TestARevisionThatIsNotKnownIsSaid(t *testing.T) {
+	w := newWorld(withTraffic(batches(step(2, "20%"), step("100%", ""))))
+	w.template("v2")
+	w.often()
+	w.at().NextStepIndex, w.seen.Workload.PodHash = 1, ""
+	w.often()
+	wantShow(t, w, show{"Progressing", "InRolling", 1, 2, "StepTrafficRouting", 2, "waiting for the revision label of its Pods"})
+	w.seen.Workload.PodHash = "v2"
+	w.wait()
+	wantShow(t, w, show{"Progressing", "InRolling", 1, 2, "StepPaused", 2, ""})
+}

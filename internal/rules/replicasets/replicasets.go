@@ -5,10 +5,12 @@
 // spec.replicas; several to spec.replicas + maxSurge in all, where what is missing or too much is given to, or taken from, the largest. So
 // sizes of that sum are at rest, and whatever else somebody writes is changed back at once. A move therefore takes Pods from the old
 // ReplicaSets, gives as many to the new one, and holds the old ones in between (keys.HeldReplicas), so that the native controller can't
-// give back what was taken.
+// give back what was taken. Once the new one is the largest, it gets what was taken from the native controller, and nothing is held.
 //
-//	replicas 10, maxSurge 3, maxUnavailable 2, limit 5:
+//	replicas 10, maxSurge 3, maxUnavailable 2, limit 5, then 8:
 //	(10, 0) ── hold 8 ── (8, 5) ── let go ── at rest: 13 Pods, of which 5 are updated
+//	(8, 5) ── hold 5 ── (5, 8) ── let go ── at rest: 13 Pods, of which 8 are updated; limit 10:
+//	(5, 8) ── take ── (3, 8) ── the native controller gives ── (3, 10)
 package replicasets
 
 import (
@@ -57,6 +59,8 @@ type Move struct {
 	// Hold says that the old ones with Pods are held while Pods move, HoldAll that those without are, too: the native controller scales any
 	// if none has Pods.
 	Hold, HoldAll bool
+	// Given says that the native controller gives the new one its size, once the old ones have theirs.
+	Given bool
 	// Wait is what a next move waits for; empty if all that may be updated is.
 	Wait string
 }
@@ -84,8 +88,9 @@ func Next(l Limits, fresh Set, old []Set) Move {
 	move.New += grow
 	move.Hold = isHalfDone && grow > 0 // what has been seen of the others may be outdated
 	if grow > room {
-		move.Hold = true
 		take(move.Old, old, grow-room)
+		move.Given = room == 0 && !isHalfDone && isLargest(fresh, old, move.Old)
+		move.Hold = !move.Given
 	} else if i := largest(move.Old); i >= 0 && move.New >= move.Old[i] && room > grow && (grow > 0 || isHalfDone) {
 		// The native controller would give what is missing to the new one, as the largest.
 		move.Hold = true
@@ -93,6 +98,22 @@ func Next(l Limits, fresh Set, old []Set) Move {
 	}
 	move.HoldAll = move.Hold && fresh.Replicas == 0 && largest(move.Old) < 0
 	return move
+}
+
+// isLargest tells whether the new ReplicaSet is larger than any old one at each moment in which these get other sizes, one after the other:
+// the native controller gives what is missing to the largest.
+func isLargest(fresh Set, old []Set, sizes []int32) bool {
+	changed, before, after := 0, int32(0), int32(0)
+	for i, s := range old {
+		if s.Replicas != sizes[i] {
+			changed++
+		}
+		before, after = max(before, s.Replicas), max(after, sizes[i])
+	}
+	if changed > 1 {
+		return fresh.Replicas > before
+	}
+	return fresh.Replicas > after
 }
 
 // largest returns the index of the largest size; -1 if there is none above 0.

@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // History is a workload's revisions: all of them, the one wanted, and the one that all Pods were last at.
@@ -13,6 +14,8 @@ type History struct {
 	// CollisionCount is the one that Update's name was made with.
 	CollisionCount int32
 	same           Same
+	// foreign are revisions that others control.
+	foreign []*appsv1.ControllerRevision
 	// Stored is the object behind Update as it is in the API server; nil when it has to be created. Update differs from it when its number
 	// has to be raised or it has no owner yet.
 	Stored *appsv1.ControllerRevision
@@ -35,8 +38,12 @@ type Wanted struct {
 }
 
 // Read finds the wanted revision among all that are stored, which stay as they are.
-func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
-	h := History{All: all, same: w.Same}
+//
+// One that another workload controls is none of the history. It only tells what a Pod with its name in the labels runs, which that workload
+// has let go of already.
+func Read(stored []*appsv1.ControllerRevision, w Wanted) (History, error) {
+	all, foreign := split(stored, w.Owner.UID)
+	h := History{All: all, same: w.Same, foreign: foreign}
 	if w.CollisionCount != nil {
 		h.CollisionCount = *w.CollisionCount
 	}
@@ -72,6 +79,18 @@ func Read(all []*appsv1.ControllerRevision, w Wanted) (History, error) {
 	return h, nil
 }
 
+// split returns the revisions that belong to an owner or to nobody, and those that others control.
+func split(all []*appsv1.ControllerRevision, owner types.UID) (ours, foreign []*appsv1.ControllerRevision) {
+	for _, rev := range all {
+		if controller := metav1.GetControllerOfNoCopy(rev); controller != nil && controller.UID != owner {
+			foreign = append(foreign, rev)
+		} else {
+			ours = append(ours, rev)
+		}
+	}
+	return ours, foreign
+}
+
 // Template returns the Pod template of a revision; present is that of the workload's spec, which the update revision holds. It must not be
 // changed.
 func (h History) Template(rev *appsv1.ControllerRevision, present *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
@@ -97,9 +116,11 @@ func (h History) Of(p *corev1.Pod) *appsv1.ControllerRevision {
 	if isAt(p, h.Update) {
 		return h.Update
 	}
-	for _, rev := range h.All {
-		if isAt(p, rev) {
-			return rev
+	for _, revisions := range [...][]*appsv1.ControllerRevision{h.All, h.foreign} {
+		for _, rev := range revisions {
+			if isAt(p, rev) {
+				return rev
+			}
 		}
 	}
 	return nil

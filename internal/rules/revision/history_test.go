@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/seed-69ecc383/kruise/test/kit/build"
@@ -81,6 +84,35 @@ func TestResolve(t *testing.T) {
 				t.Errorf("resolution (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestARevisionOfAnotherWorkload is no part of the history, and tells what a Pod runs that is at it.
+func TestARevisionOfAnotherWorkload(t *testing.T) {
+	theirs := func(image string, number int64) *appsv1.ControllerRevision {
+		rev := of(t, image, number)
+		rev.Name = fmt.Sprintf("web-theirs%d", number)
+		rev.OwnerReferences = []metav1.OwnerReference{{UID: "theirs", Controller: ptr.To(true)}}
+		return rev
+	}
+	same, older := theirs("v1", 7), theirs("v0", 6)
+	h, err := Read([]*appsv1.ControllerRevision{same, older}, Wanted{
+		Owner: metav1.OwnerReference{UID: "ours", Controller: ptr.To(true)},
+		Make: func(n int32) (*appsv1.ControllerRevision, error) {
+			return New(Owner{Name: "web", Namespace: "default"}, build.Template("v1"), n)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Stored != nil || h.Update.Revision != 1 || len(h.All) > 0 || len(h.Unused(0)) > 0 {
+		t.Errorf("stored %v, number %d, all %v", h.Stored != nil, h.Update.Revision, names(h.All))
+	}
+	for _, rev := range []*appsv1.ControllerRevision{same, older} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: rev.Name}}}
+		if got := h.Of(p); got != rev || h.MeansUpdate(got) != (rev == same) || h.IsUpdate(p) {
+			t.Errorf("a Pod at %s is at %v", rev.Name, got)
+		}
 	}
 }
 

@@ -80,7 +80,10 @@ func isKeptPaused(d *appsv1.Deployment) bool {
 
 // StyleOfDeployment returns the style of the release that has a Deployment in hand, as the Deployment tells it.
 func StyleOfDeployment(d *appsv1.Deployment) v1beta1.RollingStyle {
-	if isKeptPaused(d) {
+	switch {
+	case isBlueGreen(d):
+		return v1beta1.RollingStyleBlueGreen
+	case isKeptPaused(d):
 		return v1beta1.RollingStyleCanary
 	}
 	return v1beta1.RollingStylePartition

@@ -73,7 +73,7 @@ func (deployments) Guard(old Object, o Objects) Object {
 
 // See returns what is known of a Deployment.
 func (k deployments) See(o Objects) Facts {
-	d := o.Workload.(*appsv1.Deployment)
+	d := written(o.Workload.(*appsv1.Deployment))
 	f := Facts{RevisionLabel: appsv1.DefaultDeploymentUniqueLabelKey}
 	f.Generation, f.Settled = d.Generation, d.Status.ObservedGeneration == d.Generation
 	_, f.Marked = MarkOf(d)
@@ -104,7 +104,7 @@ func (k deployments) See(o Objects) Facts {
 
 // IsUpdated tells whether a Pod is of the new ReplicaSet.
 func (k deployments) IsUpdated(o Objects, p *corev1.Pod) bool {
-	fresh := replicasets.New(o.Workload.(*appsv1.Deployment), k.sets(o))
+	fresh := replicasets.New(written(o.Workload.(*appsv1.Deployment)), k.sets(o))
 	return fresh != nil && metav1.IsControlledBy(p, fresh)
 }
 
@@ -117,7 +117,7 @@ func (deployments) Planned(o Objects, step *intstr.IntOrString) (int32, error) {
 func (deployments) Batch(o Objects, b Batch) (Writes, error) {
 	d := o.Workload.(*appsv1.Deployment)
 	strategy := replicasets.Strategy{
-		RollingStyle: replicasets.RollingStyle, Paused: b.Paused, Revision: replicasets.Hash(&d.Spec.Template, nil),
+		RollingStyle: replicasets.RollingStyle, Paused: b.Paused, Revision: replicasets.Hash(&written(d).Spec.Template, nil),
 	}
 	if _, err := release.Planned(b.Step, 1); err != nil {
 		return Writes{}, fmt.Errorf("steps: %w", err)
@@ -159,7 +159,7 @@ func (deployments) Promote(o Objects) Writes {
 		return unchanged(o)
 	}
 	next := withoutAnnotations(copyOf(d), keys.DeploymentStrategy, keys.DeploymentExtraStatus).(*appsv1.Deployment)
-	next.Spec.Paused = false
+	next.Spec.Paused, next.Spec.Template = false, written(next).Spec.Template
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && isInBatches(d) {
 		strategy, _ := replicasets.Parse(d.Annotations[keys.DeploymentStrategy])
 		next.Spec.Strategy = replicasets.Restored(strategy)
@@ -191,14 +191,10 @@ func (deployments) sets(o Objects) []*appsv1.ReplicaSet {
 // stable returns the ReplicaSet that a release came from: the one that the Deployment notes, or else of those with Pods the one with the
 // lowest revision that is not the new one; nil if there is none.
 func (k deployments) stable(o Objects) *appsv1.ReplicaSet {
-	d := o.Workload.(*appsv1.Deployment)
+	d := written(o.Workload.(*appsv1.Deployment))
 	sets := k.sets(o)
-	if noted := d.Labels[keys.StableRevision]; noted != "" && IsReleased(d) {
-		for _, rs := range sets {
-			if rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == noted {
-				return rs
-			}
-		}
+	if rs := noted(d, sets); rs != nil && IsReleased(d) {
+		return rs
 	}
 	fresh := replicasets.New(d, sets)
 	var found *appsv1.ReplicaSet
@@ -212,6 +208,17 @@ func (k deployments) stable(o Objects) *appsv1.ReplicaSet {
 		}
 	}
 	return found
+}
+
+// noted returns the ReplicaSet that a Deployment notes as the stable one; nil if it notes none that is there.
+func noted(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	hash := d.Labels[keys.StableRevision]
+	for _, rs := range sets {
+		if hash != "" && rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash {
+			return rs
+		}
+	}
+	return nil
 }
 
 // revisionOf returns the revision of a ReplicaSet's template, without the label that it has added.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
 )
@@ -25,9 +26,10 @@ func Labelled(k Kind, o Objects, id string) (n int32) {
 
 // BatchLabels returns the changes that give updated Pods the labels of their release and of the batch that updated them. Targets are how
 // many Pods each batch up to the current one updates, those of earlier batches included. Pods over the targets get no label: they are of no
-// batch yet.
-func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
+// batch yet. The Pods of a batch also get its metadata, which is by batch as well.
+func BatchLabels(k Kind, o Objects, id string, targets []int32, metadata []*v1beta1.PodMetadata) []Change {
 	given, unlabelled := map[int32]int32{}, []*corev1.Pod(nil)
+	var out []Change
 	for _, p := range o.Pods {
 		if !pod.IsActive(p) || !k.IsUpdated(o, p) {
 			continue
@@ -35,6 +37,9 @@ func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
 		batch, err := strconv.Atoi(p.Labels[keys.RolloutBatchID])
 		if p.Labels[keys.RolloutID] == id && err == nil && batch >= 1 { // also of a step that is gone back from
 			given[int32(batch)]++
+			if after := dressed(p, of(metadata, batch)); after != p && !same(p, after) {
+				out = append(out, Change{Before: p, After: after, What: "give it the metadata of its batch"})
+			}
 		} else {
 			unlabelled = append(unlabelled, p)
 		}
@@ -45,14 +50,15 @@ func BatchLabels(k Kind, o Objects, id string, targets []int32) []Change {
 		return cmp.Or(cmp.Compare(a.Labels[keys.NoNeedUpdate], b.Labels[keys.NoNeedUpdate]),
 			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	var out []Change
 	for i, batch := range release.Batches(targets, given, len(unlabelled)) {
 		if batch == 0 {
 			continue
 		}
 		number := strconv.Itoa(int(batch))
 		labels := map[string]string{keys.RolloutID: id, keys.RolloutBatchID: number}
-		out = append(out, labelPod(unlabelled[i], labels, "label it with batch "+number))
+		c := labelPod(unlabelled[i], labels, "label it with batch "+number)
+		c.After = dressed(c.After.(*corev1.Pod), of(metadata, int(batch)))
+		out = append(out, c)
 	}
 	return out
 }

@@ -66,8 +66,10 @@ func IsReleased(workload metav1.Object) bool {
 }
 
 // Unmark returns what ends a release: the workload goes on by itself, and everything is taken off it that says that a release is under way.
+// Autoscalers come back before that: nothing would tell of them any more.
 func Unmark(k Kind, o Objects) Writes {
 	w := k.Promote(o)
+	w.First = append(w.First, Autoscaled(o)...)
 	w.Workload = withoutMarks(w.Workload)
 	return w
 }

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
@@ -13,6 +14,10 @@ import (
 // PutBack returns a workload with the Pod template that its release came from: that of the stable ReplicaSet of a Deployment, else that of
 // the revision of the name. An error says what is missing; nothing is guessed.
 func PutBack(o Objects, stable string) (Writes, error) {
+	if workload, is := o.Workload.(*unstructured.Unstructured); is {
+		next := workload.DeepCopy()
+		return Writes{Workload: next}, putBackForeign(o, next, stable)
+	}
 	old, err := oldTemplate(o, stable)
 	if err != nil {
 		return Writes{}, err

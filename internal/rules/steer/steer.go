@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	appsv1beta1 "github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/release"
@@ -126,6 +127,8 @@ func kinds() map[key]Kind {
 	return map[key]Kind{
 		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, v1beta1.RollingStylePartition}:  deployments{},
 		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, v1beta1.RollingStyleCanary}:     canaries{},
+		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, v1beta1.RollingStyleBlueGreen}:  blueGreenDeployments(),
+		{schema.GroupKind{Group: ours, Kind: "CloneSet"}, v1beta1.RollingStyleBlueGreen}:      blueGreenCloneSets(),
 		{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, v1beta1.RollingStylePartition}:   nativeDaemonSet{},
 		{schema.GroupKind{Group: ours, Kind: "CloneSet"}, v1beta1.RollingStylePartition}:      cloneSet(),
 		{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, v1beta1.RollingStylePartition}: nativeStatefulSet(),
@@ -141,6 +144,25 @@ func Releasable() []schema.GroupKind {
 		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 		{Group: ours, Kind: "CloneSet"}, {Group: ours, Kind: "StatefulSet"}, {Group: ours, Kind: "DaemonSet"},
 	}
+}
+
+// Empty returns an empty workload of a kind that releases know; nil for any other.
+func Empty(of schema.GroupKind) Object {
+	switch of.Group + "/" + of.Kind {
+	case "apps/Deployment":
+		return &appsv1.Deployment{}
+	case "apps/StatefulSet":
+		return &appsv1.StatefulSet{}
+	case "apps/DaemonSet":
+		return &appsv1.DaemonSet{}
+	case "apps.kruise.io/CloneSet":
+		return &appsv1beta1.CloneSet{}
+	case "apps.kruise.io/StatefulSet":
+		return &appsv1beta1.StatefulSet{}
+	case "apps.kruise.io/DaemonSet":
+		return &appsv1beta1.DaemonSet{}
+	}
+	return nil
 }
 
 // StyleOf returns the style of a Rollout.

@@ -299,11 +299,11 @@ func TestBatchLabels(t *testing.T) {
 			}
 		}
 	}
-	apply(BatchLabels(cloneSet(), o, "7", []int32{1, 5}))
+	apply(BatchLabels(cloneSet(), o, "7", []int32{1, 5}, nil))
 	if diff := cmp.Diff(map[string]int{"1": 1, "2": 4}, count()); diff != "" {
 		t.Errorf("labels of batches (-want +got):\n%s", diff)
 	}
-	if again := BatchLabels(cloneSet(), o, "7", []int32{1, 5}); len(again) > 0 {
+	if again := BatchLabels(cloneSet(), o, "7", []int32{1, 5}, nil); len(again) > 0 {
 		t.Errorf("%d labels are written again", len(again))
 	}
 	for i, p := range o.Pods { // the one of batch 1 is replaced
@@ -312,7 +312,7 @@ func TestBatchLabels(t *testing.T) {
 			o.Pods[i].Name = "new"
 		}
 	}
-	apply(BatchLabels(cloneSet(), o, "7", []int32{1, 5}))
+	apply(BatchLabels(cloneSet(), o, "7", []int32{1, 5}, nil))
 	if diff := cmp.Diff(map[string]int{"1": 1, "2": 4}, count()); diff != "" {
 		t.Errorf("labels after one Pod was replaced (-want +got):\n%s", diff)
 	}

@@ -1,7 +1,6 @@
 package rollouts
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -135,6 +134,7 @@ func TestTwoApprovalsSkipNothing(t *testing.T) {
 
 // TestScenario14DisableAndDelete: disabling and deleting end the release, and leave nothing frozen.
 func TestScenario14DisableAndDelete(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*env){
 		"disabled": func(e *env) {
 			e.change(func(r *v1beta1.Rollout) { r.Spec.Disabled = true })
@@ -270,19 +270,15 @@ func TestAReplacedManifestStaysFrozen(t *testing.T) {
 
 // TestKilledAtEachStep: a manager that is killed goes on where it was.
 func TestKilledAtEachStep(t *testing.T) {
-	e := newSerialEnv(t)
+	e := newRestartEnv(t)
 	e.start(fmt.Sprintf(cloneSet, 6, ""), rolloutOf(ofCloneSet, steps("1", "50%", "100%")))
-	kill := func() {
-		shared.RolloutManager.Kill()
-		e.Must(shared.RelaunchRollouts(context.WithoutCancel(e.Ctx)))
-	}
 	e.setImage("v2")
-	kill()
+	e.restart()
 	e.paused(1, "v2", 1)
 	e.approve()
-	kill()
+	e.restart()
 	e.paused(2, "v2", 3)
-	kill()
+	e.restart()
 	e.paused(2, "v2", 3)
 	e.approve()
 	e.over("v2", 6, corev1.ConditionTrue)
@@ -290,7 +286,7 @@ func TestKilledAtEachStep(t *testing.T) {
 
 // TestARestartWritesNothing: at rest, and in a pause, neither time nor a restart makes a write.
 func TestARestartWritesNothing(t *testing.T) {
-	e := newSerialEnv(t)
+	e := newRestartEnv(t)
 	e.start(fmt.Sprintf(cloneSet, 3, ""), rolloutOf(ofCloneSet, steps("1", "100%")))
 	e.setImage("v2")
 	e.paused(1, "v2", 1)
@@ -300,7 +296,6 @@ func TestARestartWritesNothing(t *testing.T) {
 		return e.rollout().ResourceVersion + " " + b.ResourceVersion + " " + e.cloneSet().ResourceVersion
 	}
 	before := e.AtRest(11*time.Second, "what is stored", version) // counts are written ten seconds after they were seen
-	shared.RolloutManager.Kill()
-	e.Must(shared.RelaunchRollouts(e.Ctx))
+	e.restart()
 	e.Never("something is written", func() bool { return version() != before })
 }

@@ -20,8 +20,8 @@ var alone = &scene.Site{
 
 // TestAlone: Rollouts run where no other kind of Kruise is installed, and release CloneSets as soon as there are any.
 func TestAlone(t *testing.T) {
-	e := &env{alone.Enter(t)}
-	e.Describe = e.describe
+	takePlace(t)
+	e := enter(t, alone)
 	e.start(fmt.Sprintf(statefulSet, 3), rolloutOf(ofStatefulSet, steps("1", "100%")))
 	edit(e, "web", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "web:v2" })
 	e.paused(1, "v2", 1)

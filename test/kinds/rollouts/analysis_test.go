@@ -180,7 +180,7 @@ func TestAnAnalysisByJobs(t *testing.T) {
 func TestAManagerThatIsKilledDuringAnAnalysis(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	e := newSerialEnv(t)
+	e := newRestartEnv(t)
 	e.start(fmt.Sprintf(cloneSet, 4, ""), analysed("Pause", fmt.Sprintf("{name: health, count: 6, intervalSeconds: 1, http: {url: %q}}", server.URL)))
 	e.setImage("v2")
 	e.Eventually("two measurements are made", func() error {
@@ -190,8 +190,7 @@ func TestAManagerThatIsKilledDuringAnAnalysis(t *testing.T) {
 		return nil
 	})
 	started := e.rollout().Status.CanaryStatus.Analysis.StartedAt
-	shared.RolloutManager.Kill()
-	e.Must(shared.RelaunchRollouts(e.Ctx))
+	e.restart()
 	e.paused(1, "v2", 2)
 	if a := e.rollout().Status.CanaryStatus.Analysis; a.Checks[0].Successful != 6 || !a.StartedAt.Equal(&started) || len(a.Checks[0].Measurements) != 5 {
 		t.Errorf("analysis %+v", a)

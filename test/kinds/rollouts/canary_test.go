@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -45,7 +44,7 @@ func newCanaryEnv(t *testing.T, replicas int32, steps, routings string) *canaryE
 
 func beginCanary(in *env, replicas int32, steps, routings string) *canaryEnv {
 	in.Helper()
-	e := &canaryEnv{&deploymentEnv{in}}
+	e := &canaryEnv{&deploymentEnv{env: in}}
 	if routings != "" {
 		e.Make(service)
 	}
@@ -53,7 +52,7 @@ func beginCanary(in *env, replicas int32, steps, routings string) *canaryEnv {
 	case byIngress:
 		e.Make(webIngress)
 	case byRoute:
-		e.Must(routes())
+		e.routes()
 		e.Make(threeRules)
 	}
 	e.beginWith(replicas, [2]string{"1", "0"}, canaryOf(steps, routings))
@@ -208,6 +207,7 @@ func TestScaleOfACanary(t *testing.T) {
 // TestScenario14HostileWriterOfACanary: a tool writes the manifest back all the time. No Pod of the Deployment itself is replaced before the
 // end, which a disabled or deleted Rollout brings about natively.
 func TestScenario14HostileWriterOfACanary(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		write func(*deploymentEnv) error
 		end   func(*deploymentEnv)
@@ -218,30 +218,15 @@ func TestScenario14HostileWriterOfACanary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newCanaryEnv(t, 5, "{replicas: 20%, traffic: 20%}, {replicas: 60%, traffic: 50%}, {replicas: 100%}", byIngress)
 			e.setImage("v2")
-			stop, stopped := make(chan struct{}), make(chan error)
-			go func() {
-				for {
-					select {
-					case <-stop:
-						stopped <- nil
-						return
-					case <-time.After(200 * time.Millisecond):
-					}
-					if err := tc.write(e.deploymentEnv); err != nil && !apierrors.IsConflict(err) {
-						<-stop
-						stopped <- err
-						return
-					}
-				}
-			}()
+			end := e.writing(func() error { return tc.write(e.deploymentEnv) })
+			defer end()
 			e.paused(1, "v2", 1)
 			e.approve()
 			e.paused(2, "v2", 3)
 			e.stands("v2", 3, "v1", 5)
 			tc.end(e.deploymentEnv)
 			e.Eventually("it is rolled out natively", func() error { return e.complete("v2", 5) })
-			close(stop)
-			e.Must(<-stopped)
+			end()
 			e.Eventually("nothing is left, and it stays so", func() error { return e.complete("v2", 5) })
 			e.clean()
 			e.noSecond()
@@ -252,11 +237,7 @@ func TestScenario14HostileWriterOfACanary(t *testing.T) {
 
 // TestScenario15ACanaryKilledAtEachState: a manager that is killed goes on where it was, with the same second Deployment.
 func TestScenario15ACanaryKilledAtEachState(t *testing.T) {
-	e := beginCanary(newSerialEnv(t), 5, "{replicas: 20%, traffic: 20%}, {replicas: 100%}", byIngress)
-	kill := func() {
-		shared.RolloutManager.Kill()
-		e.Must(shared.RelaunchRollouts(e.Afterwards()))
-	}
+	e := beginCanary(newRestartEnv(t), 5, "{replicas: 20%, traffic: 20%}, {replicas: 100%}", byIngress)
 	e.setImage("v2")
 	for _, state := range []v1beta1.StepState{v1beta1.StepStateBeforeUpgrade, v1beta1.StepStateUpgrade, v1beta1.StepStateTrafficRouting} {
 		e.Eventually("the step has come to "+string(state), func() error {
@@ -265,18 +246,18 @@ func TestScenario15ACanaryKilledAtEachState(t *testing.T) {
 			}
 			return nil
 		})
-		kill()
+		e.restart()
 	}
 	e.paused(1, "v2", 1)
 	name := e.seconds()[0].Name
-	kill()
+	e.restart()
 	e.paused(1, "v2", 1)
 	e.stands("v2", 1, "v1", 5)
 	if got := e.seconds()[0].Name; got != name {
 		t.Errorf("the second Deployment is %s, and was %s", got, name)
 	}
 	e.approve()
-	kill()
+	e.restart()
 	e.ends("v2", 5, corev1.ConditionTrue)
 	e.untouched()
 }
@@ -364,9 +345,8 @@ func TestASecondDeploymentThatSomebodyDeletes(t *testing.T) {
 
 // TestACanaryThatIsKeptFrozen: with the gate, a Rollout that is deleted leaves its Deployment paused with its old Pods, trap T12.
 func TestACanaryThatIsKeptFrozen(t *testing.T) {
-	in := &env{alone.Enter(t)}
-	in.Describe = in.describe
-	e := &canaryEnv{&deploymentEnv{in}}
+	takePlace(t)
+	e := &canaryEnv{&deploymentEnv{env: enter(t, alone)}}
 	e.beginWith(3, [2]string{"1", "0"}, canaryOf(steps("1", "100%"), ""))
 	e.setImage("v2")
 	e.paused(1, "v2", 1)

@@ -144,28 +144,25 @@ func TestADaemonSet(t *testing.T) {
 
 // TestADaemonSetKeepsWhatIsUpdated: a manager that is killed in each state goes on where it was.
 func TestADaemonSetKeepsWhatIsUpdated(t *testing.T) {
-	e := beginDaemons(newSerialEnv(t))
-	kill := func() {
-		shared.RolloutManager.Kill()
-		e.Must(shared.RelaunchRollouts(e.Afterwards()))
-	}
+	e := beginDaemons(newRestartEnv(t))
 	e.setImage("v2")
-	kill()
+	e.restart()
 	e.paused(1, "v2", 2)
 	updated := e.uids("v2")
-	kill()
+	e.restart()
 	e.paused(1, "v2", 2)
 	if diff := cmp.Diff(updated, e.uids("v2")); diff != "" {
 		t.Errorf("updated Pods were replaced (-want +got):\n%s", diff)
 	}
 	e.approve()
-	kill()
+	e.restart()
 	e.ended("v2", corev1.ConditionTrue, func() map[string]string { return e.set().Annotations })
 }
 
 // TestADaemonSetBesideAHostileWriter: a tool writes the manifest back all the time. The steps are kept to, and a Rollout that is disabled or
 // deleted leaves a DaemonSet that its own controller updates.
 func TestADaemonSetBesideAHostileWriter(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*daemonEnv){
 		"disabled": func(e *daemonEnv) {
 			e.change(func(r *v1beta1.Rollout) { r.Spec.Disabled = true })

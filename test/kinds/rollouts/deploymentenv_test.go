@@ -50,12 +50,16 @@ spec:
 `
 
 // deploymentEnv is a namespace with a Deployment, and a Rollout of it.
-type deploymentEnv struct{ *env }
+type deploymentEnv struct {
+	*env
+	// applied is the manifest of the Deployment.
+	applied string
+}
 
 // newDeploymentEnv makes both, and returns when they are at rest. Without steps there is no Rollout.
 func newDeploymentEnv(t *testing.T, replicas int32, budget [2]string, steps string) *deploymentEnv {
 	t.Helper()
-	e := &deploymentEnv{newEnv(t)}
+	e := &deploymentEnv{env: newEnv(t)}
 	e.begin(replicas, budget, steps)
 	return e
 }
@@ -75,7 +79,8 @@ func (e *deploymentEnv) beginWith(replicas int32, budget [2]string, rollout stri
 	others := e.Describe
 	e.Describe = func() string { return e.describe() + others() }
 	e.holds()
-	e.Make(fmt.Sprintf(deployment, replicas, budget[0], budget[1]))
+	e.applied = fmt.Sprintf(deployment, replicas, budget[0], budget[1])
+	e.Make(e.applied)
 	if rollout != "" {
 		e.Make(rollout)
 	}
@@ -87,7 +92,7 @@ func (e *deploymentEnv) beginWith(replicas int32, budget [2]string, rollout stri
 		if rollout == "" {
 			return nil
 		}
-		if r := e.rollout(); r.Status.Phase != v1beta1.RolloutPhaseHealthy || r.Status.CanaryStatus == nil || d.Labels[keys.WorkloadType] == "" {
+		if r := e.rollout(); r.Status.Phase != v1beta1.RolloutPhaseHealthy || releaseOf(r) == nil || d.Labels[keys.WorkloadType] == "" {
 			return fmt.Errorf("phase %s, labels %v", r.Status.Phase, d.Labels)
 		}
 		return nil

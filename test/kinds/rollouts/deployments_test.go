@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,6 +22,7 @@ import (
 // TestScenario1BatchesOfADeployment: three steps with approvals, in which no budget is exceeded at any moment. Then the spec is what was
 // applied, and nothing is left on any object.
 func TestScenario1BatchesOfADeployment(t *testing.T) {
+	t.Parallel()
 	for name, budget := range map[string][2]string{
 		"a quarter": {"25%", "25%"}, "surge alone": {"1", "0"}, "no surge": {"0", "1"}, "half": {"50%", "50%"},
 	} {
@@ -32,6 +32,9 @@ func TestScenario1BatchesOfADeployment(t *testing.T) {
 			w := e.watch("v2", 1)
 			e.setImage("v2")
 			e.paused(1, "v2", 1)
+			if next := e.rollout().Status.CanaryStatus.NextStepIndex; next != 2 {
+				t.Errorf("the next step is %d, want 2", next)
+			}
 			ours := replicasets.New(e.deployment(), e.sets())
 			e.Eventually("the status of the Deployment says so", func() error {
 				if s := e.deployment().Status; s.UpdatedReplicas != 1 {
@@ -106,6 +109,7 @@ func TestScenario10ContinuousReleaseOfADeployment(t *testing.T) {
 // to all the same, and follow when the Deployment is scaled. Disabling or deleting the Rollout ends the release natively: the Deployment is
 // not paused, and its strategy is the user's.
 func TestScenario14AHostileWriter(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		write func(*deploymentEnv) error
 		end   func(*deploymentEnv)
@@ -119,22 +123,8 @@ func TestScenario14AHostileWriter(t *testing.T) {
 			e := newDeploymentEnv(t, 5, [2]string{"25%", "25%"}, steps("20%", "60%", "100%"))
 			w := e.watch("v2", 1)
 			e.setImage("v2")
-			stop, stopped := make(chan struct{}), make(chan error)
-			go func() {
-				for {
-					select {
-					case <-stop:
-						stopped <- nil
-						return
-					case <-time.After(200 * time.Millisecond):
-					}
-					if err := tc.write(e); err != nil && !apierrors.IsConflict(err) {
-						<-stop
-						stopped <- err
-						return
-					}
-				}
-			}()
+			end := e.writing(func() error { return tc.write(e) })
+			defer end()
 			e.paused(1, "v2", 1)
 			w.allow(3)
 			e.approve()
@@ -143,8 +133,7 @@ func TestScenario14AHostileWriter(t *testing.T) {
 			w.verdict()
 			tc.end(e)
 			e.Eventually("it is rolled out natively", func() error { return e.complete("v2", 5) })
-			close(stop)
-			e.Must(<-stopped)
+			end()
 			e.Eventually("nothing is left, and it stays so", func() error { return e.complete("v2", 5) })
 			e.clean()
 		})
@@ -153,15 +142,11 @@ func TestScenario14AHostileWriter(t *testing.T) {
 
 // TestScenario15ADeploymentKilledAtEachState: a manager that is killed goes on where it was, with the same ReplicaSets.
 func TestScenario15ADeploymentKilledAtEachState(t *testing.T) {
-	e := &deploymentEnv{newSerialEnv(t)}
+	e := &deploymentEnv{env: newRestartEnv(t)}
 	e.begin(6, [2]string{"1", "0"}, steps("1", "50%", "100%"))
-	kill := func() {
-		shared.RolloutManager.Kill()
-		e.Must(shared.RelaunchRollouts(e.Afterwards()))
-	}
 	w := e.watch("v2", 1)
 	e.setImage("v2")
-	kill()
+	e.restart()
 	e.paused(1, "v2", 1)
 	w.allow(3)
 	e.approve()
@@ -171,11 +156,11 @@ func TestScenario15ADeploymentKilledAtEachState(t *testing.T) {
 		}
 		return nil
 	})
-	kill()
+	e.restart()
 	e.paused(2, "v2", 3)
 	w.allow(6)
 	e.approve()
-	kill()
+	e.restart()
 	e.over("v2", 6, corev1.ConditionTrue)
 	w.verdict()
 	if got := len(e.sets()); got != 2 {
@@ -267,11 +252,11 @@ func TestAHeldReplicaSetKeepsItsSize(t *testing.T) {
 // TestARolloutThatIsForcedAway: somebody removes the finalizer and deletes the Rollout while no manager is there. One that starts ends the
 // release: a Deployment is not left paused.
 func TestARolloutThatIsForcedAway(t *testing.T) {
-	e := &deploymentEnv{newSerialEnv(t)}
+	e := &deploymentEnv{env: newRestartEnv(t)}
 	e.begin(5, [2]string{"25%", "25%"}, steps("2", "100%"))
 	e.setImage("v2")
 	e.paused(1, "v2", 2)
-	shared.RolloutManager.Kill()
+	e.Site.RolloutManager.Kill()
 	_, err := e.Kubectl(e.Ctx, "patch", "validatingwebhookconfiguration", "kruise-rollout-validating-webhook-configuration", "--type=json",
 		"-p", `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`)
 	e.Must(err)
@@ -280,7 +265,7 @@ func TestARolloutThatIsForcedAway(t *testing.T) {
 		return e.Patch(e.Ctx, r, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	e.Must(e.Delete(e.Ctx, e.rollout()))
-	e.Must(shared.RelaunchRollouts(e.Afterwards()))
+	e.Must(e.Site.RelaunchRollouts(e.Afterwards()))
 	e.Eventually("it is rolled out natively", func() error { return e.complete("v2", 5) })
 	e.clean()
 	e.Eventually("its changes are no longer sent to the webhook", func() error {
@@ -293,7 +278,7 @@ func TestARolloutThatIsForcedAway(t *testing.T) {
 
 // manifest returns the Deployment as a tool has it in its repository.
 func (e *deploymentEnv) manifest(image string) string {
-	return strings.ReplaceAll(fmt.Sprintf(deployment, 5, "25%", "25%"), "web:v1", "web:"+image)
+	return strings.ReplaceAll(e.applied, "web:v1", "web:"+image)
 }
 
 // replace writes the whole object, as a tool does that knows nothing of what others have added.

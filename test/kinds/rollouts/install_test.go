@@ -14,7 +14,8 @@ import (
 // TestTheManifestsAreAdmitted: kubectl builds config/rollouts, and in its namespace, where the strictest standard for Pods is enforced, the Pods of
 // the managers are created and come up. What else is installed, the cluster has from the same files.
 func TestTheManifestsAreAdmitted(t *testing.T) {
-	e := alone.Enter(t)
+	takePlace(t)
+	e := enter(t, alone)
 	root, err := cluster.Root()
 	e.Must(err)
 	folder := filepath.Join(root, "config", "rollouts")

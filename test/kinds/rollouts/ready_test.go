@@ -54,6 +54,7 @@ func (e *env) open(pods int) {
 
 // TestScenario21FailureThreshold: at a threshold of 20%, 4 of 5 ready Pods are enough, and 3 are not; at 100%, one has to be ready.
 func TestScenario21FailureThreshold(t *testing.T) {
+	t.Parallel()
 	for threshold, last := range map[string]int{"20%": 4, "100%": 1} {
 		t.Run(threshold, func(t *testing.T) {
 			e := newEnv(t)

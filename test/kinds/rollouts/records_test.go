@@ -103,8 +103,8 @@ func TestOldRecordsGo(t *testing.T) {
 
 // TestAWorkloadIsKeptFrozen: with the gate, the deletion of a Rollout leaves the workload where it is, and nothing else; trap T12.
 func TestAWorkloadIsKeptFrozen(t *testing.T) {
-	e := &env{alone.Enter(t)}
-	e.Describe = e.describe
+	takePlace(t)
+	e := enter(t, alone)
 	e.start(fmt.Sprintf(statefulSet, 3), rolloutOf(ofStatefulSet, steps("1", "100%")))
 	e.setImageOfStatefulSet("v2")
 	e.paused(1, "v2", 1)

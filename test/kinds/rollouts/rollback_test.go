@@ -1,11 +1,21 @@
 package rollouts
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
@@ -14,6 +24,7 @@ import (
 // TestScenario19RollbackInBatches: with the annotation, the way back follows the steps, of a CloneSet whose Pods are made anew and of one
 // whose Pods are updated in place, which keep the labels of the release before.
 func TestScenario19RollbackInBatches(t *testing.T) {
+	t.Parallel()
 	for name, manifest := range map[string]string{
 		"Pods are made anew":          fmt.Sprintf(cloneSet, 20, ""),
 		"Pods are updated in place":   fmt.Sprintf(cloneSet, 20, "") + "  updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible}}\n",
@@ -67,4 +78,89 @@ func (e *env) batchesOfRelease(want map[string]int) {
 		}
 		return nil
 	})
+}
+
+// TestScenario8TrafficGoesBackBeforePods: the old template comes back while a route leads to as many new Pods as maxSurge says, so that the
+// stable ReplicaSet is complete. No new Pod goes before the route leads to old ones alone, whoever writes the manifest meanwhile, and in
+// the end the spec is the one before the release.
+func TestScenario8TrafficGoesBackBeforePods(t *testing.T) {
+	e := &deploymentEnv{env: newEnv(t)}
+	e.routes()
+	e.Make(service)
+	e.Make(threeRules)
+	e.beginWith(6, [2]string{"2", "0"}, rolloutOf(ofDeployment, "{replicas: 2, traffic: 20%}, {replicas: 100%}")+"      trafficRoutings: ["+byRoute+"]\n")
+	before := e.deployment()
+	w := e.watch("v2", 2)
+	e.setImage("v2")
+	e.paused(1, "v2", 2)
+	back := e.followWayBack("v2")
+	e.setImage("v1")
+	e.Eventually("the route leads to old Pods alone", func() error {
+		edit(e.env, "web", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template = *before.Spec.Template.DeepCopy() })
+		if back.at("route") == 0 {
+			return errors.New("it leads to new ones")
+		}
+		return nil
+	})
+	e.over("v1", 6, corev1.ConditionFalse)
+	w.verdict()
+	if pods, route := back.at("pods"), back.at("route"); pods == 0 || pods <= route {
+		t.Errorf("the first new Pod went at revision %d, requests were led back at revision %d", pods, route)
+	}
+	if diff := cmp.Diff(before.Spec, e.deployment().Spec, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the spec is not that of before (-want +got):\n%s", diff)
+	}
+	e.untouched()
+}
+
+// wayBack is at which revisions of the cluster something happened first.
+type wayBack struct {
+	sync.Mutex
+	first map[string]uint64
+}
+
+func (b *wayBack) note(what, revision string) {
+	n, err := strconv.ParseUint(revision, 10, 64)
+	b.Lock()
+	defer b.Unlock()
+	if _, noted := b.first[what]; err == nil && !noted {
+		b.first[what] = n
+	}
+}
+
+func (b *wayBack) at(what string) uint64 {
+	b.Lock()
+	defer b.Unlock()
+	return b.first[what]
+}
+
+// followWayBack notes when the ReplicaSet of a version is first made smaller ("pods"), and when the route leads to none of its Pods
+// ("route").
+func (e *deploymentEnv) followWayBack(version string) *wayBack {
+	e.Helper()
+	b, size := &wayBack{first: map[string]uint64{}}, int32(0)
+	follow := func(list client.ObjectList, hear func(watch.Event)) {
+		stop, err := e.Follow(e.Ctx, list, e.Namespace, hear)
+		e.Must(err)
+		e.Cleanup(func() { _ = stop() })
+	}
+	follow(&appsv1.ReplicaSetList{}, func(event watch.Event) {
+		rs, is := event.Object.(*appsv1.ReplicaSet)
+		if !is || rs.Spec.Template.Spec.Containers[0].Image != "web:"+version {
+			return
+		}
+		if *rs.Spec.Replicas < size {
+			b.note("pods", rs.ResourceVersion)
+		}
+		size = *rs.Spec.Replicas
+	})
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(httpRoute.GroupVersion().WithKind(httpRoute.Kind + "List"))
+	follow(list, func(event watch.Event) {
+		route, is := event.Object.(*unstructured.Unstructured)
+		if is && !slices.ContainsFunc(backends(route, 0), func(b string) bool { return strings.HasPrefix(b, "web-canary ") }) {
+			b.note("route", route.GetResourceVersion())
+		}
+	})
+	return b
 }

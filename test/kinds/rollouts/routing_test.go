@@ -1,7 +1,6 @@
 package rollouts
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -92,7 +91,7 @@ func (e *env) ofVersion(version string) map[string]bool {
 // headers, and weights that come back.
 func TestMatchesOfARouteThatSaysLittle(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	e.Make(service)
 	e.Make(threeRules)
 	before := e.untyped(httpRoute, "web").Object["spec"]
@@ -133,7 +132,7 @@ func TestMatchesOfARouteThatSaysLittle(t *testing.T) {
 // TestSeveralServices is trap T22: two Services, to one of which two routes lead.
 func TestSeveralServices(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	e.Make(service)
 	e.Make(strings.Replace(service, "name: web", "name: api", 1))
 	e.Make(webIngress)
@@ -216,8 +215,8 @@ func TestOldPodsThatAreGoneGetNoRequests(t *testing.T) {
 // period stays none.
 func TestAGraceOutlivesARestart(t *testing.T) {
 	const grace = 6 * time.Second
-	e := newSerialEnv(t)
-	e.Must(routes())
+	e := newRestartEnv(t)
+	e.routes()
 	e.Make(service)
 	e.Make(threeRules)
 	e.start(fmt.Sprintf(cloneSet, 2, ""), routed("{replicas: 1, traffic: 20%}, {replicas: 100%}",
@@ -227,8 +226,7 @@ func TestAGraceOutlivesARestart(t *testing.T) {
 	e.Eventually("the Service of the new version is there", func() error {
 		return e.Get(e.Ctx, client.ObjectKey{Namespace: e.Namespace, Name: "web-canary"}, canary)
 	})
-	shared.RolloutManager.Kill()
-	e.Must(shared.RelaunchRollouts(context.WithoutCancel(e.Ctx)))
+	e.restart()
 	e.paused(1, "v2", 1)
 	// Both times are of the API server, in whole seconds.
 	route := e.untyped(httpRoute, "web")
@@ -256,7 +254,7 @@ func TestAGraceOutlivesARestart(t *testing.T) {
 // TestTheExampleOfTraffic applies what the documentation shows.
 func TestTheExampleOfTraffic(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	root, err := cluster.Root()
 	e.Must(err)
 	text, err := os.ReadFile(filepath.Join(root, "examples", "rollout-traffic.yaml"))
@@ -288,7 +286,7 @@ spec:
 // TestARouteOfGRPC leads a share of the requests to the new version, and is in the end what its user wrote.
 func TestARouteOfGRPC(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	e.Make(service)
 	e.Make(grpc)
 	kind := schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "GRPCRoute"}

@@ -1,13 +1,15 @@
 // Package rollouts runs the whole product on a real control plane with simulated nodes, and checks what users of Rollouts rely on: one cluster,
-// one manager of each kind for all tests, a namespace for each.
+// one manager of each kind for all tests, a namespace for each. Tests that kill the manager take turns in a cluster of their own.
 package rollouts
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,29 +23,79 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
-// shared is the cluster of all tests. One process at a time needs no election, and a killed leader's Lease would only make the next one wait.
-var shared = &scene.Site{
-	Name: "rollouts", Options: cluster.Options{Nodes: 5}, Args: []string{"--enable-leader-election=false"},
-	Rollouts: []string{"--leader-elect=false", "--v=1", "--analysis-allow=127.0.0.0/8", "--feature-gates=RolloutHistory=true"},
+// shared is the cluster of most tests, of which as many run at once as there are places. restarted is that of tests that kill the manager,
+// for which they take turns.
+var (
+	shared    = siteOf("rollouts")
+	restarted = siteOf("restarts")
+	places    chan struct{}
+	turns     sync.Mutex
+)
+
+// siteOf returns a cluster with all of Kruise. One process at a time needs no election, and a killed leader's Lease would only make the next
+// one wait.
+func siteOf(name string) *scene.Site {
+	return &scene.Site{
+		Name: name, Options: cluster.Options{Nodes: 5}, Args: []string{"--enable-leader-election=false"},
+		Rollouts: []string{"--leader-elect=false", "--v=1", "--analysis-allow=127.0.0.0/8", "--feature-gates=RolloutHistory=true",
+			"--filter-workload-type=false"},
+	}
 }
 
-func TestMain(m *testing.M) { scene.Main(m, shared, alone) }
+func TestMain(m *testing.M) {
+	scene.ParseFlags()
+	places = make(chan struct{}, flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int))
+	if err := flag.Set("test.parallel", "1000"); err != nil { // tests that wait for their turn must not take the places of others
+		panic(err)
+	}
+	scene.Main(m, shared, restarted, alone)
+}
 
-// env is a namespace of the shared cluster, for one test.
+// env is a namespace of a cluster, for one test.
 type env struct{ *scene.Env }
 
+// newEnv returns a namespace of the shared cluster.
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	t.Parallel()
-	return newSerialEnv(t)
+	takePlace(t)
+	return enter(t, shared)
 }
 
-// newSerialEnv is for a test that others must not run beside.
-func newSerialEnv(t *testing.T) *env {
+// takePlace waits until fewer tests run than may at once.
+func takePlace(t *testing.T) {
 	t.Helper()
-	e := &env{shared.Enter(t)}
+	t.Parallel()
+	places <- struct{}{}
+	t.Cleanup(func() { <-places })
+}
+
+// newRestartEnv returns a namespace of the cluster whose manager the test may kill.
+func newRestartEnv(t *testing.T) *env {
+	t.Helper()
+	takeTurn(t)
+	return enter(t, restarted)
+}
+
+// takeTurn waits until no other test kills the manager.
+func takeTurn(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	turns.Lock()
+	t.Cleanup(turns.Unlock)
+}
+
+func enter(t *testing.T, site *scene.Site) *env {
+	t.Helper()
+	e := &env{site.Enter(t)}
 	e.Describe = e.describe
 	return e
+}
+
+// restart kills the manager and starts another one, which is ready when this returns.
+func (e *env) restart() {
+	e.Helper()
+	e.Site.RolloutManager.Kill()
+	e.Must(e.Site.RelaunchRollouts(e.Afterwards()))
 }
 
 // describe prints what is in the namespace, for the reader of a failure.
@@ -54,7 +106,7 @@ func (e *env) describe() string {
 	if err := e.List(ctx, &rollouts, client.InNamespace(e.Namespace)); err == nil {
 		for i := range rollouts.Items {
 			r := &rollouts.Items[i]
-			fmt.Fprintf(&out, "Rollout %s %s: %s\n  conditions %+v\n  %+v\n", r.Name, r.Status.Phase, r.Status.Message, r.Status.Conditions, r.Status.CanaryStatus)
+			fmt.Fprintf(&out, "Rollout %s %s: %s\n  conditions %+v\n  %+v\n", r.Name, r.Status.Phase, r.Status.Message, r.Status.Conditions, releaseOf(r))
 		}
 	}
 	var batches v1beta1.BatchReleaseList
@@ -143,7 +195,7 @@ func (e *env) start(workload, rollout string) {
 		if o.GetLabels()[keys.WorkloadType] == "" {
 			return errors.New("no label")
 		}
-		if r := e.rollout(); r.Status.Phase != v1beta1.RolloutPhaseHealthy || r.Status.CanaryStatus == nil {
+		if r := e.rollout(); r.Status.Phase != v1beta1.RolloutPhaseHealthy || releaseOf(r) == nil {
 			return fmt.Errorf("phase %s", r.Status.Phase)
 		}
 		return e.ready("v1", int(replicasOf(e.Env, o.GetKind())))
@@ -233,6 +285,17 @@ func (e *env) change(change func(*v1beta1.Rollout)) {
 	edit(e, "demo", &v1beta1.Rollout{}, change)
 }
 
+// releaseOf returns what the status says of the release, in any style; nil for nothing.
+func releaseOf(r *v1beta1.Rollout) *v1beta1.CommonStatus {
+	switch {
+	case r.Status.CanaryStatus != nil:
+		return &r.Status.CanaryStatus.CommonStatus
+	case r.Status.BlueGreenStatus != nil:
+		return &r.Status.BlueGreenStatus.CommonStatus
+	}
+	return nil
+}
+
 // setStatus writes into the status of the Rollout, as users and their tools do.
 func (e *env) setStatus(change func(*v1beta1.CanaryStatus)) {
 	e.Helper()
@@ -241,7 +304,7 @@ func (e *env) setStatus(change func(*v1beta1.CanaryStatus)) {
 
 func (e *env) approve() {
 	e.Helper()
-	e.setStatus(func(c *v1beta1.CanaryStatus) { c.CurrentStepState = v1beta1.StepStateReady })
+	scene.EditStatus(e.Env, "demo", &v1beta1.Rollout{}, func(r *v1beta1.Rollout) { releaseOf(r).CurrentStepState = v1beta1.StepStateReady })
 }
 
 // paused waits until a step waits for its approval with so many Pods of a version.
@@ -256,7 +319,7 @@ func (e *env) paused(step int32, version string, pods int) {
 }
 
 func (e *env) isAt(step int32, state v1beta1.StepState) error {
-	c := e.rollout().Status.CanaryStatus
+	c := releaseOf(e.rollout())
 	if c == nil || c.CurrentStepIndex != step || c.CurrentStepState != state {
 		return fmt.Errorf("the Rollout is at %+v, want step %d %s", c, step, state)
 	}
@@ -270,8 +333,8 @@ func (e *env) confirm(step int32) {
 		if e.isAt(step, v1beta1.StepStatePaused) == nil {
 			e.approve()
 		}
-		if r := e.rollout(); r.Status.Phase == v1beta1.RolloutPhaseProgressing && r.Status.CanaryStatus.CurrentStepIndex <= step {
-			return fmt.Errorf("the Rollout is at %+v", r.Status.CanaryStatus)
+		if r := e.rollout(); r.Status.Phase == v1beta1.RolloutPhaseProgressing && r.Status.CurrentStepIndex <= step {
+			return fmt.Errorf("the Rollout is at %+v", releaseOf(r))
 		}
 		return nil
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // istioCRD is as much of Istio's as an API server needs to store its routes.
@@ -36,20 +37,31 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
-// routes has the cluster serve kinds of routes, once a test has asked for them: at first it serves none.
-var routes = sync.OnceValue(func() error {
+// served has a cluster serve kinds of routes, once a test has asked for them: at first it serves none.
+var served = map[*scene.Site]func() error{
+	shared:    sync.OnceValue(func() error { return serveRoutes(shared) }),
+	restarted: sync.OnceValue(func() error { return serveRoutes(restarted) }),
+}
+
+// routes has the cluster of the test serve kinds of routes.
+func (e *env) routes() {
+	e.Helper()
+	e.Must(served[e.Site]())
+}
+
+func serveRoutes(site *scene.Site) error {
 	ctx := context.Background() // that of the first test ends with it
 	for plural, kind := range map[string]string{"virtualservices": "VirtualService", "destinationrules": "DestinationRule"} {
-		file := filepath.Join(shared.Dir, plural+".yaml")
+		file := filepath.Join(site.Dir, plural+".yaml")
 		if err := os.WriteFile(file, fmt.Appendf(nil, istioCRD, plural, kind, plural), 0o600); err != nil {
 			return err
 		}
-		if err := shared.ApplyFile(ctx, file); err != nil {
+		if err := site.ApplyFile(ctx, file); err != nil {
 			return err
 		}
 	}
-	return shared.InstallGatewayAPI(ctx)
-})
+	return site.InstallGatewayAPI(ctx)
+}
 
 const service = `
 apiVersion: v1
@@ -187,7 +199,7 @@ spec:
 // TestScenario17GatewayAPI: only the rule that leads to the Service changes, and the route is in the end what its user wrote, trap T10.
 func TestScenario17GatewayAPI(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	e.Make(service)
 	e.Make(threeRules)
 	before := e.untyped(httpRoute, "web")
@@ -226,7 +238,7 @@ func TestScenario17GatewayAPI(t *testing.T) {
 // TestScenario18Istio: a subset of one Service gets the traffic, no Service is touched, and both objects are restored.
 func TestScenario18Istio(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	e.Make(service)
 	e.Make(`
 apiVersion: networking.istio.io/v1
@@ -293,7 +305,7 @@ func TestRoutesThatAreNotThereAreSaid(t *testing.T) {
 // restored when the last one ends.
 func TestScenario24EndToEnd(t *testing.T) {
 	e := newEnv(t)
-	e.Must(routes())
+	e.routes()
 	e.Make(service)
 	e.Make(threeRules)
 	before := e.untyped(httpRoute, "web").Object["spec"]

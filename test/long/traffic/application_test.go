@@ -16,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,8 @@ const (
 type application struct {
 	*scene.Env
 	plane plane
+	// kind is that of the workload which a Rollout releases, if one does.
+	kind schema.GroupVersionKind
 }
 
 // enter returns a namespace without an application, whose Pods the data plane reaches.
@@ -53,7 +56,7 @@ func enter(t *testing.T) *application {
 	a.plane, err = theirs()
 	a.Must(err)
 	a.Describe = func() string { return a.plane.Tail(30) }
-	if !onRealNodes() {
+	if !scene.OnRealNodes() {
 		stop, err := a.plane.network.Serve(a.Afterwards(), a.Cluster, a.Namespace)
 		a.Must(err)
 		t.Cleanup(func() {
@@ -132,7 +135,7 @@ func (a *application) host() string { return a.Namespace + ".example" }
 
 func (a *application) targetAt(url string) measure.Target {
 	t := measure.Target{URL: url, Host: a.host(), Rate: rate}
-	if onRealNodes() {
+	if scene.OnRealNodes() {
 		t.Method = http.MethodGet // the server in these containers knows no other,
 		t.Rate = rate / 2         // and starts a process for each request
 	}
@@ -145,7 +148,7 @@ func (a *application) churn() (stop func()) {
 	var running sync.WaitGroup
 	random := rand.New(rand.NewPCG(1, 1)) // which Pods is of no importance
 	interval := 700 * time.Millisecond
-	if onRealNodes() {
+	if scene.OnRealNodes() {
 		interval = 2 * time.Second // containers start on the processors that serve requests
 	}
 	running.Go(func() {

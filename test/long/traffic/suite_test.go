@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"context"
-	"flag"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
-var nodes = flag.String("nodes", "simulated", "nodes of the cluster: simulated, whose Pods are served by this process, or real, with containers")
-
 // A simulated container is ready a while after it runs, so that its server is there before it is asked.
 var shared = &scene.Site{
 	Name: "traffic", Options: cluster.Options{Nodes: 3, Args: []string{"--sim-ready", "300ms"}},
@@ -24,13 +21,11 @@ var shared = &scene.Site{
 
 func TestMain(m *testing.M) {
 	scene.ParseFlags()
-	if onRealNodes() {
-		shared.Options, shared.Kruise, shared.Rollouts = cluster.Options{RealNodes: 2}, scene.Manifests, nil
+	if scene.OnRealNodes() {
+		shared.Options, shared.Kruise = cluster.Options{RealNodes: 2}, scene.None // Deployments need no more than Rollouts
 	}
 	scene.Main(m, shared)
 }
-
-func onRealNodes() bool { return *nodes == "real" }
 
 // plane is the data plane of the suite, and the network by which it reaches Pods; nil if they can be reached at their own addresses.
 type plane struct {
@@ -41,7 +36,7 @@ type plane struct {
 // theirs is started by the first test that needs it, and ends with the process.
 var theirs = sync.OnceValues(func() (p plane, err error) {
 	o := cluster.DataPlaneOptions{Dir: filepath.Join(shared.Dir, "data-plane")}
-	if !onRealNodes() {
+	if !scene.OnRealNodes() {
 		if p.network, err = backends.Listen(); err != nil {
 			return plane{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/rules/traffic"
 	"github.com/seed-69ecc383/kruise/test/kit/measure"
+	"github.com/seed-69ecc383/kruise/test/kit/scene"
 )
 
 // routes are those whose weights are measured.
@@ -27,7 +28,7 @@ func TestWeightsAreShares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			weights := []int32{5, 20, 50, 100, 50, 0}
-			if onRealNodes() {
+			if scene.OnRealNodes() {
 				weights = []int32{20, 100, 0} // what is different there is how Pods come and go
 			}
 			a := deploy(t, preStop)
@@ -57,12 +58,18 @@ func TestWeightsAreShares(t *testing.T) {
 // a busy machine takes longer to follow.
 func (a *application) settle(client *measure.Client, share float64) {
 	a.Helper()
+	a.settleOf(client, "v2", share)
+}
+
+// settleOf does the same for any version.
+func (a *application) settleOf(client *measure.Client, version string, share float64) {
+	a.Helper()
 	time.Sleep(grace)
 	a.Eventually("the data plane follows", func() error {
 		tally, err := client.Next(a.Ctx, 100)
 		a.Must(err)
-		if measured := tally.Share("v2"); math.Abs(measured-share) > 0.1 {
-			return fmt.Errorf("%.0f %% of the requests reach the new version, and %.0f %% are to", 100*measured, 100*share)
+		if measured := tally.Share(version); math.Abs(measured-share) > 0.1 {
+			return fmt.Errorf("%.0f %% of the requests reach %s, and %.0f %% are to", 100*measured, version, 100*share)
 		}
 		return nil
 	})
@@ -71,14 +78,20 @@ func (a *application) settle(client *measure.Client, share float64) {
 // expect measures what a change has brought about, once the data plane has followed it.
 func (a *application) expect(client *measure.Client, weight int32) {
 	a.Helper()
-	share := float64(weight) / 100
-	a.settle(client, share)
+	a.expectOf(client, "v2", float64(weight)/100)
+}
+
+// expectOf does the same for any version, and returns what was measured.
+func (a *application) expectOf(client *measure.Client, version string, share float64) measure.Tally {
+	a.Helper()
+	a.settleOf(client, version, share)
 	tally, err := client.Next(a.Ctx, measure.Enough(share, tolerance, measure.Risk))
 	a.Must(err)
-	a.Logf("%3d %%: %s", weight, tally.Line("v2"))
-	if err := tally.Within("v2", share, tolerance); err != nil {
+	a.Logf("%3.0f %%: %s", 100*share, tally.Line(version))
+	if err := tally.Within(version, share, tolerance); err != nil {
 		a.Error(err)
 	}
+	return tally
 }
 
 // TestMatchesLeadRequests leads the requests with a header or a cookie to the new version, and no others.

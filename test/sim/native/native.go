@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
+	"github.com/seed-69ecc383/kruise/internal/rules/budget"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/internal/rules/replicasets"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
@@ -106,7 +107,11 @@ func (n *Controllers) StepSets() bool {
 		status := appsv1.ReplicaSetStatus{
 			Replicas: int32(len(pods)), ReadyReplicas: ready, AvailableReplicas: ready, ObservedGeneration: rs.Generation,
 		}
-		if rs.Status.Replicas != status.Replicas || rs.Status.ReadyReplicas != ready || rs.Status.ObservedGeneration != rs.Generation {
+		if rs.Spec.MinReadySeconds >= budget.BesideSeconds { // no Pod is ready for 68 years
+			status.AvailableReplicas = 0
+		}
+		if was := rs.Status; was.Replicas != status.Replicas || was.ReadyReplicas != ready ||
+			was.AvailableReplicas != status.AvailableReplicas || was.ObservedGeneration != rs.Generation {
 			simulate.Update(n.Cluster, setActor, rs, func(rs *appsv1.ReplicaSet) { rs.Status = status })
 			return true
 		}
@@ -155,6 +160,9 @@ func (n *Controllers) syncRevision(d *appsv1.Deployment, fresh *appsv1.ReplicaSe
 		if key != replicasets.RevisionAnnotation && after.Annotations[key] != value {
 			after.Annotations[key], changed = value, true
 		}
+	}
+	if after.Spec.MinReadySeconds != d.Spec.MinReadySeconds {
+		after.Spec.MinReadySeconds, changed = d.Spec.MinReadySeconds, true
 	}
 	if !changed {
 		return nil

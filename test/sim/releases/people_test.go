@@ -29,6 +29,10 @@ type people struct {
 	style v1beta1.RollingStyle
 	// leads says that the Rollout leads traffic. Then nobody takes its finalizer away: only the Rollout knows what is to be restored.
 	leads bool
+	// keepsFinalizer says that nobody takes it away for another reason: of the workload's kind nobody looks for what that leaves behind.
+	keepsFinalizer bool
+	// forces says that somebody takes it away in the end, and deletes the Rollout.
+	forces bool
 }
 
 func (p people) create(object client.Object) {
@@ -38,10 +42,25 @@ func (p people) create(object client.Object) {
 func (p people) newRollout() *v1beta1.Rollout {
 	r := &v1beta1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"}}
 	r.Spec.WorkloadRef = p.ref
-	r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{EnableExtraWorkloadForCanary: p.style == v1beta1.RollingStyleCanary}
-	r.Spec.Strategy.Canary.Steps = p.steps()
+	if p.style == v1beta1.RollingStyleBlueGreen {
+		r.Spec.Strategy.BlueGreen = &v1beta1.BlueGreenStrategy{}
+	} else {
+		r.Spec.Strategy.Canary = &v1beta1.CanaryStrategy{EnableExtraWorkloadForCanary: p.style == v1beta1.RollingStyleCanary}
+	}
+	steer.StepsOf(&r.Spec.Strategy).Steps = p.steps()
 	p.lead(r)
 	return r
+}
+
+// releaseOf returns what the status of a Rollout says of its release, in any style; nil for nothing.
+func releaseOf(r *v1beta1.Rollout) *v1beta1.CommonStatus {
+	switch {
+	case r.Status.CanaryStatus != nil:
+		return &r.Status.CanaryStatus.CommonStatus
+	case r.Status.BlueGreenStatus != nil:
+		return &r.Status.BlueGreenStatus.CommonStatus
+	}
+	return nil
 }
 
 // steps returns three steps that wait for approval, the last of which updates all Pods.
@@ -73,35 +92,40 @@ func (p people) release() {
 		change(func(r *v1beta1.Rollout) { r.Spec.Strategy.Paused = !r.Spec.Strategy.Paused })
 	case n < 65:
 		change(func(r *v1beta1.Rollout) {
-			r.Spec.Strategy.Canary.Steps = p.steps()
+			steer.StepsOf(&r.Spec.Strategy).Steps = p.steps()
 			p.lead(r)
 		})
 	case n < 75:
 		change(func(r *v1beta1.Rollout) {
-			if r.Status.CanaryStatus != nil {
-				r.Status.CanaryStatus.NextStepIndex = int32(p.Rand.Intn(6)) - 1
+			if at := releaseOf(r); at != nil {
+				at.NextStepIndex = int32(p.Rand.Intn(6)) - 1
 			}
 		})
 	case n < 85:
 		change(func(r *v1beta1.Rollout) { r.Spec.Disabled = !r.Spec.Disabled })
-	case n < 93 || p.leads:
+	case n < 93 || p.leads || p.keepsFinalizer:
 		p.Cluster.Delete(promises.UserActor, r)
 	default: // somebody does not want to wait for the end of the release
-		change(func(r *v1beta1.Rollout) { r.Finalizers = nil })
-		if r = p.rollout(); r != nil {
-			p.Cluster.Delete(promises.UserActor, r)
-		}
+		p.force()
+	}
+}
+
+// force deletes the Rollout, and leaves it no time to end its release.
+func (p people) force() {
+	simulate.Update(p.Cluster, promises.UserActor, p.rollout(), func(r *v1beta1.Rollout) { r.Finalizers = nil })
+	if r := p.rollout(); r != nil {
+		p.Cluster.Delete(promises.UserActor, r)
 	}
 }
 
 // approve approves the step that waits for it.
 func (p people) approve() bool {
 	r := p.rollout()
-	if r == nil || r.Status.CurrentStepState != v1beta1.StepStatePaused || r.Status.CanaryStatus.CurrentStepState != v1beta1.StepStatePaused {
+	if r == nil || r.Status.CurrentStepState != v1beta1.StepStatePaused || releaseOf(r).CurrentStepState != v1beta1.StepStatePaused {
 		return false
 	}
 	simulate.Update(p.Cluster, promises.UserActor, r, func(r *v1beta1.Rollout) {
-		r.Status.CanaryStatus.CurrentStepState = v1beta1.StepStateReady
+		releaseOf(r).CurrentStepState = v1beta1.StepStateReady
 	})
 	return true
 }
@@ -116,7 +140,13 @@ func (p people) approveLate() bool {
 // relent lets the release come to its end.
 func (p people) relent() {
 	r := p.rollout()
-	if r == nil {
+	switch {
+	case p.forces && r != nil:
+		p.force()
+		return
+	case p.forces:
+		return
+	case r == nil:
 		if p.Chance(50) {
 			p.create(p.newRollout())
 		}
@@ -129,22 +159,11 @@ func (p people) relent() {
 func (p people) admit(old, now steer.Object, o steer.Objects) steer.Object {
 	r := p.rollout()
 	isSelected := old.GetLabels()[keys.WorkloadType] != "" || now.GetLabels()[keys.WorkloadType] != ""
-	if !isSelected || r == nil || r.DeletionTimestamp != nil || r.Spec.Disabled ||
-		r.Status.Phase == v1beta1.RolloutPhaseDisabled || r.Status.Phase == v1beta1.RolloutPhaseDisabling {
+	if !isSelected || r == nil || !steer.Intercepts(r) {
 		return now
 	}
 	kind, _ := steer.Of(releases.GroupKind(p.ref), p.style)
-	_, marked := steer.MarkOf(old)
-	if marked {
-		o.Workload = kind.Guard(old, o)
-		if o.Workload.GetLabels()[keys.WorkloadType] == "" {
-			o.Workload = o.Workload.DeepCopyObject().(steer.Object)
-			steer.Carry(old, o.Workload)
-		}
-	}
-	isMixed := !marked && p.leads && kind.See(o).Mixed // between two versions no traffic can be led, trap T6
-	if steer.IsRelease(old, now) && !isMixed && kind.Refuses(o) == "" {
-		o.Workload = steer.Mark(kind.Freeze(o), r.Name)
-	}
-	return o.Workload
+	o.Workload = now
+	stored, _ := steer.Stored(steer.Update{Old: old, Objects: o, Kind: kind, Rollout: r})
+	return stored
 }

@@ -130,7 +130,7 @@ func startWith(
 			panic(err)
 		}
 	}
-	batches, deployments, daemons := batchrelease.Kind(), deployment.Kind(), nativedaemonset.Kind()
+	batches, deployments, daemons := batchrelease.Kind(batchrelease.Options{}), deployment.Kind(), nativedaemonset.Kind()
 	rollouts.Plan = promises.Misplan(rollouts.Plan, wrong)
 	batches.Plan = promises.Misplan(batches.Plan, wrong)
 	deployments.Plan = promises.Misplan(deployments.Plan, wrong)
@@ -181,37 +181,58 @@ type ledger struct {
 	// batches are the Rollouts that control BatchReleases.
 	batches map[types.UID]types.UID
 	pods    map[types.UID]*corev1.Pod
-	broken  []invariant.Violation
+	// loose means that a user has unpaused the Deployment while the Rollout was disabled.
+	loose  bool
+	broken []invariant.Violation
 }
 
 // check returns the promises that were broken in a history.
 func (s *scenario) check(history []simulate.Change) []invariant.Violation {
 	l := &ledger{calm: s.calm, batches: map[types.UID]types.UID{}, pods: map[types.UID]*corev1.Pod{}}
 	for _, c := range history {
-		switch after := c.After.(type) {
-		case *v1beta1.Rollout:
-			l.judgeRollout(after)
-			l.inherit()
-		case *v1beta1.BatchRelease:
-			if by := metav1.GetControllerOf(after); by != nil {
-				l.batches[after.UID] = by.UID
-			}
-		case *appsv1.Deployment:
-			if l.now != nil && c.Pass != nil && !equality.Semantic.DeepEqual(l.now.Spec.Strategy, after.Spec.Strategy) {
-				l.breaks(c, ruleStrategy, "%+v", after.Spec.Strategy)
-			}
-			l.now = after
-			l.inherit()
-		case *appsv1.ReplicaSet:
-			l.judgeSet(c, after)
-		case *corev1.Pod:
-			l.judgePod(c, after)
-			l.pods[after.UID] = after
-		case nil:
-			delete(l.pods, c.Before.GetUID())
-		}
+		l.judge(c)
 	}
 	return l.broken
+}
+
+// judge judges a change.
+func (l *ledger) judge(c simulate.Change) {
+	switch after := c.After.(type) {
+	case *v1beta1.Rollout:
+		l.judgeRollout(after)
+		l.inherit()
+	case *v1beta1.BatchRelease:
+		if by := metav1.GetControllerOf(after); by != nil {
+			l.batches[after.UID] = by.UID
+		}
+	case *appsv1.Deployment:
+		if l.now != nil && c.Pass != nil && !equality.Semantic.DeepEqual(l.now.Spec.Strategy, after.Spec.Strategy) {
+			l.breaks(c, ruleStrategy, "%+v", after.Spec.Strategy)
+		}
+		l.see(c, after)
+		l.inherit()
+	case *appsv1.ReplicaSet:
+		l.judgeSet(c, after)
+	case *corev1.Pod:
+		l.judgePod(c, after)
+		l.pods[after.UID] = after
+	case nil:
+		delete(l.pods, c.Before.GetUID())
+	}
+}
+
+// see notes the Deployment as it is.
+func (l *ledger) see(c simulate.Change, after *appsv1.Deployment) {
+	l.loose = !after.Spec.Paused && (l.loose || c.Actor == promises.UserActor && l.now != nil && l.now.Spec.Paused)
+	l.now = after
+}
+
+// isGuarded tells whether the webhook keeps the Deployment paused: of a Rollout that is disabled or deleted it does not, so that the
+// Deployment can be let go by hand if no manager is there any more.
+func (l *ledger) isGuarded() bool {
+	r := l.rollout
+	return r != nil && !l.loose && r.DeletionTimestamp == nil && !r.Spec.Disabled &&
+		r.Status.Phase != v1beta1.RolloutPhaseDisabling && r.Status.Phase != v1beta1.RolloutPhaseDisabled
 }
 
 func (l *ledger) breaks(c simulate.Change, rule, format string, args ...any) {
@@ -221,14 +242,14 @@ func (l *ledger) breaks(c simulate.Change, rule, format string, args ...any) {
 // judgeRollout notes how far the steps are.
 func (l *ledger) judgeRollout(r *v1beta1.Rollout) {
 	l.rollout = r
-	at := r.Status.CanaryStatus
+	at, steps := releaseOf(r), steer.StepsOf(&r.Spec.Strategy).Steps
 	isReleasing := r.Status.Phase == v1beta1.RolloutPhaseProgressing && at != nil && at.FinalisingStep == "" &&
-		at.CurrentStepIndex > 0 && int(at.CurrentStepIndex) <= len(r.Spec.Strategy.Canary.Steps) && r.DeletionTimestamp == nil && !r.Spec.Disabled
+		at.CurrentStepIndex > 0 && int(at.CurrentStepIndex) <= len(steps) && r.DeletionTimestamp == nil && !r.Spec.Disabled
 	if !isReleasing {
 		l.most = nil
 		return
 	}
-	now := r.Spec.Strategy.Canary.Steps[at.CurrentStepIndex-1].Replicas
+	now := steps[at.CurrentStepIndex-1].Replicas
 	if l.most == nil || planned(now, 100) > planned(l.most, 100) {
 		l.most = now
 	}

@@ -28,6 +28,8 @@ type scenario struct {
 	calm bool
 	// manifest is the Deployment as the repository of its users has it.
 	manifest appsv1.DeploymentSpec
+	// stored changes what the webhook stores, by mistake; nil for none.
+	stored func(*appsv1.Deployment)
 }
 
 // populate creates a Deployment whose Pods run, and its Rollout.
@@ -101,6 +103,10 @@ func (s *scenario) apply() {
 	}
 	o := steer.Objects{Workload: now, ReplicaSets: s.Sets(), Pods: s.Pods(), Now: s.Cluster.Now()}
 	stored := s.people.admit(old, now, o).(*appsv1.Deployment)
+	if s.stored != nil {
+		stored = stored.DeepCopy()
+		s.stored(stored)
+	}
 	simulate.Update(s.Cluster, promises.UserActor, old, func(d *appsv1.Deployment) {
 		d.Labels, d.Annotations, d.Spec = stored.Labels, stored.Annotations, stored.Spec
 	})
@@ -130,7 +136,9 @@ func (s *scenario) converged() (problems []string) {
 		objects = append(objects, rs)
 	}
 	for _, o := range objects {
-		for _, key := range []string{keys.InProgressing, keys.DeploymentStrategy, keys.ControlInfo, keys.HeldReplicas} {
+		for _, key := range []string{
+			keys.InProgressing, keys.DeploymentStrategy, keys.OriginalDeploymentStrategy, keys.ControlInfo, keys.HeldReplicas,
+		} {
 			if _, left := o.GetAnnotations()[key]; left {
 				wrong("%s has annotation %s", o.GetName(), key)
 			}

@@ -15,9 +15,10 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/controller/rollout"
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
-	"github.com/seed-69ecc383/kruise/internal/traffic"
+	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 	"github.com/seed-69ecc383/kruise/test/sim/promises"
 	"github.com/seed-69ecc383/kruise/test/sim/simulate"
 )
@@ -56,12 +57,16 @@ func (p people) populate() {
 	p.create(route)
 }
 
+func (p people) route() *unstructured.Unstructured {
+	return p.Cluster.Get(simulate.Key{Kind: routeKind, Namespace: "default", Name: "web"}).(*unstructured.Unstructured)
+}
+
 // lead has a Rollout lead traffic in each of its steps but the last.
 func (p people) lead(r *v1beta1.Rollout) {
 	if !p.leads {
 		return
 	}
-	s := r.Spec.Strategy.Canary
+	s := steer.StepsOf(&r.Spec.Strategy)
 	s.TrafficRoutings = []v1beta1.TrafficRoutingRef{{
 		Service: "web", GracePeriodSeconds: ptr.To(int32(1)), Gateway: &v1beta1.GatewayTrafficRouting{HTTPRouteName: ptr.To("web")},
 	}}
@@ -81,7 +86,7 @@ func (p people) untouched() (problems []string) {
 			problems = append(problems, fmt.Sprintf("at rest, Service %s selects %v", s.Name, s.Spec.Selector))
 		}
 	}
-	route := p.Cluster.Get(simulate.Key{Kind: routeKind, Namespace: "default", Name: "web"}).(*unstructured.Unstructured)
+	route := p.route()
 	if !equality.Semantic.DeepEqual(route.Object["spec"], userRoute()) {
 		problems = append(problems, fmt.Sprintf("at rest, the route is %v", route.Object["spec"]))
 	}
@@ -90,9 +95,9 @@ func (p people) untouched() (problems []string) {
 
 // startRouted starts all controllers, the one of Rollouts with what leads traffic.
 func startRouted(c promises.Connection, wrong func(*plan.Action)) simulate.Process {
-	var tell traffic.Listener
+	var tell observe.Listener
 	var queue *simulate.Queue
-	k := rollout.Kind(rollout.Options{Traffic: rollout.Routing{Listen: func(l traffic.Listener) { tell = l }}})
+	k := rollout.Kind(rollout.Options{Traffic: rollout.Routing{Listen: func(l observe.Listener) { tell = l }}})
 	out := startWith(k, c, wrong)
 	k.Asked(func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) })
 	out[0].Ears = append(out[0].Ears, func(e simulate.Event, q *simulate.Queue) {
