@@ -8,21 +8,21 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/cli/explain"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/cli/past"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // TestBegins checks that a Rollout is not done whose workload has a new template that it has not seen.
 func TestBegins(t *testing.T) {
-	done := kinds.Progress{Phase: kinds.Failed, Reason: kinds.GivenUp, Message: "the last release did not succeed", Next: "x"}
-	for mark, want := range map[string]kinds.Phase{"": kinds.Failed, `{"rolloutName":"demo"}`: kinds.Updating, `{"rolloutName":"other"}`: kinds.Failed} {
+	done := progress.Progress{Phase: progress.Failed, Reason: progress.GivenUp, Message: "the last release did not succeed", Next: "x"}
+	for mark, want := range map[string]progress.Phase{"": progress.Failed, `{"rolloutName":"demo"}`: progress.Updating, `{"rolloutName":"other"}`: progress.Failed} {
 		o := cloneSet(t, "", "")
 		if mark != "" {
 			o.SetAnnotations(map[string]string{keys.InProgressing: mark})
 		}
 		p := begins(done, "demo", o)
-		if p.Phase != want || p.Begins != (want == kinds.Updating) || p.Begins && (p.Next != "" || !strings.Contains(p.Message, "cloneset/web")) {
+		if p.Phase != want || p.Begins != (want == progress.Updating) || p.Begins && (p.Next != "" || !strings.Contains(p.Message, "cloneset/web")) {
 			t.Errorf("with mark %q it is %+v", mark, p)
 		}
 	}
@@ -88,17 +88,17 @@ func TestRolloutCause(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		spec, status string
-		want         explain.Code
+		want         reason.Code
 		free         string
 	}{
-		"an approval":            {"", paused, explain.WaitApproval, "kubectl kruise approve web"},
-		"a pause":                {"paused: true, ", paused, explain.HeldByPause, "kubectl kruise resume rollout/web"},
-		"a failed analysis":      {"", paused + condition("Progressing", "True", v1beta1.ReasonAnalysisFailed), explain.Stopped, "kubectl kruise retry web"},
-		"a deadline":             {"", paused + condition("Progressing", "True", v1beta1.ReasonStepTimeout), explain.DeadlineExceeded, "abort"},
-		"a release that is lost": {"", "phase: Healthy" + condition("Succeeded", "False", "X"), explain.Stopped, "begins the next release"},
-		"nothing":                {"", "phase: Healthy", explain.Nothing, ""},
-		"no workload":            {"", "phase: Initial", explain.Stopped, "create CloneSet web"},
-		"a step at work":         {"", strings.Replace(paused, "StepPaused", "StepUpgrade", 1), explain.Updating, "by itself"},
+		"an approval":            {"", paused, reason.WaitApproval, "kubectl kruise approve web"},
+		"a pause":                {"paused: true, ", paused, reason.HeldByPause, "kubectl kruise resume rollout/web"},
+		"a failed analysis":      {"", paused + condition("Progressing", "True", v1beta1.ReasonAnalysisFailed), reason.Stopped, "kubectl kruise retry web"},
+		"a deadline":             {"", paused + condition("Progressing", "True", v1beta1.ReasonStepTimeout), reason.DeadlineExceeded, "abort"},
+		"a release that is lost": {"", "phase: Healthy" + condition("Succeeded", "False", "X"), reason.Stopped, "begins the next release"},
+		"nothing":                {"", "phase: Healthy", reason.Nothing, ""},
+		"no workload":            {"", "phase: Initial", reason.Stopped, "create CloneSet web"},
+		"a step at work":         {"", strings.Replace(paused, "StepPaused", "StepUpgrade", 1), reason.Updating, "by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objectOf(t, "rollouts.kruise.io", "Rollout", "{spec: {workloadRef: {kind: CloneSet, name: web}, strategy: {"+tc.spec+
@@ -118,7 +118,7 @@ func TestRolloutCause(t *testing.T) {
 		})
 	}
 	o := objectOf(t, "rollouts.kruise.io", "Rollout", "{spec: {}, status: {observedGeneration: 1}}")
-	if c := rolloutCause(o, &v1beta1.Rollout{}, kinds.Progress{}); c.Code != explain.ControllerLag || !strings.Contains(c.Free, "kruise-rollout") {
+	if c := rolloutCause(o, &v1beta1.Rollout{}, progress.Progress{}); c.Code != reason.ControllerLag || !strings.Contains(c.Free, "kruise-rollout") {
 		t.Errorf("a spec that was not seen: %+v", c)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -19,6 +21,8 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/cli/past"
 	"github.com/seed-69ecc383/kruise/internal/cli/screen"
 	"github.com/seed-69ecc383/kruise/internal/forecast"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 func (p *program) explain() *cobra.Command {
@@ -56,7 +60,7 @@ status, and of the Pods. Nothing is changed.`,
 				return err
 			}
 			if pod != "" {
-				return p.explainPod(o, s, pod, out)
+				return p.explainPod(c.Context(), o, s, pod, out)
 			}
 			e := explain.Explain(s)
 			return p.show(out, e, func() { p.explainText(o, e) })
@@ -97,9 +101,24 @@ func podAlone(args []string) (name string, alone bool) {
 
 // situation reads what an explanation goes by.
 func (p *program) situation(ctx context.Context, o access.Object) (explain.Situation, error) {
-	s := explain.Situation{
+	e, err := p.examine(ctx, o)
+	return e.Situation, err
+}
+
+// examined is a workload with its Pods, and those of its revisions that were read with them.
+type examined struct {
+	explain.Situation
+	revisions []past.Entry
+}
+
+func (p *program) examine(ctx context.Context, o access.Object) (examined, error) {
+	s := examined{}
+	s.Situation = explain.Situation{
 		Arg: o.Arg(), Rollout: rolloutOf(o), Paused: o.Kind.IsPaused(o.Unstructured), Now: p.now(), Updated: updateRevision(o),
 		Native: !o.Kind.IsKruise(),
+	}
+	if at := o.GetDeletionTimestamp(); at != nil {
+		s.Deleted, s.Finalizers = &at.Time, o.GetFinalizers()
 	}
 	var err error
 	if s.Progress, err = o.Kind.Progress(o.Unstructured); err != nil {
@@ -118,7 +137,7 @@ func (p *program) situation(ctx context.Context, o access.Object) (explain.Situa
 	if forecasted(o) {
 		return s, p.planned(ctx, o, &s)
 	}
-	if o.Kind.Selector == nil {
+	if o.Kind.Selector == nil && o.Kind.GroupVersionKind.Kind != broadcastJob {
 		return s, nil
 	}
 	if o.Kind.Revisions == kinds.ReplicaSets {
@@ -126,19 +145,41 @@ func (p *program) situation(ctx context.Context, o access.Object) (explain.Situa
 		if err != nil {
 			return s, err
 		}
-		if len(entries) > 0 {
+		if s.revisions = entries; len(entries) > 0 {
 			s.Updated, s.Label = entries[0].Name, keys.PodTemplateHash
 		}
 	}
 	pods, err := p.pods(ctx, o)
+	if err != nil {
+		return s, err
+	}
 	for i := range pods {
 		s.Pods = append(s.Pods, &pods[i])
 	}
-	return s, err
+	if len(pods) == 0 && s.Progress.Phase == progress.Updating && s.Native {
+		s.Refused = p.refusedOf(ctx, o)
+	}
+	return s, nil
+}
+
+// refusedOf returns what the API server has refused to a controller of Kubernetes, which says so by an event alone; empty where it has
+// refused nothing, or the user may not read events.
+func (p *program) refusedOf(ctx context.Context, o access.Object) string {
+	reader, err := p.cluster.Client()
+	if err != nil {
+		return ""
+	}
+	var list corev1.EventList
+	about := client.MatchingFields{"involvedObject.uid": string(o.GetUID()), "reason": "FailedCreate"}
+	if err := reader.List(ctx, &list, client.InNamespace(o.GetNamespace()), about); err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return last.Message
 }
 
 // planned adds the Pods of a workload, and what its controller would do now.
-func (p *program) planned(ctx context.Context, o access.Object, s *explain.Situation) error {
+func (p *program) planned(ctx context.Context, o access.Object, s *examined) error {
 	owner, w, err := p.snapshot(ctx, o)
 	if err != nil {
 		return err
@@ -149,6 +190,13 @@ func (p *program) planned(ctx context.Context, o access.Object, s *explain.Situa
 	}
 	for _, one := range controlled(pods.Items, o) {
 		s.Pods = append(s.Pods, &one)
+	}
+	var revisions appsv1.ControllerRevisionList
+	if err := w.List(ctx, &revisions); err != nil {
+		return err
+	}
+	if s.revisions, err = past.FromRevisions(revisions.Items, o); err != nil {
+		return err
 	}
 	s.Plan, err = forecast.First(ctx, w, owner)
 	return err
@@ -201,10 +249,16 @@ func (p *program) since(r explain.Reason) string {
 	return screen.Age(*r.Since, p.now())
 }
 
-func (p *program) explainPod(o access.Object, s explain.Situation, name string, out output) error {
+func (p *program) explainPod(ctx context.Context, o access.Object, s explain.Situation, name string, out output) error {
 	r, found := explain.OfPod(s, name)
 	if !found {
 		return fmt.Errorf("%s has no Pod %q", o.Arg(), name)
+	}
+	if r.Code == reason.UpToDate || r.Code == reason.InService {
+		i := slices.IndexFunc(s.Pods, func(p *corev1.Pod) bool { return p.Name == name })
+		if missing, is := p.notInjected(ctx, s.Pods[i]); is {
+			r = missing
+		}
 	}
 	return p.show(out, r, func() { p.causeText(name, r) })
 }

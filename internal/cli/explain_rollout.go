@@ -7,12 +7,13 @@ import (
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/explain"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // explainRollout says why a Rollout stands where it does. While it works at a step, that is often a Pod of its workload.
 func (p *program) explainRollout(ctx context.Context, o access.Object, out output) error {
-	progress, err := p.progress(ctx, o)
+	at, err := p.progress(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -20,8 +21,8 @@ func (p *program) explainRollout(ctx context.Context, o access.Object, out outpu
 	if err := o.Into(&r); err != nil {
 		return err
 	}
-	e := explain.Explanation{Cause: rolloutCause(o, &r, progress)}
-	if e.Cause.Code == explain.Updating || e.Cause.Code == explain.DeadlineExceeded {
+	e := explain.Explanation{Cause: rolloutCause(o, &r, at)}
+	if e.Cause.Code == reason.Updating || e.Cause.Code == reason.DeadlineExceeded {
 		of, err := p.explainWorkload(ctx, o)
 		switch {
 		case err != nil:
@@ -40,9 +41,9 @@ func (p *program) explainRollout(ctx context.Context, o access.Object, out outpu
 }
 
 // isOwnFault reports whether a workload stands still for a reason that no Rollout gives it.
-func isOwnFault(c explain.Code) bool {
+func isOwnFault(c reason.Code) bool {
 	switch c {
-	case explain.HeldByRollout, explain.HeldByPause, explain.HeldByPartition, explain.OnDelete, explain.Updating, explain.Nothing:
+	case reason.HeldByRollout, reason.HeldByPause, reason.HeldByPartition, reason.OnDelete, reason.Updating, reason.Nothing:
 		return false
 	}
 	return true
@@ -62,32 +63,34 @@ func (p *program) explainWorkload(ctx context.Context, o access.Object) (explain
 }
 
 // rolloutCause says why a Rollout stands where it does by its own status.
-func rolloutCause(o access.Object, r *v1beta1.Rollout, progress kinds.Progress) explain.Reason {
-	_, reason, message := kinds.RolloutReason(r, v1beta1.ConditionProgressing)
-	cause := explain.Reason{Code: explain.Updating, Why: progress.Message, Free: progress.Next}
+func rolloutCause(o access.Object, r *v1beta1.Rollout, at progress.Progress) explain.Reason {
+	_, stopped, message := progress.RolloutReason(r, v1beta1.ConditionProgressing)
+	cause := explain.Reason{Code: reason.Updating, Why: at.Message, Free: at.Next}
 	name := o.GetName()
 	switch {
-	case !progress.Seen:
-		cause.Code = explain.ControllerLag
+	case !at.Seen:
+		cause.Code = reason.ControllerLag
 		cause.Free = "see to it that the manager of Rollouts runs: kubectl -n kruise-rollout get pods"
-	case progress.Phase == kinds.Done:
-		cause.Code = explain.Nothing
-	case progress.Reason == kinds.Paused:
-		cause.Code, cause.Free = explain.HeldByPause, "`kubectl kruise resume "+o.Arg()+"`"
-	case progress.Reason == kinds.DeadlineExceeded:
-		cause.Code = explain.DeadlineExceeded
-	case progress.Reason == kinds.GivenUp:
-		cause.Code, cause.Free = explain.Stopped, "give its workload a template that works: that begins the next release"
-	case kinds.StopsRelease(reason):
-		cause.Code, cause.Why = explain.Stopped, reason+": "+message
+	case at.Phase == progress.Done:
+		cause.Code = reason.Nothing
+	case at.Reason == progress.Paused:
+		cause.Code, cause.Free = reason.HeldByPause, "`kubectl kruise resume "+o.Arg()+"`"
+	case at.Reason == progress.DeadlineExceeded:
+		cause.Code = reason.DeadlineExceeded
+	case at.Reason == progress.GivenUp:
+		cause.Code, cause.Free = reason.Stopped, "give its workload a template that works: that begins the next release"
+	case stopped == v1beta1.ReasonThirdVersion:
+		cause.Code, cause.Why, cause.Free = reason.Stopped, message, "`kubectl kruise abort "+name+"`"
+	case progress.StopsRelease(stopped):
+		cause.Code, cause.Why = reason.Stopped, stopped+": "+message
 		cause.Free = fmt.Sprintf("`kubectl kruise retry %s` runs the step anew, `approve %s` goes on all the same, `abort %s` goes back",
 			name, name, name)
-	case progress.Reason == kinds.NeedsApproval:
-		cause.Code, cause.Free = explain.WaitApproval, fmt.Sprintf("`kubectl kruise approve %s`, or `kubectl kruise abort %s`", name, name)
-	case progress.Phase == kinds.Waiting: // for a workload that is not there
-		cause.Code = explain.Stopped
+	case at.Reason == progress.NeedsApproval:
+		cause.Code, cause.Free = reason.WaitApproval, fmt.Sprintf("`kubectl kruise approve %s`, or `kubectl kruise abort %s`", name, name)
+	case at.Phase == progress.Waiting: // for a workload that is not there
+		cause.Code = reason.Stopped
 	}
-	if cause.Free == "" && cause.Code == explain.Updating {
+	if cause.Free == "" && cause.Code == reason.Updating {
 		cause.Free = "wait: the step ends by itself"
 	}
 	return cause

@@ -13,18 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/forecast"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
 )
 
 // planned is what plan shows.
 type planned struct {
 	forecast.Result
 	// End is how it stands in the end.
-	End kinds.Progress `json:"end"`
+	End progress.Progress `json:"end"`
 	// Budgets are the PodUnavailableBudgets that cover Pods of the workload, with what they allow now.
 	Budgets []budgetRoom `json:"budgets,omitempty"`
+	// Release is how a Rollout releases changes of the template; nil if none does.
+	Release *preview `json:"release,omitempty"`
 }
 
 type budgetRoom struct {
@@ -51,6 +53,9 @@ until they are updated, others become ready at once. It takes no account of
 PodUnavailableBudgets, but names them, and of feature gates of the manager
 other than the defaults.
 
+Of a Rollout, and of a workload that one releases, it tells what each step comes
+to: how many Pods, which requests, and what it waits for.
+
 --set takes image=CONTAINER=IMAGE, replicas=N, partition=N or N%,
 maxUnavailable=N or N%, paused=BOOL.
 
@@ -58,7 +63,8 @@ Exit codes: 0, or 2 if it comes to a point where nothing goes on until a
 person acts, or 1 if it does not come to its end otherwise.`,
 		Example: `  kubectl kruise plan cloneset/web
   kubectl kruise plan cloneset/web --set image=app=web:v2 --set partition=30%
-  kubectl kruise plan asts/db -f db.yaml`,
+  kubectl kruise plan asts/db -f db.yaml
+  kubectl kruise plan rollout/web`,
 		ValidArgsFunction: p.completeObjects,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -68,23 +74,10 @@ person acts, or 1 if it does not come to its end otherwise.`,
 			if err != nil {
 				return err
 			}
-			if o, err = p.workloadOf(c.Context(), o); err != nil {
-				return err
+			if isRollout(o) {
+				return p.planRollout(c.Context(), o, file, set, out)
 			}
-			if !forecasted(o) {
-				return noForecast(o)
-			}
-			if o, err = p.wanted(c.Context(), o, file, set); err != nil {
-				return err
-			}
-			r, err := p.forecast(c.Context(), o)
-			if err != nil {
-				return err
-			}
-			if err := p.show(out, r, func() { p.planText(r) }); err != nil {
-				return err
-			}
-			return r.exit()
+			return p.planWorkload(c.Context(), o, file, set, out)
 		},
 	}
 	c.Flags().StringVarP(&file, "filename", "f", "", "a file with the object as it is to be")
@@ -93,11 +86,36 @@ person acts, or 1 if it does not come to its end otherwise.`,
 	return c
 }
 
+// planWorkload tells what the controller of a workload will do, and how a Rollout that releases it goes.
+func (p *program) planWorkload(ctx context.Context, o access.Object, file string, set []string, out output) error {
+	stages, err := p.releasedBy(ctx, o)
+	switch {
+	case err != nil:
+		return err
+	case !forecasted(o) && (stages == nil || file != "" || len(set) > 0):
+		return noForecast(o)
+	case !forecasted(o):
+		return p.show(out, stages, func() { p.previewText(stages) })
+	}
+	if o, err = p.wanted(ctx, o, file, set); err != nil {
+		return err
+	}
+	r, err := p.forecast(ctx, o)
+	if err != nil {
+		return err
+	}
+	r.Release = stages
+	if err := p.show(out, r, func() { p.planText(r) }); err != nil {
+		return err
+	}
+	return r.exit()
+}
+
 func (r planned) exit() error {
 	switch {
-	case r.Problem != "" || r.End.Phase == kinds.Failed || r.End.Phase == kinds.Updating:
+	case r.Problem != "" || r.End.Phase == progress.Failed || r.End.Phase == progress.Updating:
 		return &exit{code: exitFailed}
-	case r.End.Phase == kinds.Waiting:
+	case r.End.Phase == progress.Waiting:
 		return &exit{code: exitWaits}
 	}
 	return nil
@@ -146,6 +164,9 @@ func holds(all []plan.Hold) []string {
 }
 
 func (p *program) planText(r planned) {
+	if r.Release != nil {
+		defer p.previewText(r.Release)
+	}
 	p.screen.Wrapf("", "%s", r.Summary)
 	if r.Problem != "" {
 		p.screen.Wrapf("", "Nothing can be planned: %s.", r.Problem)

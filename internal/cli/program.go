@@ -123,8 +123,11 @@ Kubernetes; asts and ads are those of Kruise.`,
 			root.AddCommand(c)
 		}
 	}
-	in(groupLook, p.status(), p.explain(), p.plan(), p.history(), p.diff())
-	in(groupSteer, p.pause(), p.resume(), p.set(), p.restart(), p.scaledown(), p.undo())
+	overview := &overviewOptions{}
+	root.RunE = func(c *cobra.Command, _ []string) error { return p.runOverview(c.Context(), overview) }
+	p.addOverviewFlags(root, overview)
+	in(groupLook, p.overview(), p.tree(), p.status(), p.explain(), p.plan(), p.history(), p.diff(), p.lint(), p.doctor())
+	in(groupSteer, p.pause(), p.resume(), p.set(), p.restart(), p.scaledown(), p.undo(), p.exec(), p.migrate())
 	in(groupRelease, p.approve(), p.retry(), p.abort())
 	root.AddCommand(p.older()...)
 	return root

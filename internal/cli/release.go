@@ -11,14 +11,14 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
 )
 
 // released is a Rollout with a release that is under way.
 type released struct {
 	access.Object
 	rollout *v1beta1.Rollout
-	kinds.Release
+	progress.Release
 	// reason and message are those of condition Progressing.
 	reason, message string
 }
@@ -48,12 +48,12 @@ func (p *program) released(ctx context.Context, o access.Object) (released, erro
 	if err := o.Into(r.rollout); err != nil {
 		return r, err
 	}
-	at, begun := kinds.ReleaseOf(r.rollout)
+	at, begun := progress.ReleaseOf(r.rollout)
 	if !begun || r.rollout.Status.Phase != v1beta1.RolloutPhaseProgressing {
 		return r, fmt.Errorf("%s has no release under way: its phase is %s", o.Arg(), r.rollout.Status.Phase)
 	}
 	r.Release = at
-	_, r.reason, r.message = kinds.RolloutReason(r.rollout, v1beta1.ConditionProgressing)
+	_, r.reason, r.message = progress.RolloutReason(r.rollout, v1beta1.ConditionProgressing)
 	return r, nil
 }
 
@@ -158,7 +158,7 @@ revision that was rolled back has stopped.`,
 			if err != nil {
 				return err
 			}
-			if !kinds.StopsRelease(r.reason) && r.reason != v1beta1.ReasonStepTimeout {
+			if !progress.StopsRelease(r.reason) && r.reason != v1beta1.ReasonStepTimeout {
 				return fmt.Errorf("%s is not stopped: it is at step %d, %s (%s)", r.Arg(), r.CurrentStepIndex, r.CurrentStepState, r.reason)
 			}
 			// The index of a step in nextStepIndex makes the Rollout begin it, also the one that it is at.

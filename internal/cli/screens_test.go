@@ -23,16 +23,19 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/keys"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
+	"github.com/seed-69ecc383/kruise/internal/cli/doctor"
 	"github.com/seed-69ecc383/kruise/internal/cli/explain"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/cli/lint"
 	"github.com/seed-69ecc383/kruise/internal/cli/past"
 	"github.com/seed-69ecc383/kruise/internal/cli/screen"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// noon is when all screens are shown.
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+var (
+	update = flag.Bool("update", false, "write the golden files anew")
+	noon   = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) // when all screens are shown
+)
 
 // shown returns a program, and what it writes, on a screen of 80 columns.
 func shown() (*program, *bytes.Buffer) {
@@ -304,15 +307,15 @@ func TestExplainScreen(t *testing.T) {
 	at := noon.Add(-6 * time.Minute)
 	e := explain.Explanation{
 		Cause: explain.Reason{
-			Pod: "web-77a", Code: explain.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at,
+			Pod: "web-77a", Code: reason.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at,
 			Free: "mend the image or the configuration that Pod web-77a has (kubectl describe pod web-77a); or put the old template back: " +
 				"`kubectl kruise undo cloneset/web`",
 		},
 		Pods: []explain.Reason{
-			{Pod: "web-77a", Code: explain.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at},
-			{Pod: "web-4xq", Code: explain.WaitMinReady, Why: "ready, and in service in 50s (minReadySeconds 60)", Since: &at},
-			{Pod: "web-c0d", Code: explain.WaitBudget, Why: "2 Pods wait: maxUnavailable 2 is used up"},
-			{Pod: "web-z1m", Code: explain.HeldByPartition, Why: "the partition keeps it at its template"},
+			{Pod: "web-77a", Code: reason.WaitImagePull, Why: "container app: ImagePullBackOff: Back-off pulling image web:v2", Since: &at},
+			{Pod: "web-4xq", Code: reason.WaitMinReady, Why: "ready, and in service in 50s (minReadySeconds 60)", Since: &at},
+			{Pod: "web-c0d", Code: reason.WaitBudget, Why: "2 Pods wait: maxUnavailable 2 is used up"},
+			{Pod: "web-z1m", Code: reason.HeldByPartition, Why: "the partition keeps it at its template"},
 		},
 		UpToDate: 3,
 	}
@@ -329,5 +332,54 @@ func TestSplitPod(t *testing.T) {
 		if _, pod := splitPod(strings.Fields(args)); pod != want {
 			t.Errorf("%s: the Pod is %q, want %q", args, pod, want)
 		}
+	}
+}
+
+func TestLintScreen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		found lint.Result
+		code  int
+	}{
+		"lint-clean": {lint.Result{Objects: 3, Ours: 2}, exitOK},
+		"lint": {lint.Result{Objects: 2, Ours: 1, Errors: 1, Warnings: 1, Findings: []lint.Finding{
+			{File: "web.yaml", Line: 1, Object: "CloneSet web", Severity: lint.Error, Field: "spec.replicas", Message: "Invalid value: -1: should be a non-negative integer"},
+			{
+				File: "web.yaml", Line: 20, Object: "Deployment api", Severity: lint.Warning, Field: "metadata.labels[policy.kruise.io/delete-protecton]",
+				Message: "it is read by nobody: did you mean policy.kruise.io/delete-protection?",
+			},
+		}}, exitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, out := shown()
+			if got := codeOf(p.linted(screen.Text, tc.found)); got != tc.code {
+				t.Errorf("the exit code is %d, want %d", got, tc.code)
+			}
+			golden(t, name, out.String())
+		})
+	}
+}
+
+func TestDoctorScreen(t *testing.T) {
+	found := []doctor.Finding{
+		{
+			Severity: doctor.Broken, What: "the Lease kruise-manager was last renewed 6m0s ago, by \"m-1\"", Why: "no manager leads: controllers stand still",
+			Mend: "kubectl -n kruise-system get pods; kubectl -n kruise-system logs deployment/kruise-controller-manager",
+		},
+		{
+			Severity: doctor.Warning, What: "1 nodes have no daemon that is ready: n2", Why: "containers are not restarted, images not pulled and probes not run there",
+			Mend: "kubectl -n kruise-system get pods -l control-plane=daemon -o wide",
+		},
+	}
+	for name, tc := range map[string]struct {
+		found []doctor.Finding
+		code  int
+	}{"doctor-sound": {nil, exitOK}, "doctor-warning": {found[1:], exitWaits}, "doctor-broken": {found, exitFailed}} {
+		t.Run(name, func(t *testing.T) {
+			p, out := shown()
+			if got := codeOf(p.diagnosed(screen.Text, tc.found)); got != tc.code {
+				t.Errorf("the exit code is %d, want %d", got, tc.code)
+			}
+			golden(t, name, out.String())
+		})
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,15 @@ func (p *program) snapshot(ctx context.Context, o access.Object) (client.Object,
 		return nil, nil, err
 	}
 	objects := []client.Object{owner}
-	for _, read := range readsOf(o, selector) {
-		if err := reader.List(ctx, read.list, read.options...); err != nil {
+	reads := readsOf(o, selector)
+	problems := make([]error, len(reads))
+	var running sync.WaitGroup
+	for i, read := range reads {
+		running.Go(func() { problems[i] = reader.List(ctx, read.list, read.options...) })
+	}
+	running.Wait()
+	for i, read := range reads {
+		if err := problems[i]; err != nil {
 			return nil, nil, fmt.Errorf("listing %s: %w", read.of, err)
 		}
 		objects = append(objects, read.items()...)

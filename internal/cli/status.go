@@ -12,6 +12,7 @@ import (
 	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
 	"github.com/seed-69ecc383/kruise/internal/rules/steer"
 )
 
@@ -27,7 +28,7 @@ type standing struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	kinds.Progress
+	progress.Progress
 	// Elapsed is for how many seconds it was watched.
 	Elapsed int64 `json:"elapsedSeconds"`
 }
@@ -113,27 +114,27 @@ func rolloutOf(o access.Object) string {
 
 // progress returns how far an object has come. A Rollout that has not yet seen the new template of its workload does not tell of the
 // release that is about to begin: the mark of the workload does, which is there from the moment of the change.
-func (p *program) progress(ctx context.Context, o access.Object) (kinds.Progress, error) {
-	progress, err := o.Kind.Progress(o.Unstructured)
-	if err != nil || !isRollout(o) || progress.Phase != kinds.Done && progress.Reason != kinds.GivenUp {
-		return progress, err
+func (p *program) progress(ctx context.Context, o access.Object) (progress.Progress, error) {
+	at, err := o.Kind.Progress(o.Unstructured)
+	if err != nil || !isRollout(o) || at.Phase != progress.Done && at.Reason != progress.GivenUp {
+		return at, err
 	}
 	workload, err := p.workloadOf(ctx, o)
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || access.IsNotInstalled(err):
-		return progress, nil // there is no release without it, and who may not read it sees what the status says
+		return at, nil // there is no release without it, and who may not read it sees what the status says
 	case err != nil:
-		return progress, err
+		return at, err
 	}
-	return begins(progress, o.GetName(), workload), nil
+	return begins(at, o.GetName(), workload), nil
 }
 
 // begins returns the progress of a Rollout with a release that is about to begin, if its workload has a new template that waits for it.
-func begins(p kinds.Progress, rollout string, workload access.Object) kinds.Progress {
+func begins(p progress.Progress, rollout string, workload access.Object) progress.Progress {
 	if rolloutOf(workload) != rollout {
 		return p
 	}
-	p.Phase, p.Reason, p.Next, p.Begins = kinds.Updating, "", "", true
+	p.Phase, p.Reason, p.Next, p.Begins = progress.Updating, "", "", true
 	p.Message = "the release of the new template of " + workload.Arg() + " is about to begin"
 	return p
 }
@@ -211,27 +212,27 @@ func (f *following) interrupted(ctx context.Context) error {
 
 // see shows an object, and reports whether it is at its end.
 func (f *following) see(ctx context.Context, o access.Object) bool {
-	progress, err := f.progress(ctx, o)
+	at, err := f.progress(ctx, o)
 	if err != nil {
 		f.err = err
 		return true
 	}
 	f.again = nil
-	if progress.Begins {
+	if at.Begins {
 		f.again = &o
 	}
 	f.last = standing{
-		Kind: o.Kind.GroupVersionKind.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), Progress: progress,
+		Kind: o.Kind.GroupVersionKind.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), Progress: at,
 		Elapsed: int64(f.now().Sub(f.began).Seconds()),
 	}
 	if line := f.line(); line != f.shown && f.output == "" {
 		f.shown = line
 		f.draw()
 	}
-	switch progress.Phase {
-	case kinds.Done, kinds.Failed:
+	switch at.Phase {
+	case progress.Done, progress.Failed:
 		return true
-	case kinds.Waiting:
+	case progress.Waiting:
 		return !f.through
 	}
 	return false
@@ -266,11 +267,11 @@ func (f *following) exit() error {
 		f.screen.Wrapf("", "To go on: %s.", f.last.Next)
 	}
 	switch f.last.Phase {
-	case kinds.Failed:
+	case progress.Failed:
 		return &exit{code: exitFailed}
-	case kinds.Waiting:
+	case progress.Waiting:
 		return &exit{code: exitWaits}
-	case kinds.Updating:
+	case progress.Updating:
 		return &exit{code: exitTimeout}
 	}
 	return nil

@@ -6,9 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/api/keys"
 	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/cli/access"
 	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
@@ -42,7 +44,7 @@ func (p *program) workloadOf(ctx context.Context, o access.Object) (access.Objec
 // pods returns the Pods of a workload: those that it controls; for a Deployment and a UnitedDeployment, whose Pods are controlled by
 // objects of its own, those that it selects.
 func (p *program) pods(ctx context.Context, o access.Object) ([]corev1.Pod, error) {
-	selector, err := past.SelectorOf(o)
+	selector, err := p.selectorOf(o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +61,16 @@ func (p *program) pods(ctx context.Context, o access.Object) ([]corev1.Pod, erro
 		return list.Items, nil
 	}
 	return controlled(list.Items, o), nil
+}
+
+// broadcastJob is the kind whose Pods are found by a label of their own.
+const broadcastJob = "BroadcastJob"
+
+func (p *program) selectorOf(o access.Object) (labels.Selector, error) {
+	if o.Kind.GroupVersionKind.Kind == broadcastJob {
+		return labels.SelectorFromSet(labels.Set{keys.BroadcastJobControllerUID: string(o.GetUID())}), nil
+	}
+	return past.SelectorOf(o)
 }
 
 // controlled returns those Pods that a workload controls itself.

@@ -15,7 +15,7 @@
 // With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
 // with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
 // same of Pods that a WorkloadSpread gives to subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
-// hand, and without steps.
+// hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload.
 package main
 
 import (
@@ -32,8 +32,10 @@ import (
 // settings are the choices of one run.
 type settings struct {
 	pods, nodes int
-	out         string
-	idle        time.Duration
+	// allPods is the number of Pods in the cluster, where screens are measured.
+	allPods int
+	out     string
+	idle    time.Duration
 	// only is the one contender that is measured; empty for all.
 	only string
 	// kind says which contenders there are.
@@ -61,8 +63,8 @@ func main() {
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
 		"which has a node for each Pod; "+
-		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; or rollout, "+
-		"releases of a Deployment in steps")
+		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; rollout, "+
+		"releases of a Deployment in steps; or screens, those of the command line for a CloneSet")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false,
@@ -79,6 +81,7 @@ func main() {
 		return nil
 	})
 	flag.IntVar(&s.sets, "sets", 300, "SidecarSets, for -kind load")
+	flag.IntVar(&s.allPods, "all", 20000, "Pods in the cluster, for -kind screens")
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load and spread")
 	flag.StringVar(&s.profile, "profile", "",
 		"file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
@@ -122,6 +125,8 @@ func run(ctx context.Context, s settings) (err error) {
 		return runSpread(ctx, s)
 	case "rollout":
 		return runRollout(ctx, s)
+	case "screens":
+		return runScreens(ctx, s)
 	}
 	b, err := s.bringUp(ctx)
 	if err != nil {

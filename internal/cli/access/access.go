@@ -50,8 +50,8 @@ type Cluster struct {
 func New(warnings io.Writer) *Cluster {
 	c := &Cluster{flags: genericclioptions.NewConfigFlags(true), warnings: warnings}
 	c.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
-		config.QPS = -1 // the API server sets the pace
-		config.UserAgent = FieldManager
+		config.QPS = -1                                                      // the API server sets the pace
+		config.UserAgent = FieldManager + "/" + v1beta1.GroupVersion.Version // audit logs are searched by the name before the slash
 		config.WarningHandler = rest.NewWarningWriter(c.warnings, rest.WarningWriterOptions{Deduplicate: true})
 		return config
 	}
@@ -178,6 +178,39 @@ func (c *Cluster) List(ctx context.Context, kind kinds.Kind, options ...client.L
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// pageSize is how many objects are read at a time.
+const pageSize = 500
+
+// Each reads all objects of a kind in pages, in all namespaces where the namespace is empty, and calls do with each of them.
+func (c *Cluster) Each(ctx context.Context, kind kinds.Kind, namespace string, do func(Object) error) error {
+	served, err := c.served(kind)
+	if err != nil {
+		return err
+	}
+	if kind.Cluster {
+		namespace = ""
+	}
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(served.WithKind(kind.GroupVersionKind.Kind + "List"))
+		if err := c.client.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
+			return fmt.Errorf("listing %s: %w", kind.Resource, err)
+		}
+		for i := range list.Items {
+			o, err := toHub(kind, served, &list.Items[i])
+			if err != nil {
+				return err
+			}
+			if err := do(o); err != nil {
+				return err
+			}
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 // Names returns the names of all objects of a kind, in the namespace that is meant.

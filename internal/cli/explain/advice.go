@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // free says what frees what waits for a reason: the command or the change, and of which object. Who has found the reason may have said it
@@ -20,39 +21,54 @@ func (s Situation) free(r Reason) string {
 		pods = "Pod " + r.Pod
 	}
 	switch r.Code {
-	case HeldByRollout:
+	case reason.HeldByRollout:
 		return "see `kubectl kruise explain rollout/" + s.Rollout + "`"
-	case HeldByPause:
+	case reason.HeldByPause:
 		return "`kubectl kruise resume " + s.Arg + "`"
-	case HeldByPartition:
+	case reason.HeldByPartition:
 		return fmt.Sprintf("lower the partition of %s; `kubectl kruise plan %s --set partition=0` tells what that does", s.Arg, s.Arg)
-	case OnDelete:
+	case reason.OnDelete:
 		return "delete " + pods + ", or set updateStrategy.type RollingUpdate in " + s.Arg
-	case WaitBudget:
+	case reason.WaitBudget:
 		return "bring the Pods of " + s.Arg + " into service that use it up, or raise its maxUnavailable"
-	case WaitPUB:
+	case reason.WaitPUB:
 		return "bring Pods of its application into service, or change that PodUnavailableBudget"
-	case WaitImagePull, ContainerBroken:
+	case reason.WaitImagePull, reason.ContainerBroken:
+		if r.Pod == "" {
+			return "wait, or look at kruise-daemon of these nodes (kubectl -n kruise-system get pods -o wide)"
+		}
 		return "mend the image or the configuration that " + pods + " has (kubectl describe pod " + r.Pod + "); or " + undo
-	case WaitReady:
+	case reason.WaitReady:
 		return "look why its containers are not ready (kubectl describe pod " + r.Pod + ", kubectl logs " + r.Pod + "); or " + undo
-	case WaitSchedule:
+	case reason.WaitSchedule:
 		return "make room on a node that fits, or change what the template of " + s.Arg + " asks for"
-	case WaitDeletion:
+	case reason.WaitDeletion:
 		return "wait until its terminationGracePeriodSeconds are over, or look at its node"
-	case InPlaceRefused:
+	case reason.InPlaceRefused:
 		return "set podUpdatePolicy InPlaceIfPossible in " + s.Arg + "; or " + undo
-	case WriteFailed:
+	case reason.QuotaExceeded:
+		return "raise the ResourceQuota that is named, or delete what uses it up"
+	case reason.AdmissionRefused:
+		return "change " + s.Arg + " to what the policy or the webhook that is named permits, or change that"
+	case reason.WebhookDown:
+		return "bring the webhook that is named back, or delete its configuration"
+	case reason.WaitVolumeClaim:
+		return "see to its PersistentVolumeClaims: a volume that fits, or a StorageClass that makes one (kubectl describe pvc)"
+	case reason.WaitEarlierOrdinal:
+		return "bring the Pod into service that is named, or set podManagementPolicy Parallel"
+	case reason.WaitReplacement, reason.WaitEarlierWave:
+		return "bring the Pods into service that it waits for"
+	case reason.WriteFailed:
 		return "remove what the API server names: a quota, a missing right or object, an admission webhook"
-	case InvalidSpec:
+	case reason.InvalidSpec:
 		return "correct the field of " + s.Arg + " that is named"
-	case ControllerLag:
+	case reason.ControllerLag:
 		return s.freeLag()
-	case DeadlineExceeded:
+	case reason.DeadlineExceeded:
 		return "mend the Pods of " + s.Arg + " that are not in service; or " + undo
-	case Held:
+	case reason.Held:
 		return "it goes on when that has ended; `kubectl kruise plan " + s.Arg + "` tells what follows"
-	case WaitGrace, WaitMinReady, Updating:
+	case reason.WaitGrace, reason.WaitMinReady, reason.Updating:
 		return "wait: it ends by itself"
 	}
 	return ""

@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/forecast"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 // TestWordsOfControllers checks that the codes follow from what the controllers really say in their plans: a code is read off their words.
@@ -22,12 +23,12 @@ func TestWordsOfControllers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy v1beta1.CloneSetPodUpdatePolicyType
 		change func(*corev1.Container)
-		want   map[Code]int
+		want   map[reason.Code]int
 	}{
 		"some now, the rest later": {v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType, func(c *corev1.Container) { c.Image = "web:v2" },
-			map[Code]int{Updating: 1, WaitBudget: 2}},
+			map[reason.Code]int{reason.Updating: 1, reason.WaitBudget: 2}},
 		"in place only, and it can't": {v1beta1.InPlaceOnlyCloneSetPodUpdatePolicyType, func(c *corev1.Container) { c.Command = []string{"serve"} },
-			map[Code]int{InPlaceRefused: 1, WaitBudget: 2}},
+			map[reason.Code]int{reason.InPlaceRefused: 1, reason.WaitBudget: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "u", Generation: 1}}
@@ -47,7 +48,7 @@ func TestWordsOfControllers(t *testing.T) {
 			tc.change(&set.Spec.Template.Spec.Containers[0])
 			s := Situation{
 				Arg: "cloneset/web", Updated: "web-new", Now: now().Add(time.Hour),
-				Progress: kinds.Progress{Phase: kinds.Updating, Seen: true, Wanted: 3, Total: 3},
+				Progress: progress.Progress{Phase: progress.Updating, Seen: true, Wanted: 3, Total: 3},
 			}
 			w.Now = s.Now
 			var err error
@@ -64,7 +65,7 @@ func TestWordsOfControllers(t *testing.T) {
 				}
 				s.Pods = append(s.Pods, &pods.Items[i])
 			}
-			got := map[Code]int{}
+			got := map[reason.Code]int{}
 			for _, r := range Explain(s).Pods {
 				got[r.Code]++
 			}

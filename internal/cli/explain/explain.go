@@ -1,3 +1,4 @@
+// Package explain says why a workload or a Pod stands still, and what would free it.
 package explain
 
 import (
@@ -11,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 	"github.com/seed-69ecc383/kruise/internal/rollout"
-	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
 	"github.com/seed-69ecc383/kruise/internal/rules/pod"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 	"github.com/seed-69ecc383/kruise/internal/rules/revision"
 )
 
@@ -23,7 +24,7 @@ import (
 type Situation struct {
 	// Arg names the workload as an argument of a command.
 	Arg      string
-	Progress kinds.Progress
+	Progress progress.Progress
 	// Rollout is the name of the Rollout that releases the workload now; empty if none does.
 	Rollout string
 	Paused  bool
@@ -36,6 +37,11 @@ type Situation struct {
 	Label string
 	// Native means that a controller of Kubernetes itself works on it.
 	Native bool
+	// Deleted is when the workload was deleted; nil if it was not. It is there until nobody's finalizer holds it.
+	Deleted    *time.Time
+	Finalizers []string
+	// Refused is what the API server has refused, as an event tells it where the status does not; empty if nothing was.
+	Refused string
 	// Lifecycle and MinReadySeconds are those of the workload.
 	Lifecycle       *pub.Lifecycle
 	MinReadySeconds int32
@@ -67,8 +73,8 @@ func (s Situation) indexed() Situation {
 // Reason is why a Pod, or the workload, waits.
 type Reason struct {
 	// Pod is the name of the Pod; empty for a cause that is the workload's own.
-	Pod  string `json:"pod,omitempty"`
-	Code Code   `json:"code"`
+	Pod  string      `json:"pod,omitempty"`
+	Code reason.Code `json:"code"`
 	// Why is a sentence.
 	Why string `json:"why"`
 	// Since is when it began; nil where that is not known.
@@ -94,20 +100,30 @@ func Explain(s Situation) Explanation {
 	var e Explanation
 	for _, p := range s.Pods {
 		switch r := s.podReason(p); r.Code {
-		case UpToDate:
+		case reason.UpToDate:
 			e.UpToDate++
-		case InService:
+		case reason.InService:
 			e.InService++
 		default:
 			e.Pods = append(e.Pods, r)
 		}
 	}
 	slices.SortStableFunc(e.Pods, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(rank(a.Code), rank(b.Code)), cmp.Compare(a.Pod, b.Pod))
+		return cmp.Or(cmp.Compare(a.Code.Rank(), b.Code.Rank()), cmp.Compare(a.Pod, b.Pod))
 	})
 	e.Cause = s.cause(e.Pods)
 	e.Cause.Free = cmp.Or(e.Cause.Free, s.free(e.Cause), s.Progress.Next)
 	return e
+}
+
+// EachPod returns the reasons of all Pods, in the order in which the situation has them.
+func EachPod(s Situation) []Reason {
+	s = s.indexed()
+	out := make([]Reason, len(s.Pods))
+	for i, p := range s.Pods {
+		out[i] = s.podReason(p)
+	}
+	return out
 }
 
 // OfPod says why one Pod stands as it does; false if the workload has no Pod of that name.
@@ -119,32 +135,26 @@ func OfPod(s Situation, name string) (Reason, bool) {
 	return s.indexed().podReason(s.Pods[i]), true
 }
 
-// rank is the order in which reasons matter: what a person has to mend, what waits for others, what ends by itself, what is wanted so.
-func rank(c Code) int {
-	return slices.Index([]Code{
-		NodeNotReady, WaitImagePull, ContainerBroken, WaitSchedule, InPlaceRefused, WaitLifecycleHook, WaitReady, WaitDeletion, WaitGrace,
-		WaitMinReady, Updating, WaitPUB, Held, WaitBudget, HeldByRollout, HeldByPause, OnDelete, HeldByPartition,
-	}, c)
-}
-
 // cause returns the one thing that matters. The first that holds counts.
 func (s Situation) cause(pods []Reason) Reason {
 	p := s.Progress
-	broken := slices.IndexFunc(pods, func(r Reason) bool { return isOutOfService(r.Code) || r.Code == InPlaceRefused })
+	broken := slices.IndexFunc(pods, func(r Reason) bool { return r.Code.OutOfService() || r.Code == reason.InPlaceRefused })
 	switch {
+	case s.Deleted != nil:
+		return s.deleted()
 	case s.Plan.Problem != nil:
-		return Reason{Code: InvalidSpec, Why: s.Plan.Problem.Error()}
+		return Reason{Code: reason.InvalidSpec, Why: s.Plan.Problem.Error()}
 	case !p.Seen:
-		return Reason{Code: ControllerLag, Why: "the controller has not seen the present spec"}
+		return Reason{Code: reason.ControllerLag, Why: "the controller has not seen the present spec"}
 	case p.Failure != "":
-		return Reason{Code: WriteFailed, Why: p.Failure}
+		return Reason{Code: reason.OfFailure(p.Failure), Why: p.Failure, Since: p.Since}
 	case s.Rollout != "" && broken < 0:
-		return Reason{Code: HeldByRollout, Why: "rollout/" + s.Rollout + " releases it in steps"}
-	case p.Phase == kinds.Done && broken < 0:
-		if len(pods) > 0 && pods[0].Code == HeldByPartition {
-			return Reason{Code: HeldByPartition, Why: p.Message}
+		return Reason{Code: reason.HeldByRollout, Why: "rollout/" + s.Rollout + " releases it in steps"}
+	case p.Phase == progress.Done && broken < 0:
+		if p.Code == reason.HeldByPartition || len(pods) > 0 && pods[0].Code == reason.HeldByPartition {
+			return Reason{Code: reason.HeldByPartition, Why: p.Message}
 		}
-		return Reason{Code: Nothing, Why: p.Message}
+		return Reason{Code: reason.Nothing, Why: p.Message}
 	}
 	if r, is := wanted(p); is && s.Rollout == "" {
 		return r
@@ -152,40 +162,49 @@ func (s Situation) cause(pods []Reason) Reason {
 	switch {
 	case broken >= 0:
 		return pods[broken]
+	case s.Refused != "":
+		return Reason{Code: reason.OfFailure(s.Refused), Why: s.Refused}
 	case p.Budget != "":
-		return Reason{Code: WaitPUB, Why: p.Budget}
-	case p.Phase == kinds.Failed:
-		return Reason{Code: DeadlineExceeded, Why: p.Message}
+		return Reason{Code: reason.WaitPUB, Why: p.Budget}
+	case p.Phase == progress.Failed:
+		return Reason{Code: reason.DeadlineExceeded, Why: p.Message}
 	case len(pods) > 0:
 		return pods[0]
 	}
-	return Reason{Code: Updating, Why: p.Message}
+	return Reason{Code: cmp.Or(p.Code, reason.Updating), Why: p.Message, Since: p.Since}
+}
+
+// deleted says what keeps a workload that was deleted.
+func (s Situation) deleted() Reason {
+	r := Reason{Code: reason.WaitDeletion, Why: "it is being deleted", Since: s.Deleted, Free: "wait: the garbage collector takes it away"}
+	if len(s.Finalizers) > 0 {
+		names := strings.Join(s.Finalizers, ", ")
+		r.Why += ", and has finalizers: " + names
+		r.Free = "have the owners of " + names + " take them off " + s.Arg
+	}
+	return r
 }
 
 // wanted returns the cause where a rollout stands as a person wanted it, or until a person acts; false where it does not.
-func wanted(p kinds.Progress) (Reason, bool) {
-	r := Reason{Why: p.Message}
+func wanted(p progress.Progress) (Reason, bool) {
+	r := Reason{Why: p.Message, Since: p.Since}
 	switch p.Reason {
-	case kinds.Paused:
-		r.Code = HeldByPause
-	case kinds.OnDelete:
-		r.Code = OnDelete
-	case kinds.NeedsApproval:
-		r.Code, r.Free = WaitApproval, p.Next
-	case kinds.NeedsRecreation:
-		r.Code, r.Free = InPlaceRefused, p.Next
-	case kinds.InvalidSpec:
-		r.Code = InvalidSpec
-	case kinds.GivenUp:
-		r.Code, r.Free = Stopped, cmp.Or(p.Next, "mend what it names, and create it anew: it is not tried again")
+	case progress.Paused:
+		r.Code = reason.HeldByPause
+	case progress.OnDelete:
+		r.Code = reason.OnDelete
+	case progress.NeedsApproval:
+		r.Code, r.Free = reason.WaitApproval, p.Next
+	case progress.NeedsRecreation:
+		r.Code, r.Free = reason.InPlaceRefused, p.Next
+	case progress.InvalidSpec:
+		r.Code = reason.InvalidSpec
+	case progress.Halted:
+		r.Code, r.Free = reason.Stopped, p.Next
+	case progress.GivenUp:
+		r.Code, r.Free = reason.Stopped, cmp.Or(p.Next, "mend what it names, and create it anew: it is not tried again")
 	}
 	return r, r.Code != ""
-}
-
-// isOutOfService reports whether a reason is that of a Pod that is not in service.
-func isOutOfService(c Code) bool {
-	at := rank(c)
-	return at >= 0 && at <= rank(WaitMinReady) && c != InPlaceRefused
 }
 
 // podReason says why a Pod stands as it does, and what would free it.
@@ -197,16 +216,16 @@ func (s Situation) podReason(p *corev1.Pod) Reason {
 	}
 	var r Reason
 	switch {
-	case !available || m.Leaving:
+	case !available || m.Leaving || m.IsHeld():
 		r = s.outOfService(&m, wait)
 	case s.Updated == "":
-		r = Reason{Pod: p.Name, Code: InService, Why: "it is in service"}
+		r = Reason{Pod: p.Name, Code: reason.InService, Why: "it is in service"}
 	case s.isUpdated(p):
-		r = Reason{Pod: p.Name, Code: UpToDate, Why: "it has the newest template and is in service"}
+		r = Reason{Pod: p.Name, Code: reason.UpToDate, Why: "it has the newest template and is in service"}
 	default:
 		r = s.outdated(p)
 	}
-	if r.Code == WaitLifecycleHook {
+	if r.Code == reason.WaitLifecycleHook {
 		r.Free = s.freeHook(p)
 	}
 	r.Free = cmp.Or(r.Free, s.free(r))
@@ -222,68 +241,46 @@ func (s Situation) isUpdated(p *corev1.Pod) bool {
 // outOfService says why a Pod is not in service, and since when.
 func (s Situation) outOfService(m *rollout.Member, wait time.Duration) Reason {
 	w := rollout.Workload{Lifecycle: s.Lifecycle, MinReadySeconds: s.MinReadySeconds, Now: s.Now}
-	reason, why := w.WhyOutOfService(m)
-	r := Reason{Pod: m.Pod.Name, Code: WaitReady, Why: why}
+	r := Reason{Pod: m.Pod.Name}
+	r.Code, r.Why = w.WhyOutOfService(m)
 	if ready := pod.Condition(m.Pod, corev1.PodReady); ready != nil && !ready.LastTransitionTime.IsZero() {
 		r.Since = &ready.LastTransitionTime.Time
 	}
-	scheduled := pod.Condition(m.Pod, corev1.PodScheduled)
-	switch {
-	case reason == rollout.WaitsForDeletion:
+	switch r.Code {
+	case reason.WaitDeletion:
 		leaving(&r, m.Pod)
-	case scheduled != nil && scheduled.Status == corev1.ConditionFalse && reason != rollout.WaitsForHook:
-		r.Code, r.Why = WaitSchedule, "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason)
-		r.Since = &scheduled.LastTransitionTime.Time
-	case reason == rollout.WaitsForHook:
-		r.Code = WaitLifecycleHook
-	case reason == rollout.WaitsForAvailable:
-		r.Code = WaitMinReady
-		r.Why = fmt.Sprintf("ready, and in service in %s (minReadySeconds %d)", wait.Round(time.Second), s.MinReadySeconds)
-	case reason == rollout.WaitsForBroken:
-		r.Code = ContainerBroken
-		if strings.Contains(why, "Image") {
-			r.Code = WaitImagePull
+	case reason.WaitSchedule, reason.WaitVolumeClaim:
+		scheduled := pod.Condition(m.Pod, corev1.PodScheduled)
+		r.Why, r.Since = "it has no node: "+cmp.Or(scheduled.Message, scheduled.Reason), &scheduled.LastTransitionTime.Time
+	case reason.WaitImagePull, reason.ContainerBroken:
+		if said := pod.Said(m.Pod); said != "" {
+			r.Why += ": " + said
 		}
-	case inplace.Pending(m.Pod):
-		r.Code = WaitGrace
-	case isNodeLost(m.Pod):
-		r.Code, r.Why = NodeNotReady, "its node "+m.Pod.Spec.NodeName+" does not answer"
+	case reason.WaitMinReady:
+		r.Why = fmt.Sprintf("ready, and in service in %s (minReadySeconds %d)", wait.Round(time.Second), s.MinReadySeconds)
+	case reason.NodeNotReady:
 		r.Free = fmt.Sprintf("bring node %s back, or remove it from the cluster so that its Pods go", m.Pod.Spec.NodeName)
 	}
 	return r
 }
 
-// leaving says what keeps a Pod that is being deleted. Its timestamp is when its containers are killed at the latest.
+// leaving says since when a Pod is being deleted, and what would let it go. Its timestamp is when its containers are killed at the latest.
 func leaving(r *Reason, p *corev1.Pod) {
-	r.Code = WaitDeletion
 	since := p.DeletionTimestamp.Time
 	if grace := p.DeletionGracePeriodSeconds; grace != nil {
 		since = since.Add(-pod.Seconds(*grace))
 	}
 	r.Since = &since
 	if len(p.Finalizers) > 0 {
-		names := strings.Join(p.Finalizers, ", ")
-		r.Why += ", and has finalizers: " + names
-		r.Free = "have the owners of " + names + " take them off Pod " + p.Name
+		r.Free = "have the owners of " + strings.Join(p.Finalizers, ", ") + " take them off Pod " + p.Name
 	}
-}
-
-// isNodeLost reports whether the readiness of a Pod was taken back because its node does not answer: Kubernetes then writes the condition
-// Ready alone, while all that makes a Pod ready stays True.
-func isNodeLost(p *corev1.Pod) bool {
-	isTrue := func(t corev1.PodConditionType) bool {
-		c := pod.Condition(p, t)
-		return c != nil && c.Status == corev1.ConditionTrue
-	}
-	return p.Status.Phase == corev1.PodRunning && !pod.IsReady(p) && isTrue(corev1.ContainersReady) &&
-		!slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !isTrue(g.ConditionType) })
 }
 
 // outdated says why a Pod that is in service has not the newest template.
 func (s Situation) outdated(p *corev1.Pod) Reason {
 	r := Reason{Pod: p.Name}
 	if a, is := s.next[p.Name]; is {
-		r.Code, r.Why = Updating, "the controller does this next: "+string(a.Verb)+" "+a.What
+		r.Code, r.Why = reason.Updating, "the controller does this next: "+string(a.Verb)+" "+a.What
 		return r
 	}
 	h, is := s.held[p.Name]
@@ -291,38 +288,28 @@ func (s Situation) outdated(p *corev1.Pod) Reason {
 		h, is = s.held[p.Spec.NodeName]
 	}
 	if is {
-		r.Code, r.Why = codeOf(h), h.Why
+		r.Code, r.Why = cmp.Or(h.Code, reason.Held), h.Why
 		return r
 	}
 	switch {
 	case s.Rollout != "":
-		r.Code, r.Why = HeldByRollout, "rollout/"+s.Rollout+" updates it in a later step"
+		r.Code, r.Why = reason.HeldByRollout, "rollout/"+s.Rollout+" updates it in a later step"
 	case s.Paused:
-		r.Code, r.Why = HeldByPause, "the update is paused"
-	case s.Progress.Reason == kinds.OnDelete:
-		r.Code, r.Why = OnDelete, "it is updated when somebody deletes it"
+		r.Code, r.Why = reason.HeldByPause, "the update is paused"
+	case s.Progress.Reason == progress.OnDelete:
+		r.Code, r.Why = reason.OnDelete, "it is updated when somebody deletes it"
 	case s.Progress.Updated >= s.Progress.Wanted:
-		r.Code, r.Why = HeldByPartition, "the partition keeps it at its template"
+		r.Code, r.Why = reason.HeldByPartition, "the partition keeps it at its template"
 	case s.Progress.Budget != "":
-		r.Code, r.Why = WaitPUB, s.Progress.Budget
+		r.Code, r.Why = reason.WaitPUB, s.Progress.Budget
 	default:
-		r.Code, r.Why = WaitBudget, "others go first, as many at a time as maxUnavailable lets"
-		if i := slices.IndexFunc(s.Plan.Holds, func(h plan.Hold) bool { return codeOf(h) == WaitBudget }); i >= 0 {
-			r.Why = s.Plan.Holds[i].Why // it names the first that waits
+		r.Code, r.Why = reason.WaitBudget, "others go first, as many at a time as maxUnavailable lets"
+		all := func(h plan.Hold) bool {
+			return h.Code == reason.WaitBudget || h.Code == reason.WaitEarlierOrdinal && h.Name == ""
+		}
+		if i := slices.IndexFunc(s.Plan.Holds, all); i >= 0 {
+			r.Code, r.Why = s.Plan.Holds[i].Code, s.Plan.Holds[i].Why // it names the first that waits, or none for all
 		}
 	}
 	return r
-}
-
-// codeOf returns the code of what a plan holds back.
-func codeOf(h plan.Hold) Code {
-	switch {
-	case h.Failure != "" && strings.HasPrefix(h.Why, "InPlaceOnly"):
-		return InPlaceRefused
-	case strings.Contains(h.Why, "maxUnavailable") || strings.Contains(h.Why, "maxSurge"):
-		return WaitBudget
-	case strings.Contains(h.Why, "hook"):
-		return WaitLifecycleHook
-	}
-	return Held
 }

@@ -12,8 +12,9 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/pub"
 	"github.com/seed-69ecc383/kruise/api/keys"
-	"github.com/seed-69ecc383/kruise/internal/cli/kinds"
 	"github.com/seed-69ecc383/kruise/internal/plan"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
+	"github.com/seed-69ecc383/kruise/internal/rules/reason"
 )
 
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -61,65 +62,72 @@ func state(s pub.LifecycleStateType) func(*corev1.Pod) {
 }
 
 func TestExplain(t *testing.T) {
-	updating := kinds.Progress{Phase: kinds.Updating, Seen: true, Updated: 1, Wanted: 3, Total: 3, Message: "2 Pods are to be updated"}
-	done := kinds.Progress{Phase: kinds.Done, Seen: true, Updated: 1, Wanted: 1, Total: 3, Message: "as far as the partition lets it"}
+	updating := progress.Progress{Phase: progress.Updating, Seen: true, Updated: 1, Wanted: 3, Total: 3, Message: "2 Pods are to be updated"}
+	done := progress.Progress{Phase: progress.Done, Seen: true, Updated: 1, Wanted: 1, Total: 3, Message: "as far as the partition lets it"}
 	first, second := member("web-a", "web-2"), member("web-b", "web-1")
-	holds := func(name, why string, failure plan.Concern) plan.Plan {
-		return plan.Plan{Holds: []plan.Hold{{Name: name, Why: why, Failure: failure}}}
+	gone := now()
+	holds := func(name string, code reason.Code, why string) plan.Plan {
+		return plan.Plan{Holds: []plan.Hold{{Name: name, Code: code, Why: why}}}
 	}
 	for name, tc := range map[string]struct {
 		s    Situation
-		want Code
+		want reason.Code
 		says string
 		pod  string
 	}{
-		"nothing":                        {Situation{Progress: kinds.Progress{Phase: kinds.Done, Seen: true, Message: "all"}, Pods: []*corev1.Pod{first}}, Nothing, "all", ""},
-		"a spec that can't be read":      {Situation{Progress: updating, Plan: plan.Plan{Problem: errors.New("partition: x")}}, InvalidSpec, "partition: x", ""},
-		"a controller that is not there": {Situation{Progress: kinds.Progress{Phase: kinds.Updating}, Pods: []*corev1.Pod{second}}, ControllerLag, "has not seen", ""},
-		"a Rollout":                      {Situation{Progress: updating, Rollout: "demo", Pods: []*corev1.Pod{second}}, HeldByRollout, "rollout/demo", ""},
-		"the partition":                  {Situation{Progress: done, Pods: []*corev1.Pod{first, second}}, HeldByPartition, "partition", ""},
-		"a quota":                        {Situation{Progress: kinds.Progress{Phase: kinds.Updating, Seen: true, Failure: "exceeded quota"}}, WriteFailed, "exceeded quota", ""},
-		"a pause":                        {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.Paused, Seen: true, Message: "paused: 1"}, Paused: true, Pods: []*corev1.Pod{second}}, HeldByPause, "paused", ""},
-		"updates on delete":              {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.OnDelete, Seen: true, Message: "type OnDelete"}, Pods: []*corev1.Pod{second}}, OnDelete, "OnDelete", ""},
-		"an image that can't be pulled":  {Situation{Progress: updating, Pods: []*corev1.Pod{second, member("web-a", "web-2", waiting("ImagePullBackOff"))}}, WaitImagePull, "ImagePullBackOff", "web-a"},
-		"a crash":                        {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", waiting("CrashLoopBackOff"))}}, ContainerBroken, "CrashLoopBackOff", "web-a"},
+		"nothing":                        {Situation{Progress: progress.Progress{Phase: progress.Done, Seen: true, Message: "all"}, Pods: []*corev1.Pod{first}}, reason.Nothing, "all", ""},
+		"a spec that can't be read":      {Situation{Progress: updating, Plan: plan.Plan{Problem: errors.New("partition: x")}}, reason.InvalidSpec, "partition: x", ""},
+		"a controller that is not there": {Situation{Progress: progress.Progress{Phase: progress.Updating}, Pods: []*corev1.Pod{second}}, reason.ControllerLag, "has not seen", ""},
+		"a Rollout":                      {Situation{Progress: updating, Rollout: "demo", Pods: []*corev1.Pod{second}}, reason.HeldByRollout, "rollout/demo", ""},
+		"the partition":                  {Situation{Progress: done, Pods: []*corev1.Pod{first, second}}, reason.HeldByPartition, "partition", ""},
+		"a quota":                        {Situation{Progress: progress.Progress{Phase: progress.Updating, Seen: true, Failure: "exceeded quota"}}, reason.QuotaExceeded, "exceeded quota", ""},
+		"a pause":                        {Situation{Progress: progress.Progress{Phase: progress.Waiting, Reason: progress.Paused, Seen: true, Message: "paused: 1"}, Paused: true, Pods: []*corev1.Pod{second}}, reason.HeldByPause, "paused", ""},
+		"updates on delete":              {Situation{Progress: progress.Progress{Phase: progress.Waiting, Reason: progress.OnDelete, Seen: true, Message: "type OnDelete"}, Pods: []*corev1.Pod{second}}, reason.OnDelete, "OnDelete", ""},
+		"an image that can't be pulled":  {Situation{Progress: updating, Pods: []*corev1.Pod{second, member("web-a", "web-2", waiting("ImagePullBackOff"))}}, reason.WaitImagePull, "ImagePullBackOff", "web-a"},
+		"a crash":                        {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", waiting("CrashLoopBackOff"))}}, reason.ContainerBroken, "CrashLoopBackOff", "web-a"},
 		"no room on any node": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodScheduled, corev1.PodReady), func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.Phase, p.Status.ContainerStatuses = "", corev1.PodPending, nil
 			p.Status.Conditions[0].Reason = corev1.PodReasonUnschedulable
 		})}},
-			WaitSchedule, "because of PodScheduled", "web-a"},
-		"a node that is gone": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodReady))}}, NodeNotReady, "n1 does not answer", "web-a"},
+			reason.WaitSchedule, "because of PodScheduled", "web-a"},
+		"a node that is gone": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodReady))}}, reason.NodeNotReady, "n1 does not answer", "web-a"},
 		"a Pod that is not ready": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", not(corev1.PodReady, corev1.ContainersReady))}},
-			WaitReady, "not ready", "web-a"},
-		"minReadySeconds": {Situation{Progress: updating, MinReadySeconds: 90, Pods: []*corev1.Pod{first}}, WaitMinReady, "in service in 30s", "web-a"},
+			reason.WaitReady, "not ready", "web-a"},
+		"minReadySeconds": {Situation{Progress: updating, MinReadySeconds: 90, Pods: []*corev1.Pod{first}}, reason.WaitMinReady, "in service in 30s", "web-a"},
 		"a hook before the update": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-1", state(pub.LifecycleStatePreparingUpdate))}},
-			WaitLifecycleHook, "inPlaceUpdate hook", "web-a"},
+			reason.WaitLifecycleHook, "inPlaceUpdate hook", "web-a"},
 		"a hook before the deletion": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-1", state(pub.LifecycleStatePreparingDelete))}},
-			WaitLifecycleHook, "preDelete hook", "web-a"},
+			reason.WaitLifecycleHook, "preDelete hook", "web-a"},
 		"a finalizer": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-1", func(p *corev1.Pod) {
 			at := metav1.NewTime(now())
 			p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/keep"}
-		})}}, WaitDeletion, "example.com/keep", "web-a"},
-		"a budget of all workloads": {Situation{Progress: kinds.Progress{Phase: kinds.Updating, Seen: true, Wanted: 2, Budget: "web-pub lets none go"}, Pods: []*corev1.Pod{second}},
-			WaitPUB, "web-pub", ""},
-		"in place only":  {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", "InPlaceOnly, but it can't", plan.Rollout)}, InPlaceRefused, "InPlaceOnly", "web-b"},
-		"maxUnavailable": {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", "1 Pods wait: maxUnavailable 1 is used up", "")}, WaitBudget, "maxUnavailable", "web-b"},
-		"another rule":   {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", "sidecars are updated", "")}, Held, "sidecars", "web-b"},
+		})}}, reason.WaitDeletion, "example.com/keep", "web-a"},
+		"a budget of all workloads": {Situation{Progress: progress.Progress{Phase: progress.Updating, Seen: true, Wanted: 2, Budget: "web-pub lets none go"}, Pods: []*corev1.Pod{second}},
+			reason.WaitPUB, "web-pub", ""},
+		"in place only":  {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", reason.InPlaceRefused, "InPlaceOnly, but it can't")}, reason.InPlaceRefused, "InPlaceOnly", "web-b"},
+		"maxUnavailable": {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", reason.WaitBudget, "1 Pods wait: maxUnavailable 1 is used up")}, reason.WaitBudget, "maxUnavailable", "web-b"},
+		"another rule":   {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("web-b", reason.Held, "sidecars are updated")}, reason.Held, "sidecars", "web-b"},
 		"the controller at work": {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: plan.Plan{Stages: []plan.Stage{{{{Verb: plan.Delete, Before: second, What: "recreate"}}}}}},
-			Updating, "delete recreate", "web-b"},
-		"a wave with a pause": {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.NeedsApproval, Seen: true, Message: "wave 1 is done", Next: "annotate it"}},
-			WaitApproval, "wave 1", ""},
-		"sidecars that can't change in a Pod": {Situation{Progress: kinds.Progress{Phase: kinds.Waiting, Reason: kinds.NeedsRecreation, Seen: true, Message: "its ports differ", Next: "recreate"}},
-			InPlaceRefused, "ports differ", ""},
-		"a SidecarSet that is invalid": {Situation{Progress: kinds.Progress{Phase: kinds.Failed, Reason: kinds.InvalidSpec, Seen: true, Message: "selector: y"}}, InvalidSpec, "selector: y", ""},
-		"a job that was given up":      {Situation{Progress: kinds.Progress{Phase: kinds.Failed, Reason: kinds.GivenUp, Seen: true, Message: "2 failed"}}, Stopped, "2 failed", ""},
+			reason.Updating, "delete recreate", "web-b"},
+		"a wave with a pause": {Situation{Progress: progress.Progress{Phase: progress.Waiting, Reason: progress.NeedsApproval, Seen: true, Message: "wave 1 is done", Next: "annotate it"}},
+			reason.WaitApproval, "wave 1", ""},
+		"sidecars that can't change in a Pod": {Situation{Progress: progress.Progress{Phase: progress.Waiting, Reason: progress.NeedsRecreation, Seen: true, Message: "its ports differ", Next: "recreate"}},
+			reason.InPlaceRefused, "ports differ", ""},
+		"a SidecarSet that is invalid": {Situation{Progress: progress.Progress{Phase: progress.Failed, Reason: progress.InvalidSpec, Seen: true, Message: "selector: y"}}, reason.InvalidSpec, "selector: y", ""},
+		"a job that was given up":      {Situation{Progress: progress.Progress{Phase: progress.Failed, Reason: progress.GivenUp, Seen: true, Message: "2 failed"}}, reason.Stopped, "2 failed", ""},
 		"gracePeriodSeconds": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-1", not(corev1.PodReady), func(p *corev1.Pod) {
 			p.Annotations = map[string]string{keys.InPlaceUpdateGrace: `{"revision":"web-2","containerImages":{"app":"web:v2"},"graceSeconds":10}`}
-		})}}, WaitGrace, "gracePeriodSeconds", "web-a"},
+		})}}, reason.WaitGrace, "gracePeriodSeconds", "web-a"},
 		"a broken Pod of a release": {Situation{Progress: updating, Rollout: "demo", Pods: []*corev1.Pod{second, member("web-a", "web-2", waiting("ErrImagePull"))}},
-			WaitImagePull, "ErrImagePull", "web-a"},
-		"maxSurge":     {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("n1", "1 nodes wait: maxSurge 1 is used up", "")}, WaitBudget, "maxSurge", "web-b"},
-		"the deadline": {Situation{Progress: kinds.Progress{Phase: kinds.Failed, Seen: true, Message: "past its deadline"}}, DeadlineExceeded, "past its deadline", ""},
+			reason.WaitImagePull, "ErrImagePull", "web-a"},
+		"maxSurge":                    {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("n1", reason.WaitBudget, "1 nodes wait: maxSurge 1 is used up")}, reason.WaitBudget, "maxSurge", "web-b"},
+		"a workload that was deleted": {Situation{Progress: updating, Deleted: &gone, Finalizers: []string{"example.com/keep"}, Pods: []*corev1.Pod{second}}, reason.WaitDeletion, "example.com/keep", ""},
+		"what an event says":          {Situation{Progress: updating, Refused: "exceeded quota: none"}, reason.QuotaExceeded, "exceeded quota", ""},
+		"a Pod in service that a hook keeps from its deletion": {Situation{Progress: updating, Pods: []*corev1.Pod{member("web-a", "web-2", func(p *corev1.Pod) {
+			p.Labels["lifecycle.apps.kruise.io/state"] = "PreparingDelete"
+		})}}, reason.WaitLifecycleHook, "preDelete hook", "web-a"},
+		"an order of ordinals": {Situation{Progress: updating, Pods: []*corev1.Pod{second}, Plan: holds("", reason.WaitEarlierOrdinal, "OrderedReady")}, reason.WaitEarlierOrdinal, "OrderedReady", "web-b"},
+		"the deadline":         {Situation{Progress: progress.Progress{Phase: progress.Failed, Seen: true, Message: "past its deadline"}}, reason.DeadlineExceeded, "past its deadline", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.s.Now, tc.s.Updated, tc.s.Arg = now(), "web-2", "cloneset/web"
@@ -127,11 +135,11 @@ func TestExplain(t *testing.T) {
 			if e.Cause.Code != tc.want || !strings.Contains(e.Cause.Why, tc.says) || e.Cause.Pod != tc.pod {
 				t.Errorf("the cause is %+v, want %s of Pod %q: ... %s", e.Cause, tc.want, tc.pod, tc.says)
 			}
-			if e.Cause.Free == "" && tc.want != Nothing {
+			if e.Cause.Free == "" && tc.want != reason.Nothing {
 				t.Errorf("nothing is said that would free %s", e.Cause.Code)
 			}
 			for _, r := range e.Pods {
-				if rank(r.Code) < 0 {
+				if r.Code.Rank() < 0 {
 					t.Errorf("code %s has no rank", r.Code)
 				}
 			}
@@ -156,30 +164,30 @@ func TestFree(t *testing.T) {
 	}
 	at := member("web-a", "web-2")
 	for name, tc := range map[string]struct {
-		code Code
+		code reason.Code
 		pod  *corev1.Pod
 		want []string
 	}{
-		"HeldByRollout":     {code: HeldByRollout, want: []string{"kubectl kruise explain rollout/demo"}},
-		"HeldByPause":       {code: HeldByPause, want: []string{"kubectl kruise resume clone/web"}},
-		"HeldByPartition":   {code: HeldByPartition, want: []string{"partition of clone/web", "kubectl kruise plan clone/web --set partition=0"}},
-		"OnDelete":          {code: OnDelete, pod: at, want: []string{"delete Pod web-a", "RollingUpdate in clone/web"}},
-		"WaitBudget":        {code: WaitBudget, want: []string{"Pods of clone/web", "raise its maxUnavailable"}},
-		"WaitPUB":           {code: WaitPUB, want: []string{"change that PodUnavailableBudget"}},
-		"WaitImagePull":     {code: WaitImagePull, pod: at, want: []string{"kubectl describe pod web-a", "kubectl kruise undo clone/web"}},
-		"ContainerBroken":   {code: ContainerBroken, pod: at, want: []string{"kubectl describe pod web-a", "kubectl kruise undo clone/web"}},
-		"WaitReady":         {code: WaitReady, pod: at, want: []string{"kubectl logs web-a", "kubectl kruise undo clone/web"}},
-		"WaitSchedule":      {code: WaitSchedule, pod: at, want: []string{"template of clone/web"}},
-		"WaitDeletion":      {code: WaitDeletion, pod: at, want: []string{"terminationGracePeriodSeconds"}},
-		"InPlaceRefused":    {code: InPlaceRefused, pod: at, want: []string{"InPlaceIfPossible in clone/web", "kubectl kruise undo clone/web"}},
-		"WriteFailed":       {code: WriteFailed, want: []string{"quota"}},
-		"InvalidSpec":       {code: InvalidSpec, want: []string{"field of clone/web"}},
-		"DeadlineExceeded":  {code: DeadlineExceeded, want: []string{"Pods of clone/web", "kubectl kruise undo clone/web"}},
-		"Held":              {code: Held, pod: at, want: []string{"kubectl kruise plan clone/web"}},
-		"ControllerLag":     {code: ControllerLag, want: []string{"kruise-manager", "kubectl -n kruise-system get pods"}},
-		"Updating":          {code: Updating, want: []string{"by itself"}},
-		"WaitGrace":         {code: WaitGrace, want: []string{"by itself"}},
-		"WaitMinReady":      {code: WaitMinReady, want: []string{"by itself"}},
+		"HeldByRollout":     {code: reason.HeldByRollout, want: []string{"kubectl kruise explain rollout/demo"}},
+		"HeldByPause":       {code: reason.HeldByPause, want: []string{"kubectl kruise resume clone/web"}},
+		"HeldByPartition":   {code: reason.HeldByPartition, want: []string{"partition of clone/web", "kubectl kruise plan clone/web --set partition=0"}},
+		"OnDelete":          {code: reason.OnDelete, pod: at, want: []string{"delete Pod web-a", "RollingUpdate in clone/web"}},
+		"WaitBudget":        {code: reason.WaitBudget, want: []string{"Pods of clone/web", "raise its maxUnavailable"}},
+		"WaitPUB":           {code: reason.WaitPUB, want: []string{"change that PodUnavailableBudget"}},
+		"WaitImagePull":     {code: reason.WaitImagePull, pod: at, want: []string{"kubectl describe pod web-a", "kubectl kruise undo clone/web"}},
+		"ContainerBroken":   {code: reason.ContainerBroken, pod: at, want: []string{"kubectl describe pod web-a", "kubectl kruise undo clone/web"}},
+		"WaitReady":         {code: reason.WaitReady, pod: at, want: []string{"kubectl logs web-a", "kubectl kruise undo clone/web"}},
+		"WaitSchedule":      {code: reason.WaitSchedule, pod: at, want: []string{"template of clone/web"}},
+		"WaitDeletion":      {code: reason.WaitDeletion, pod: at, want: []string{"terminationGracePeriodSeconds"}},
+		"InPlaceRefused":    {code: reason.InPlaceRefused, pod: at, want: []string{"InPlaceIfPossible in clone/web", "kubectl kruise undo clone/web"}},
+		"WriteFailed":       {code: reason.WriteFailed, want: []string{"quota"}},
+		"InvalidSpec":       {code: reason.InvalidSpec, want: []string{"field of clone/web"}},
+		"DeadlineExceeded":  {code: reason.DeadlineExceeded, want: []string{"Pods of clone/web", "kubectl kruise undo clone/web"}},
+		"Held":              {code: reason.Held, pod: at, want: []string{"kubectl kruise plan clone/web"}},
+		"ControllerLag":     {code: reason.ControllerLag, want: []string{"kruise-manager", "kubectl -n kruise-system get pods"}},
+		"Updating":          {code: reason.Updating, want: []string{"by itself"}},
+		"WaitGrace":         {code: reason.WaitGrace, want: []string{"by itself"}},
+		"WaitMinReady":      {code: reason.WaitMinReady, want: []string{"by itself"}},
 		"a preDelete hook":  {pod: member("web-a", "web-1", state(pub.LifecycleStatePreparingDelete)), want: []string{"take finalizer example.com/drain off Pod web-a", "preDelete", "clone/web"}},
 		"an update hook":    {pod: member("web-a", "web-1", state(pub.LifecycleStatePreparingUpdate)), want: []string{"take label guard=on off Pod web-a", "inPlaceUpdate"}},
 		"an update is over": {pod: member("web-a", "web-2", state(pub.LifecycleStateUpdated)), want: []string{"put label guard=on on Pod web-a"}},
@@ -211,7 +219,7 @@ func TestFree(t *testing.T) {
 			}
 		})
 	}
-	if free := (Situation{Arg: "deployment/web", Native: true}).free(Reason{Code: ControllerLag}); !strings.Contains(free, "kube-controller-manager") {
+	if free := (Situation{Arg: "deployment/web", Native: true}).free(Reason{Code: reason.ControllerLag}); !strings.Contains(free, "kube-controller-manager") {
 		t.Errorf("a Deployment that was not seen is freed by %q", free)
 	}
 }
@@ -221,22 +229,22 @@ func TestRevisionOfPods(t *testing.T) {
 	labelled := member("web-a", "", func(p *corev1.Pod) { p.Labels[keys.PodTemplateHash] = "7f9" })
 	for name, tc := range map[string]struct {
 		s    Situation
-		want Code
+		want reason.Code
 	}{
-		"the newest ReplicaSet":  {Situation{Updated: "web-7f9", Label: keys.PodTemplateHash}, UpToDate},
-		"an older ReplicaSet":    {Situation{Updated: "web-5b6", Label: keys.PodTemplateHash}, WaitBudget},
-		"a hash":                 {Situation{Updated: "7f9", Label: keys.PodTemplateHash}, UpToDate},
-		"Pods that do not tell":  {Situation{}, InService},
-		"a label that is absent": {Situation{Updated: "web-7f9"}, WaitBudget},
+		"the newest ReplicaSet":  {Situation{Updated: "web-7f9", Label: keys.PodTemplateHash}, reason.UpToDate},
+		"an older ReplicaSet":    {Situation{Updated: "web-5b6", Label: keys.PodTemplateHash}, reason.WaitBudget},
+		"a hash":                 {Situation{Updated: "7f9", Label: keys.PodTemplateHash}, reason.UpToDate},
+		"Pods that do not tell":  {Situation{}, reason.InService},
+		"a label that is absent": {Situation{Updated: "web-7f9"}, reason.WaitBudget},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.s.Now, tc.s.Pods = now(), []*corev1.Pod{labelled}
-			tc.s.Progress = kinds.Progress{Phase: kinds.Updating, Seen: true, Wanted: 1}
+			tc.s.Progress = progress.Progress{Phase: progress.Updating, Seen: true, Wanted: 1}
 			if r, _ := OfPod(tc.s, "web-a"); r.Code != tc.want {
 				t.Errorf("it is %+v, want %s", r, tc.want)
 			}
 			e := Explain(tc.s)
-			if e.UpToDate+e.InService+len(e.Pods) != 1 || (e.InService == 1) != (tc.want == InService) {
+			if e.UpToDate+e.InService+len(e.Pods) != 1 || (e.InService == 1) != (tc.want == reason.InService) {
 				t.Errorf("it is counted as %+v", e)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	policyv1beta1 "github.com/seed-69ecc383/kruise/api/policy/v1beta1"
 	rolloutsv1beta1 "github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
 )
 
 // Kind is what the commands know of a kind.
@@ -37,7 +38,8 @@ type Kind struct {
 	// Cluster means that its objects are in no namespace.
 	Cluster bool
 
-	progress func(*unstructured.Unstructured) (Progress, error)
+	// as returns an object of the kind as one of its type.
+	as func(*unstructured.Unstructured) (metav1.Object, error)
 }
 
 // Revisions says how earlier templates of a kind are stored.
@@ -56,7 +58,7 @@ const (
 func All() []Kind {
 	return slices.Concat(ofKruise(), native(), []Kind{{
 		GroupVersionKind: rolloutsv1beta1.GroupVersion.WithKind("Rollout"), Resource: "rollouts",
-		Paused: []string{"spec", "strategy", "paused"}, progress: typed(rolloutProgress),
+		Paused: []string{"spec", "strategy", "paused"}, as: as[rolloutsv1beta1.Rollout],
 	}})
 }
 
@@ -67,29 +69,36 @@ func ofKruise() []Kind {
 			GroupVersionKind: v1beta1.GroupVersion.WithKind("CloneSet"), Resource: "clonesets",
 			Paused:   []string{"spec", "updateStrategy", "rollingUpdate", "paused"},
 			Template: template, Selector: selector, PodsToDelete: []string{"spec", "scaleStrategy", "podsToDelete"},
-			Revisions: ControllerRevisions, progress: typed(cloneSetProgress),
+			Revisions: ControllerRevisions, as: as[v1beta1.CloneSet],
 		},
 		{
 			GroupVersionKind: v1beta1.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets",
 			Paused:   []string{"spec", "updateStrategy", "rollingUpdate", "paused"},
-			Template: template, Selector: selector, Revisions: ControllerRevisions, progress: typed(statefulSetProgress),
+			Template: template, Selector: selector, Revisions: ControllerRevisions, as: as[v1beta1.StatefulSet],
 		},
 		{
 			GroupVersionKind: v1beta1.GroupVersion.WithKind("DaemonSet"), Resource: "daemonsets",
 			Paused:   []string{"spec", "updateStrategy", "rollingUpdate", "paused"},
-			Template: template, Selector: selector, Revisions: ControllerRevisions, progress: typed(daemonSetProgress),
+			Template: template, Selector: selector, Revisions: ControllerRevisions, as: as[v1beta1.DaemonSet],
 		},
 		{
 			GroupVersionKind: v1beta1.GroupVersion.WithKind("UnitedDeployment"), Resource: "uniteddeployments",
-			Selector: selector, Revisions: ControllerRevisions, progress: typed(unitedDeploymentProgress),
+			Selector: selector, Revisions: ControllerRevisions, as: as[v1beta1.UnitedDeployment],
 		},
 		{
 			GroupVersionKind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", Cluster: true,
-			Paused: []string{"spec", "updateStrategy", "paused"}, Revisions: ControllerRevisions, progress: typed(sidecarSetProgress),
+			Paused: []string{"spec", "updateStrategy", "paused"}, Revisions: ControllerRevisions, as: as[v1beta1.SidecarSet],
 		},
 		{
 			GroupVersionKind: v1beta1.GroupVersion.WithKind("BroadcastJob"), Resource: "broadcastjobs",
-			Paused: []string{"spec", "paused"}, Template: template, progress: typed(broadcastJobProgress),
+			Paused: []string{"spec", "paused"}, Template: template, as: as[v1beta1.BroadcastJob],
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("ImagePullJob"), Resource: "imagepulljobs", as: as[v1beta1.ImagePullJob],
+		},
+		{
+			GroupVersionKind: v1beta1.GroupVersion.WithKind("ImageListPullJob"), Resource: "imagelistpulljobs",
+			as: as[v1beta1.ImageListPullJob],
 		},
 	}
 }
@@ -136,13 +145,15 @@ func (k Kind) Arg(name string) string {
 }
 
 // Progress reads off the status of an object how far it has come.
-func (k Kind) Progress(o *unstructured.Unstructured) (Progress, error) {
-	p, err := k.progress(o)
+func (k Kind) Progress(o *unstructured.Unstructured) (progress.Progress, error) {
+	typed, err := k.as(o)
 	if err != nil {
-		return Progress{}, fmt.Errorf("reading the status of %s %s: %w", k, o.GetName(), err)
+		return progress.Progress{}, fmt.Errorf("reading the status of %s %s: %w", k, o.GetName(), err)
 	}
-	observed, found, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
-	p.Seen = observed >= o.GetGeneration() || !found && k.GroupVersionKind.Kind == "BroadcastJob" // whose status does not tell
+	p, err := progress.Of(typed)
+	if err != nil {
+		return progress.Progress{}, fmt.Errorf("reading the status of %s %s: %w", k, o.GetName(), err)
+	}
 	return p, nil
 }
 
@@ -152,24 +163,11 @@ func (k Kind) IsPaused(o *unstructured.Unstructured) bool {
 	return len(k.Paused) > 0 && paused
 }
 
-// typed returns what is computed of an object of a type, as what is computed of one of any kind.
-func typed[T any](compute func(*T) (Progress, error)) func(*unstructured.Unstructured) (Progress, error) {
-	return func(o *unstructured.Unstructured) (Progress, error) {
-		into := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
-			return Progress{}, err
-		}
-		return compute(into)
-	}
+// as returns an object as one of a type.
+func as[T any, P interface {
+	*T
+	metav1.Object
+}](o *unstructured.Unstructured) (metav1.Object, error) {
+	into := P(new(T))
+	return into, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
-
-// value returns what a pointer points to, or what holds without one.
-func value[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
-}
-
-// seen reports whether a status is of the present spec.
-func seen(observed int64, meta metav1.ObjectMeta) bool { return observed >= meta.Generation }

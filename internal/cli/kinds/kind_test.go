@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seed-69ecc383/kruise/internal/rules/inplace"
+	"github.com/seed-69ecc383/kruise/internal/rules/progress"
 )
 
 // object reads an object of a kind; generation is 2 unless it says another one.
@@ -46,62 +47,62 @@ func TestProgress(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		group, kind, text string
-		want              Phase
+		want              progress.Phase
 		says              string
 	}{
-		"a CloneSet whose spec nobody has seen": {ours, "CloneSet", `{spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5}}`, Updating, "has not seen"},
-		"a CloneSet that is updated":            {ours, "CloneSet", `{spec: {replicas: 5}, status: {` + fiveUpdated + `}}`, Done, "all Pods are updated"},
+		"a CloneSet whose spec nobody has seen": {ours, "CloneSet", `{spec: {replicas: 5}, status: {observedGeneration: 1, replicas: 5}}`, progress.Updating, "has not seen"},
+		"a CloneSet that is updated":            {ours, "CloneSet", `{spec: {replicas: 5}, status: {` + fiveUpdated + `}}`, progress.Done, "all Pods are updated"},
 		"a CloneSet with a surge Pod left": {ours, "CloneSet", `{spec: {replicas: 5}, status: {observedGeneration: 2, replicas: 6, availableReplicas: 6, updatedReplicas: 5, updatedAvailableReplicas: 5}}`,
-			Updating, "1 Pods are to be deleted"},
+			progress.Updating, "1 Pods are to be deleted"},
 		"a CloneSet at its partition": {ours, "CloneSet", `{spec: {replicas: 5, updateStrategy: {rollingUpdate: {partition: "60%"}}}, status: {observedGeneration: 2, replicas: 5, availableReplicas: 5, updatedReplicas: 2, updatedAvailableReplicas: 2}}`,
-			Done, "3 Pods stay at the old template"},
+			progress.Done, "3 Pods stay at the old template"},
 		"a paused CloneSet": {ours, "CloneSet", `{spec: {replicas: 5, updateStrategy: {rollingUpdate: {paused: true}}}, status: {observedGeneration: 2, replicas: 5, availableReplicas: 5, updatedReplicas: 2, updatedAvailableReplicas: 2}}`,
-			Waiting, "paused: 3 Pods"},
-		"a CloneSet that is paused when all is done": {ours, "CloneSet", `{spec: {replicas: 5, updateStrategy: {rollingUpdate: {paused: true}}}, status: {` + fiveUpdated + `}}`, Done, "all Pods"},
+			progress.Waiting, "paused: 3 Pods"},
+		"a CloneSet that is paused when all is done": {ours, "CloneSet", `{spec: {replicas: 5, updateStrategy: {rollingUpdate: {paused: true}}}, status: {` + fiveUpdated + `}}`, progress.Done, "all Pods"},
 		"a CloneSet that updates on delete": {ours, "CloneSet", `{spec: {replicas: 5, updateStrategy: {type: OnDelete}}, status: {observedGeneration: 2, replicas: 5, availableReplicas: 5, updatedReplicas: 1}}`,
-			Waiting, "4 Pods are updated when they are deleted"},
+			progress.Waiting, "4 Pods are updated when they are deleted"},
 		"a CloneSet past its deadline": {ours, "CloneSet", `{spec: {replicas: 5}, status: {observedGeneration: 2, replicas: 5, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: too late}]}}`,
-			Failed, "past its deadline: too late"},
+			progress.Failed, "past its deadline: too late"},
 		"a CloneSet that waits for a Pod": {ours, "CloneSet", `{spec: {replicas: 5}, status: {observedGeneration: 2, replicas: 5, updatedReplicas: 1, conditions: [{type: Waiting, status: "True", reason: PodBroken, message: "web-a: ErrImagePull"}]}}`,
-			Updating, "web-a: ErrImagePull"},
+			progress.Updating, "web-a: ErrImagePull"},
 		"a CloneSet that can't create Pods": {ours, "CloneSet", `{spec: {replicas: 5}, status: {observedGeneration: 2, replicas: 4, updatedReplicas: 4, conditions: [{type: FailedScale, status: "True", message: exceeded quota}]}}`,
-			Updating, "exceeded quota"},
+			progress.Updating, "exceeded quota"},
 		"a StatefulSet at its partition": {ours, "StatefulSet", `{spec: {replicas: 5, updateStrategy: {rollingUpdate: {partition: 4}}}, status: {observedGeneration: 2, replicas: 5, availableReplicas: 5, updatedReplicas: 1, updatedAvailableReplicas: 1}}`,
-			Done, "4 Pods stay"},
+			progress.Done, "4 Pods stay"},
 		"a DaemonSet of which a Pod is not in service": {ours, "DaemonSet", `{spec: {}, status: {observedGeneration: 2, desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 2}}`,
-			Updating, "1 updated Pods are not in service"},
+			progress.Updating, "1 updated Pods are not in service"},
 		"a DaemonSet at its partition": {ours, "DaemonSet", `{spec: {updateStrategy: {rollingUpdate: {partition: 2}}}, status: {observedGeneration: 2, desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 1, numberAvailable: 3}}`,
-			Done, "2 Pods stay"},
+			progress.Done, "2 Pods stay"},
 		"a UnitedDeployment that pauses after a wave": {ours, "UnitedDeployment", `{spec: {replicas: 4}, status: {observedGeneration: 2, replicas: 4, updatedReplicas: 2, updatedRevision: web-2, wave: first, conditions: [{type: UnitedDeploymentUpdated, status: "False"}, {type: SubsetUpdated, status: "False", reason: WavePaused, message: wave first is done}]}}`,
-			Waiting, "wave first is done"},
-		"a UnitedDeployment that is updated": {ours, "UnitedDeployment", `{spec: {replicas: 4}, status: {observedGeneration: 2, conditions: [{type: UnitedDeploymentUpdated, status: "True"}]}}`, Done, "all subsets"},
+			progress.Waiting, "wave first is done"},
+		"a UnitedDeployment that is updated": {ours, "UnitedDeployment", `{spec: {replicas: 4}, status: {observedGeneration: 2, conditions: [{type: UnitedDeploymentUpdated, status: "True"}]}}`, progress.Done, "all subsets"},
 		"a SidecarSet that is paused": {ours, "SidecarSet", `{status: {observedGeneration: 2, matchedPods: 4, updatedPods: 1, conditions: [{type: Progressing, status: "False", reason: Paused, message: 1 of 4}]}}`,
-			Waiting, "paused: 1 of 4"},
+			progress.Waiting, "paused: 1 of 4"},
 		"a SidecarSet whose Pods have to be recreated": {ours, "SidecarSet", `{status: {observedGeneration: 2, matchedPods: 4, updatedPods: 1, conditions: [{type: Progressing, status: "False", reason: ImmutableFieldChanged, message: 3 Pods}]}}`,
-			Waiting, "3 Pods"},
-		"a SidecarSet of OpenKruise, which writes no condition": {ours, "SidecarSet", `{status: {observedGeneration: 2, matchedPods: 4, updatedPods: 4, updatedReadyPods: 4}}`, Done, "all Pods"},
+			progress.Waiting, "3 Pods"},
+		"a SidecarSet of OpenKruise, which writes no condition": {ours, "SidecarSet", `{status: {observedGeneration: 2, matchedPods: 4, updatedPods: 4, updatedReadyPods: 4}}`, progress.Done, "all Pods"},
 		"a BroadcastJob that failed": {ours, "BroadcastJob", `{status: {phase: failed, desired: 3, succeeded: 1, failed: 2, conditions: [{type: Failed, status: "True", message: it took too long}]}}`,
-			Failed, "it took too long"},
-		"a BroadcastJob that is paused":            {ours, "BroadcastJob", `{spec: {paused: true}, status: {phase: paused, desired: 3}}`, Waiting, "paused: 0 active"},
-		"a BroadcastJob that was resumed just now": {ours, "BroadcastJob", `{spec: {}, status: {phase: paused, desired: 3}}`, Updating, "0 active"},
-		"a Deployment that waits for new Pods":     {theirs, "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 3}}`, Updating, "2 Pods are to be updated"},
-		"a Deployment that is done":                {theirs, "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 3, updatedReplicas: 3, availableReplicas: 3}}`, Done, "all Pods"},
+			progress.Failed, "it took too long"},
+		"a BroadcastJob that is paused":            {ours, "BroadcastJob", `{spec: {paused: true}, status: {phase: paused, desired: 3}}`, progress.Waiting, "paused: 0 active"},
+		"a BroadcastJob that was resumed just now": {ours, "BroadcastJob", `{spec: {}, status: {phase: paused, desired: 3}}`, progress.Updating, "0 active"},
+		"a Deployment that waits for new Pods":     {theirs, "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 3}}`, progress.Updating, "2 Pods are to be updated"},
+		"a Deployment that is done":                {theirs, "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 3, updatedReplicas: 3, availableReplicas: 3}}`, progress.Done, "all Pods"},
 		"a StatefulSet of Kubernetes that is done, as older versions told it": {theirs, "StatefulSet", `{spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, availableReplicas: 2, currentRevision: a, updateRevision: a}}`,
-			Done, "all Pods"},
+			progress.Done, "all Pods"},
 		"a DaemonSet of Kubernetes in the middle": {theirs, "DaemonSet", `{status: {observedGeneration: 2, desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 1, numberAvailable: 3}}`,
-			Updating, "2 Pods are to be updated"},
+			progress.Updating, "2 Pods are to be updated"},
 
-		"a Rollout that waits for an approval":          {ofReleases, "Rollout", canary("StepPaused", ", message: confirm", "{type: Progressing, status: 'True', reason: InRolling}"), Waiting, "confirm"},
-		"a Rollout whose step updates Pods":             {ofReleases, "Rollout", canary("StepUpgrade", "", "{type: Progressing, status: 'True', reason: InRolling, message: on its way}"), Updating, "on its way"},
-		"a Rollout that the guard has stopped":          {ofReleases, "Rollout", canary("StepPaused", ", message: held", "{type: Progressing, status: 'False', reason: GuardFailed}"), Waiting, "held"},
-		"a Rollout past the deadline of its step":       {ofReleases, "Rollout", canary("StepUpgrade", "", "{type: Progressing, status: 'False', reason: StepTimeout, message: Pod x}"), Failed, "Pod x"},
-		"a Rollout that was rolled back":                {ofReleases, "Rollout", `{spec: {strategy: {}}, status: {observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "False", reason: Completed, message: rolled back}]}}`, Failed, "rolled back"},
-		"a Rollout that succeeded":                      {ofReleases, "Rollout", `{spec: {strategy: {}}, status: {observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "True"}]}}`, Done, "succeeded"},
-		"a Rollout whose workload is not there":         {ofReleases, "Rollout", `{spec: {workloadRef: {kind: CloneSet, name: web}, strategy: {}}, status: {observedGeneration: 2, phase: Initial, message: none}}`, Waiting, "none"},
-		"a Rollout that is paused":                      {ofReleases, "Rollout", strings.Replace(canary("StepUpgrade", "", ""), "strategy: {", "strategy: {paused: true, ", 1), Waiting, "paused"},
-		"a Rollout that waits for time alone":           {ofReleases, "Rollout", strings.Replace(canary("StepPaused", ", message: 60 seconds", ""), "{replicas: 1}", "{replicas: 1, pause: {duration: 60}}", 1), Updating, "60 seconds"},
-		"a Rollout in the middle of its way back":       {ofReleases, "Rollout", canary("StepPaused", "", "{type: Progressing, status: 'True', reason: Cancelling, message: going back}"), Updating, "going back"},
-		"a Rollout that nobody has to act on: disabled": {ofReleases, "Rollout", `{spec: {strategy: {}}, status: {observedGeneration: 2, phase: Disabled}}`, Done, "disabled"},
+		"a Rollout that waits for an approval":          {ofReleases, "Rollout", canary("StepPaused", ", message: confirm", "{type: Progressing, status: 'True', reason: InRolling}"), progress.Waiting, "confirm"},
+		"a Rollout whose step updates Pods":             {ofReleases, "Rollout", canary("StepUpgrade", "", "{type: Progressing, status: 'True', reason: InRolling, message: on its way}"), progress.Updating, "on its way"},
+		"a Rollout that the guard has stopped":          {ofReleases, "Rollout", canary("StepPaused", ", message: held", "{type: Progressing, status: 'False', reason: GuardFailed}"), progress.Waiting, "held"},
+		"a Rollout past the deadline of its step":       {ofReleases, "Rollout", canary("StepUpgrade", "", "{type: Progressing, status: 'False', reason: StepTimeout, message: Pod x}"), progress.Failed, "Pod x"},
+		"a Rollout that was rolled back":                {ofReleases, "Rollout", `{spec: {strategy: {}}, status: {observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "False", reason: Completed, message: rolled back}]}}`, progress.Failed, "rolled back"},
+		"a Rollout that succeeded":                      {ofReleases, "Rollout", `{spec: {strategy: {}}, status: {observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "True"}]}}`, progress.Done, "succeeded"},
+		"a Rollout whose workload is not there":         {ofReleases, "Rollout", `{spec: {workloadRef: {kind: CloneSet, name: web}, strategy: {}}, status: {observedGeneration: 2, phase: Initial, message: none}}`, progress.Waiting, "none"},
+		"a Rollout that is paused":                      {ofReleases, "Rollout", strings.Replace(canary("StepUpgrade", "", ""), "strategy: {", "strategy: {paused: true, ", 1), progress.Waiting, "paused"},
+		"a Rollout that waits for time alone":           {ofReleases, "Rollout", strings.Replace(canary("StepPaused", ", message: 60 seconds", ""), "{replicas: 1}", "{replicas: 1, pause: {duration: 60}}", 1), progress.Updating, "60 seconds"},
+		"a Rollout in the middle of its way back":       {ofReleases, "Rollout", canary("StepPaused", "", "{type: Progressing, status: 'True', reason: Cancelling, message: going back}"), progress.Updating, "going back"},
+		"a Rollout that nobody has to act on: disabled": {ofReleases, "Rollout", `{spec: {strategy: {}}, status: {observedGeneration: 2, phase: Disabled}}`, progress.Done, "disabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, o := object(t, tc.group, tc.kind, tc.text)
@@ -112,23 +113,10 @@ func TestProgress(t *testing.T) {
 			if got.Phase != tc.want || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("it is %s: %s, want %s: ... %s", got.Phase, got.Message, tc.want, tc.says)
 			}
-			if got.Phase == Waiting && got.Next == "" {
+			if got.Phase == progress.Waiting && got.Next == "" {
 				t.Errorf("it waits for a person and does not say what for")
 			}
 		})
-	}
-}
-
-func TestLine(t *testing.T) {
-	for want, p := range map[string]Progress{
-		"[####################] 5/5 updated":                                      {Updated: 5, Wanted: 5, Total: 5, Ready: 5},
-		"[########------------] 2/5 updated (2 wanted), 1 of these in service: x": {Updated: 2, Wanted: 2, Total: 5, Ready: 1, Message: "x"},
-		"[####################] 0 updated, 0 ready":                               {},
-		"[#####---------------] step 2/4, 3 updated, 2 ready: waiting for a yes":  {Step: 2, Steps: 4, Updated: 3, Ready: 2, Message: "waiting for a yes"},
-	} {
-		if got := p.Line(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
 	}
 }
 

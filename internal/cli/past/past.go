@@ -62,7 +62,7 @@ func Read(ctx context.Context, c *access.Cluster, o access.Object) ([]Entry, err
 		if err := reader.List(ctx, &list, options...); err != nil {
 			return nil, fmt.Errorf("listing revisions: %w", err)
 		}
-		entries, err = fromRevisions(list.Items, o)
+		return FromRevisions(list.Items, o)
 	case kinds.ReplicaSets:
 		var list appsv1.ReplicaSetList
 		if err := reader.List(ctx, &list, options...); err != nil {
@@ -75,8 +75,12 @@ func Read(ctx context.Context, c *access.Cluster, o access.Object) ([]Entry, err
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(b.Revision, a.Revision) })
+	newestFirst(entries)
 	return entries, nil
+}
+
+func newestFirst(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(b.Revision, a.Revision) })
 }
 
 // SelectorOf returns the selector of the Pods of an object, by which its revisions are found as well.
@@ -99,7 +103,8 @@ func SelectorOf(o access.Object) (labels.Selector, error) {
 	return parsed, nil
 }
 
-func fromRevisions(revisions []appsv1.ControllerRevision, o access.Object) ([]Entry, error) {
+// FromRevisions returns the templates that ControllerRevisions of an object hold, the newest first.
+func FromRevisions(revisions []appsv1.ControllerRevision, o access.Object) ([]Entry, error) {
 	var out []Entry
 	for i := range revisions {
 		rev := &revisions[i]
@@ -118,6 +123,7 @@ func fromRevisions(revisions []appsv1.ControllerRevision, o access.Object) ([]En
 		out = append(out, newEntry(o, rev.Revision, rev, withoutNulls(template)))
 		out[len(out)-1].Stored = rev
 	}
+	newestFirst(out)
 	return out, nil
 }
 
@@ -170,7 +176,7 @@ func CountPods(entries []Entry, pods []corev1.Pod) {
 	for i := range entries {
 		n := 0
 		for j := range pods {
-			if entries[i].isOf(&pods[j]) {
+			if entries[i].IsOf(&pods[j]) {
 				n++
 			}
 		}
@@ -178,7 +184,8 @@ func CountPods(entries []Entry, pods []corev1.Pod) {
 	}
 }
 
-func (e Entry) isOf(p *corev1.Pod) bool {
+// IsOf reports whether a Pod says that it is at the entry.
+func (e Entry) IsOf(p *corev1.Pod) bool {
 	if e.Stored == nil {
 		return revision.IsOf(p.Labels[keys.PodTemplateHash], e.Name)
 	}

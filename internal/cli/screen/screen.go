@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,12 +31,14 @@ const (
 // Screen is where a command writes to.
 type Screen struct {
 	io.Writer
-	// Width is the number of columns.
-	Width int
+	// Width is the number of columns, Height that of the lines of a terminal; zero where it has no end.
+	Width, Height int
 	// Live means that lines can be changed in place.
 	Live bool
 	// drawn is how many lines of the last frame are on a live screen.
 	drawn int
+	// frame are the lines of the last frame.
+	frame []string
 }
 
 // Of returns the screen of a writer: that of a terminal, unless the environment says that nobody watches it (CI, TERM=dumb).
@@ -47,8 +48,8 @@ func Of(w io.Writer, getenv func(string) string) *Screen {
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return s
 	}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		s.Width = max(width, minWidth)
+	if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		s.Width, s.Height = max(width, minWidth), height
 	}
 	s.Live = getenv("TERM") != "dumb" && getenv("CI") == ""
 	return s
@@ -147,10 +148,16 @@ func dropEmpty(headings []string, rows [][]string) ([]string, [][]string) {
 	if len(rows) == 0 {
 		return headings, rows
 	}
+	filled := map[int]bool{} // of all rows once: there may be a row for each of thousands of Pods
+	for _, row := range rows {
+		for i, cell := range row {
+			filled[i] = filled[i] || cell != ""
+		}
+	}
 	keep := func(row []string) []string {
 		var out []string
 		for i, cell := range row {
-			if slices.ContainsFunc(rows, func(r []string) bool { return i < len(r) && r[i] != "" }) {
+			if filled[i] {
 				out = append(out, cell)
 			}
 		}

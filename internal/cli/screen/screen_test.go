@@ -63,3 +63,27 @@ func TestAge(t *testing.T) {
 		t.Errorf("no time is %s", got)
 	}
 }
+
+// TestFrame checks that a frame takes the place of the one before on a terminal, and that elsewhere only its new lines are written.
+func TestFrame(t *testing.T) {
+	frames := [][]string{{"a 1", "b 1", "c 1"}, {"a 1", "b 2"}}
+	show := func(s *Screen) {
+		for _, lines := range frames {
+			s.Frame(func(s *Screen) {
+				for _, line := range lines {
+					s.Linef("%s", line)
+				}
+			})
+		}
+	}
+	var plain, live bytes.Buffer
+	show(&Screen{Writer: &plain, Width: DefaultWidth})
+	if got, want := plain.String(), "a 1\nb 1\nc 1\nb 2\n"; got != want {
+		t.Errorf("elsewhere it is %q, want %q", got, want)
+	}
+	show(&Screen{Writer: &live, Width: DefaultWidth, Height: 3, Live: true})
+	want := "\r\x1b[Ka 1\n\r\x1b[K... 2 more lines\n\x1b[J\x1b[2A\r\x1b[Ka 1\n\r\x1b[Kb 2\n\x1b[J"
+	if got := live.String(); got != want {
+		t.Errorf("on a terminal it is %q, want %q", got, want)
+	}
+}

@@ -98,8 +98,10 @@ func TestSchemasOfAllKinds(t *testing.T) {
 	}
 	for name, tc := range tables {
 		t.Run(tc.kind+", "+name, func(t *testing.T) {
-			err := s.Client.Create(s.Ctx, s.object(tc, "new"), client.DryRunAll)
+			o := s.object(tc, "new")
+			err := s.Client.Create(s.Ctx, o.DeepCopy(), client.DryRunAll)
 			wantError(t, err, tc.want)
+			lintAnswers(t, o, err)
 		})
 	}
 }

@@ -208,7 +208,10 @@ func (s *schemaTest) run(t *testing.T) {
 	})
 	for name, c := range s.creates {
 		t.Run(name, func(t *testing.T) {
-			wantError(t, s.Client.Create(s.ctx, s.edited("new", c.older, c.set), client.DryRunAll), c.want)
+			o := s.edited("new", c.older, c.set)
+			err := s.Client.Create(s.ctx, o.DeepCopy(), client.DryRunAll)
+			wantError(t, err, c.want)
+			lintAnswers(t, o, err)
 		})
 	}
 	for name, u := range s.updates {

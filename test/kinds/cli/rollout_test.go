@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/seed-69ecc383/kruise/api/rollouts/v1beta1"
 )
 
@@ -58,6 +60,25 @@ func TestAbort(t *testing.T) {
 	e.ends(2, "step 1/3", "status", "rollout/demo", "--timeout", "2m", "--watch")
 	e.ok("- web:v2", "abort", "demo", "--dry-run")
 	e.ok("rolled back to revision 1", "abort", "demo", "-y")
+	e.eventually(1, "did not succeed", "status", "rollout/demo", "--timeout", "2m")
+	e.allRun("web:v1", 3)
+}
+
+// TestUndoOfAPausedDeployment: a Deployment is paused while it is released in steps, which does not keep it from being rolled back, trap T20.
+func TestUndoOfAPausedDeployment(t *testing.T) {
+	e := newEnv(t)
+	e.Make(replicated("apps/v1", "Deployment", "replicas: 3"))
+	e.Make(strings.Replace(steps, "apiVersion: apps.kruise.io/v1beta1, kind: CloneSet", "apiVersion: apps/v1, kind: Deployment", 1))
+	e.eventually(0, "no release is under way", "status", "rollout/demo", "--watch=false")
+	e.done("deployment/web")
+	e.ok("image updated", "set", "image", "deployment/web", "main=web:v2")
+	e.ends(2, "step 1/3", "status", "rollout/demo", "--timeout", "2m", "--watch")
+	d := &appsv1.Deployment{}
+	e.Read("web", d)
+	if !d.Spec.Paused {
+		t.Error("the Deployment is not paused")
+	}
+	e.ok("rolled back to revision 1", "undo", "deployment/web", "-y")
 	e.eventually(1, "did not succeed", "status", "rollout/demo", "--timeout", "2m")
 	e.allRun("web:v1", 3)
 }

@@ -254,7 +254,7 @@ func TestExplain(t *testing.T) {
 			return nil
 		})
 		e.Make(replicated("apps.kruise.io/v1beta1", "CloneSet", "replicas: 1"))
-		e.cause("WriteFailed", "clone/web")
+		e.cause("QuotaExceeded", "clone/web")
 	})
 	t.Run("a Rollout", func(t *testing.T) {
 		e := newEnv(t)

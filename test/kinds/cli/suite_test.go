@@ -37,6 +37,12 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
+	return alone(t)
+}
+
+// alone is newEnv for a test that runs alone.
+func alone(t *testing.T) *env {
+	t.Helper()
 	e := &env{Env: shared.Enter(t), cache: t.TempDir()}
 	var err error
 	e.binary, err = cluster.Binary("kubectl-kruise")

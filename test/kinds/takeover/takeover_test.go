@@ -182,15 +182,7 @@ func TestTakeoverMidway(t *testing.T) {
 	manager, err := w.StartManager(w.Ctx, cluster.ManagerOptions{Dir: filepath.Join(w.Dir, "manager")})
 	w.Must(err)
 	defer manager.Stop()
-	w.Eventually("every Pod of graceful is updated in place and in service", func() error {
-		w.playKubelet()
-		for _, p := range w.pods() {
-			if strings.HasPrefix(p.Name, "graceful-") && (p.Spec.Containers[0].Image != "nginx:mainline" || !pod.IsReady(&p) || pod.State(&p) != "Normal") {
-				return fmt.Errorf("Pod %s runs %s in state %s, ready %v", p.Name, p.Spec.Containers[0].Image, pod.State(&p), pod.IsReady(&p))
-			}
-		}
-		return nil
-	})
+	w.gracefulIsUpdated()
 	w.unchanged("ControllerRevision", revisions, w.versions("apps/v1", "ControllerRevision"))
 	after := w.pods()
 	if len(after) != len(before) {
