@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes what is generated: from the API types deep copies, CRDs and the rights of the manager of Rollouts, and from the manifests the Helm charts.
+# Writes what is generated: from the API types deep copies, CRDs and the rights of the manager of Rollouts, from the CRDs the reference in docs/reference, and
+# from the manifests the Helm charts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,3 +24,4 @@ convert_by kruise-rollout-webhook-service kruise-rollout config/rollouts/crd/*.y
 
 version=$(sed -n 's/^VERSION := //p' Makefile)
 (cd tools/chart && go run . generate -version "$version")
+(cd tools/site && go run . reference ../..)

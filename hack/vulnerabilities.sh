@@ -10,7 +10,7 @@ trap 'rm -rf "$check"' EXIT
 
 # Of what is shipped, the functions that are called count. Of what only builds and tests it, the packages that are imported: to follow the calls of
 # all of Kubernetes takes a quarter of an hour.
-for module in . tools tools/chart localcluster; do
+for module in . tools tools/chart tools/site localcluster; do
   echo "Looking for vulnerabilities in $module"
   scan=package
   [[ $module != . ]] || scan=symbol

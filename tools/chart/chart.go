@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strings"
 )
@@ -26,6 +27,8 @@ type chart struct {
 	values    []value
 	// pages are the templates that come from the manifests.
 	pages []page
+	// extra are further files, by their path in the chart.
+	extra map[string]string
 }
 
 // page is one template: objects of the manifests, under a condition.
@@ -59,6 +62,7 @@ func (c chart) files(v version) (map[string]string, error) {
 			return nil, fmt.Errorf("making %s of the chart %s: %w", p.file, c.name, err)
 		}
 	}
+	maps.Copy(out, c.extra)
 	return out, c.addParts(out)
 }
 

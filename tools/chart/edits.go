@@ -99,6 +99,12 @@ func ofNetwork(t *template, o object) {
 		"{{- range . }}\n- ipBlock:\n    cidr: {{ . | quote }}\n{{- end }}\n{{- end }}")
 }
 
+// opensMetrics lets Prometheus in where a ServiceMonitor sends it.
+func opensMetrics(t *template, o object) {
+	t.add(o, "spec/ingress",
+		"{{- if .Values.metrics.serviceMonitor.enabled }}\n- ports:\n  - port: metrics\n    protocol: TCP\n{{- end }}")
+}
+
 // aroundManagers are the conditions of what stands beside a Deployment of managers.
 func aroundManagers(prefix string) func(object) string {
 	return func(o object) string {

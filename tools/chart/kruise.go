@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -57,7 +58,27 @@ func kruise(root string, v version) (chart, error) {
 		c.pages = append(c.pages, page{file: "crds/" + o.name + ".yaml", from: "config/crd", objects: []object{o},
 			edit: keptCRD(external), when: ".Values.crds.managed"})
 	}
+	if err := c.addMonitoring(filepath.Join(root, "integrations")); err != nil {
+		return chart{}, err
+	}
 	return c, c.addDistribution(config, built["default"])
+}
+
+// addMonitoring adds the alerts and the dashboards, as files that templates put into objects.
+func (c *chart) addMonitoring(folder string) error {
+	dashboards, err := filepath.Glob(filepath.Join(folder, "grafana", "*.json"))
+	if err != nil {
+		return err
+	}
+	c.extra = map[string]string{}
+	for _, path := range append(dashboards, filepath.Join(folder, "prometheus", "rules.yaml")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		c.extra["files/"+filepath.Base(path)] = string(text)
+	}
+	return nil
 }
 
 // addDistribution adds what ResourceDistributions take.
@@ -155,8 +176,7 @@ func kruiseManager(t *template, o object) {
 		t.set(o, "spec/maxUnavailable", "{{ .Values.manager.podDisruptionBudget.maxUnavailable }}")
 	case "NetworkPolicy":
 		ofNetwork(t, o)
-		t.add(o, "spec/ingress",
-			"{{- if .Values.metrics.serviceMonitor.enabled }}\n- ports:\n  - port: metrics\n    protocol: TCP\n{{- end }}")
+		opensMetrics(t, o)
 	}
 }
 

@@ -24,7 +24,7 @@ func rollout(root string, v version) (chart, error) {
 		{file: "namespace.yaml", from: from, objects: kinds("Namespace"),
 			when: "and .Values.installation.createNamespace (ne .Release.Namespace .Values.installation.namespace)"},
 		{file: "rbac.yaml", from: from, objects: kinds("ServiceAccount", "Role", "RoleBinding", "ClusterRole",
-			"ClusterRoleBinding"), edit: account},
+			"ClusterRoleBinding"), edit: rolloutRights},
 		{file: "policy.yaml", from: from, objects: kinds("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},
 		{file: "manager.yaml", from: from, objects: kinds("Deployment", "PodDisruptionBudget", "NetworkPolicy"),
 			edit: rolloutManager, around: aroundManagers(".Values")},
@@ -46,6 +46,8 @@ func rolloutManager(t *template, o object) {
 		t.replace(o, container+"/args", "args:\n{{- include \"kruise.rollout.args\" . | nindent @0 }}")
 		t.set(o, t.named(o, container+"/ports", "webhook")+"/containerPort", "{{ .Values.rollout.webhook.port }}")
 		t.set(o, t.named(o, container+"/ports", "health")+"/containerPort", "{{ .Values.rollout.healthBindPort }}")
+		t.add(o, container+"/ports", "{{- if .Values.metrics.serviceMonitor.enabled }}\n"+
+			"- name: metrics\n  containerPort: {{ include \"kruise.rollout.metricsPort\" . }}\n{{- end }}")
 		t.add(o, container+"/env", portVariable(".Values.rollout.webhook.port"))
 		t.add(o, container+"/env", "{{- with .Values.rollout.extraEnvs }}\n{{- toYaml . | nindent @0 }}\n{{- end }}")
 		t.add(o, pod, with(".Values.affinity", "affinity"))
@@ -54,6 +56,15 @@ func rolloutManager(t *template, o object) {
 		t.set(o, "spec/maxUnavailable", "{{ .Values.podDisruptionBudget.maxUnavailable }}")
 	case "NetworkPolicy":
 		ofNetwork(t, o)
+		opensMetrics(t, o)
+	}
+}
+
+// rolloutRights lets users give the manager rights for further kinds of workloads.
+func rolloutRights(t *template, o object) {
+	account(t, o)
+	if o.kind == "ClusterRole" && o.name == "kruise-rollout-further-workloads" {
+		t.replace(o, "rules", whole(".Values.rollout.workloadRules", "rules"))
 	}
 }
 

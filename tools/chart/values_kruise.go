@@ -32,12 +32,35 @@ func kruiseValues(version string) []value {
 		truth("webhookConfiguration.aksIntegration", false, "Keep the admission enforcer of AKS from changing the webhook configurations."),
 		text("helmHooks.image.repository", "", "Image of the guard that looks before an uninstall; empty for the manager's."),
 		text("helmHooks.image.tag", "", "Its tag; empty for the manager's."),
+	}, metricsValues(), []value{
+		truth("metrics.prometheusRule.enabled", false,
+			"Make a PrometheusRule with the alerts of docs/alerts.md, also those about releases."),
+		words("metrics.prometheusRule.labels", "Labels by which Prometheus finds the PrometheusRule."),
+		truth("grafana.dashboards.enabled", false, "Make ConfigMaps with the dashboards, for the sidecar of Grafana."),
+		mapping("grafana.dashboards.labels", `{grafana_dashboard: "1"}`, "Labels by which the sidecar finds them."),
+	}, traceValues(), managerValues(version), daemonValues(version))
+}
+
+// metricsValues are those of metrics, which both charts have.
+func metricsValues() []value {
+	return []value{
 		truth("metrics.serviceMonitor.enabled", false,
 			"Make a Service and a ServiceMonitor for the metrics of the managers, which are then served by HTTPS to who may get "+
 				"the path /metrics."),
 		text("metrics.serviceMonitor.interval", "30s", "How often they are read."),
 		words("metrics.serviceMonitor.labels", "Labels by which Prometheus finds the ServiceMonitor."),
-	}, managerValues(version), daemonValues(version))
+		truth("metrics.state.enabled", false, "Serve metrics of the state of each workload, which most alerts and dashboards need."),
+		number("metrics.state.limit", 5000, 1, 1000000, "How many objects have such metrics."),
+	}
+}
+
+// traceValues are those of traces, which both charts have.
+func traceValues() []value {
+	return []value{
+		text("traces.endpoint", "", "URL of an OpenTelemetry collector that traces of rollouts are sent to by OTLP over HTTP, such as "+
+			"http://collector.observability:4318; empty for none."),
+		number("traces.percent", 100, 0, 100, "Of how many rollouts of a hundred traces are sent."),
+	}
 }
 
 // commonValues are those that both charts have.

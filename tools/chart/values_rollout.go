@@ -18,9 +18,11 @@ func rolloutValues(version string) []value {
 		list("rollout.webhook.objectSelector", "[]", "object", "Further matchExpressions of the workloads whose updates the webhooks see."),
 		level("rollout.log.level"),
 		choice("rollout.loggingFormat", "json", []string{"", "json", "text"}, "Format of the log; empty is text."),
+		list("rollout.workloadRules", "[]", "object",
+			"Rules of a ClusterRole for workloads that are only like a StatefulSet, with --filter-workload-type=false."),
 		list("rollout.extraArgs", "[]", "string", "Further flags, such as --rollout-workers=5."),
 		list("rollout.extraEnvs", "[]", "object", "Further environment variables."),
 		mapping("affinity", "{}", "Affinity of the managers."),
 		text("priorityClassName", "", "Priority of the managers."),
-	}, podValues(""))
+	}, metricsValues(), traceValues(), podValues(""))
 }

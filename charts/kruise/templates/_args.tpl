@@ -38,6 +38,8 @@
 {{- if ne $metrics "127.0.0.1:8080" }}
 - --metrics-addr={{ $metrics }}
 {{- end }}
+{{- include "kruise.stateMetrics" . }}
+{{- include "kruise.traces" . }}
 {{- if ne (int $manager.healthProbe.port) 8000 }}
 - --health-probe-addr=:{{ $manager.healthProbe.port }}
 {{- end }}

@@ -27,3 +27,21 @@
 - --v={{ . }}
 {{- end -}}
 {{- end -}}
+
+{{- define "kruise.stateMetrics" -}}
+{{- if .Values.metrics.state.enabled }}
+- --state-metrics=true
+{{- if ne (int .Values.metrics.state.limit) 5000 }}
+- --state-metrics-limit={{ int .Values.metrics.state.limit }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "kruise.traces" -}}
+{{- with .Values.traces.endpoint }}
+- --trace-endpoint={{ . }}
+{{- if ne (int $.Values.traces.percent) 100 }}
+- --trace-sampling={{ divf (float64 (int $.Values.traces.percent)) 100 }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,3 +1,8 @@
+{{- define "kruise.rollout.metricsPort" -}}
+{{- $port := regexReplaceAll "^.*:" .Values.rollout.metricsBindAddr "" -}}
+{{ if eq $port "0" }}8080{{ else }}{{ $port }}{{ end }}
+{{- end -}}
+
 {{- /* Flags are there only where they say something else than the manager does without. */}}
 {{- define "kruise.rollout.args" -}}
 {{- $rollout := .Values.rollout -}}
@@ -6,9 +11,15 @@
 {{- with $rollout.featureGates }}
 - --feature-gates={{ . }}
 {{- end }}
-{{- if ne $rollout.metricsBindAddr ":8080" }}
-- --metrics-bind-address={{ $rollout.metricsBindAddr }}
+{{- $metrics := $rollout.metricsBindAddr }}
+{{- if and .Values.metrics.serviceMonitor.enabled (regexMatch "^(127.0.0.1|localhost|\\[::1\\]):|^0$" $metrics) }}
+{{- $metrics = printf ":%s" (include "kruise.rollout.metricsPort" .) }}
 {{- end }}
+{{- if ne $metrics ":8080" }}
+- --metrics-bind-address={{ $metrics }}
+{{- end }}
+{{- include "kruise.stateMetrics" . }}
+{{- include "kruise.traces" . }}
 {{- if ne (int $rollout.healthBindPort) 8081 }}
 - --health-probe-bind-address=:{{ $rollout.healthBindPort }}
 {{- end }}

@@ -1,0 +1,7 @@
+-- Which actions make sense now.
+local actions = {}
+local at = obj.spec
+local paused = (at or {}).paused == true
+actions["pause"] = {disabled = paused}
+actions["resume"] = {disabled = not paused}
+return actions

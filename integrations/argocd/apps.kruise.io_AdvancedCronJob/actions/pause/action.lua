@@ -1,0 +1,3 @@
+-- Pauses.
+obj.spec.paused = true
+return obj

@@ -1,0 +1,3 @@
+-- Goes on.
+obj.spec.paused = false
+return obj

@@ -1,0 +1,5 @@
+-- Pauses.
+obj.spec.updateStrategy = obj.spec.updateStrategy or {}
+obj.spec.updateStrategy.rollingUpdate = obj.spec.updateStrategy.rollingUpdate or {}
+obj.spec.updateStrategy.rollingUpdate.paused = true
+return obj

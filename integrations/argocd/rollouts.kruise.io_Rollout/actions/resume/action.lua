@@ -1,0 +1,4 @@
+-- Goes on.
+obj.spec.strategy = obj.spec.strategy or {}
+obj.spec.strategy.paused = false
+return obj

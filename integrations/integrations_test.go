@@ -1,0 +1,2 @@
+// Package integrations checks what Kruise ships for other programs against those programs and against its own types.
+package integrations
