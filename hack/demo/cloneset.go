@@ -52,7 +52,10 @@ func cloneSet() performance {
 				done: all,
 			},
 		},
-		next: `  k get clone,pods -w
+		next: `  k kruise plan clone/demo --set image=nginx=nginx:1.30          which Pods, in which order, in place or not
+  k kruise set image clone/demo nginx=nginx:1.30
+  k kruise explain clone/demo                          what is waited for, and what would free it
+  k get clone,pods -w
   k scale clone/demo --replicas=8
   k label pod -l app=demo apps.kruise.io/specified-delete=true   all of them, as maxUnavailable allows
   k explain cloneset.spec.updateStrategy.rollingUpdate

@@ -59,7 +59,10 @@ func daemonSet() performance {
 				done: all,
 			},
 		},
-		next: `  k get ads,pods -o wide -w
+		next: `  k kruise plan ads/agent --set image=agent=nginx:1.30           which Pods, in which order, in place or not
+  k kruise set image ads/agent agent=nginx:1.30
+  k kruise explain ads/agent                           what is waited for, and what would free it
+  k get ads,pods -o wide -w
   k taint node --all maintenance:NoExecute             every Pod goes ...
   k taint node --all maintenance-                      ... and comes back
   k explain ads.spec.updateStrategy.rollingUpdate --api-version=apps.kruise.io/v1beta1

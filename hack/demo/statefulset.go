@@ -53,7 +53,10 @@ func statefulSet() performance {
 				done: all,
 			},
 		},
-		next: `  k get asts,pods -w
+		next: `  k kruise plan asts/game --set image=server=nginx:1.30          which Pods, in which order, in place or not
+  k kruise set image asts/game server=nginx:1.30
+  k kruise explain asts/game                           what is waited for, and what would free it
+  k get asts,pods -w
   k scale asts/game --replicas=8                       numbered on beyond the reserved one
   k label pod game-2 apps.kruise.io/specified-delete=true        replaced, under its name, as maxUnavailable allows
   k explain asts.spec.updateStrategy.rollingUpdate --api-version=apps.kruise.io/v1beta1

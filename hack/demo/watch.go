@@ -63,7 +63,8 @@ func (p play[T]) perform(ctx context.Context, d *demo) error {
 	fmt.Printf(`
 The cluster is still up. Try next:
 
-  alias k='bin/kruise-local kubectl -n %s'              the real kubectl, at this cluster
+  export PATH=$PWD/bin:$PATH                           where kubectl finds its plugin, kubectl-kruise
+  alias k='kruise-local kubectl -n %s'                 the real kubectl, at this cluster
 %s  ls examples/                                         more manifests
   bin/kruise-local down                                removes all of it
 `, namespace, p.next)

@@ -15,7 +15,7 @@ import (
 )
 
 // StandIns makes images that stand in for well-known ones, under any tag: pause, nginx, a few bare systems, and app,
-// which is nobody's: a web server for tests. Each has its tag in the file /etc/image-tag, and so each tag has an image
+// which is nobody's: a web server for tests, and log, envoy and idle, sidecars for tests that serve nothing. Each has its tag in the file /etc/image-tag, and so each tag has an image
 // ID of its own; the same tag always gives the same image.
 //
 // A tag may ask for misbehaviour, with the words that simulated nodes know too: "fail-pull" cannot be pulled, a server
@@ -90,6 +90,8 @@ func recipeOf(name, tag string) (recipe, bool) {
 			config:  v1.Config{Cmd: []string{"serve", "/srv/www"}},
 			entries: append(site("srv", "www", tag), program("usr/bin/serve", serveScript)),
 		}, true
+	case "docker.io/library/log", "docker.io/library/envoy", "docker.io/library/idle":
+		return recipe{config: v1.Config{Cmd: []string{"wait"}}, entries: []entry{program("usr/bin/wait", pauseScript)}}, true
 	case "docker.io/library/busybox", "docker.io/library/alpine", "docker.io/library/debian", "docker.io/library/ubuntu",
 		"docker.io/library/centos":
 		return recipe{config: v1.Config{Cmd: []string{"sh"}}}, true

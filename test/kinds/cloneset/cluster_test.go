@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"flag"
 	"strings"
 	"testing"
 
@@ -24,14 +23,7 @@ var (
 	}, ",")}}
 )
 
-// nodes says what the usual cluster is made of. On real nodes, the manager runs as Pods, installed as on a user's cluster.
-var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simulated or real; real ones want only the tests that speak of no simulation")
-
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // what the API server warns of is no part of these tests
-	scene.ParseFlags()
-	if *nodes == "real" {
-		usual.Options, usual.Kruise = cluster.Options{RealNodes: 2}, scene.Pods
-	}
-	scene.Main(m, usual, gated)
+	scene.MainOfKind(m, usual, gated)
 }

@@ -3,7 +3,9 @@ package protection
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,9 +56,41 @@ func TestUnlockedUntil(t *testing.T) {
 		"kept, with an older time":  {label: `"Always"`, until: at(-time.Minute)},
 		"kept, and the time is odd": {label: `"Always"`, until: "tomorrow", want: "is no time such as"},
 		"removed, and it is odd":    {label: "null", until: "2030-01-31 12:00", want: "is no time such as"},
+		"until a 30th":              {label: "null", until: "2090-04-30T12:00:00Z"},
+		"until a 31st":              {label: "null", until: "2090-01-31T12:00:00Z"},
+		"until 29 February":         {label: "null", until: "2092-02-29T12:00:00Z"},
+		"until no day":              {label: "null", until: "2090-02-29T12:00:00Z", want: "is no time such as"},
 	} {
 		if err := patch(tc.label, tc.until); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", what, err, tc.want)
+		}
+	}
+}
+
+// TestDaysOfUnlocking: of the times that the policy takes, each is one that CEL can read, and every day is among them.
+func TestDaysOfUnlocking(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "config/protection/optional/sticky.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`variables\.until\.matches\('(.*)'\)`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("sticky.yaml has no pattern of times")
+	}
+	pattern := regexp.MustCompile(string(found[1]))
+	for _, year := range []int{0, 999, 1900, 1999, 2000, 2026, 2028, 2100, 2104, 2400, 9999} {
+		for month := range 14 {
+			for day := range 33 {
+				at := fmt.Sprintf("%04d-%02d-%02dT23:59:59Z", year, month, day)
+				_, err := time.Parse(time.RFC3339, at)
+				if got, want := pattern.MatchString(at), err == nil && year > 999; got != want {
+					t.Errorf("%s is taken for a time: %v, want %v", at, got, want)
+				}
+			}
 		}
 	}
 }

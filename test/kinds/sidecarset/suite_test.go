@@ -25,7 +25,7 @@ var shared = &scene.Site{
 	Name: "sidecarset", Options: cluster.Options{Nodes: 5, Args: []string{"--sim-restart", "200ms"}}, Args: []string{"--v=1", "--enable-leader-election=false"},
 }
 
-func TestMain(m *testing.M) { scene.Main(m, shared) }
+func TestMain(m *testing.M) { scene.MainOfKind(m, shared) }
 
 // env is a namespace of the shared cluster, for one test.
 type env struct{ *scene.Env }

@@ -28,7 +28,7 @@ var shared = &scene.Site{Name: "sts", Options: cluster.Options{Nodes: 5}, Args: 
 	"--enable-leader-election=false",
 }}
 
-func TestMain(m *testing.M) { scene.Main(m, shared) }
+func TestMain(m *testing.M) { scene.MainOfKind(m, shared) }
 
 // env is a namespace of the shared cluster, for one test.
 type env struct{ *scene.Env }

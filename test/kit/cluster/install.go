@@ -123,6 +123,23 @@ func (c *Cluster) InstallPods(ctx context.Context) error {
 	return err
 }
 
+// InstallChart does the same by the chart, as it is.
+func (c *Cluster) InstallChart(ctx context.Context, values ...string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	if err := c.loadImages(ctx, root); err != nil {
+		return err
+	}
+	args := []string{"install", "kruise", "charts/kruise", "--namespace", "kruise-system", "--create-namespace", "--wait", "--timeout", "2m"}
+	for _, v := range values {
+		args = append(args, "--set-string", v)
+	}
+	_, err = c.Helm(ctx, args...)
+	return err
+}
+
 // loadImages makes the images of manager and daemon, and loads them into the cluster; one process at a time, for all write the same files.
 func (c *Cluster) loadImages(ctx context.Context, root string) error {
 	dist := filepath.Join(root, "dist")

@@ -114,9 +114,13 @@ func (e *Env) Pods() []corev1.Pod {
 // Events returns the events about an object of the test's namespace, or about one of the whole cluster.
 func (e *Env) Events(name string) []corev1.Event {
 	e.Helper()
-	var list corev1.EventList
-	e.Must(e.Client.List(e.Ctx, &list))
-	return slices.DeleteFunc(list.Items, func(event corev1.Event) bool {
+	var all []corev1.Event
+	for _, namespace := range []string{e.Namespace, metav1.NamespaceDefault} { // that of what is in no namespace
+		var list corev1.EventList
+		e.Must(e.Client.List(e.Ctx, &list, client.InNamespace(namespace)))
+		all = append(all, list.Items...)
+	}
+	return slices.DeleteFunc(all, func(event corev1.Event) bool {
 		about := event.InvolvedObject
 		return about.Name != name || (about.Namespace != e.Namespace && about.Namespace != "")
 	})

@@ -22,8 +22,8 @@ type Kruise string
 const (
 	// Process is all that is installed, with a manager that runs beside the cluster.
 	Process Kruise = ""
-	// Pods is all that a user's cluster gets, with managers and daemons as Pods: for clusters with real nodes.
-	Pods Kruise = "Pods"
+	// Chart is all that a user's cluster gets by the Helm chart, with managers and daemons as Pods: for clusters with real nodes.
+	Chart Kruise = "Chart"
 	// Manifests is all that is installed, and no manager.
 	Manifests Kruise = "Manifests"
 	// None is a cluster without Kruise.
@@ -59,6 +59,22 @@ type Site struct {
 	err   error
 	nodes pool
 	owns  owners
+}
+
+// nodes says what clusters are made of, for the packages that ask OnRealNodes.
+var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simulated or real; real ones want only the tests that speak of no simulation")
+
+// OnRealNodes tells whether the command line wants clusters of real nodes. It is known after ParseFlags.
+func OnRealNodes() bool { return *nodes == "real" }
+
+// MainOfKind is Main for the tests of a kind, some of which real nodes can run as well: then the usual site, the first one, is a cluster
+// of two of them that Kruise was installed in by its chart, and so has the rights that are shipped.
+func MainOfKind(m *testing.M, usual *Site, others ...*Site) {
+	ParseFlags()
+	if OnRealNodes() {
+		usual.Options, usual.Kruise = cluster.Options{RealNodes: 2}, Chart
+	}
+	Main(m, append([]*Site{usual}, others...)...)
 }
 
 // parallel is how many tests of a package run at once unless the command line says another number. They wait far more than they work, so
@@ -116,8 +132,8 @@ func (s *Site) up() (err error) {
 	s.nodes.fill(s.Options.Nodes)
 	switch s.Kruise {
 	case None:
-	case Pods:
-		err = s.InstallPods(ctx)
+	case Chart:
+		err = s.InstallChart(ctx)
 	case Manifests:
 		err = s.Install(ctx)
 	default:

@@ -14,8 +14,17 @@ const Timeout = 2 * time.Minute
 // QuietPeriod is how long a test watches that something does not happen.
 const QuietPeriod = 2 * time.Second
 
-// pollInterval is how often a test looks whether something has happened.
-const pollInterval = 50 * time.Millisecond
+// pollInterval is how often a test looks whether something has happened, at first; the longer it has waited, the longer until it looks
+// again, up to pollLimit. Dozens of tests that look 20 times a second have the API server do little else.
+const (
+	pollInterval = 50 * time.Millisecond
+	pollLimit    = 250 * time.Millisecond
+)
+
+// untilPoll returns how long until a test looks again that has waited for a while: a twentieth of that, within the limits.
+func untilPoll(waited time.Duration) time.Duration {
+	return min(max(waited/20, pollInterval), pollLimit)
+}
 
 // Test is a test that can wait.
 type Test struct {
@@ -50,16 +59,17 @@ func (t *Test) Eventually(what string, check func() error) {
 // Within does the same with a timeout of its own.
 func (t *Test) Within(limit time.Duration, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
+	began := time.Now()
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(began)
+		if waited > limit {
 			t.Fatalf("waiting until %s: %v\n%s", what, err, t.described())
 		}
-		time.Sleep(pollInterval)
+		time.Sleep(untilPoll(waited))
 	}
 }
 

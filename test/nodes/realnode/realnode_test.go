@@ -41,7 +41,7 @@ func TestOnRealNodes(t *testing.T) {
 		events, _ := w.Kubectl(w.Ctx, "get", "events,pods", "-A", "--sort-by=.metadata.creationTimestamp") // only more to read
 		return events
 	}
-	w.Must(w.InstallPods(w.Ctx))
+	w.Must(w.InstallChart(w.Ctx))
 	w.Must(w.Client.Create(w.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	t.Run("beside each other", func(t *testing.T) {
 		for name, test := range map[string]func(*world){

@@ -63,6 +63,7 @@ func TestOnARealNode(t *testing.T) {
 	t.Run("a job tells of an image that the registry does not have", func(t *testing.T) { w.on(t).refuse() })
 	t.Run("a job outlives daemon and container runtime", func(t *testing.T) { w.on(t).interrupt() })
 	t.Run("an environment changes in place, after the hook of its container", func(t *testing.T) { w.on(t).environment() })
+	t.Run("a Deployment is released in steps, and no call of its Service fails", func(t *testing.T) { w.on(t).release() })
 }
 
 func (w *world) on(t *testing.T) *world { return &world{w.On(t)} }

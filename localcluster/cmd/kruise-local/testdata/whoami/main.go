@@ -38,7 +38,8 @@ func ask() (string, error) {
 	trusted.AppendCertsFromPEM(authority)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 	server := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
-	request, err := http.NewRequest(http.MethodPost, "https://"+server+"/apis/authentication.k8s.io/v1/selfsubjectreviews", strings.NewReader(review))
+	request, err := http.NewRequest(http.MethodPost, "https://"+server+"/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		strings.NewReader(review))
 	if err != nil {
 		return "", err
 	}
