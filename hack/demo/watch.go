@@ -64,7 +64,8 @@ func (p play[T]) perform(ctx context.Context, d *demo) error {
 The cluster is still up. Try next:
 
   export PATH=$PWD/bin:$PATH                           where kubectl finds its plugin, kubectl-kruise
-  alias k='kruise-local kubectl -n %s'                 the real kubectl, at this cluster
+  alias k='kruise-local kubectl'                       the real kubectl, at this cluster
+  k config set-context --current --namespace=%s        kubectl takes no -n before the name of a plugin
 %s  ls examples/                                         more manifests
   bin/kruise-local down                                removes all of it
 `, namespace, p.next)
