@@ -123,7 +123,8 @@ func (c *Cluster) InstallPods(ctx context.Context) error {
 	return err
 }
 
-// InstallChart does the same by the chart, as it is.
+// InstallChart does the same by the chart, as it is. What the daemons beside the nodes go by, which is there before anything is installed,
+// becomes the chart's.
 func (c *Cluster) InstallChart(ctx context.Context, values ...string) error {
 	root, err := Root()
 	if err != nil {
@@ -132,7 +133,9 @@ func (c *Cluster) InstallChart(ctx context.Context, values ...string) error {
 	if err := c.loadImages(ctx, root); err != nil {
 		return err
 	}
-	args := []string{"install", "kruise", "charts/kruise", "--namespace", "kruise-system", "--create-namespace", "--wait", "--timeout", "2m"}
+	args := []string{
+		"install", "kruise", "charts/kruise", "--namespace", "kruise-system", "--create-namespace", "--take-ownership", "--wait", "--timeout", "2m",
+	}
 	for _, v := range values {
 		args = append(args, "--set-string", v)
 	}
