@@ -67,13 +67,15 @@ rights: build bin/helm ## Record which rights the suites that bring clusters up 
 	KRUISE_USES=$(CURDIR)/dist/uses go test -count 1 -p $(SUITES) -timeout 45m $(LONG) ./test/chaos/... ./test/kinds/... ./test/api/...
 	go test ./test/rights -run TestEveryRuleOfARoleHasAUse -record $(CURDIR)/dist/uses
 
-# The scenarios that speak of no simulation. On real nodes, Kruise is installed by its chart.
-REAL_SCENARIOS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
+# The tests of kinds that speak of no simulation: of CloneSets, StatefulSets and SidecarSets. On real nodes, Kruise is installed by its chart.
+REAL_CLONESETS := BasicManifest|ClaimsManifest|SurgeWithPartition|InPlaceKeepsPods|InPlaceWithGrace|HooksByFinalizer|ChosenPodsAreDeleted|UpdateByWeight|UpdateByTrailingInteger|UpdateScattered|PausedStillScales
+REAL_STATEFULSETS := OrderedPodsAreCreatedOneByOneWithTheirIdentity|ScaleInIsOrdered|ParallelUpdateStaysWithinMaxUnavailable|Partition|UnorderedUpdate|PausedUpdateLetsScalingGoOn|InPlaceUpdateKeepsThePod|ClaimsGoWhereThePolicySaysSo|ClaimsStayWhereThePolicySaysSo
+REAL_SIDECARSETS := OnlyTheSidecarRestarts|OtherChangesWaitForNewPods|SelectedPodsAreUpdated|Pauses|History|AnOlderRevisionForNewPods|AnnotationsFollowTheImage
 
 .PHONY: test-real
-test-real: build ## Run the tests that need real nodes: root, Linux and containerd.
+test-real: build bin/helm ## Run the tests that need real nodes: root, Linux and containerd.
 	$(CLUSTER_TEST) -p 2 -timeout 20m ./test/nodes/...
-	$(CLUSTER_TEST) -timeout 20m -parallel 8 ./test/kinds/cloneset -nodes real -run '^Test($(REAL_SCENARIOS))$$'
+	$(CLUSTER_TEST) -p 2 -timeout 20m -parallel 8 ./test/kinds/cloneset ./test/kinds/statefulset ./test/kinds/sidecarset -nodes real -run '^Test($(REAL_CLONESETS)|$(REAL_STATEFULSETS)|$(REAL_SIDECARSETS))$$'
 
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests of CloneSet.

@@ -61,16 +61,25 @@ type Site struct {
 	owns  owners
 }
 
-// nodes says what clusters are made of, for the packages that ask OnRealNodes.
-var nodes = flag.String("nodes", "simulated", "nodes of the usual cluster: simulated or real; real ones want only the tests that speak of no simulation")
+// nodesFlag says what clusters are made of, for the packages that ask OnRealNodes.
+const nodesFlag = "nodes"
 
-// OnRealNodes tells whether the command line wants clusters of real nodes. It is known after ParseFlags.
-func OnRealNodes() bool { return *nodes == "real" }
+// ParseNodes reads the command line as ParseFlags does, with the flag that says what the nodes are.
+func ParseNodes() {
+	flag.String(nodesFlag, "simulated", "nodes of the usual cluster: simulated or real; real ones want only the tests that speak of no simulation")
+	ParseFlags()
+}
+
+// OnRealNodes tells whether the command line wants clusters of real nodes. It is known after ParseNodes.
+func OnRealNodes() bool {
+	f := flag.Lookup(nodesFlag)
+	return f != nil && f.Value.String() == "real"
+}
 
 // MainOfKind is Main for the tests of a kind, some of which real nodes can run as well: then the usual site, the first one, is a cluster
 // of two of them that Kruise was installed in by its chart, and so has the rights that are shipped.
 func MainOfKind(m *testing.M, usual *Site, others ...*Site) {
-	ParseFlags()
+	ParseNodes()
 	if OnRealNodes() {
 		usual.Options, usual.Kruise = cluster.Options{RealNodes: 2}, Chart
 	}

@@ -20,7 +20,7 @@ var shared = &scene.Site{
 }
 
 func TestMain(m *testing.M) {
-	scene.ParseFlags()
+	scene.ParseNodes()
 	if scene.OnRealNodes() {
 		shared.Options, shared.Kruise = cluster.Options{RealNodes: 2}, scene.None // Deployments need no more than Rollouts
 	}
