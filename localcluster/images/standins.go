@@ -15,8 +15,9 @@ import (
 )
 
 // StandIns makes images that stand in for well-known ones, under any tag: pause, nginx, a few bare systems, and app,
-// which is nobody's: a web server for tests, and log, envoy and idle, sidecars for tests that serve nothing. Each has its tag in the file /etc/image-tag, and so each tag has an image
-// ID of its own; the same tag always gives the same image.
+// which is nobody's: a web server for tests, and log, envoy and idle, sidecars for tests that serve nothing. Each has
+// its tag in the file /etc/image-tag, and so each tag has an image ID of its own; the same tag always gives the same
+// image.
 //
 // A tag may ask for misbehaviour, with the words that simulated nodes know too: "fail-pull" cannot be pulled, a server
 // tagged "crash" exits with code 1 soon after each start, one tagged "never-ready" runs and answers nobody. A name or

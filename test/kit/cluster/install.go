@@ -134,7 +134,8 @@ func (c *Cluster) InstallChart(ctx context.Context, values ...string) error {
 		return err
 	}
 	args := []string{
-		"install", "kruise", "charts/kruise", "--namespace", "kruise-system", "--create-namespace", "--take-ownership", "--wait", "--timeout", "2m",
+		"install", "kruise", "charts/kruise", "--namespace", "kruise-system", "--create-namespace", "--take-ownership",
+		"--wait", "--timeout", "2m",
 	}
 	for _, v := range values {
 		args = append(args, "--set-string", v)

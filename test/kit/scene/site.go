@@ -66,7 +66,7 @@ const nodesFlag = "nodes"
 
 // ParseNodes reads the command line as ParseFlags does, with the flag that says what the nodes are.
 func ParseNodes() {
-	flag.String(nodesFlag, "simulated", "nodes of the usual cluster: simulated or real; real ones want only the tests that speak of no simulation")
+	flag.String(nodesFlag, "simulated", "nodes of the usual cluster: simulated or real; real ones for tests that speak of no simulation")
 	ParseFlags()
 }
 
