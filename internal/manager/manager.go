@@ -191,6 +191,7 @@ func managerOptions(o Options, s *runtime.Scheme, named *observe.AnnotationKeys)
 		GracefulShutdownTimeout:       &shutdown,
 		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
 		Cache: cache.Options{
+			NewInformer:          observe.NewInformer,
 			DefaultFieldSelector: within,
 			DefaultTransform:     observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{

@@ -1,60 +1,59 @@
 package observe
 
 import (
+	"crypto/sha256"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
-	// internedValues is how many values of a type an interner holds of late; it may hold as many again of those before. A list comes in the
-	// order of names, so that Pods of one template come one after the other.
-	internedValues = 1 << 12
+	// internedTexts is how many texts an interner holds of late; it may hold as many again of those before. A list comes in the order of
+	// names, so that Pods of one template come one after the other.
+	internedTexts = 1 << 12
 	// internedText is the size, in bytes, up to which texts are held, so that an interner stays below some megabytes whatever Pods have.
 	internedText = 512
 )
 
-// interner keeps one copy of what many Pods have in common: names of images and nodes, and all that comes from one template. A Pod as it is
-// decoded has a copy of each of its strings. What it returns must not be changed, as nothing may that a cache holds.
-//
-// Values that have not come for a long time are forgotten: Pods that have them keep them, and Pods that come later share another copy.
+// interner keeps one copy of what many Pods have in common. A Pod as it is decoded has a copy of each of its strings. What it returns must
+// not be changed, as nothing may that a cache holds.
 type interner struct {
-	mu         sync.Mutex
-	key        []byte // is built anew for each value; a lookup by it allocates nothing
-	texts      generations[string]
-	maps       generations[map[string]string]
-	owners     generations[[]metav1.OwnerReference]
-	containers generations[[]corev1.Container]
-	gates      generations[[]corev1.PodReadinessGate]
+	mu     sync.Mutex
+	key    []byte // is built anew for each value; a lookup by it allocates nothing
+	shapes table[shape]
+	maps   table[map[string]string]
+	// texts are those of late, and those before. One that has not come for a long time is forgotten: Pods that have it keep it, and Pods that
+	// come later share another copy.
+	young, old map[string]string
 }
 
-// generations are values by their contents, those of late and those before.
-type generations[T any] struct{ young, old map[string]T }
+// table has one copy of each value that is in use, by a hash of its contents: the contents themselves would take as much as the values.
+type table[T any] map[[sha256.Size]byte]weak.Pointer[T]
 
-// get returns the copy that is held of the value with these contents; false if there is none.
-func (g *generations[T]) get(contents []byte) (T, bool) {
-	if value, ok := g.young[string(contents)]; ok {
-		return value, true
+// intern returns the copy that is in use of the value whose contents are the key, or makes it.
+func intern[T any](i *interner, in *table[T], value func() *T) *T {
+	hash := sha256.Sum256(i.key)
+	if held := (*in)[hash].Value(); held != nil {
+		return held
 	}
-	value, ok := g.old[string(contents)]
-	if ok {
-		g.add(string(contents), value)
+	made := value()
+	if *in == nil {
+		*in = table[T]{}
 	}
-	return value, ok
-}
-
-// add holds a value, and forgets those before as soon as there are many of late.
-func (g *generations[T]) add(contents string, value T) {
-	if len(g.young) >= internedValues {
-		g.old, g.young = g.young, nil
-	}
-	if g.young == nil {
-		g.young = map[string]T{}
-	}
-	g.young[contents] = value
+	(*in)[hash] = weak.Make(made)
+	runtime.AddCleanup(made, func(hash [sha256.Size]byte) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if (*in)[hash].Value() == nil { // not if it was made again meanwhile
+			delete(*in, hash)
+		}
+	}, hash)
+	return made
 }
 
 // text returns the copy of a string that is held; a long one is not.
@@ -62,27 +61,39 @@ func (i *interner) text(s string) string {
 	if s == "" || len(s) > internedText {
 		return s
 	}
-	i.key = append(i.key[:0], s...)
-	if held, ok := i.texts.get(i.key); ok {
+	if held, ok := i.young[s]; ok {
 		return held
 	}
-	held := string(i.key) // a copy of its own: a string that was decoded may be a part of something larger
-	i.texts.add(held, held)
+	held, ok := i.old[s]
+	if !ok {
+		held = string([]byte(s)) // a copy of its own: a string that was decoded may be a part of something larger
+	}
+	if len(i.young) >= internedTexts {
+		i.old, i.young = i.young, nil
+	}
+	if i.young == nil {
+		i.young = map[string]string{}
+	}
+	i.young[held] = held
 	return held
 }
 
-// write adds a string to the key, with its length, so that no two lists of strings have the same key.
+// write adds strings to the key, with their lengths, so that no two lists of strings have the same key.
 func (i *interner) write(parts ...string) {
 	for _, s := range parts {
-		i.key = strconv.AppendInt(i.key, int64(len(s)), 10)
-		i.key = append(i.key, ':')
+		i.count(len(s))
 		i.key = append(i.key, s...)
 	}
 }
 
-// textsOf returns the copy of a Pod's labels or annotations that is held. As a rule they come from the template, and are those of its other
-// Pods, too.
-func (i *interner) textsOf(texts map[string]string) map[string]string {
+// count adds to the key how many things follow.
+func (i *interner) count(things int) {
+	i.key = append(strconv.AppendInt(i.key, int64(things), 10), ':')
+}
+
+// textsOf returns the copy of a Pod's labels or annotations that is in use; nil if there are none. As a rule they come from the template,
+// and are those of its other Pods, too.
+func (i *interner) textsOf(texts map[string]string) *map[string]string {
 	if len(texts) == 0 {
 		return nil
 	}
@@ -95,127 +106,85 @@ func (i *interner) textsOf(texts map[string]string) map[string]string {
 	for _, name := range names {
 		i.write(name, texts[name])
 	}
-	if held, ok := i.maps.get(i.key); ok {
-		return held
-	}
-	contents, held := string(i.key), make(map[string]string, len(texts))
-	for _, name := range names {
-		held[i.text(name)] = i.text(texts[name])
-	}
-	if len(contents) <= 2*internedText {
-		i.maps.add(contents, held)
-	}
-	return held
+	return intern(i, &i.maps, func() *map[string]string {
+		held := make(map[string]string, len(texts))
+		for _, name := range names {
+			held[i.text(name)] = i.text(texts[name])
+		}
+		return &held
+	})
 }
 
-// ownersOf returns the copy of a Pod's owner references that is held.
-func (i *interner) ownersOf(owners []metav1.OwnerReference) []metav1.OwnerReference {
-	if len(owners) == 0 {
-		return nil
-	}
+// shapeOf returns the copy of a Pod's shape that is in use.
+func (i *interner) shapeOf(p *corev1.Pod) *shape {
 	i.key = i.key[:0]
+	i.write(p.Namespace)
+	i.writeOwners(p.OwnerReferences)
+	i.writeContainers(p.Spec.InitContainers)
+	i.writeContainers(p.Spec.Containers)
+	i.writeImages(p.Status.InitContainerStatuses)
+	i.writeImages(p.Status.ContainerStatuses)
+	for _, g := range p.Spec.ReadinessGates {
+		i.write(string(g.ConditionType))
+	}
+	return intern(i, &i.shapes, func() *shape {
+		return &shape{
+			namespace: i.text(p.Namespace), owners: p.OwnerReferences, gates: p.Spec.ReadinessGates,
+			containers: i.outlines(p.Spec.Containers), initContainers: i.outlines(p.Spec.InitContainers),
+			images: i.imagesOf(p.Status.ContainerStatuses), initImages: i.imagesOf(p.Status.InitContainerStatuses),
+		}
+	})
+}
+
+func (i *interner) writeOwners(owners []metav1.OwnerReference) {
+	i.count(len(owners))
 	for _, o := range owners {
 		i.write(o.APIVersion, o.Kind, o.Name, string(o.UID), flag(o.Controller), flag(o.BlockOwnerDeletion))
 	}
-	if held, ok := i.owners.get(i.key); ok {
-		return held
-	}
-	i.owners.add(string(i.key), owners)
-	return owners
 }
 
-// containersOf returns the copy that is held of what outlines leave of containers.
-func (i *interner) containersOf(containers []corev1.Container) []corev1.Container {
-	if len(containers) == 0 {
-		return nil
-	}
-	i.key = i.key[:0]
+// writeContainers adds to the key what outlines leaves of containers.
+func (i *interner) writeContainers(containers []corev1.Container) {
+	i.count(len(containers))
 	for at := range containers {
 		c := &containers[at]
 		policy := ""
 		if c.RestartPolicy != nil {
 			policy = string(*c.RestartPolicy)
 		}
-		i.write(c.Name, c.Image, policy, strconv.Itoa(len(c.Ports)))
+		i.write(c.Name, c.Image, policy)
+		i.count(len(c.Ports))
 		for _, p := range c.Ports {
 			i.write(p.Name, string(p.Protocol), p.HostIP, strconv.Itoa(int(p.ContainerPort)), strconv.Itoa(int(p.HostPort)))
 		}
 	}
-	if held, ok := i.containers.get(i.key); ok {
-		return held
-	}
-	contents, held := string(i.key), outlines(containers)
-	i.containers.add(contents, held)
-	return held
 }
 
-// gatesOf returns the copy of a Pod's readiness gates that is held.
-func (i *interner) gatesOf(gates []corev1.PodReadinessGate) []corev1.PodReadinessGate {
-	if len(gates) == 0 {
-		return nil
-	}
-	i.key = i.key[:0]
-	for _, g := range gates {
-		i.write(string(g.ConditionType))
-	}
-	if held, ok := i.gates.get(i.key); ok {
-		return held
-	}
-	i.gates.add(string(i.key), gates)
-	return gates
-}
-
-// conditionsOf returns the conditions of a Pod that are read. Those that every Pod in good health has say nothing that its phase does not,
-// but for a Pod with readiness gates, to which our controllers may write.
-func (i *interner) conditionsOf(p *corev1.Pod) []corev1.PodCondition {
-	out := make([]corev1.PodCondition, 0, len(p.Status.Conditions))
-	for _, c := range p.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && len(p.Spec.ReadinessGates) == 0 && isImplied(c.Type, p.Status.Phase) {
-			continue
-		}
-		c.Type, c.Status = corev1.PodConditionType(i.text(string(c.Type))), corev1.ConditionStatus(i.text(string(c.Status)))
-		c.Reason = i.text(c.Reason)
-		out = append(out, c)
+// outlines returns what is read of the spec of containers.
+func (i *interner) outlines(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for at := range containers {
+		c := &containers[at]
+		out = append(out, corev1.Container{Name: i.text(c.Name), Image: i.text(c.Image), Ports: c.Ports, RestartPolicy: c.RestartPolicy})
 	}
 	return slices.Clip(out)
 }
 
-// isImplied reports whether nothing reads that a condition is True, or whether it follows from the Pod's phase.
-func isImplied(condition corev1.PodConditionType, phase corev1.PodPhase) bool {
-	switch condition {
-	case corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.ContainersReady:
-		return true
-	case corev1.PodInitialized:
-		return phase == corev1.PodRunning
+func (i *interner) writeImages(statuses []corev1.ContainerStatus) {
+	i.count(len(statuses))
+	for at := range statuses {
+		i.write(statuses[at].Name, statuses[at].Image, statuses[at].ImageID)
 	}
-	return false
 }
 
-// statusesOf returns what is read of the statuses of containers: what they run and since when, and how the one before it ended.
-func (i *interner) statusesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	if len(statuses) == 0 {
-		return nil
-	}
-	out := make([]corev1.ContainerStatus, len(statuses))
+// imagesOf returns what containers run.
+func (i *interner) imagesOf(statuses []corev1.ContainerStatus) []image {
+	out := make([]image, len(statuses))
 	for at := range statuses {
 		s := &statuses[at]
-		out[at] = corev1.ContainerStatus{
-			Name: i.text(s.Name), State: s.State, LastTerminationState: s.LastTerminationState, Ready: s.Ready,
-			RestartCount: s.RestartCount,
-			Image:        i.text(s.Image), ImageID: i.text(s.ImageID), ContainerID: s.ContainerID,
-		}
+		out[at] = image{container: i.text(s.Name), name: i.text(s.Image), id: i.text(s.ImageID)}
 	}
 	return out
-}
-
-// addressesOf returns a Pod's addresses, of which one is the address of the Pod.
-func addressesOf(ip string, ips []corev1.PodIP) []corev1.PodIP {
-	for at := range ips {
-		if ips[at].IP == ip {
-			ips[at].IP = ip
-		}
-	}
-	return slices.Clip(ips)
 }
 
 func flag(b *bool) string {

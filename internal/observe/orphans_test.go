@@ -132,7 +132,7 @@ func TestSlimPodKeepsTheOutlineOfForeignPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, podOf(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

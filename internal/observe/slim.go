@@ -26,10 +26,10 @@ func SlimJob(object any) (any, error) {
 }
 
 // SlimPod does the same for Pods, and leaves of a Pod that neither a workload of the API group controls nor any controller wants for
-// another reason only its outline: what identifies it, where it runs, what its containers are doing, and annotations that are read. What
-// outlines have in common is in memory once.
+// another reason only its outline: what identifies it, where it runs, what its containers are doing, and annotations that are read. The
+// informers of the cache must come from NewInformer, which makes Pods of outlines again.
 func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bool) func(any) (any, error) {
-	shared := &interner{}
+	shared := &outliner{}
 	return func(object any) (any, error) {
 		p, ok := object.(*corev1.Pod)
 		if !ok {
@@ -44,44 +44,8 @@ func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bo
 		if slices.ContainsFunc(wanted, func(wants func(*corev1.Pod) bool) bool { return wants(p) }) {
 			return p, nil
 		}
-		return shared.outline(p, named.kept(p.Annotations)), nil
+		return shared.outline(p, named.kept(p.Annotations))
 	}
-}
-
-// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
-// containers.
-func (i *interner) outline(p *corev1.Pod, annotations map[string]string) *corev1.Pod {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: p.Name, Namespace: i.text(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion,
-			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
-			Labels: i.textsOf(p.Labels), Annotations: i.textsOf(annotations), OwnerReferences: i.ownersOf(p.OwnerReferences),
-		},
-		Spec: corev1.PodSpec{
-			NodeName: i.text(p.Spec.NodeName), ReadinessGates: i.gatesOf(p.Spec.ReadinessGates),
-			Containers: i.containersOf(p.Spec.Containers), InitContainers: i.containersOf(p.Spec.InitContainers),
-			EphemeralContainers: p.Spec.EphemeralContainers,
-		},
-		Status: corev1.PodStatus{
-			Phase: corev1.PodPhase(i.text(string(p.Status.Phase))), PodIP: p.Status.PodIP, PodIPs: addressesOf(p.Status.PodIP,
-				p.Status.PodIPs),
-			Conditions:                 i.conditionsOf(p),
-			ContainerStatuses:          i.statusesOf(p.Status.ContainerStatuses),
-			InitContainerStatuses:      i.statusesOf(p.Status.InitContainerStatuses),
-			EphemeralContainerStatuses: p.Status.EphemeralContainerStatuses,
-		},
-	}
-}
-
-func outlines(containers []corev1.Container) []corev1.Container {
-	var out []corev1.Container
-	for i := range containers {
-		c := &containers[i]
-		out = append(out, corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, RestartPolicy: c.RestartPolicy})
-	}
-	return out
 }
 
 // SlimNode leaves of a node what says which Pods fit it, its labels, its taints, whether it is cordoned and its size, and since when it is

@@ -133,6 +133,7 @@ func (o Options) manager(kinds *runtime.Scheme) ctrlmanager.Options {
 		GracefulShutdownTimeout:       &shutdown,
 		Controller:                    config.Controller{CacheSyncTimeout: o.CacheSyncTimeout},
 		Cache: cache.Options{
+			NewInformer:      observe.NewInformer,
 			DefaultTransform: observe.Slim,
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}: {Transform: slimPod},

@@ -379,7 +379,7 @@ func (s *selection) choose(ctx context.Context, all []*v1beta1.PodUnavailableBud
 	if best := disruption.Choose(all, candidate); best != nil {
 		return best.Name, nil
 	}
-	if slices.Contains(s.Pods, p) {
+	if slices.ContainsFunc(s.Pods, func(own *corev1.Pod) bool { return own.UID == p.UID }) {
 		return s.Budget.Name, nil // by the selector of a scale
 	}
 	return "", nil

@@ -1,0 +1,162 @@
+package observe
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// outline is what a cache holds of a Pod that is read, but not managed: what identifies it, where it runs, what its containers are doing,
+// and annotations that are read. A corev1.Pod takes 1,280 bytes before there is anything in it, and a cluster has such Pods by the hundred
+// thousand. So what a Pod has alone is held encoded, and what it has in common with others of its template is held once.
+//
+// A cache of outlines returns Pods: see NewInformer.
+type outline struct {
+	from                *outliner
+	shape               *shape
+	labels, annotations *map[string]string
+	// own is a corev1.Pod, encoded, without what is in the shape, labels and annotations.
+	own []byte
+	// turn says where the Pod of the outline is kept for a while once it was read.
+	turn uint32
+}
+
+var _ interface {
+	runtime.Object
+	metav1.ObjectMetaAccessor
+} = &outline{}
+
+// shape is what the Pods of one template have in common, besides labels and annotations, of which a StatefulSet gives each Pod its own.
+type shape struct {
+	namespace                  string
+	owners                     []metav1.OwnerReference
+	containers, initContainers []corev1.Container
+	gates                      []corev1.PodReadinessGate
+	images, initImages         []image
+}
+
+// image is what a container runs.
+type image struct{ container, name, id string }
+
+// outliner makes outlines.
+type outliner struct {
+	interner
+	made uint32
+	// recent are Pods that were read of late: for one event, indexes and a dozen watchers read the same one.
+	recent [256]atomic.Pointer[reading]
+}
+
+// reading is an outline, and the Pod that was read from it.
+type reading struct {
+	of  *outline
+	pod *corev1.Pod
+}
+
+// outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
+// containers.
+func (o *outliner) outline(p *corev1.Pod, annotations map[string]string) (*outline, error) {
+	own := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, EphemeralContainers: p.Spec.EphemeralContainers},
+		Status: corev1.PodStatus{
+			Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: conditionsOf(p),
+			ContainerStatuses:          statusesOf(p.Status.ContainerStatuses),
+			InitContainerStatuses:      statusesOf(p.Status.InitContainerStatuses),
+			EphemeralContainerStatuses: p.Status.EphemeralContainerStatuses,
+		},
+	}
+	encoded, err := own.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encoding pod %s/%s: %w", p.Namespace, p.Name, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.made++
+	return &outline{
+		from: o, shape: o.shapeOf(p), labels: o.textsOf(p.Labels), annotations: o.textsOf(annotations), own: encoded, turn: o.made,
+	}, nil
+}
+
+// conditionsOf returns the conditions of a Pod that are read. Those that every Pod in good health has say nothing that its phase does not,
+// but for a Pod with readiness gates, to which our controllers may write.
+func conditionsOf(p *corev1.Pod) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for _, c := range p.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && len(p.Spec.ReadinessGates) == 0 && isImplied(c.Type, p.Status.Phase) {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// isImplied reports whether nothing reads that a condition is True, or whether it follows from the Pod's phase.
+func isImplied(condition corev1.PodConditionType, phase corev1.PodPhase) bool {
+	switch condition {
+	case corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.ContainersReady:
+		return true
+	case corev1.PodInitialized:
+		return phase == corev1.PodRunning
+	}
+	return false
+}
+
+// statusesOf returns what is read of the statuses of containers: since when they run, and how those before them ended. What they run is in
+// the shape.
+func statusesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	out := make([]corev1.ContainerStatus, len(statuses))
+	for at := range statuses {
+		s := &statuses[at]
+		out[at] = corev1.ContainerStatus{
+			State: s.State, LastTerminationState: s.LastTerminationState, Ready: s.Ready, RestartCount: s.RestartCount,
+			ContainerID: s.ContainerID,
+		}
+	}
+	return out
+}
+
+// pod returns the Pod that the outline is of. It must not be changed: others may be reading it.
+func (o *outline) pod() *corev1.Pod {
+	recent := &o.from.recent[o.turn%uint32(len(o.from.recent))]
+	if r := recent.Load(); r != nil && r.of == o {
+		return r.pod
+	}
+	p := &corev1.Pod{}
+	if err := p.Unmarshal(o.own); err != nil {
+		panic(fmt.Errorf("decoding what was encoded: %w", err)) // only memory that is damaged brings this about
+	}
+	p.Namespace, p.OwnerReferences = o.shape.namespace, o.shape.owners
+	if o.labels != nil {
+		p.Labels = *o.labels
+	}
+	if o.annotations != nil {
+		p.Annotations = *o.annotations
+	}
+	p.Spec.Containers, p.Spec.InitContainers, p.Spec.ReadinessGates = o.shape.containers, o.shape.initContainers, o.shape.gates
+	addImages(p.Status.ContainerStatuses, o.shape.images)
+	addImages(p.Status.InitContainerStatuses, o.shape.initImages)
+	recent.Store(&reading{of: o, pod: p})
+	return p
+}
+
+func addImages(statuses []corev1.ContainerStatus, images []image) {
+	for at := range statuses {
+		statuses[at].Name, statuses[at].Image, statuses[at].ImageID = images[at].container, images[at].name, images[at].id
+	}
+}
+
+// GetObjectMeta returns the metadata of the Pod, by which stores know where it belongs.
+func (o *outline) GetObjectMeta() metav1.Object { return o.pod() }
+
+// GetObjectKind says nothing: objects in caches have no kind.
+func (o *outline) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns a Pod, which may be changed.
+func (o *outline) DeepCopyObject() runtime.Object { return o.pod().DeepCopy() }
