@@ -104,8 +104,8 @@ test-faults: build ## Run managers behind a proxy that loses, delays and refuses
 
 RELEASES ?= 200
 .PHONY: test-releases
-test-releases: build ## Release RELEASES (200) Deployments beside a tool that writes manifests back, and as many with a manager that is killed, 40 at a time: no part of test, which does it with three.
-	go test -timeout 90m -count 1 -parallel 40 ./test/kinds/rollouts -run '^TestScenario1[45]OverSeeds$$' -seeds $(RELEASES)
+test-releases: build ## Release RELEASES (200) Deployments beside a tool that writes manifests back, and as many with a manager that is killed, 12 at a time: no part of test, which does it with three.
+	go test -timeout 90m -count 1 -parallel 12 ./test/kinds/rollouts -run '^TestScenario1[45]OverSeeds$$' -seeds $(RELEASES)
 
 KIND ?= cloneset
 .PHONY: demo

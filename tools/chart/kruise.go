@@ -22,7 +22,7 @@ const distributedPolicy, managerName = "kruise-manager-configmaps", "kruise-cont
 func kruise(root string, v version) (chart, error) {
 	config := filepath.Join(root, "config")
 	built := map[string][]object{}
-	for _, folder := range []string{"crd", "rbac", "protection", "manager", "daemon", "webhook", "multicluster", "default"} {
+	for _, folder := range []string{"crd", "rbac", "protection", "flowcontrol", "manager", "daemon", "webhook", "multicluster", "default"} {
 		var err error
 		if built[folder], err = build(filepath.Join(config, folder)); err != nil {
 			return chart{}, err
@@ -42,6 +42,13 @@ func kruise(root string, v version) (chart, error) {
 			return ""
 		}},
 		{file: "protection.yaml", from: "config/protection", objects: built["protection"], when: ".Values.protection.enabled"},
+		{file: "flowcontrol.yaml", from: "config/flowcontrol", objects: built["flowcontrol"], when: ".Values.flowControl.enabled",
+			around: func(o object) string {
+				if o.name == "kruise-daemon" {
+					return "if .Values.daemon.enabled"
+				}
+				return ""
+			}},
 		{file: "manager.yaml", from: "config/manager", objects: built["manager"], edit: kruiseManager,
 			around: aroundManagers(".Values.manager")},
 		{file: "daemon.yaml", from: "config/daemon", objects: built["daemon"], edit: kruiseDaemon, when: ".Values.daemon.enabled"},

@@ -26,6 +26,8 @@ func rollout(root string, v version) (chart, error) {
 		{file: "rbac.yaml", from: from, objects: kinds("ServiceAccount", "Role", "RoleBinding", "ClusterRole",
 			"ClusterRoleBinding"), edit: rolloutRights},
 		{file: "policy.yaml", from: from, objects: kinds("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},
+		{file: "flowcontrol.yaml", from: from, objects: kinds("PriorityLevelConfiguration", "FlowSchema"),
+			when: ".Values.flowControl.enabled"},
 		{file: "manager.yaml", from: from, objects: kinds("Deployment", "PodDisruptionBudget", "NetworkPolicy"),
 			edit: rolloutManager, around: aroundManagers(".Values")},
 		{file: "webhook.yaml", from: from, objects: kinds("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Service"),

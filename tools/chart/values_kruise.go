@@ -74,6 +74,9 @@ func commonValues(namespace string) []value {
 			"Keep the CRDs when the release is uninstalled: without them, all objects of their kinds are deleted, and their Pods."),
 		shaped("installation.namespace", namespace, namespaceName, "Namespace of the managers."),
 		truth("installation.createNamespace", true, "Make that namespace, if it is not the one that the release is in."),
+		truth("flowControl.enabled", true,
+			"Give managers and daemons priority levels of their own (API Priority and Fairness), so that busy API servers share their "+
+				"time between them and others."),
 		truth("uninstall.guard", true, "Refuse an uninstall while something is in use that would stand still without managers."),
 		list("imagePullSecrets", "[]", "object", "Secrets with credentials of the registry of the images, as [{name: NAME}]."),
 		words("serviceAccount.annotations", "Annotations of the ServiceAccounts."),

@@ -30,6 +30,7 @@ func TestManagersOfTheCharts(t *testing.T) {
 		{"Rollouts", (*stage).managesRollouts},
 		{"an upgrade", (*stage).keepsWhatManagersWrite},
 		{"ResourceDistributions", (*stage).distributes},
+		{"priority levels", (*stage).queues},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.run(&stage{s.On(t)}) }) {
 			break // the next one goes on with what this one has installed

@@ -19,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,8 +45,8 @@ func KruiseManager() Program {
 	return Program{
 		name: "kruise-manager", account: types.NamespacedName{Namespace: "kruise-system", Name: "kruise-manager"},
 		manifests: []string{
-			"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml", "config/daemon/rights.yaml",
-			"config/daemon/policy.yaml",
+			"config/crd/bases/*.yaml", "config/rbac/*.yaml", "config/protection/*.yaml", "config/flowcontrol/*.yaml",
+			"config/daemon/rights.yaml", "config/daemon/policy.yaml",
 		},
 		webhooks: "config/webhook/manifests.yaml", healthFlag: "--health-probe-addr", metricsFlag: "--metrics-addr",
 		args: []string{"--enable-pprof=false"},
@@ -55,7 +57,8 @@ func KruiseManager() Program {
 func RolloutManager() Program {
 	return Program{
 		name: "kruise-rollout", account: types.NamespacedName{Namespace: "kruise-rollout", Name: "kruise-rollout"},
-		manifests:  []string{"config/rollouts/crd/*.yaml", "config/rollouts/rbac/*.yaml", "config/rollouts/policy*.yaml"},
+		manifests:  []string{"config/rollouts/crd/*.yaml", "config/rollouts/rbac/*.yaml", "config/rollouts/flowcontrol.yaml",
+			"config/rollouts/policy*.yaml"},
 		webhooks:   "config/rollouts/webhook/manifests.yaml",
 		healthFlag: "--health-probe-bind-address", metricsFlag: "--metrics-bind-address",
 	}
@@ -89,7 +92,61 @@ func (c *Cluster) InstallProgram(ctx context.Context, p Program) error {
 			}
 		}
 	}
+	return c.serves(ctx)
+}
+
+// serves waits until the API server serves the kinds of all CRDs. A manager that is started before ends, and nothing starts it again.
+func (c *Cluster) serves(ctx context.Context) error {
+	asked, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	var crds unstructured.UnstructuredList
+	crds.SetAPIVersion("apiextensions.k8s.io/v1")
+	crds.SetKind("CustomResourceDefinitionList")
+	if err := c.Client.List(ctx, &crds); err != nil {
+		return fmt.Errorf("listing CRDs: %w", err)
+	}
+	var missing string
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		_, served, err := asked.ServerGroupsAndResources()
+		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+			return false, err
+		}
+		there := map[string]bool{}
+		for _, list := range served {
+			for i := range list.APIResources {
+				there[list.APIResources[i].Name+"."+list.GroupVersion] = true
+			}
+		}
+		missing = ""
+		for i := range crds.Items {
+			for _, name := range versionsOf(&crds.Items[i]) {
+				if !there[name] {
+					missing = name
+				}
+			}
+		}
+		return missing == "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the API server serves the kinds of all CRDs; it does not serve %q: %w", missing, err)
+	}
 	return nil
+}
+
+// versionsOf returns what a CRD has served, as PLURAL.GROUP/VERSION.
+func versionsOf(crd *unstructured.Unstructured) []string {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group") // the API server has judged it
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var out []string
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok && version["served"] == true {
+			out = append(out, fmt.Sprintf("%s.%s/%s", plural, group, version["name"]))
+		}
+	}
+	return out
 }
 
 // installWebhooks makes the webhook configurations that are missing. Managers fill in their address and their certificate.
