@@ -51,8 +51,8 @@ func (b *book) types() map[string]bool {
 		}
 	}
 	for _, name := range strings.Fields(`all clusterrole clusterrolebinding configmap configmaps cm crd customresourcedefinition daemonset daemonset.apps
-		deploy deployment deployment.apps deployments endpointslices event events hpa ing ingress job jobs lease leases mutatingwebhookconfiguration namespace
-		networkpolicy node nodes ns pdb pod pods po pv pvc quota rolebinding secret secrets service serviceaccount services statefulset statefulset.apps
+		deploy deployment deployment.apps deployments endpointslices event events flowschemas hpa ing ingress job jobs lease leases mutatingwebhookconfiguration
+		namespace networkpolicy node nodes ns pdb pod pods po prioritylevelconfigurations pv pvc quota rolebinding secret secrets service serviceaccount services statefulset statefulset.apps
 		statefulsets.apps sts svc token validatingadmissionpolicy validatingadmissionpolicybinding validatingwebhookconfiguration`) {
 		out[name] = true
 	}
