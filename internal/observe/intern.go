@@ -26,11 +26,14 @@ type interner struct {
 	mu     sync.Mutex
 	key    []byte // is built anew for each value; a lookup by it allocates nothing
 	shapes table[shape]
-	maps   table[map[string]string]
-	// texts are those of late, and those before. One that has not come for a long time is forgotten: Pods that have it keep it, and Pods that
-	// come later share another copy.
+	maps   table[texts]
+	// young are the strings of late, old those before. One that has not come for a long time is forgotten: Pods that have it keep it, and Pods
+	// that come later share another copy.
 	young, old map[string]string
 }
+
+// texts are labels or annotations.
+type texts struct{ values map[string]string }
 
 // table has one copy of each value that is in use, by a hash of its contents: the contents themselves would take as much as the values.
 type table[T any] map[[sha256.Size]byte]weak.Pointer[T]
@@ -93,25 +96,25 @@ func (i *interner) count(things int) {
 
 // textsOf returns the copy of a Pod's labels or annotations that is in use; nil if there are none. As a rule they come from the template,
 // and are those of its other Pods, too.
-func (i *interner) textsOf(texts map[string]string) *map[string]string {
-	if len(texts) == 0 {
+func (i *interner) textsOf(values map[string]string) *texts {
+	if len(values) == 0 {
 		return nil
 	}
 	names := make([]string, 0, 16)
-	for name := range texts {
+	for name := range values {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	i.key = i.key[:0]
 	for _, name := range names {
-		i.write(name, texts[name])
+		i.write(name, values[name])
 	}
-	return intern(i, &i.maps, func() *map[string]string {
-		held := make(map[string]string, len(texts))
+	return intern(i, &i.maps, func() *texts {
+		held := make(map[string]string, len(values))
 		for _, name := range names {
-			held[i.text(name)] = i.text(texts[name])
+			held[i.text(name)] = i.text(values[name])
 		}
-		return &held
+		return &texts{values: held}
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 type outline struct {
 	from                *outliner
 	shape               *shape
-	labels, annotations *map[string]string
+	labels, annotations *texts
 	// own is a corev1.Pod, encoded, without what is in the shape, labels and annotations.
 	own []byte
 	// turn says where the Pod of the outline is kept for a while once it was read.
@@ -134,10 +134,10 @@ func (o *outline) pod() *corev1.Pod {
 	}
 	p.Namespace, p.OwnerReferences = o.shape.namespace, o.shape.owners
 	if o.labels != nil {
-		p.Labels = *o.labels
+		p.Labels = o.labels.values
 	}
 	if o.annotations != nil {
-		p.Annotations = *o.annotations
+		p.Annotations = o.annotations.values
 	}
 	p.Spec.Containers, p.Spec.InitContainers, p.Spec.ReadinessGates = o.shape.containers, o.shape.initContainers, o.shape.gates
 	addImages(p.Status.ContainerStatuses, o.shape.images)
