@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 

@@ -65,21 +65,29 @@ func (i podInformer) AddEventHandlerWithOptions(
 }
 
 // AddIndexers adds indexes of Pods.
-func (i podInformer) AddIndexers(indexers cache.Indexers) error { return i.SharedIndexInformer.AddIndexers(ofPods(indexers)) }
+func (i podInformer) AddIndexers(indexers cache.Indexers) error {
+	return i.SharedIndexInformer.AddIndexers(ofPods(indexers))
+}
 
 // GetStore returns the Pods.
 func (i podInformer) GetStore() cache.Store { return i.GetIndexer() }
 
 // GetIndexer returns the Pods with their indexes.
-func (i podInformer) GetIndexer() cache.Indexer { return podIndexer{i.SharedIndexInformer.GetIndexer()} }
+func (i podInformer) GetIndexer() cache.Indexer {
+	return podIndexer{i.SharedIndexInformer.GetIndexer()}
+}
 
 type podHandler struct{ cache.ResourceEventHandler }
 
 // OnAdd tells of a Pod that is new, or new to the handler.
-func (h podHandler) OnAdd(object any, initial bool) { h.ResourceEventHandler.OnAdd(podOf(object), initial) }
+func (h podHandler) OnAdd(object any, initial bool) {
+	h.ResourceEventHandler.OnAdd(podOf(object), initial)
+}
 
 // OnUpdate tells of a change.
-func (h podHandler) OnUpdate(before, after any) { h.ResourceEventHandler.OnUpdate(podOf(before), podOf(after)) }
+func (h podHandler) OnUpdate(before, after any) {
+	h.ResourceEventHandler.OnUpdate(podOf(before), podOf(after))
+}
 
 // OnDelete tells of a Pod that is gone.
 func (h podHandler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(podOf(object)) }
@@ -114,4 +122,6 @@ func (i podIndexer) ByIndex(name, value string) ([]any, error) {
 }
 
 // AddIndexers adds indexes of Pods.
-func (i podIndexer) AddIndexers(indexers cache.Indexers) error { return i.Indexer.AddIndexers(ofPods(indexers)) }
+func (i podIndexer) AddIndexers(indexers cache.Indexers) error {
+	return i.Indexer.AddIndexers(ofPods(indexers))
+}

@@ -27,8 +27,8 @@ type interner struct {
 	key    []byte // is built anew for each value; a lookup by it allocates nothing
 	shapes table[shape]
 	maps   table[texts]
-	// young are the strings of late, old those before. One that has not come for a long time is forgotten: Pods that have it keep it, and Pods
-	// that come later share another copy.
+	// young are the strings of late, old those before. One that has not come for a long time is forgotten: Pods that have it keep it, and
+	// Pods that come later share another copy.
 	young, old map[string]string
 }
 

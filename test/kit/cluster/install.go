@@ -57,7 +57,7 @@ func KruiseManager() Program {
 func RolloutManager() Program {
 	return Program{
 		name: "kruise-rollout", account: types.NamespacedName{Namespace: "kruise-rollout", Name: "kruise-rollout"},
-		manifests:  []string{"config/rollouts/crd/*.yaml", "config/rollouts/rbac/*.yaml", "config/rollouts/flowcontrol.yaml",
+		manifests: []string{"config/rollouts/crd/*.yaml", "config/rollouts/rbac/*.yaml", "config/rollouts/flowcontrol.yaml",
 			"config/rollouts/policy*.yaml"},
 		webhooks:   "config/rollouts/webhook/manifests.yaml",
 		healthFlag: "--health-probe-bind-address", metricsFlag: "--metrics-bind-address",
