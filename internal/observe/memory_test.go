@@ -123,7 +123,7 @@ func heapOf(tb testing.TB, pods int, transform func(any) (any, error)) int {
 
 // TestMemoryOfOrdinaryPods measures what Pods of other workloads take in a cache, its indexes and the interner included.
 func TestMemoryOfOrdinaryPods(t *testing.T) {
-	got := heapOf(t, 5_000, SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{}))
+	got := heapOf(t, 20_000, SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{}))
 	whole := heapOf(t, 2_000, func(object any) (any, error) { return object, nil })
 	t.Logf("%d bytes a Pod, of %d as it is decoded", got, whole)
 	if got > 2048 {

@@ -46,8 +46,9 @@ type image struct{ container, name, id string }
 type outliner struct {
 	interner
 	made uint32
-	// recent are Pods that were read of late: for one event, indexes and a dozen watchers read the same one.
-	recent [256]atomic.Pointer[reading]
+	// recent are Pods that were read of late, some 5 MB of them: for one event, indexes and a dozen watchers read the same one, and while a
+	// workload changes all of its Pods are read again and again.
+	recent [2048]atomic.Pointer[reading]
 }
 
 // reading is an outline, and the Pod that was read from it.
