@@ -115,7 +115,7 @@ demo: build $(if $(filter rollout,$(KIND)),data-plane) ## Show rollouts of a Clo
 N ?= 1000
 OUT ?= bench.json
 .PHONY: bench
-bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset or daemonset such a set against its native namesake, or with KIND=uniteddeployment ten subsets, and three clusters, against one CloneSet, or with KIND=injection, load or spread the creation of Pods among SidecarSets that match them or not, one at a time or 100 a second, against that without, or with KIND=rollout a release in steps by a Rollout against the same by hand, or with KIND=screens what kubectl-kruise takes to show a CloneSet: N Pods, figures to OUT.
+bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset or daemonset such a set against its native namesake, or with KIND=uniteddeployment ten subsets, and three clusters, against one CloneSet, or with KIND=injection, load or spread the creation of Pods among SidecarSets that match them or not, one at a time or 100 a second, against that without, or with KIND=rollout a release in steps by a Rollout against the same by hand, or with KIND=screens what kubectl-kruise takes to show a CloneSet, or with KIND=foreign what Pods that are not Kruise's cost a manager: N Pods, figures to OUT.
 	go run ./test/bench -kind $(KIND) -n $(N) -out $(OUT)
 
 bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum

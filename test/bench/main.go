@@ -15,7 +15,8 @@
 // With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
 // with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
 // same of Pods that a WorkloadSpread gives to subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
-// hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload.
+// hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload. With -kind foreign it measures
+// what a manager takes from its start in a cluster with Pods that are not Kruise's.
 package main
 
 import (
@@ -54,6 +55,11 @@ type settings struct {
 	rate float64
 	// profile is the file for the manager's CPU profile under load; empty for none.
 	profile string
+	// own is the number of Pods in CloneSets, watch how long a manager is watched from its start, and memoryLimit its GOMEMLIMIT, where
+	// foreign Pods are measured.
+	own         int
+	watch       time.Duration
+	memoryLimit string
 }
 
 func main() {
@@ -64,7 +70,8 @@ func main() {
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
 		"which has a node for each Pod; "+
 		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; rollout, "+
-		"releases of a Deployment in steps; or screens, those of the command line for a CloneSet")
+		"releases of a Deployment in steps; screens, those of the command line for a CloneSet; or foreign, what Pods that are not "+
+		"Kruise's cost a manager")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
 	flag.BoolVar(&s.terse, "terse", false,
@@ -85,6 +92,10 @@ func main() {
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load and spread")
 	flag.StringVar(&s.profile, "profile", "",
 		"file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
+	flag.IntVar(&s.own, "own", 0, "Pods in CloneSets beside the foreign ones, for -kind foreign")
+	flag.DurationVar(&s.watch, "watch", time.Minute, "how long a manager is watched from its start, for -kind foreign")
+	flag.StringVar(&s.memoryLimit, "memory-limit", "900MiB", "GOMEMLIMIT of the manager, as the manifests set it; empty for none; "+
+		"for -kind foreign")
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods
@@ -127,6 +138,8 @@ func run(ctx context.Context, s settings) (err error) {
 		return runRollout(ctx, s)
 	case "screens":
 		return runScreens(ctx, s)
+	case "foreign":
+		return runForeign(ctx, s)
 	}
 	b, err := s.bringUp(ctx)
 	if err != nil {
