@@ -56,14 +56,21 @@ type load struct {
 func runLoad(ctx context.Context, s settings) error {
 	return s.onBareCluster(ctx, func(w admissionWorld) error {
 		result := load{SidecarSets: s.sets, Pods: s.pods, Rate: s.rate}
-		for _, step := range []func(context.Context, settings, *load) error{w.measureSets, w.measureWithout, w.measureLoad} {
-			if err := step(ctx, s, &result); err != nil {
-				return err
-			}
+		if err := w.measure(ctx, s, &result); err != nil {
+			return err
 		}
 		result.print(os.Stdout)
 		return s.store(result)
 	})
+}
+
+func (w admissionWorld) measure(ctx context.Context, s settings, result *load) error {
+	for _, step := range []func(context.Context, settings, *load) error{w.measureSets, w.measureWithout, w.measureLoad} {
+		if err := step(ctx, s, result); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // appOf returns the app whose Pods a SidecarSet selects, or that a Pod is of.
@@ -177,19 +184,9 @@ func (s settings) pod(namespace string, number int) *corev1.Pod {
 
 // createSets creates the SidecarSets, some at a time: the admission of each waits a second for the API server to follow.
 func (w admissionWorld) createSets(ctx context.Context, s settings) error {
-	const atATime = 10
-	var running sync.WaitGroup
-	problems := make([]error, atATime)
-	for worker := range atATime {
-		running.Go(func() {
-			for number := worker; number < s.sets && problems[worker] == nil; number += atATime {
-				problems[worker] = w.Client.Create(ctx,
-					sidecarSet(number, &metav1.LabelSelector{MatchLabels: map[string]string{"app": appOf(s, number)}}))
-			}
-		})
-	}
-	running.Wait()
-	return errors.Join(problems...)
+	return atOnce(10, s.sets, func(number int) error {
+		return w.Client.Create(ctx, sidecarSet(number, &metav1.LabelSelector{MatchLabels: map[string]string{"app": appOf(s, number)}}))
+	})
 }
 
 // awaitSidecars waits until Pods of every app get all of their sidecars.

@@ -15,7 +15,9 @@
 // With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
 // with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
 // same of Pods that a WorkloadSpread gives to subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
-// hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload.
+// hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload. With -kind foreign it measures
+// what a manager takes from its start in a cluster with Pods that are not Kruise's. With -kind scale it measures how cost grows with
+// Pods, CloneSets, Pods that are not Kruise's, nodes and SidecarSets; tools/plot draws that.
 package main
 
 import (
@@ -25,6 +27,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -54,6 +59,13 @@ type settings struct {
 	rate float64
 	// profile is the file for the manager's CPU profile under load; empty for none.
 	profile string
+	// own is the number of Pods in CloneSets, watch how long a manager is watched from its start, and memoryLimit its GOMEMLIMIT, where
+	// foreign Pods are measured.
+	own         int
+	watch       time.Duration
+	memoryLimit string
+	// points are the sizes that are measured in each dimension of growth; none for those of the dimension.
+	points []int
 }
 
 func main() {
@@ -64,9 +76,11 @@ func main() {
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
 		"which has a node for each Pod; "+
 		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; rollout, "+
-		"releases of a Deployment in steps; or screens, those of the command line for a CloneSet")
+		"releases of a Deployment in steps; screens, those of the command line for a CloneSet; foreign, what Pods that are not "+
+		"Kruise's cost a manager; or scale, how cost grows")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
-	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet")
+	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet, or of -kind scale one dimension: "+
+		"pods, clonesets, foreign, nodes or sidecarsets")
 	flag.BoolVar(&s.terse, "terse", false,
 		"have simulated kubelets leave out writes that no controller acts on, for numbers of Pods at which the API server is the limit")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute,
@@ -85,6 +99,11 @@ func main() {
 	flag.Float64Var(&s.rate, "rate", 100, "new Pods a second, for -kind load and spread")
 	flag.StringVar(&s.profile, "profile", "",
 		"file for the manager's CPU profile while Pods are created, and with .server at its end for the API server's, for -kind load")
+	flag.IntVar(&s.own, "own", 0, "Pods in CloneSets beside the foreign ones, for -kind foreign")
+	flag.DurationVar(&s.watch, "watch", time.Minute, "how long a manager is watched from its start, for -kind foreign and scale")
+	flag.StringVar(&s.memoryLimit, "memory-limit", "900MiB", "GOMEMLIMIT of the manager, as the manifests set it; empty for none; "+
+		"for -kind foreign and scale")
+	flag.Func("points", "sizes that -kind scale measures in each dimension, as in 100,300,1000; else those of the dimension", s.setPoints)
 	flag.Parse()
 	if s.kind == "daemonset" {
 		s.nodes = s.pods
@@ -96,6 +115,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// setPoints reads sizes.
+func (s *settings) setPoints(arg string) error {
+	for field := range strings.SplitSeq(arg, ",") {
+		size, err := strconv.Atoi(field)
+		if err != nil || size <= 0 {
+			return errors.Join(fmt.Errorf("%q is no number above zero", field), err)
+		}
+		s.points = append(s.points, size)
+	}
+	slices.Sort(s.points)
+	return nil
 }
 
 func (s settings) clusterArgs() []string {
@@ -127,6 +159,10 @@ func run(ctx context.Context, s settings) (err error) {
 		return runRollout(ctx, s)
 	case "screens":
 		return runScreens(ctx, s)
+	case "scale":
+		return runScale(ctx, s)
+	case "foreign":
+		return runForeign(ctx, s)
 	}
 	b, err := s.bringUp(ctx)
 	if err != nil {

@@ -40,6 +40,8 @@ type measurement struct {
 	Reckoned int `json:"reckoned,omitempty"`
 	// CPUSeconds is what the contender's controllers used; the controller manager does more than to look after the Deployment.
 	CPUSeconds float64 `json:"cpuSeconds"`
+	// CPUPerPod is the same for each Pod, in milliseconds.
+	CPUPerPod float64 `json:"cpuMillisecondsPerPod,omitempty"`
 	// PeakMiB is the most memory that one of the processes has had so far.
 	PeakMiB float64 `json:"peakMiB"`
 	// Requests counts the contender's requests by verb and resource; PerPod divides its writes to Pods by the number of Pods.
@@ -50,6 +52,8 @@ type measurement struct {
 	// MostUnavailable is the largest number of wanted Pods that were not ready at a time, and MostPods the largest number of Pods.
 	MostUnavailable int `json:"mostUnavailable"`
 	MostPods        int `json:"mostPods"`
+	// done is for how many Pods the phase was done: for all, or for those until it was broken off.
+	done int
 }
 
 // step is one phase that a contender is led through.
@@ -213,51 +217,57 @@ func (b *bench) awaitNone(ctx context.Context, c contender, w workload) error {
 }
 
 func (b *bench) phase(ctx context.Context, c contender, w workload, s step) (measurement, error) {
-	m := measurement{Contender: c.name}
 	seen, err := watchPods(ctx, b.of(c), w.object.GetNamespace())
 	if err != nil {
-		return m, err
+		return measurement{}, err
 	}
 	defer seen.stop()
+	m, err := b.counted(c, w.object.GetNamespace(), func() (int, error) {
+		if err := b.edit(ctx, w.object, s.change); err != nil {
+			return 0, err
+		}
+		err := b.await(ctx, w, s.want, seen)
+		if errors.Is(err, errBrokenOff) && w.updated != nil && s.want > 0 && w.updated() > 0 {
+			return int(w.updated()), nil
+		}
+		return b.pods, err
+	})
+	if done := m.done; done > 0 && done < b.pods {
+		m.Reckoned, m.Seconds = done, m.Seconds*float64(s.want)/float64(done)
+	}
+	m.MostUnavailable, m.MostPods = seen.extremes()
+	return m, err
+}
+
+// counted measures what the processes of a contender use, and ask about a namespace, while something is done to Pods of it. What is done
+// returns to how many.
+func (b *bench) counted(c contender, namespace string, do func() (pods int, err error)) (measurement, error) {
+	m := measurement{Contender: c.name}
 	cpu, err := cpuSeconds(c.pids())
 	if err != nil {
 		return m, err
 	}
 	began := time.Now()
-	if err := b.edit(ctx, w.object, s.change); err != nil {
-		return m, err
-	}
-	err = b.await(ctx, w, s.want, seen)
+	m.done, err = do()
 	ended := time.Now()
 	m.Seconds = ended.Sub(began).Seconds()
-	if errors.Is(err, errBrokenOff) && w.updated != nil && s.want > 0 {
-		if m.Reckoned = int(w.updated()); m.Reckoned == 0 {
-			return m, err
-		}
-		m.Seconds *= float64(s.want) / float64(m.Reckoned)
-	} else if err != nil {
+	if err != nil {
 		return m, err
 	}
 	after, err := cpuSeconds(c.pids())
 	if err != nil {
 		return m, err
 	}
-	m.CPUSeconds = after - cpu
+	m.CPUSeconds, m.CPUPerPod = after-cpu, 1000*(after-cpu)/float64(m.done)
 	if m.PeakMiB, err = peakMiB(c.pids()); err != nil {
 		return m, err
 	}
-	m.MostUnavailable, m.MostPods = seen.extremes()
-	requests, err := asked(b.of(c), audit.Query{Agent: c.agent, Namespace: w.object.GetNamespace(), From: began, To: ended})
+	requests, err := asked(b.of(c), audit.Query{Agent: c.agent, Namespace: namespace, From: began, To: ended})
 	if err != nil {
 		return m, err
 	}
-	m.Requests = requests.Counts
-	done := float64(b.pods)
-	if m.Reckoned > 0 {
-		done = float64(m.Reckoned)
-	}
-	m.WritesPerPod, m.ReadsPerPod = float64(requests.PodWrites)/done, float64(requests.Reads)/done
-	m.Conflicts = requests.Conflicts
+	m.Requests, m.Conflicts = requests.Counts, requests.Conflicts
+	m.WritesPerPod, m.ReadsPerPod = float64(requests.PodWrites)/float64(m.done), float64(requests.Reads)/float64(m.done)
 	return m, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,19 +32,39 @@ type histogram []bucket
 
 // scrape reads a histogram without labels from where a process serves its metrics.
 func scrape(ctx context.Context, address, name string) (histogram, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
+	metrics, err := fetch(ctx, http.DefaultClient, "http://"+address+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("reading metrics: %s", response.Status)
+	return parseHistogram(bytes.NewReader(metrics), name)
+}
+
+// fetch reads what is at an address.
+func fetch(ctx context.Context, from *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
 	}
-	return parseHistogram(response.Body, name)
+	response, err := from.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return content, err
+}
+
+// gauge reads a metric without labels from metrics in their text format.
+func gauge(metrics []byte, name string) (float64, error) {
+	for line := range bytes.Lines(metrics) {
+		if value, ok := bytes.CutPrefix(line, []byte(name+" ")); ok {
+			return strconv.ParseFloat(string(bytes.TrimSpace(value)), 64)
+		}
+	}
+	return 0, fmt.Errorf("the metrics have no %s", name)
 }
 
 // parseHistogram reads a histogram from metrics in their text format.
@@ -136,21 +157,9 @@ func (w admissionWorld) profile(ctx context.Context, file string, over time.Dura
 
 func storeProfile(ctx context.Context, from *http.Client, host, file string, over time.Duration) error {
 	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", host, max(1, int(over.Seconds())))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := from.Do(request)
+	content, err := fetch(ctx, from, url)
 	if err != nil {
 		return fmt.Errorf("profiling: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }() // it was only read
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("profiling: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("profiling: %s", response.Status)
 	}
 	return os.WriteFile(file, content, 0o644)
 }

@@ -45,3 +45,31 @@ kruise_pod_admission_seconds_bucket{le="+Inf"} 110
 		t.Error("metrics without the histogram are read as one")
 	}
 }
+
+func TestGauge(t *testing.T) {
+	metrics := []byte("# TYPE go_threads gauge\ngo_threads_total 1\ngo_threads 1.5e+07\n")
+	if got, err := gauge(metrics, "go_threads"); err != nil || got != 1.5e7 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := gauge(metrics, "go_goroutines"); err == nil {
+		t.Error("metrics without the gauge are read as some with it")
+	}
+}
+
+func TestPerForeignComparesLikeWithLike(t *testing.T) {
+	const mib = 1 << 20
+	got := perForeign([]footprint{
+		{Start: afterStop, PeakMiB: 50, RestMiB: 40, LiveMiB: 20},
+		{Start: afterStop, Own: 10, PeakMiB: 60, RestMiB: 50, LiveMiB: 30},
+		{Start: afterCrash, Own: 10, PeakMiB: 70, RestMiB: 50, LiveMiB: 30},
+		{Start: afterStop, Own: 10, Foreign: 10, PeakMiB: 80, RestMiB: 60, LiveMiB: 35},
+		{Start: afterCrash, Own: 10, Foreign: 10, PeakMiB: 100, RestMiB: 60, LiveMiB: 35},
+	})
+	want := map[string]bytesPerPod{
+		afterStop:  {Peak: 2 * mib, Rest: mib, Live: mib / 2},
+		afterCrash: {Peak: 3 * mib, Rest: mib, Live: mib / 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

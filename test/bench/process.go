@@ -33,13 +33,17 @@ func peakMiB(pids []int) (most float64, err error) {
 	return most, nil
 }
 
-func peakOf(pid int) (float64, error) {
+// peakOf returns the most memory that a process has had, residentOf what it has now, in MiB.
+func peakOf(pid int) (float64, error)     { return memoryOf(pid, "VmHWM:") }
+func residentOf(pid int) (float64, error) { return memoryOf(pid, "VmRSS:") }
+
+func memoryOf(pid int, which string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == which {
 			kib, err := strconv.ParseFloat(fields[1], 64)
 			return kib / 1024, err
 		}

@@ -109,11 +109,11 @@ func (b *bench) fill(ctx context.Context, result *screens) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "making a CloneSet of %d Pods, half of them updated\n", b.pods)
-	web := named("web", b.pods)
+	web := named(screensNamespace, "web", b.pods)
 	if err := b.hub().Client.Create(ctx, web); err != nil {
 		return err
 	}
-	if err := b.awaitAvailable(ctx, b.pods); err != nil {
+	if err := b.awaitAvailable(ctx, screensNamespace, b.pods); err != nil {
 		return err
 	}
 	half := intstr.FromInt32(int32(b.pods / 2))
@@ -137,18 +137,18 @@ func (b *bench) fill(ctx context.Context, result *screens) error {
 func (b *bench) fillRest(ctx context.Context, result *screens) error {
 	fmt.Fprintf(os.Stderr, "making CloneSets of %d Pods each until there are %d\n", few, b.allPods)
 	for i := 0; result.AllPods+few <= b.allPods; i++ {
-		set := named(fmt.Sprintf("other-%04d", i), few)
+		set := named(screensNamespace, fmt.Sprintf("other-%04d", i), few)
 		set.Spec.Template.Spec.NodeName = fmt.Sprintf("sim-%d", i%b.nodes)
 		if err := b.hub().Client.Create(ctx, set); err != nil {
 			return err
 		}
 		result.AllPods, result.Workloads = result.AllPods+few, result.Workloads+1
 	}
-	if err := b.awaitAvailable(ctx, result.AllPods); err != nil {
+	if err := b.awaitAvailable(ctx, screensNamespace, result.AllPods); err != nil {
 		return err
 	}
 	for i := 0; i < result.Workloads-1; i += 20 {
-		set := named(fmt.Sprintf("other-%04d", i), few)
+		set := named(screensNamespace, fmt.Sprintf("other-%04d", i), few)
 		if err := b.edit(ctx, set, func() {
 			set.Spec.UpdateStrategy.RollingUpdate.Paused = true
 			set.Spec.Template.Spec.Containers[0].Image = releasedImage
@@ -160,8 +160,8 @@ func (b *bench) fillRest(ctx context.Context, result *screens) error {
 }
 
 // named returns a CloneSet of so many Pods that are updated in place.
-func named(name string, pods int) *v1beta1.CloneSet {
-	w := cloneSet(screensNamespace)
+func named(namespace, name string, pods int) *v1beta1.CloneSet {
+	w := cloneSet(namespace)
 	w.replicas(int32(pods))
 	w.inPlace(0)
 	set := w.object.(*v1beta1.CloneSet)
@@ -170,17 +170,22 @@ func named(name string, pods int) *v1beta1.CloneSet {
 	return set
 }
 
-// awaitAvailable waits until the CloneSets have so many available Pods together.
-func (b *bench) awaitAvailable(ctx context.Context, want int) error {
-	return b.until(ctx, fmt.Sprintf("%d Pods are available", want), func() (bool, error) {
+// awaitAvailable waits until the CloneSets of a namespace have so many available Pods together.
+func (b *bench) awaitAvailable(ctx context.Context, namespace string, want int) error {
+	return b.awaitSets(ctx, namespace, func(set *v1beta1.CloneSet) int32 { return set.Status.AvailableReplicas }, want)
+}
+
+// awaitSets waits until what is counted of the CloneSets of a namespace comes to so much.
+func (b *bench) awaitSets(ctx context.Context, namespace string, count func(*v1beta1.CloneSet) int32, want int) error {
+	return b.until(ctx, fmt.Sprintf("the CloneSets of %s count %d Pods", namespace, want), func() (bool, error) {
 		var list v1beta1.CloneSetList
-		err := b.hub().Client.List(ctx, &list, client.InNamespace(screensNamespace))
+		err := b.hub().Client.List(ctx, &list, client.InNamespace(namespace))
 		got := 0
 		for i := range list.Items {
-			got += int(list.Items[i].Status.AvailableReplicas)
+			got += int(count(&list.Items[i]))
 		}
 		if got < want && err == nil {
-			err = sleep(ctx, time.Second)
+			err = sleep(ctx, 200*time.Millisecond)
 		}
 		return got == want, err
 	})
