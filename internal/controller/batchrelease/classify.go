@@ -185,8 +185,9 @@ const mostBroken = 3
 // broken names updated Pods that are not going to be ready by themselves, and why.
 func (v *State) broken() string {
 	var names []string
+	isUpdated := v.kind.Updated(v.Objects)
 	for _, p := range v.Objects.Pods {
-		if !pod.IsActive(p) || !v.kind.IsUpdated(v.Objects, p) || len(names) == mostBroken {
+		if !pod.IsActive(p) || !isUpdated(p) || len(names) == mostBroken {
 			continue
 		}
 		if why := pod.Broken(p); why != "" {

@@ -116,11 +116,12 @@ func (v *State) pods(seen *release.Seen) {
 	if v.kind == nil || v.Objects.Workload == nil {
 		return
 	}
+	isUpdated := v.kind.Updated(v.Objects)
 	for _, p := range v.Objects.Pods {
 		facts, tells := guard.Facts(p)
 		switch {
 		case !tells:
-		case v.kind.IsUpdated(v.Objects, p):
+		case isUpdated(p):
 			seen.NewPods = append(seen.NewPods, facts)
 		case v.facts.StableHash == "" || p.Labels[v.facts.RevisionLabel] == v.facts.StableHash:
 			seen.OldPods = append(seen.OldPods, facts)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -131,7 +130,7 @@ func (k blueGreen) See(o Objects) Facts {
 	if n, noted, err := noteOf(o.Workload, is); noted && err == nil && n.Surge != nil {
 		seconds = is.restored(n).minReadySeconds
 	}
-	isUpdated := func(p *corev1.Pod) bool { return k.IsUpdated(o, p) }
+	isUpdated := k.Updated(o)
 	f.Ready, f.After = available(o, isUpdated, seconds), untilAvailable(o, isUpdated, seconds)
 	return f
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seed-69ecc383/kruise/api/keys"
@@ -128,7 +129,7 @@ func (k canaries) See(o Objects) Facts {
 	d := o.Workload.(*appsv1.Deployment)
 	f := k.deployments.See(o)
 	f.Frozen = IsReleased(d) && d.Spec.Paused
-	isUpdated := func(p *corev1.Pod) bool { return k.IsUpdated(o, p) }
+	isUpdated := k.Updated(o)
 	f.Updated, _ = count(o, isUpdated)
 	f.Ready = available(o, isUpdated, d.Spec.MinReadySeconds)
 	f.After = untilAvailable(o, isUpdated, d.Spec.MinReadySeconds)
@@ -176,22 +177,24 @@ func setsOf(o Objects, d *appsv1.Deployment) []*appsv1.ReplicaSet {
 	return out
 }
 
-// IsUpdated tells whether a Pod is of the second Deployment of the present template, or of the new ReplicaSet of the Deployment itself.
-func (k canaries) IsUpdated(o Objects, p *corev1.Pod) bool {
-	by := metav1.GetControllerOfNoCopy(p)
-	if by == nil {
-		return false
-	}
-	i := slices.IndexFunc(o.ReplicaSets, func(rs *appsv1.ReplicaSet) bool { return rs.UID == by.UID })
-	if i < 0 {
-		return false
-	}
+// Updated goes by the second Deployment of the present template, and by the new ReplicaSet of the Deployment itself.
+func (k canaries) Updated(o Objects) func(*corev1.Pod) bool {
+	isOfFirst := k.deployments.Updated(o)
+	present := replicasets.Hash(&o.Workload.(*appsv1.Deployment).Spec.Template, nil)
+	isPresent := map[types.UID]bool{} // by ReplicaSet of a second Deployment
 	for _, d := range o.Canaries {
-		if metav1.IsControlledBy(o.ReplicaSets[i], d) {
-			return d.Annotations[keys.CanaryRevision] == replicasets.Hash(&o.Workload.(*appsv1.Deployment).Spec.Template, nil)
+		for _, rs := range setsOf(o, d) {
+			isPresent[rs.UID] = d.Annotations[keys.CanaryRevision] == present
 		}
 	}
-	return k.deployments.IsUpdated(o, p)
+	return func(p *corev1.Pod) bool {
+		if by := metav1.GetControllerOfNoCopy(p); by != nil {
+			if is, ofSecond := isPresent[by.UID]; ofSecond {
+				return is
+			}
+		}
+		return isOfFirst(p)
+	}
 }
 
 // Planned returns how many Pods a step gives the second Deployment.

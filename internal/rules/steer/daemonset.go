@@ -140,10 +140,10 @@ func hashOfRevision(r *appsv1.ControllerRevision) string {
 	return cmp.Or(r.Labels[appsv1.ControllerRevisionHashLabelKey], revision.ShortHash(r.Name))
 }
 
-// IsUpdated goes by the newest revision. Whether that is the one of the template is looked at once, by See, and not for each Pod.
-func (nativeDaemonSet) IsUpdated(o Objects, p *corev1.Pod) bool {
+// Updated goes by the newest revision. Whether that is the one of the template is looked at by See.
+func (nativeDaemonSet) Updated(o Objects) func(*corev1.Pod) bool {
 	newest := newestOf(o.Revisions)
-	return newest != nil && isAt(p, newest.Name)
+	return func(p *corev1.Pod) bool { return newest != nil && isAt(p, newest.Name) }
 }
 
 func (nativeDaemonSet) Planned(o Objects, step *intstr.IntOrString) (int32, error) {

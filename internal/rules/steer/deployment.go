@@ -80,7 +80,7 @@ func (k deployments) See(o Objects) Facts {
 	f.Update = replicasets.Hash(&d.Spec.Template, nil)
 	f.ReleaseID = cmp.Or(ReleaseID(d), f.Update)
 	f.Replicas = replicasOf(d.Spec.Replicas)
-	f.Updated, f.Ready = count(o, func(p *corev1.Pod) bool { return k.IsUpdated(o, p) })
+	f.Updated, f.Ready = count(o, k.Updated(o))
 	f.Stable = f.Update
 	fresh, stable := replicasets.New(d, k.sets(o)), k.stable(o)
 	if fresh != nil {
@@ -102,10 +102,10 @@ func (k deployments) See(o Objects) Facts {
 	return f
 }
 
-// IsUpdated tells whether a Pod is of the new ReplicaSet.
-func (k deployments) IsUpdated(o Objects, p *corev1.Pod) bool {
+// Updated goes by the new ReplicaSet.
+func (k deployments) Updated(o Objects) func(*corev1.Pod) bool {
 	fresh := replicasets.New(written(o.Workload.(*appsv1.Deployment)), k.sets(o))
-	return fresh != nil && metav1.IsControlledBy(p, fresh)
+	return func(p *corev1.Pod) bool { return fresh != nil && metav1.IsControlledBy(p, fresh) }
 }
 
 // Planned returns how many Pods a step updates.
@@ -175,8 +175,7 @@ func (k deployments) Remains(o Objects) string {
 	if d.Status.ObservedGeneration != d.Generation {
 		return "its status is not up to date"
 	}
-	isUpdated := func(p *corev1.Pod) bool { return k.IsUpdated(o, p) }
-	done, replicas := available(o, isUpdated, d.Spec.MinReadySeconds), replicasOf(d.Spec.Replicas)
+	done, replicas := available(o, k.Updated(o), d.Spec.MinReadySeconds), replicasOf(d.Spec.Replicas)
 	if done >= replicas {
 		return ""
 	}

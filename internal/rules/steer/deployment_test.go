@@ -179,3 +179,21 @@ func TestARecreateOfTheOriginalIsEnded(t *testing.T) {
 		t.Errorf("paused %t, strategy %+v", next.Spec.Paused, next.Spec.Strategy)
 	}
 }
+
+// TestTemplatesAreComparedOnce however many Pods there are: a pass is made for each few events of Pods, and comparing templates takes a
+// thousand times as long as looking at a Pod.
+func TestTemplatesAreComparedOnce(t *testing.T) {
+	for name, k := range map[string]Kind{"in batches": deployments{}, "with a second Deployment": canaries{}, "blue and green": blueGreenDeployments()} {
+		allocated := func(replicas int32) float64 {
+			o := deploymentIn("v2", replicas, replicas/2)
+			return testing.AllocsPerRun(3, func() {
+				k.Updated(o)
+				k.See(o)
+				Labelled(k, o, "id")
+			})
+		}
+		if few, many := allocated(10), allocated(1000); many > 2*few {
+			t.Errorf("%s: looking at 10 Pods allocates %.0f times, at 1000 Pods %.0f times", name, few, many)
+		}
+	}
+}

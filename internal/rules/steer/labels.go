@@ -16,8 +16,9 @@ import (
 
 // Labelled returns how many live updated Pods have the label of a release.
 func Labelled(k Kind, o Objects, id string) (n int32) {
+	isUpdated := k.Updated(o)
 	for _, p := range o.Pods {
-		if pod.IsActive(p) && p.Labels[keys.RolloutID] == id && k.IsUpdated(o, p) {
+		if pod.IsActive(p) && p.Labels[keys.RolloutID] == id && isUpdated(p) {
 			n++
 		}
 	}
@@ -28,10 +29,10 @@ func Labelled(k Kind, o Objects, id string) (n int32) {
 // many Pods each batch up to the current one updates, those of earlier batches included. Pods over the targets get no label: they are of no
 // batch yet. The Pods of a batch also get its metadata, which is by batch as well.
 func BatchLabels(k Kind, o Objects, id string, targets []int32, metadata []*v1beta1.PodMetadata) []Change {
-	given, unlabelled := map[int32]int32{}, []*corev1.Pod(nil)
+	isUpdated, given, unlabelled := k.Updated(o), map[int32]int32{}, []*corev1.Pod(nil)
 	var out []Change
 	for _, p := range o.Pods {
-		if !pod.IsActive(p) || !k.IsUpdated(o, p) {
+		if !pod.IsActive(p) || !isUpdated(p) {
 			continue
 		}
 		batch, err := strconv.Atoi(p.Labels[keys.RolloutBatchID])
@@ -67,8 +68,9 @@ func BatchLabels(k Kind, o Objects, id string, targets []int32, metadata []*v1be
 // labels of a rollback of the same name: its batches are not those of this one.
 func KeptLabels(k Kind, o Objects, id string) []Change {
 	var out []Change
+	isUpdated := k.Updated(o)
 	for _, p := range o.Pods {
-		if !pod.IsActive(p) || !k.IsUpdated(o, p) || p.Labels[keys.NoNeedUpdate] == id && p.Labels[keys.RolloutID] != id {
+		if !pod.IsActive(p) || !isUpdated(p) || p.Labels[keys.NoNeedUpdate] == id && p.Labels[keys.RolloutID] != id {
 			continue
 		}
 		c := labelPod(p, map[string]string{keys.NoNeedUpdate: id}, "label it as not to be updated")

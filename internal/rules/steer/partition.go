@@ -117,8 +117,9 @@ func (k partitioned) labelOf(o Objects, name string) string {
 	return revision.ShortHash(name)
 }
 
-func (k partitioned) IsUpdated(o Objects, p *corev1.Pod) bool {
-	return k.isUpdated(p, k.read(o.Workload).update)
+func (k partitioned) Updated(o Objects) func(*corev1.Pod) bool {
+	update := k.read(o.Workload).update
+	return func(p *corev1.Pod) bool { return k.isUpdated(p, update) }
 }
 
 func (k partitioned) isUpdated(p *corev1.Pod, update string) bool {

@@ -99,8 +99,9 @@ type Kind interface {
 	Guard(old Object, o Objects) Object
 	// See returns what is known of the workload.
 	See(o Objects) Facts
-	// IsUpdated tells whether a Pod is of the new revision.
-	IsUpdated(o Objects, p *corev1.Pod) bool
+	// Updated returns what tells whether a Pod is of the new revision. Which one that is, for which templates may have to be compared, is
+	// looked at once, and not for each Pod.
+	Updated(o Objects) func(*corev1.Pod) bool
 	// Planned returns how many Pods a step updates.
 	Planned(o Objects, step *intstr.IntOrString) (int32, error)
 	// Batch returns what has the Pods of a batch updated. It never takes an update back.

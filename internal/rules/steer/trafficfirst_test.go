@@ -71,7 +71,7 @@ func TestTheNativeControllerKnowsNoNewReplicaSet(t *testing.T) {
 	if diff := cmp.Diff(want, k.See(o)); diff != "" {
 		t.Errorf("the release sees something else (-want +got):\n%s", diff)
 	}
-	if p := o.Pods[0]; !k.IsUpdated(o, p) {
+	if p := o.Pods[0]; !k.Updated(o)(p) {
 		t.Errorf("%s is not of the template", p.Name)
 	}
 	if IsRelease(inRelease("v1").Workload, o.Workload) {
