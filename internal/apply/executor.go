@@ -7,6 +7,7 @@
 //	executor.go   stages, chains and batches of writes, their outcome, and events
 //	write.go      one write: what is patched, and on what condition
 //	server.go     the API server behind it
+//	limit.go      how many writes are under way at the same time
 //	freshness.go  whether the cache shows our own writes
 //	owners.go     what is remembered of an owner between passes; backoff after refusals
 //	status.go     when the status of an owner is written
@@ -47,8 +48,10 @@ type Config struct {
 	Now  func() time.Time
 	// Events is where events go.
 	Events record.EventRecorder
-	// Parallel is the number of writes under way at the same time for one owner.
+	// Parallel is the number of writes under way at the same time for one owner, within the Limit.
 	Parallel int
+	// Limit bounds the writes under way of all Executors that have it; nil for none.
+	Limit *Limit
 	// Elsewhere takes over the writes for another cluster, without waiting for them; nil where there is none.
 	Elsewhere func(owner plan.Object, cluster string, stage plan.Stage)
 	// Controls reports whether an object is the owner's, by which a create that was sent twice is known; nil for one by owner references.
@@ -261,8 +264,15 @@ func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Actio
 			condition.resourceVersion = version
 		}
 	}
+	leave, err := e.Limit.enter(ctx, action.Verb)
+	if err != nil {
+		return Result{Action: action, Err: fmt.Errorf("%s: waiting for writes before it: %w", describe(action), err)}
+	}
 	began := e.timed()
-	object, err := e.write(ctx, owner, action, condition)
+	object, err := func() (object plan.Object, err error) {
+		defer func() { leave(err) }() // also after a panic
+		return e.write(ctx, owner, action, condition)
+	}()
 	ended := e.timed()
 	if err != nil {
 		err = fmt.Errorf("%s: %w", describe(action), err)

@@ -21,6 +21,11 @@ var (
 		Help: "Times that a cache did not show our own writes within ten seconds, so that an owner was read live.",
 	})
 
+	writeLimit = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kruise_write_limit",
+		Help: "Writes that may be under way at the same time: fewer while the API server takes a multiple of its time at rest over them.",
+	})
+
 	podUpdates = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruise_pod_updates_total",
 		Help: "Updates of Pods that have begun, by the kind of their owner and by method (InPlace, Recreate).",
@@ -41,7 +46,7 @@ var (
 
 // RegisterMetrics adds the metrics of this package to those that the process serves.
 func RegisterMetrics() error {
-	for _, c := range []prometheus.Collector{writesTotal, podUpdates, fallbacks, staleCaches, leakedExpectations} {
+	for _, c := range []prometheus.Collector{writesTotal, writeLimit, podUpdates, fallbacks, staleCaches, leakedExpectations} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
 		}
