@@ -8,6 +8,9 @@
 // Pods; after -limit its phase is broken off, and the seconds are those until then times all Pods by those that are updated, marked with a
 // tilde.
 //
+// Beside them, another client writes to a ConfigMap of its own twenty times a second; how long its writes take in each phase, and while
+// nothing is done, says what a rollout costs others.
+//
 // Clocks of a loaded machine swing from run to run: an API server under a burst breaks off watches, now of one component, now of another.
 // So a CloneSet and a Deployment create and remove their Pods -rounds times, taking turns, and of each such phase the round with the median
 // time is reported.
@@ -169,6 +172,10 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end(ctx)) }()
+	undisturbed, err := b.neighbour.during(ctx, func() { _ = sleep(ctx, neighbourAlone) })
+	if err != nil {
+		return err
+	}
 	results, err := b.measureAll(ctx, b.chosen)
 	if err != nil {
 		return err
@@ -181,7 +188,7 @@ func run(ctx context.Context, s settings) (err error) {
 		}
 	}
 	compare(b.all[0], results)
-	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results}
+	report := summary{Pods: s.pods, Nodes: s.nodes, Processor: processor(), Results: results, Neighbour: undisturbed}
 	report.print(os.Stdout)
 	return s.store(report)
 }

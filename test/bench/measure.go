@@ -52,6 +52,8 @@ type measurement struct {
 	// MostUnavailable is the largest number of wanted Pods that were not ready at a time, and MostPods the largest number of Pods.
 	MostUnavailable int `json:"mostUnavailable"`
 	MostPods        int `json:"mostPods"`
+	// Neighbour is how many milliseconds the writes of another client took meanwhile.
+	Neighbour quantiles `json:"neighbourMilliseconds"`
 	// done is for how many Pods the phase was done: for all, or for those until it was broken off.
 	done int
 }
@@ -222,21 +224,30 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, s step) (mea
 		return measurement{}, err
 	}
 	defer seen.stop()
-	m, err := b.counted(c, w.object.GetNamespace(), func() (int, error) {
-		if err := b.edit(ctx, w.object, s.change); err != nil {
-			return 0, err
-		}
-		err := b.await(ctx, w, s.want, seen)
-		if errors.Is(err, errBrokenOff) && w.updated != nil && s.want > 0 && w.updated() > 0 {
-			return int(w.updated()), nil
-		}
-		return b.pods, err
+	var neighbour quantiles
+	m, err := b.counted(c, w.object.GetNamespace(), func() (done int, err error) {
+		took, otherErr := b.neighbour.during(ctx, func() { done, err = b.change(ctx, w, s, seen) })
+		neighbour = took
+		return done, errors.Join(err, otherErr)
 	})
+	m.Neighbour = neighbour
 	if done := m.done; done > 0 && done < b.pods {
 		m.Reckoned, m.Seconds = done, m.Seconds*float64(s.want)/float64(done)
 	}
 	m.MostUnavailable, m.MostPods = seen.extremes()
 	return m, err
+}
+
+// change makes the change of a step, waits until it is done, and returns to how many Pods.
+func (b *bench) change(ctx context.Context, w workload, s step, seen *podWatch) (int, error) {
+	if err := b.edit(ctx, w.object, s.change); err != nil {
+		return 0, err
+	}
+	err := b.await(ctx, w, s.want, seen)
+	if errors.Is(err, errBrokenOff) && w.updated != nil && s.want > 0 && w.updated() > 0 {
+		return int(w.updated()), nil
+	}
+	return b.pods, err
 }
 
 // counted measures what the processes of a contender use, and ask about a namespace, while something is done to Pods of it. What is done

@@ -89,6 +89,9 @@ func runRollout(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	b.sites = append(b.sites, at)
+	if b.neighbour, err = newNeighbour(ctx, at.Config); err != nil {
+		return err
+	}
 	manager := at.options()
 	manager.Program = cluster.RolloutManager()
 	if at.manager, err = at.StartManager(ctx, manager); err != nil {

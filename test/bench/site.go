@@ -26,6 +26,8 @@ type bench struct {
 	dir string
 	// sites are the hub, in which the objects of all contenders are, and its members.
 	sites []*site
+	// neighbour is another client of the hub.
+	neighbour *neighbour
 	// all are the contenders of the kind, and chosen those that are measured.
 	all, chosen []contender
 }
@@ -85,6 +87,12 @@ func (b *bench) addSite(ctx context.Context, number int) error {
 		return err
 	}
 	b.sites = append(b.sites, at)
+	if one.neighbour, err = newNeighbour(ctx, at.Config); err != nil {
+		return err
+	}
+	if number == 0 {
+		b.neighbour = one.neighbour
+	}
 	start := at.StartManager
 	if number == 0 && b.number() > 1 {
 		start = at.StartHub
