@@ -100,7 +100,8 @@ type Kind[O plan.Object, S, T any] struct {
 	Minor             func(stored, next *T) bool
 	Begins            func(stored, next *T) bool
 	StatusesPerSecond int
-	// MinInterval is how long after a pass the next one over the same owner begins at the earliest. A new spec does not wait.
+	// MinInterval is how long after a pass the next one over the same owner begins at the earliest, as by IntervalOf. A new spec does not
+	// wait.
 	MinInterval func(S) time.Duration
 	// Release says which release a pass is a part of, by its state and by the owner with the status that the pass has computed. Without it
 	// the passes of a kind are not traced.
@@ -108,6 +109,21 @@ type Kind[O plan.Object, S, T any] struct {
 	// WhileCreating decides what can't wait until a pass is over that creates many objects: the readiness of those before. Only writes are
 	// made that test themselves that they are due (plan.Action.While). It must be pure.
 	WhileCreating func(S) plan.Plan
+}
+
+const (
+	// intervalPerPod is how long passes over an owner pause for each of its Pods. A pass takes a few millionths of a second for each, so
+	// that the passes over one owner take a small share of a processor however many Pods it has.
+	intervalPerPod = 50 * time.Microsecond
+	// LongestInterval is the longest pause of IntervalOf: that of 20,000 Pods and more.
+	LongestInterval = time.Second
+)
+
+// IntervalOf returns how long passes over an owner pause that look at so many Pods, in whole milliseconds: not at all for a few Pods.
+//
+// Example: over 1,000 Pods there are at most twenty passes a second.
+func IntervalOf(pods int) time.Duration {
+	return min((time.Duration(pods) * intervalPerPod).Truncate(time.Millisecond), LongestInterval)
 }
 
 // Controllers is a Kind of any owners.

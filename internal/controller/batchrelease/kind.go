@@ -3,6 +3,7 @@ package batchrelease
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,14 +46,15 @@ func Kind(o Options) loop.Kind[*v1beta1.BatchRelease, State, v1beta1.BatchReleas
 			finder = releases.Finder{Reader: cached, List: func() client.ObjectList { return &v1beta1.BatchReleaseList{} }}
 			return append(finder.Watches(), finder.Pods(), finder.Autoscalers(turnsAutoscalersAway))
 		},
-		Asked:    func(ask func(types.NamespacedName)) { finder.Asked(o.Foreign, ask) },
-		Read:     o.read,
-		Plan:     Plan,
-		Status:   Status,
-		StatusOf: func(r *v1beta1.BatchRelease) *v1beta1.BatchReleaseStatus { return &r.Status },
-		Exact:    true, // how many Pods a rollback keeps is counted once
-		Minor:    isMinor,
-		Begins:   begins,
+		Asked:       func(ask func(types.NamespacedName)) { finder.Asked(o.Foreign, ask) },
+		Read:        o.read,
+		Plan:        Plan,
+		Status:      Status,
+		StatusOf:    func(r *v1beta1.BatchRelease) *v1beta1.BatchReleaseStatus { return &r.Status },
+		Exact:       true, // how many Pods a rollback keeps is counted once
+		Minor:       isMinor,
+		Begins:      begins,
+		MinInterval: func(v State) time.Duration { return loop.IntervalOf(len(v.Objects.Pods)) },
 	}
 }
 

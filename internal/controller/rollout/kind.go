@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,6 +99,7 @@ func Kind(o Options) loop.Kind[*v1beta1.Rollout, State, v1beta1.RolloutStatus] {
 		StatusFirst: true,
 		Exact:       true, // what a user writes into the status, such as an approval, must not be lost
 		Minor:       isMinor,
+		MinInterval: func(v State) time.Duration { return loop.IntervalOf(len(v.Objects.Pods)) },
 		Remember:    o.remember,
 		Release:     func(_ State, r *v1beta1.Rollout) plan.Release { return releaseOf(r) },
 	}

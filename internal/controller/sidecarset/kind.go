@@ -107,20 +107,10 @@ func (f finder) ofNamespace(ctx context.Context, before, after *metav1.PartialOb
 // SidecarSets that select it.
 const statusesPerSecond = 20
 
-const (
-	// intervalPerPod is how long passes over a SidecarSet pause for each of its Pods. A pass takes a few millionths of a second for
-	// each, so that the passes over one SidecarSet take a small share of a processor however many Pods there are.
-	intervalPerPod = 50 * time.Microsecond
-	// longestInterval is the longest pause: that of 20,000 Pods and more, and that of a SidecarSet that has nothing to do but to count.
-	longestInterval = time.Second
-)
-
-// minInterval returns how long passes pause after this one.
-//
-// Example: over 1,000 Pods that are being updated there are at most twenty passes a second, and one when they all are up to date.
+// minInterval returns how long passes pause after this one: as long as may be when there is nothing to do but to count.
 func minInterval(v State) time.Duration {
 	if v.onlyCounts() {
-		return longestInterval
+		return loop.LongestInterval
 	}
-	return min(time.Duration(len(v.Pods))*intervalPerPod, longestInterval)
+	return loop.IntervalOf(len(v.Pods))
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/loop"
 	"github.com/seed-69ecc383/kruise/internal/rules/sidecar"
 )
 
@@ -21,7 +22,7 @@ func TestPassesThatOnlyCountAreASecondApart(t *testing.T) {
 		want      time.Duration
 	}{
 		"all Pods are up to date": {isUpdated: all, want: time.Second},
-		"Pods are to be updated":  {isUpdated: none, want: pods * intervalPerPod},
+		"Pods are to be updated":  {isUpdated: none, want: loop.IntervalOf(pods)},
 		"the update is paused": {
 			isUpdated: none, change: func(_ *testing.T, s *Snapshot) { s.Set.Spec.UpdateStrategy.Paused = true }, want: time.Second,
 		},
@@ -48,10 +49,10 @@ func TestPassesThatOnlyCountAreASecondApart(t *testing.T) {
 				}
 				target.Upgrade(s.Pods[3], s.Now)
 			},
-			want: pods * intervalPerPod,
+			want: loop.IntervalOf(pods),
 		},
 		"the revision is not stored": {
-			isUpdated: all, change: func(_ *testing.T, s *Snapshot) { s.Revisions = nil }, want: pods * intervalPerPod,
+			isUpdated: all, change: func(_ *testing.T, s *Snapshot) { s.Revisions = nil }, want: loop.IntervalOf(pods),
 		},
 	}
 	for name, tc := range cases {

@@ -65,13 +65,13 @@ func Kind(o Options) loop.Kind[*v1beta1.UnitedDeployment, State, v1beta1.UnitedD
 	return out
 }
 
-// minInterval grows with the number of Pods: 50 ms for a thousand, a second at most.
+// minInterval grows with the number of Pods.
 func minInterval(v State) time.Duration {
 	pods := 0
 	for _, w := range v.Workloads {
 		pods += len(w.Pods)
 	}
-	return min(time.Duration(pods)*50*time.Microsecond, time.Second)
+	return loop.IntervalOf(pods)
 }
 
 // podChanged returns the UnitedDeployment that a Pod says it belongs to, when it changes in what is counted. The Pod may be somebody else's
