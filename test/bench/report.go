@@ -39,7 +39,8 @@ func (s summary) print(to io.Writer) {
 	fmt.Fprintf(to, "%d Pods on %d simulated nodes, maxUnavailable %s (of StatefulSets %s), %s\n\n", s.Pods, s.Nodes, maxUnavailable,
 		fewUnavailable, s.Processor)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "contender\tphase\tseconds\tratio\tCPU s\tpeak MiB\twrites/Pod\treads/Pod\t409s\tunavailable\tPods\tothers' p50, p99 ms\t")
+	fmt.Fprintln(table, "contender\tphase\tseconds\tratio\tCPU s\tpeak MiB\twrites/Pod\treads/Pod\t409s\tunavailable\tPods\t"+
+		"others' p50, p99 ms\t")
 	for _, m := range s.Results {
 		ratio, about := "", ""
 		if m.Ratio > 0 {
@@ -53,9 +54,8 @@ func (s summary) print(to io.Writer) {
 				m.PeakMiB, m.WritesPerPod, m.Conflicts)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t%.1f, %.1f\t\n", m.Contender, m.Phase, about, m.Seconds, ratio,
-			m.CPUSeconds, m.PeakMiB,
-			m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods, m.Neighbour.P50,
+		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t%.1f, %.1f\t\n", m.Contender, m.Phase, about, m.Seconds,
+			ratio, m.CPUSeconds, m.PeakMiB, m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods, m.Neighbour.P50,
 			m.Neighbour.P99)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
