@@ -18,9 +18,10 @@ func TestWhyNotInjected(t *testing.T) {
 		after      time.Duration
 		says, free string
 	}{
-		"older than the SidecarSet": {after: time.Minute, says: "created before sidecarset/mesh", free: "recreate Pod web-a"},
+		"older than the SidecarSet": {after: time.Minute, says: "created before sidecarset/mesh, and", free: "recreate Pod web-a"},
 		"injection is paused":       {paused: true, says: "injectionStrategy is paused", free: "spec.injectionStrategy.paused false in sidecarset/mesh"},
-		"no webhook":                {says: "webhook of kruise-manager was not asked", free: "MutatingWebhookConfiguration"},
+		"of the same second":        {says: "created before sidecarset/mesh, or in the same second, and", free: "recreate Pod web-a"},
+		"no webhook":                {after: -time.Minute, says: "webhook of kruise-manager was not asked", free: "MutatingWebhookConfiguration"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh", CreationTimestamp: metav1.NewTime(noon.Add(tc.after))}}

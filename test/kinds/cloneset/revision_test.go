@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,7 +99,8 @@ func TestRoundTripThroughTheOlderVersion(t *testing.T) {
 	e.Must(e.Client.Create(e.Ctx, set))
 	before := e.cloneSet("kept").Spec
 	older := e.Manifest("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: kept}\n")
-	e.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	beside := wait.Backoff{Steps: 20, Duration: 20 * time.Millisecond, Factor: 1.2} // the controller writes the status all the while
+	e.Must(retry.RetryOnConflict(beside, func() error {
 		e.Must(e.Client.Get(e.Ctx, client.ObjectKeyFromObject(older), older))
 		older.SetLabels(map[string]string{"edited": "true", keys.ScalingExcludePreparingDelete: "true"})
 		return e.Client.Update(e.Ctx, older)
