@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,11 +75,11 @@ func whyNotInjected(set *v1beta1.SidecarSet, of *corev1.Pod) explain.Reason {
 		r.Why = fmt.Sprintf("%s selects it, and injects nothing: its injectionStrategy is paused", arg)
 		r.Free = fmt.Sprintf("set spec.injectionStrategy.paused false in %s, and recreate Pod %s", arg, of.Name)
 	case !set.CreationTimestamp.Before(&of.CreationTimestamp): // which tell no more than the second
-		same := ""
+		when := "before " + arg
 		if of.CreationTimestamp.Equal(&set.CreationTimestamp) {
-			same = ", or in the same second,"
+			when += ", or in the same second"
 		}
-		r.Why = fmt.Sprintf("it was created before %s%s and sidecars are injected into new Pods alone", arg, cmp.Or(same, ","))
+		r.Why = fmt.Sprintf("it was created %s, and sidecars are injected into new Pods alone", when)
 		r.Free = "recreate Pod " + of.Name + ", for example by a restart of its workload"
 	default:
 		r.Why = fmt.Sprintf("it was created without the sidecars of %s: its labels have changed since, or the webhook of kruise-manager "+

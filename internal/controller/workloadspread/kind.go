@@ -41,14 +41,6 @@ type Options struct {
 	Gone func(of types.NamespacedName) map[string]bool
 }
 
-const (
-	// podsPerSecond is how many Pods are looked at in a second, for one WorkloadSpread: each creation in a large workload would have all
-	// looked at otherwise.
-	podsPerSecond = 20000
-	// maxInterval is the longest wait for that.
-	maxInterval = time.Second
-)
-
 // Kind is the controller of WorkloadSpreads. The workloads of Kubernetes are watched from the first WorkloadSpread on.
 func Kind(o Options) loop.Kind[*v1beta1.WorkloadSpread, Snapshot, v1beta1.WorkloadSpreadStatus] {
 	return loop.Kind[*v1beta1.WorkloadSpread, Snapshot, v1beta1.WorkloadSpreadStatus]{
@@ -73,9 +65,8 @@ func Kind(o Options) loop.Kind[*v1beta1.WorkloadSpread, Snapshot, v1beta1.Worklo
 		Status:   Status,
 		StatusOf: func(s *v1beta1.WorkloadSpread) *v1beta1.WorkloadSpreadStatus { return &s.Status },
 		Exact:    true, // room that has been given since must not be lost
-		MinInterval: func(s Snapshot) time.Duration {
-			return min(maxInterval, time.Duration(len(s.Owned))*time.Second/podsPerSecond)
-		},
+		// Each creation in a large workload would have all of its Pods looked at otherwise.
+		MinInterval: func(s Snapshot) time.Duration { return loop.IntervalOf(len(s.Owned)) },
 	}
 }
 
