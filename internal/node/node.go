@@ -12,6 +12,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"reflect"
 	"time"
@@ -106,8 +107,10 @@ func Run(ctx context.Context, o Options) error {
 			return fmt.Errorf("serving %s: %w", path, err)
 		}
 	}
-	if err := pull.RegisterMetrics(); err != nil {
-		return err
+	if !o.Several {
+		if err := pull.RegisterMetrics(); err != nil {
+			return err
+		}
 	}
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clients.CoreV1().Events("")})
@@ -140,6 +143,9 @@ func restConfig(o Options) (*rest.Config, error) {
 		c.QPS = float32(o.QPS)
 	}
 	c.UserAgent = UserAgent
+	if o.Several {
+		c.Dial = (&net.Dialer{}).DialContext // clients with dialers of their own share no connection
+	}
 	return c, nil
 }
 
@@ -166,7 +172,7 @@ func managerOptions(o Options, s *runtime.Scheme, active []entry) ctrlmanager.Op
 		HealthProbeBindAddress:  "0",
 		PprofBindAddress:        pprof,
 		GracefulShutdownTimeout: &shutdown,
-		Controller:              config.Controller{CacheSyncTimeout: cacheSyncTimeout},
+		Controller:              config.Controller{CacheSyncTimeout: cacheSyncTimeout, SkipNameValidation: &o.Several},
 		Cache: cache.Options{
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject:                    scope,

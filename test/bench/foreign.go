@@ -147,7 +147,7 @@ func (w *foreignWorld) managerOptions() cluster.ManagerOptions {
 		env = append(env, "GOMEMLIMIT="+w.memoryLimit)
 	}
 	o := w.hub().options(env...)
-	o.Args = []string{"--enable-pprof=true", "--pprof-addr", pprofAddress}
+	o.Args = []string{"--enable-pprof=true", "--pprof-addr", pprofAddress, "--feature-gates=ImagePullJobGate=true"}
 	return o
 }
 

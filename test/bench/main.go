@@ -19,8 +19,9 @@
 // with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
 // same of Pods that a WorkloadSpread gives to subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
 // hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload. With -kind foreign it measures
-// what a manager takes from its start in a cluster with Pods that are not Kruise's. With -kind scale it measures how cost grows with
-// Pods, CloneSets, Pods that are not Kruise's, nodes and SidecarSets; tools/plot draws that.
+// what a manager takes from its start in a cluster with Pods that are not Kruise's. With -kind daemons it measures what the daemons of so
+// many nodes take, and cost the API server. With -kind scale it measures how cost grows with Pods, CloneSets, Pods that are not Kruise's,
+// nodes and SidecarSets; tools/plot draws that.
 package main
 
 import (
@@ -80,7 +81,7 @@ func main() {
 		"which has a node for each Pod; "+
 		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; rollout, "+
 		"releases of a Deployment in steps; screens, those of the command line for a CloneSet; foreign, what Pods that are not "+
-		"Kruise's cost a manager; or scale, how cost grows")
+		"Kruise's cost a manager; daemons, those of so many nodes; or scale, how cost grows")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
 	flag.StringVar(&s.only, "only", "", "measure one contender alone, such as Deployment or CloneSet, or of -kind scale one dimension: "+
 		"pods, clonesets, foreign, nodes or sidecarsets")
@@ -166,6 +167,8 @@ func run(ctx context.Context, s settings) (err error) {
 		return runScale(ctx, s)
 	case "foreign":
 		return runForeign(ctx, s)
+	case "daemons":
+		return runDaemons(ctx, s)
 	}
 	b, err := s.bringUp(ctx)
 	if err != nil {

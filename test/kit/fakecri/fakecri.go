@@ -19,6 +19,9 @@ import (
 // Name is what a runtime calls itself unless it has another name.
 const Name = "containerd"
 
+// The labels that kubelets put on containers.
+const labelPodUID, labelContainerName = "io.kubernetes.pod.uid", "io.kubernetes.container.name"
+
 // Container is one container that the runtime says it has.
 type Container struct {
 	runtimeapi.ContainerStatus
@@ -159,6 +162,22 @@ func (s containerService) ContainerStatus(_ context.Context,
 	answer := &runtimeapi.ContainerStatusResponse{Status: &container.ContainerStatus}
 	if request.Verbose {
 		answer.Info = container.Info
+	}
+	return answer, nil
+}
+
+func (s containerService) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse,
+	error) {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	answer := &runtimeapi.ListContainersResponse{}
+	for _, c := range s.r.containers {
+		if pod := request.Filter.GetLabelSelector()[labelPodUID]; pod == "" || pod == c.PodUID {
+			labels := map[string]string{labelPodUID: c.PodUID, labelContainerName: c.Metadata.GetName()}
+			answer.Containers = append(answer.Containers, &runtimeapi.Container{
+				Id: c.Id, Metadata: c.Metadata, State: c.State, CreatedAt: c.CreatedAt, Labels: labels,
+			})
+		}
 	}
 	return answer, nil
 }
