@@ -21,7 +21,7 @@ import (
 // planned is what plan shows.
 type planned struct {
 	forecast.Result
-	// End is how it stands in the end.
+	// End is how it stands in the end, or after the last step of a forecast that is cut off.
 	End progress.Progress `json:"end"`
 	// Budgets are the PodUnavailableBudgets that cover Pods of the workload, with what they allow now.
 	Budgets []budgetRoom `json:"budgets,omitempty"`
@@ -38,6 +38,7 @@ func (p *program) plan() *cobra.Command {
 	var out output
 	var file string
 	var set []string
+	var all bool
 	c := &cobra.Command{
 		Use:   "plan TYPE/NAME",
 		Short: "Tell what the controller will do: which Pods, in which order, and how",
@@ -51,7 +52,8 @@ is asked by a dry run and needs the right to change it. The forecast holds as
 long as the health of Pods does not change: those that are broken stay so
 until they are updated, others become ready at once. It takes no account of
 PodUnavailableBudgets, but names them, and of feature gates of the manager
-other than the defaults.
+other than the defaults. Where few of many Pods are updated at a time, only the
+first updates are told, within a second: --all tells all of them.
 
 Of a Rollout, and of a workload that one releases, it tells what each step comes
 to: how many Pods, which requests, and what it waits for.
@@ -77,30 +79,44 @@ person acts, or 1 if it does not come to its end otherwise.`,
 			if isRollout(o) {
 				return p.planRollout(c.Context(), o, file, set, out)
 			}
-			return p.planWorkload(c.Context(), o, file, set, out)
+			looks := mostLooks
+			if all {
+				looks = 0
+			}
+			return p.planWorkload(c.Context(), o, wish{file: file, set: set}, looks, out)
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "tell all updates, however long it takes to work them out")
 	c.Flags().StringVarP(&file, "filename", "f", "", "a file with the object as it is to be")
 	c.Flags().StringArrayVar(&set, "set", nil, "FIELD=VALUE, a change of the object; may be given several times")
 	addOutput(c, &out)
 	return c
 }
 
+// mostLooks is how many Pods the passes of a forecast look at together: it takes half a second or so.
+const mostLooks = 300_000
+
+// wish is how an object is to be: as a file has it, or with fields that are set.
+type wish struct {
+	file string
+	set  []string
+}
+
 // planWorkload tells what the controller of a workload will do, and how a Rollout that releases it goes.
-func (p *program) planWorkload(ctx context.Context, o access.Object, file string, set []string, out output) error {
+func (p *program) planWorkload(ctx context.Context, o access.Object, as wish, looks int, out output) error {
 	stages, err := p.releasedBy(ctx, o)
 	switch {
 	case err != nil:
 		return err
-	case !forecasted(o) && (stages == nil || file != "" || len(set) > 0):
+	case !forecasted(o) && (stages == nil || as.file != "" || len(as.set) > 0):
 		return noForecast(o)
 	case !forecasted(o):
 		return p.show(out, stages, func() { p.previewText(stages) })
 	}
-	if o, err = p.wanted(ctx, o, file, set); err != nil {
+	if o, err = p.wanted(ctx, o, as.file, as.set); err != nil {
 		return err
 	}
-	r, err := p.forecast(ctx, o)
+	r, err := p.forecast(ctx, o, looks)
 	if err != nil {
 		return err
 	}
@@ -113,6 +129,8 @@ func (p *program) planWorkload(ctx context.Context, o access.Object, file string
 
 func (r planned) exit() error {
 	switch {
+	case r.Cut:
+		return nil
 	case r.Problem != "" || r.End.Phase == progress.Failed || r.End.Phase == progress.Updating:
 		return &exit{code: exitFailed}
 	case r.End.Phase == progress.Waiting:
@@ -121,8 +139,8 @@ func (r planned) exit() error {
 	return nil
 }
 
-// forecast reads what the controller of a workload reads, and has it told what it will do.
-func (p *program) forecast(ctx context.Context, o access.Object) (planned, error) {
+// forecast reads what the controller of a workload reads, and has it told what it will do, looking at so many Pods at most; 0 is no limit.
+func (p *program) forecast(ctx context.Context, o access.Object, looks int) (planned, error) {
 	owner, w, err := p.snapshot(ctx, o)
 	if err != nil {
 		return planned{}, err
@@ -131,7 +149,7 @@ func (p *program) forecast(ctx context.Context, o access.Object) (planned, error
 	if out.Budgets, err = p.budgets(ctx, w, o.GetNamespace()); err != nil {
 		return planned{}, err
 	}
-	if out.Result, err = forecast.Run(ctx, w, owner); err != nil {
+	if out.Result, err = forecast.RunWithin(ctx, w, owner, looks); err != nil {
 		return planned{}, err
 	}
 	end := owner
@@ -183,13 +201,18 @@ func (p *program) planText(r planned) {
 	for _, b := range r.Budgets {
 		p.screen.Wrapf("", "PodUnavailableBudget %s allows %d unavailable Pods now: what it does not allow comes later.", b.Name, b.Allowed)
 	}
+	takes := time.Duration(r.Seconds) * time.Second
+	if r.Cut {
+		p.screen.Wrapf("", "Then: %s, after %s at least; never fewer than %d Pods are available until then. More follows, which takes long to "+
+			"work out: plan --all tells it.", r.End.Numbers(), takes, max(r.Least, 0))
+		return
+	}
 	p.screen.Wrapf("", "In the end: %s (%s).", r.End.Numbers(), r.End.Message)
 	if r.End.Next != "" {
 		p.screen.Wrapf("", "To go on: %s.", r.End.Next)
 	}
 	if len(r.Steps) > 0 {
-		p.screen.Wrapf("", "It takes %s at least; never fewer than %d Pods are available on the way.",
-			time.Duration(r.Seconds)*time.Second, max(r.Least, 0))
+		p.screen.Wrapf("", "It takes %s at least; never fewer than %d Pods are available on the way.", takes, max(r.Least, 0))
 	}
 }
 

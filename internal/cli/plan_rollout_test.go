@@ -44,7 +44,7 @@ func TestPlanOfARollout(t *testing.T) {
 	golden(t, "plan-rollout-json", string(encoded)+"\n")
 
 	p, out = shown()
-	forecast := foreseen(t, func(*appsv1beta1.CloneSet) {})
+	forecast := foreseen(t, 0, func(*appsv1beta1.CloneSet) {})
 	forecast.Release = found
 	p.planText(forecast)
 	golden(t, "plan-released", out.String())

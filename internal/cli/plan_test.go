@@ -33,8 +33,9 @@ func web() *v1beta1.CloneSet {
 	return set
 }
 
-// foreseen returns the forecast of a change of a CloneSet whose Pods run on nodes n0 to n4.
-func foreseen(t *testing.T, change func(*v1beta1.CloneSet)) planned {
+// foreseen returns the forecast of a change of a CloneSet whose Pods run on nodes n0 to n4, cut off when it has looked at so many Pods; 0 is
+// no limit.
+func foreseen(t *testing.T, looks int, change func(*v1beta1.CloneSet)) planned {
 	t.Helper()
 	set := web()
 	w := forecast.NewWorld(noon.Add(-time.Hour), set)
@@ -61,7 +62,7 @@ func foreseen(t *testing.T, change func(*v1beta1.CloneSet)) planned {
 	change(set)
 	set.Generation++
 	w = forecast.NewWorld(noon, append(objects, set)...)
-	r, err := forecast.Run(t.Context(), w, set)
+	r, err := forecast.RunWithin(t.Context(), w, set, looks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,31 +81,33 @@ func foreseen(t *testing.T, change func(*v1beta1.CloneSet)) planned {
 func TestPlanScreen(t *testing.T) {
 	image := func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Image = "web:v2" }
 	for name, tc := range map[string]struct {
+		looks  int
 		change func(*v1beta1.CloneSet)
 		code   int
 	}{
-		"plan-nothing": {func(*v1beta1.CloneSet) {}, exitOK},
-		"plan-in-place": {func(s *v1beta1.CloneSet) {
+		"plan-nothing": {0, func(*v1beta1.CloneSet) {}, exitOK},
+		"plan-in-place": {0, func(s *v1beta1.CloneSet) {
 			image(s)
 			s.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(1))
 		}, exitOK},
-		"plan-recreate": {func(s *v1beta1.CloneSet) {
+		"plan-cut": {1, image, exitOK},
+		"plan-recreate": {0, func(s *v1beta1.CloneSet) {
 			image(s)
 			s.Spec.Template.Spec.Containers[0].Command = []string{"serve"}
 			s.Spec.Replicas = ptr.To(int32(3))
 		}, exitOK},
-		"plan-paused": {func(s *v1beta1.CloneSet) {
+		"plan-paused": {0, func(s *v1beta1.CloneSet) {
 			image(s)
 			s.Spec.UpdateStrategy.RollingUpdate.Paused = true
 		}, exitWaits},
-		"plan-held": {func(s *v1beta1.CloneSet) {
+		"plan-held": {0, func(s *v1beta1.CloneSet) {
 			image(s)
 			s.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"app": "web"}}}
 		}, exitFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, out := shown()
-			r := foreseen(t, tc.change)
+			r := foreseen(t, tc.looks, tc.change)
 			r.Budgets = []budgetRoom{{"web-pub", 1}}
 			p.planText(r)
 			golden(t, name, out.String())

@@ -48,7 +48,10 @@ func (p *program) snapshot(ctx context.Context, o access.Object) (client.Object,
 		if err := problems[i]; err != nil {
 			return nil, nil, fmt.Errorf("listing %s: %w", read.of, err)
 		}
-		objects = append(objects, read.items()...)
+		for _, o := range read.items() {
+			o.SetManagedFields(nil) // a controller does not see them either
+			objects = append(objects, o)
+		}
 	}
 	return owner, forecast.NewWorld(p.now(), objects...), nil
 }

@@ -125,7 +125,7 @@ func (p *program) planOf(ctx context.Context, o access.Object, change func(*unst
 	if err != nil {
 		return err
 	}
-	r, err := p.forecast(ctx, after)
+	r, err := p.forecast(ctx, after, mostLooks)
 	if err != nil {
 		return err
 	}

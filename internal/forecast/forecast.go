@@ -58,6 +58,9 @@ type Result struct {
 	Least int `json:"leastAvailable"`
 	// Seconds is how long it takes at least.
 	Seconds int64 `json:"seconds"`
+	// Cut says that the forecast was not carried to its end, because it would have taken long: what is said of the end is so after the last
+	// of Steps.
+	Cut bool `json:"cut,omitempty"`
 	// Owner is the workload with the status that it has in the end.
 	Owner client.Object `json:"-"`
 }
@@ -117,10 +120,18 @@ type run struct {
 	broken    map[string]bool
 	result    Result
 	batch     int
+	// cut ends the forecast with this pass.
+	cut bool
 }
 
 // Run tells what the controller does with a workload, which the world holds as well, until it wants nothing more.
 func Run(ctx context.Context, w *World, owner client.Object) (Result, error) {
+	return RunWithin(ctx, w, owner, 0)
+}
+
+// RunWithin does the same, but cuts the forecast off when its passes have looked at so many Pods together: the time that it takes goes by
+// that. Something is always told. 0 is no limit.
+func RunWithin(ctx context.Context, w *World, owner client.Object, mostLooks int) (Result, error) {
 	pass, err := controllerOf(owner)
 	if err != nil {
 		return Result{}, err
@@ -133,7 +144,9 @@ func Run(ctx context.Context, w *World, owner client.Object) (Result, error) {
 	}
 	r.result.Least = -1
 	w.put(owner.DeepCopyObject().(client.Object))
-	for passes := 0; ; passes++ {
+	for passes, looks := 0, 0; ; passes++ {
+		looks += len(w.pods())
+		r.cut = mostLooks > 0 && looks > mostLooks && len(r.result.Steps) > 0
 		if passes > mostPasses*(len(w.pods())+10) {
 			return r.result, fmt.Errorf("the forecast of %s does not come to an end after %d passes", owner.GetName(), passes)
 		}
@@ -174,6 +187,11 @@ func (r *run) step(ctx context.Context, owner client.Object) (bool, error) {
 	}
 	r.seeAvailable(now)
 	changed := r.runPods(r.broken)
+	if r.cut && (changed || !decided.Empty() || decided.Recheck > 0) {
+		r.result.Cut = true
+		r.end(plan.Plan{}, now) // what is held back now may not be in the end
+		return false, nil
+	}
 	if changed || !decided.Empty() {
 		return true, nil
 	}

@@ -259,3 +259,36 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// TestCutOff: a forecast that is cut off tells the first steps of the whole one, and at least one.
+func TestCutOff(t *testing.T) {
+	one := intstr.FromInt32(1)
+	set := cloneSet(6, v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: &one})
+	w := grown(t, set)
+	image("web:v2")(set)
+	set.Generation++
+	whole, err := Run(t.Context(), NewWorld(w.Now, w.all()...), set.DeepCopy())
+	if err != nil || whole.Cut {
+		t.Fatal(whole.Cut, err)
+	}
+	told := 0
+	for _, looks := range []int{1, 30, 60, 1_000_000} {
+		cut, err := RunWithin(t.Context(), NewWorld(w.Now, w.all()...), set.DeepCopy(), looks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(cut.Steps) <= told || len(cut.Steps) > len(whole.Steps) {
+			t.Fatalf("%d steps within %d looks, %d with fewer looks, %d in all", len(cut.Steps), looks, told, len(whole.Steps))
+		}
+		told = len(cut.Steps)
+		if d := cmp.Diff(whole.Steps[:told], cut.Steps); d != "" {
+			t.Errorf("within %d looks: %s", looks, d)
+		}
+		if cut.Cut != (told < len(whole.Steps)) {
+			t.Errorf("within %d looks: cut is %t after %d of %d steps", looks, cut.Cut, told, len(whole.Steps))
+		}
+	}
+	if told != len(whole.Steps) {
+		t.Errorf("%d of %d steps are told without a cut", told, len(whole.Steps))
+	}
+}

@@ -29,7 +29,8 @@ func (w *World) runPods(broken map[string]bool) (changed bool) {
 		case broken[p.Name] && !differs(p):
 		default:
 			delete(broken, p.Name)
-			after := p.DeepCopy()
+			after := versionOf(p).(*corev1.Pod)
+			after.Status = *p.Status.DeepCopy()
 			w.run(after)
 			if sameStatus(p, after) {
 				w.idle[p.UID] = p

@@ -37,14 +37,14 @@ type World struct {
 	writes int
 }
 
-// NewWorld returns a world with these objects at a time. They are not changed.
+// NewWorld returns a world with these objects at a time. They are its own from then on: nobody may change them.
 func NewWorld(now time.Time, objects ...client.Object) *World {
 	w := &World{
 		Now: now, objects: map[reflect.Type]map[client.ObjectKey]client.Object{}, sorted: map[reflect.Type][]client.ObjectKey{},
 		idle: map[types.UID]*corev1.Pod{},
 	}
 	for _, o := range objects {
-		w.put(o.DeepCopyObject().(client.Object))
+		w.put(o)
 	}
 	return w
 }
@@ -96,10 +96,10 @@ func (w *World) List(_ context.Context, list client.ObjectList, options ...clien
 	if !found {
 		return fmt.Errorf("listing %T: it has no items", list)
 	}
-	all := w.objects[items.Type.Elem()]
+	all, keys := w.objects[items.Type.Elem()], w.keys(items.Type.Elem())
 	shared := o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy
-	var out []runtime.Object
-	for _, key := range w.keys(items.Type.Elem()) {
+	out := make([]runtime.Object, 0, len(keys))
+	for _, key := range keys {
 		one := all[key]
 		inNamespace := o.Namespace == "" || key.Namespace == o.Namespace
 		switch {
@@ -109,6 +109,13 @@ func (w *World) List(_ context.Context, list client.ObjectList, options ...clien
 		default:
 			out = append(out, one.DeepCopyObject())
 		}
+	}
+	if pods, is := list.(*corev1.PodList); is { // there are many, in each pass
+		pods.Items = make([]corev1.Pod, len(out))
+		for i, p := range out {
+			pods.Items[i] = *p.(*corev1.Pod)
+		}
+		return nil
 	}
 	return meta.SetList(list, out)
 }
@@ -137,12 +144,12 @@ func (w *World) do(a plan.Action) error {
 	case plan.Delete:
 		w.delete(before)
 	case plan.Update:
-		after := a.After.DeepCopyObject().(client.Object)
+		after := versionOf(a.After.(client.Object))
 		copyStatus(after, before)
 		w.stored(after, before)
 	case plan.UpdateStatus:
-		after := before.DeepCopyObject().(client.Object)
-		copyStatus(after, a.After.DeepCopyObject().(client.Object))
+		after := versionOf(before)
+		copyStatus(after, a.After.(client.Object))
 		after.SetLabels(a.After.GetLabels())
 		after.SetAnnotations(a.After.GetAnnotations())
 		w.stored(after, before)
@@ -156,6 +163,13 @@ func (w *World) do(a plan.Action) error {
 		return fmt.Errorf("the plan wants to %s %s, which a forecast can't", a.Verb, a.Object().GetName())
 	}
 	return nil
+}
+
+// versionOf returns a new version of an object, whose fields can be set. What they point to is shared: nobody changes it.
+func versionOf(o client.Object) client.Object {
+	out := reflect.New(reflect.TypeOf(o).Elem())
+	out.Elem().Set(reflect.ValueOf(o).Elem())
+	return out.Interface().(client.Object)
 }
 
 func (w *World) create(o client.Object) {
