@@ -203,8 +203,8 @@ func (p *program) planText(r planned) {
 	}
 	takes := time.Duration(r.Seconds) * time.Second
 	if r.Cut {
-		p.screen.Wrapf("", "Then: %s, after %s at least; never fewer than %d Pods are available until then. More follows, which takes long to "+
-			"work out: plan --all tells it.", r.End.Numbers(), takes, max(r.Least, 0))
+		p.screen.Wrapf("", "Then: %s, after %s at least; never fewer than %d Pods are available until then. "+
+			"More follows, which takes long to work out: plan --all tells it.", r.End.Numbers(), takes, max(r.Least, 0))
 		return
 	}
 	p.screen.Wrapf("", "In the end: %s (%s).", r.End.Numbers(), r.End.Message)

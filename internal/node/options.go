@@ -27,8 +27,8 @@ type Options struct {
 
 	Log logging.Options
 
-	// Several says that the process runs the daemons of several nodes, as benchmarks do: each has a connection of its own to the API server,
-	// as daemons on nodes have, and the process registers no metrics of pulls.
+	// Several says that the process runs the daemons of several nodes, as benchmarks do: each has a connection of its own to the API
+	// server, as daemons on nodes have, and the process registers no metrics of pulls.
 	Several bool
 
 	// NodeName is the node of the daemon, HostIP the address at which it serves if Addr has no host: on the network of the node it must not

@@ -57,7 +57,8 @@ type daemonPhase struct {
 	ServerCPUSeconds  float64 `json:"serverCPUSeconds"`
 	ManagerCPUSeconds float64 `json:"managerCPUSeconds"`
 	DaemonCPUSeconds  float64 `json:"daemonCPUSeconds"`
-	// ServerMiB and ManagerMiB are the memory of the API server and of the manager at the end, Watches how many watches the server has then.
+	// ServerMiB and ManagerMiB are the memory of the API server and of the manager at the end, Watches how many watches the server has
+	// then.
 	ServerMiB  float64 `json:"serverMiB"`
 	ManagerMiB float64 `json:"managerMiB"`
 	Watches    int     `json:"watches"`
@@ -335,8 +336,8 @@ func (w *daemonsWorld) measureAlone(ctx context.Context) error {
 func (d daemons) print(to io.Writer) {
 	fmt.Fprintf(to, "%d daemons, %d Pods, %s\n\n", d.Nodes, d.Pods, d.Processor)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "phase\tseconds\tdaemons' writes\tmanager's writes\tAPI server CPU s\tmanager CPU s\tdaemons CPU s\tAPI server MiB\t"+
-		"manager MiB\twatches\t")
+	fmt.Fprintln(table, "phase\tseconds\tdaemons' writes\tmanager's writes\tAPI server CPU s\tmanager CPU s\tdaemons CPU s\t"+
+		"API server MiB\tmanager MiB\twatches\t")
 	for _, p := range d.Phases {
 		fmt.Fprintf(table, "%s\t%.1f\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%d\t\n", p.Phase, p.Seconds, p.DaemonWrites, p.ManagerWrites,
 			p.ServerCPUSeconds, p.ManagerCPUSeconds, p.DaemonCPUSeconds, p.ServerMiB, p.ManagerMiB, p.Watches)

@@ -9,7 +9,8 @@
 // tilde.
 //
 // Beside them, another client writes to a ConfigMap of its own twenty times a second; how long its writes take in each phase, and while
-// nothing is done, says what a rollout costs others.
+// nothing is done, says what a rollout costs others. A small CloneSet or Deployment loses a Pod every second: how long its controller takes
+// to create another says how long changes wait for the work on a large one.
 //
 // Clocks of a loaded machine swing from run to run: an API server under a burst breaks off watches, now of one component, now of another.
 // So a CloneSet and a Deployment create and remove their Pods -rounds times, taking turns, and of each such phase the round with the median

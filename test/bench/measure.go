@@ -54,6 +54,8 @@ type measurement struct {
 	MostPods        int `json:"mostPods"`
 	// Neighbour is how many milliseconds the writes of another client took meanwhile.
 	Neighbour quantiles `json:"neighbourMilliseconds"`
+	// Answer is how many milliseconds the controller took, meanwhile, to create a Pod in place of one of a small workload beside.
+	Answer quantiles `json:"answerMilliseconds"`
 	// done is for how many Pods the phase was done: for all, or for those until it was broken off.
 	done int
 }
@@ -84,6 +86,15 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 	w, err := b.workload(ctx, c, "bench-"+strings.ToLower(c.name))
 	if err != nil {
 		return nil, err
+	}
+	if b.kind == "cloneset" {
+		if b.beside, err = b.newBeside(ctx, c); err != nil {
+			return nil, err
+		}
+		defer func() {
+			b.beside.stop()
+			b.beside = nil
+		}()
 	}
 	steps := []step{b.create(w)}
 	if w.inPlace != nil {
@@ -181,6 +192,7 @@ func medians(first, rounds []measurement) []measurement {
 			for _, s := range same {
 				median.Rounds = append(median.Rounds, s.Seconds)
 			}
+			median.Answer = m.Answer // the first round alone has a workload beside
 		}
 		out = append(out, median)
 	}
@@ -224,13 +236,19 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, s step) (mea
 		return measurement{}, err
 	}
 	defer seen.stop()
-	var neighbour quantiles
+	var neighbour, answer quantiles
 	m, err := b.counted(c, w.object.GetNamespace(), func() (done int, err error) {
-		took, otherErr := b.neighbour.during(ctx, func() { done, err = b.change(ctx, w, s, seen) })
+		change := func() { done, err = b.change(ctx, w, s, seen) }
+		answered := func() { change() }
+		var besideErr error
+		if b.beside != nil {
+			answered = func() { answer, besideErr = b.beside.during(ctx, change) }
+		}
+		took, otherErr := b.neighbour.during(ctx, answered)
 		neighbour = took
-		return done, errors.Join(err, otherErr)
+		return done, errors.Join(err, besideErr, otherErr)
 	})
-	m.Neighbour = neighbour
+	m.Neighbour, m.Answer = neighbour, answer
 	if done := m.done; done > 0 && done < b.pods {
 		m.Reckoned, m.Seconds = done, m.Seconds*float64(s.want)/float64(done)
 	}

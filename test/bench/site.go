@@ -28,6 +28,8 @@ type bench struct {
 	sites []*site
 	// neighbour is another client of the hub.
 	neighbour *neighbour
+	// beside is a small workload of the contender that is measured; nil where there is none.
+	beside *beside
 	// all are the contenders of the kind, and chosen those that are measured.
 	all, chosen []contender
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// besideReplicas is how many Pods a workload beside the measured one has, and besideEvery the time after which one of them is deleted.
+const (
+	besideReplicas = 4
+	besideEvery    = time.Second
+)
+
+// beside is a small workload of a contender beside the one that is measured. One Pod of it is deleted every second: how long its controller
+// takes to create another says how long changes wait while a large workload is worked on. Both are told by one watch, so that a watch that
+// is late is not counted.
+type beside struct {
+	client client.Client
+	stop   func()
+
+	mu   sync.Mutex
+	pods map[string]*corev1.Pod
+	// lost are the Pods that are on their way out or gone; unanswered are the times at which that was seen, of those in place of which no
+	// Pod has been created yet, oldest first.
+	lost       map[string]bool
+	unanswered []time.Time
+	took       []time.Duration
+}
+
+// newBeside makes the workload, and waits until its Pods run.
+func (b *bench) newBeside(ctx context.Context, c contender) (*beside, error) {
+	w, err := b.workload(ctx, c, "bench-beside-"+strings.ToLower(c.name))
+	if err != nil {
+		return nil, err
+	}
+	seen, err := watchPods(ctx, b.of(c), w.object.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	defer seen.stop()
+	if err := b.edit(ctx, w.object, func() { w.replicas(besideReplicas) }); err != nil {
+		return nil, err
+	}
+	if err := b.await(ctx, w, besideReplicas, seen); err != nil {
+		return nil, fmt.Errorf("the workload beside: %w", err)
+	}
+	x := &beside{client: b.hub().Client, pods: map[string]*corev1.Pod{}, lost: map[string]bool{}}
+	return x, x.watch(ctx, b.hub(), w.object.GetNamespace())
+}
+
+func (x *beside) watch(ctx context.Context, in *site, namespace string) error {
+	clients, err := kubernetes.NewForConfig(in.Config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
+	x.stop = func() {
+		cancel()
+		factory.Shutdown()
+	}
+	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { x.see(object.(*corev1.Pod), false) },
+		UpdateFunc: func(_, object any) { x.see(object.(*corev1.Pod), false) },
+		DeleteFunc: func(object any) {
+			if p, is := object.(*corev1.Pod); is {
+				x.see(p, true)
+			}
+		},
+	})
+	if err != nil {
+		x.stop()
+		return err
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		x.stop()
+		return ctx.Err()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.took = nil // of the Pods that were there
+	return nil
+}
+
+// see takes note of a Pod that was created, or that is to go.
+func (x *beside) see(p *corev1.Pod, gone bool) {
+	now := time.Now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, known := x.pods[p.Name]; !known && !gone {
+		x.pods[p.Name] = p
+		if len(x.unanswered) > 0 {
+			x.took = append(x.took, now.Sub(x.unanswered[0]))
+			x.unanswered = x.unanswered[1:]
+		}
+	}
+	if (gone || p.DeletionTimestamp != nil) && !x.lost[p.Name] {
+		x.lost[p.Name] = true
+		x.unanswered = append(x.unanswered, now)
+	}
+	if gone {
+		delete(x.pods, p.Name)
+	}
+}
+
+// any returns a Pod that is to stay; nil while an earlier loss is not answered.
+func (x *beside) any() *corev1.Pod {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var out []*corev1.Pod
+	for _, p := range x.pods {
+		if !x.lost[p.Name] {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 || len(x.unanswered) > 0 {
+		return nil
+	}
+	return out[rand.IntN(len(out))]
+}
+
+// during deletes Pods while something is done, and returns how many milliseconds it took until others were created. Nothing is told of less
+// than a second.
+func (x *beside) during(ctx context.Context, do func()) (quantiles, error) {
+	x.mu.Lock()
+	x.took = nil
+	x.mu.Unlock()
+	done := make(chan struct{})
+	var deleting sync.WaitGroup
+	var problem error
+	deleting.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(besideEvery):
+			}
+			if p := x.any(); p != nil {
+				err := x.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}})
+				problem = errors.Join(problem, client.IgnoreNotFound(err))
+			}
+		}
+	})
+	do()
+	close(done)
+	deleting.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	took := x.took
+	for _, since := range x.unanswered { // these wait still
+		took = append(took, time.Since(since))
+	}
+	if len(took) == 0 {
+		return quantiles{}, problem
+	}
+	return quantilesOf(took), problem
+}
