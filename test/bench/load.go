@@ -104,7 +104,7 @@ func (w admissionWorld) measureWithout(ctx context.Context, s settings, result *
 // measureLoad creates Pods that get sidecars, until the SidecarSets have counted them.
 func (w admissionWorld) measureLoad(ctx context.Context, s settings, result *load) error {
 	began := time.Now()
-	before, err := scrape(ctx, w.manager.MetricsAddress(), handling)
+	before, err := scrape(ctx, w.manager.MetricsAddress(), handling, "")
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (w admissionWorld) measureLoad(ctx context.Context, s settings, result *loa
 		return err
 	}
 	result.CPUSeconds, result.ServerCPUSeconds = used.manager, used.server
-	after, err := scrape(ctx, w.manager.MetricsAddress(), handling)
+	after, err := scrape(ctx, w.manager.MetricsAddress(), handling, "")
 	if err != nil {
 		return err
 	}

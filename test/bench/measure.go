@@ -56,6 +56,10 @@ type measurement struct {
 	Neighbour quantiles `json:"neighbourMilliseconds"`
 	// Answer is how many milliseconds the controller took, meanwhile, to create a Pod in place of one of a small workload beside.
 	Answer quantiles `json:"answerMilliseconds"`
+	// PassP99 and LongestPass are how many milliseconds passes of the contender's controller took: 99 of 100, and by the bounds of its
+	// histogram the longest.
+	PassP99     float64 `json:"passP99Milliseconds,omitempty"`
+	LongestPass float64 `json:"longestPassMilliseconds,omitempty"`
 	// done is for how many Pods the phase was done: for all, or for those until it was broken off.
 	done int
 }
@@ -276,6 +280,10 @@ func (b *bench) counted(c contender, namespace string, do func() (pods int, err 
 	if err != nil {
 		return m, err
 	}
+	passes, err := b.passes(c)
+	if err != nil {
+		return m, err
+	}
 	began := time.Now()
 	m.done, err = do()
 	ended := time.Now()
@@ -288,6 +296,12 @@ func (b *bench) counted(c contender, namespace string, do func() (pods int, err 
 		return m, err
 	}
 	m.CPUSeconds, m.CPUPerPod = after-cpu, 1000*(after-cpu)/float64(m.done)
+	passesAfter, err := b.passes(c)
+	if err != nil {
+		return m, err
+	}
+	took := passesAfter.since(passes)
+	m.PassP99, m.LongestPass = took.quantiles().P99, 1000*took.most()
 	if m.PeakMiB, err = peakMiB(c.pids()); err != nil {
 		return m, err
 	}
@@ -298,6 +312,15 @@ func (b *bench) counted(c contender, namespace string, do func() (pods int, err 
 	m.Requests, m.Conflicts = requests.Counts, requests.Conflicts
 	m.WritesPerPod, m.ReadsPerPod = float64(requests.PodWrites)/float64(m.done), float64(requests.Reads)/float64(m.done)
 	return m, nil
+}
+
+// passes reads how long passes of a contender's controller took so far; nothing of one that is not Kruise's.
+func (b *bench) passes(c contender) (histogram, error) {
+	if c.name != "CloneSet" {
+		return nil, nil
+	}
+	const name = "controller_runtime_reconcile_time_seconds"
+	return scrape(context.Background(), b.hub().manager.MetricsAddress(), name, `controller="cloneset",`)
 }
 
 // asked adds up what a client asked of the API servers of clusters.

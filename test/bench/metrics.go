@@ -30,13 +30,13 @@ type bucket struct {
 // histogram is one of Prometheus, its buckets in the order of their bounds.
 type histogram []bucket
 
-// scrape reads a histogram without labels from where a process serves its metrics.
-func scrape(ctx context.Context, address, name string) (histogram, error) {
+// scrape reads a histogram from where a process serves its metrics: the one with these labels, which are written name="value",.
+func scrape(ctx context.Context, address, name, labels string) (histogram, error) {
 	metrics, err := fetch(ctx, http.DefaultClient, "http://"+address+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
-	return parseHistogram(bytes.NewReader(metrics), name)
+	return parseHistogram(bytes.NewReader(metrics), name, labels)
 }
 
 // fetch reads what is at an address.
@@ -68,11 +68,11 @@ func gauge(metrics []byte, name string) (float64, error) {
 }
 
 // parseHistogram reads a histogram from metrics in their text format.
-func parseHistogram(metrics io.Reader, name string) (histogram, error) {
+func parseHistogram(metrics io.Reader, name, labels string) (histogram, error) {
 	var h histogram
 	lines := bufio.NewScanner(metrics)
 	for lines.Scan() {
-		rest, ok := strings.CutPrefix(lines.Text(), name+`_bucket{le="`)
+		rest, ok := strings.CutPrefix(lines.Text(), name+`_bucket{`+labels+`le="`)
 		if !ok {
 			continue
 		}
@@ -91,7 +91,7 @@ func parseHistogram(metrics io.Reader, name string) (histogram, error) {
 		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
 	if len(h) == 0 {
-		return nil, fmt.Errorf("the metrics have no %s", name)
+		return nil, fmt.Errorf("the metrics have no %s with labels %q", name, labels)
 	}
 	slices.SortFunc(h, func(a, b bucket) int {
 		if a.bound < b.bound {
@@ -130,6 +130,20 @@ func (h histogram) seconds(share float64) float64 {
 		below = b
 	}
 	return below.bound
+}
+
+// most returns the bound that no observation exceeded; 0 without observations. It is the greatest bound also where one exceeded that.
+func (h histogram) most() (bound float64) {
+	for _, b := range h {
+		all := h[len(h)-1].count
+		if all == 0 || math.IsInf(b.bound, 1) {
+			break
+		}
+		if bound = b.bound; b.count == all {
+			break
+		}
+	}
+	return bound
 }
 
 func (h histogram) quantiles() quantiles {

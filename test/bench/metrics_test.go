@@ -22,7 +22,7 @@ kruise_pod_admission_seconds_bucket{le="0.002"} 109
 kruise_pod_admission_seconds_bucket{le="+Inf"} 110
 `
 	parsed := func(text string) histogram {
-		h, err := parseHistogram(strings.NewReader(text), handling)
+		h, err := parseHistogram(strings.NewReader(text), handling, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,8 +41,18 @@ kruise_pod_admission_seconds_bucket{le="+Inf"} 110
 	if got := between.since(between).seconds(0.5); got != 0 {
 		t.Errorf("half of none within %v s", got)
 	}
-	if _, err := parseHistogram(strings.NewReader(""), handling); err == nil {
+	if _, err := parseHistogram(strings.NewReader(""), handling, ""); err == nil {
 		t.Error("metrics without the histogram are read as one")
+	}
+	if got := between.most(); got != 0.002 {
+		t.Errorf("the greatest bound is %v s", got)
+	}
+	if got := between.since(between).most(); got != 0 {
+		t.Errorf("without observations, the longest is %v s", got)
+	}
+	step, err := parseHistogram(strings.NewReader(earlier), "kruise_pod_admission_step_seconds", `step="sidecarset",`)
+	if err != nil || step.most() != 0.001 {
+		t.Errorf("of those with a label, none took longer than %v s, %v", step.most(), err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s summary) print(to io.Writer) {
 		fewUnavailable, s.Processor)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "contender\tphase\tseconds\tratio\tCPU s\tpeak MiB\twrites/Pod\treads/Pod\t409s\tunavailable\tPods\t"+
-		"others' p50, p99 ms\tanswer p50, p99 ms\t")
+		"others' p50, p99 ms\tanswer p50, p99 ms\tpasses p99, longest ms\t")
 	for _, m := range s.Results {
 		ratio, about := "", ""
 		if m.Ratio > 0 {
@@ -50,13 +50,15 @@ func (s summary) print(to io.Writer) {
 			about = "~"
 		}
 		if m.Phase == atRest || m.Phase == restart {
-			fmt.Fprintf(table, "%s\t%s\t%.1f\t\t%.1f\t%.0f\t%.0f in all\t\t%d\t\t\t\t\t\n", m.Contender, m.Phase, m.Seconds, m.CPUSeconds,
+			fmt.Fprintf(table, "%s\t%s\t%.1f\t\t%.1f\t%.0f\t%.0f in all\t\t%d\t\t\t\t\t\t\n", m.Contender, m.Phase, m.Seconds,
+				m.CPUSeconds,
 				m.PeakMiB, m.WritesPerPod, m.Conflicts)
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t", m.Contender, m.Phase, about, m.Seconds, ratio,
 			m.CPUSeconds, m.PeakMiB, m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods)
-		fmt.Fprintf(table, "%.1f, %.1f\t%.0f, %.0f\t\n", m.Neighbour.P50, m.Neighbour.P99, m.Answer.P50, m.Answer.P99)
+		fmt.Fprintf(table, "%.1f, %.1f\t%.0f, %.0f\t%.0f, %.0f\t\n", m.Neighbour.P50, m.Neighbour.P99, m.Answer.P50, m.Answer.P99,
+			m.PassP99, m.LongestPass)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
 	fmt.Fprintf(to, "Others' writes take %.1f ms (p50) and %.1f ms (p99) while nothing is done.\n", s.Neighbour.P50, s.Neighbour.P99)
