@@ -21,7 +21,6 @@ import (
 	"github.com/seed-69ecc383/kruise/internal/node"
 	"github.com/seed-69ecc383/kruise/test/kit/audit"
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
-	"github.com/seed-69ecc383/kruise/test/kit/fakecri"
 )
 
 // podsPerDaemon is how many Pods each node has, each with two containers.
@@ -39,7 +38,7 @@ type daemons struct {
 	Pods      int           `json:"pods"`
 	Processor string        `json:"processor"`
 	Phases    []daemonPhase `json:"phases"`
-	// Alone is what the daemon of one further node takes at rest, which is a process of its own, and whose Pods are probed, too.
+	// Alone is what the daemon of one node takes at rest, which is a process of its own, and whose Pods are probed, too.
 	Alone aloneDaemon `json:"alone"`
 }
 
@@ -112,6 +111,9 @@ func runDaemons(ctx context.Context, s settings) (err error) {
 	}
 	logging.Options{Format: "text"}.Set(io.Discard) // the logs of that many daemons help nobody
 	w.runtime = newRuntimeOfAll(w)
+	if err := w.fill(ctx); err != nil {
+		return err
+	}
 	if err := w.runtime.cri.Serve(w.socket); err != nil {
 		return err
 	}
@@ -148,37 +150,30 @@ func (w *daemonsWorld) walk(ctx, daemonsCtx context.Context) error {
 // measured measures what something takes.
 func (w *daemonsWorld) measured(ctx context.Context, name string, do func(context.Context) error) error {
 	p := daemonPhase{Phase: name}
-	began := time.Now()
-	managers, mine := w.managers(1), ownCPUSeconds()
-	manager, err := cpuSeconds(managers)
+	began, mine := time.Now(), ownCPUSeconds()
+	server, err := used(w.server)
 	if err != nil {
 		return err
 	}
-	before, err := cluster.CPUSeconds(w.server)
+	manager, err := used(w.hub().manager.PID())
 	if err != nil {
 		return err
 	}
-	server := w.server
 	if err := do(ctx); err != nil {
 		return err
 	}
 	p.Seconds = time.Since(began).Seconds()
 	p.DaemonCPUSeconds = ownCPUSeconds() - mine
-	after, err := cpuSeconds(managers)
-	if err != nil {
+	if p.ServerCPUSeconds, err = server.until(w.server); err != nil {
 		return err
 	}
-	p.ManagerCPUSeconds = after - manager
-	if p.ServerCPUSeconds, err = cluster.CPUSeconds(w.server); err != nil {
+	if p.ManagerCPUSeconds, err = manager.until(w.hub().manager.PID()); err != nil {
 		return err
-	}
-	if w.server == server { // it was not restarted
-		p.ServerCPUSeconds -= before
 	}
 	if p.ServerMiB, err = residentOf(w.server); err != nil {
 		return err
 	}
-	if p.ManagerMiB, err = residentOf(managers[0]); err != nil {
+	if p.ManagerMiB, err = residentOf(w.hub().manager.PID()); err != nil {
 		return err
 	}
 	if p.Watches, err = w.watches(ctx); err != nil {
@@ -205,6 +200,26 @@ func (p *daemonPhase) count(log string, since time.Time) error {
 	p.Daemons, p.DaemonWrites = ofDaemons.Counts, ofDaemons.Writes()
 	p.Manager, p.ManagerWrites = ofManager.Counts, ofManager.Writes()
 	return nil
+}
+
+// usedBy is the CPU time that a process has used.
+type usedBy struct {
+	pid     int
+	seconds float64
+}
+
+func used(pid int) (usedBy, error) {
+	seconds, err := cluster.CPUSeconds(pid)
+	return usedBy{pid, seconds}, err
+}
+
+// until returns what the process has used since, or the one that has taken its place.
+func (u usedBy) until(pid int) (float64, error) {
+	now, err := used(pid)
+	if pid == u.pid {
+		now.seconds -= u.seconds
+	}
+	return now.seconds, err
 }
 
 // ownCPUSeconds is the CPU time that this process has used.
@@ -276,7 +291,8 @@ func (w *daemonsWorld) await(ctx context.Context, what string, is func() (bool, 
 	})
 }
 
-// restartServer ends the API server and etcd, and waits until all watches are there again.
+// restartServer ends the API server and etcd, and waits until all watches are there again. The manager, which ends when it can't renew its
+// Lease, is started anew, as its kubelet would.
 func (w *daemonsWorld) restartServer(ctx context.Context) error {
 	before, err := w.watches(ctx)
 	if err != nil {
@@ -291,6 +307,10 @@ func (w *daemonsWorld) restartServer(ctx context.Context) error {
 	if w.server, err = w.hub().ProcessOf(ctx, "kube-apiserver"); err != nil {
 		return err
 	}
+	w.hub().manager.Kill()
+	if w.hub().manager, err = w.hub().StartManager(ctx, w.managerOptions()); err != nil {
+		return err
+	}
 	want := min(before, w.nodes*watchesPerDaemon)
 	return w.await(ctx, "all daemons watch again", func() (bool, error) {
 		now, err := w.watches(ctx)
@@ -302,13 +322,7 @@ func (w *daemonsWorld) restartServer(ctx context.Context) error {
 func (w *daemonsWorld) measureAlone(ctx context.Context) error {
 	w.stopDaemons()
 	w.running.Wait()
-	own := fakecri.New()
-	socket := filepath.Join(w.dir, "cri-alone.sock")
-	w.runtime.answer(own)
-	if err := own.Serve(socket); err != nil {
-		return err
-	}
-	d, err := w.hub().StartDaemon(ctx, cluster.DaemonOptions{Node: nodeName(0), Socket: socket, Dir: w.dir})
+	d, err := w.hub().StartDaemon(ctx, cluster.DaemonOptions{Node: nodeName(0), Socket: w.socket, Dir: w.dir})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,14 +43,8 @@ type runtimeOfAll struct {
 
 func newRuntimeOfAll(w *daemonsWorld) *runtimeOfAll {
 	r := &runtimeOfAll{cri: fakecri.New(), w: w, pods: map[string]*corev1.Pod{}, failing: map[string]bool{}}
-	r.answer(r.cri)
+	r.cri.OnExec, r.cri.OnStop = r.exec, r.stop
 	return r
-}
-
-// answer has a runtime answer for this one.
-func (r *runtimeOfAll) answer(to *fakecri.Runtime) {
-	to.OnExec = r.exec
-	to.OnStop = r.stop
 }
 
 func (r *runtimeOfAll) exec(_ context.Context, asked *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
@@ -80,6 +75,14 @@ func (r *runtimeOfAll) stop(id string, _ int64) error {
 	return nil
 }
 
+// add has the runtime run a container of a Pod.
+func (r *runtimeOfAll) add(p *corev1.Pod, name, id string) {
+	c := &fakecri.Container{PodUID: string(p.UID)}
+	c.Id, c.State, c.CreatedAt = id, runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
+	c.Metadata = &runtimeapi.ContainerMetadata{Name: name}
+	r.cri.AddContainer(c)
+}
+
 // restart tells of a new container in place of one that has ended.
 func (r *runtimeOfAll) restart(ctx context.Context, p *corev1.Pod, id string) error {
 	if err := r.w.hub().Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
@@ -89,11 +92,28 @@ func (r *runtimeOfAll) restart(ctx context.Context, p *corev1.Pod, id string) er
 	for i := range p.Status.ContainerStatuses {
 		s := &p.Status.ContainerStatuses[i]
 		if s.ContainerID == "containerd://"+id {
-			s.ContainerID, s.RestartCount = "containerd://"+strings.Repeat("f", 8)+id[8:], s.RestartCount+1
+			next := strings.Repeat("f", 8) + id[8:]
+			r.add(p, s.Name, next)
+			s.ContainerID, s.RestartCount = "containerd://"+next, s.RestartCount+1
 			s.State.Running.StartedAt = metav1.Now()
 		}
 	}
 	return r.w.hub().Client.Status().Patch(ctx, p, before)
+}
+
+// fill has the runtime run the first container of each Pod.
+func (w *daemonsWorld) fill(ctx context.Context) error {
+	for i := range crowdNamespaces {
+		var list corev1.PodList
+		if err := w.hub().Client.List(ctx, &list, client.InNamespace(crowdNamespace(i))); err != nil {
+			return err
+		}
+		for k := range list.Items {
+			s := list.Items[k].Status.ContainerStatuses[0]
+			w.runtime.add(&list.Items[k], s.Name, strings.TrimPrefix(s.ContainerID, "containerd://"))
+		}
+	}
+	return nil
 }
 
 // pullEverywhere has an image pulled on all nodes at the same time.
@@ -138,12 +158,8 @@ func (w *daemonsWorld) restartContainers(ctx context.Context) error {
 		w.runtime.mu.Lock()
 		w.runtime.pods[id] = p
 		w.runtime.mu.Unlock()
-		c := &fakecri.Container{PodUID: string(p.UID)}
-		c.Id, c.State = id, runtimeapi.ContainerState_CONTAINER_RUNNING
-		c.Metadata = &runtimeapi.ContainerMetadata{Name: p.Spec.Containers[0].Name}
-		w.runtime.cri.AddContainer(c)
 	}
-	if err := atOnce(crowdWorkers, len(pods), func(number int) error {
+	if err := atOnce(fleetWorkers, len(pods), func(number int) error {
 		p := pods[number]
 		request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 		request.Spec.PodName = p.Name

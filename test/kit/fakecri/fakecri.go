@@ -46,13 +46,14 @@ type Runtime struct {
 	images     map[string]string
 	pulls      []*runtimeapi.PullImageRequest
 	containers map[string]*Container
+	byPod      map[string][]*Container
 	stops      []string
 	server     *grpc.Server
 }
 
 // New returns a runtime without images and containers, which is away.
 func New() *Runtime {
-	return &Runtime{As: Name, images: map[string]string{}, containers: map[string]*Container{}}
+	return &Runtime{As: Name, images: map[string]string{}, containers: map[string]*Container{}, byPod: map[string][]*Container{}}
 }
 
 // Serve makes the runtime answer at a socket.
@@ -112,6 +113,7 @@ func (r *Runtime) AddContainer(c *Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.containers[c.Id] = c
+	r.byPod[c.PodUID] = append(r.byPod[c.PodUID], c)
 }
 
 type imageService struct {
@@ -170,14 +172,16 @@ func (s containerService) ListContainers(_ context.Context, request *runtimeapi.
 	error) {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
+	pod := request.Filter.GetLabelSelector()[labelPodUID]
+	if pod == "" {
+		return nil, status.Error(codes.Unimplemented, "only the containers of one Pod are listed")
+	}
 	answer := &runtimeapi.ListContainersResponse{}
-	for _, c := range s.r.containers {
-		if pod := request.Filter.GetLabelSelector()[labelPodUID]; pod == "" || pod == c.PodUID {
-			labels := map[string]string{labelPodUID: c.PodUID, labelContainerName: c.Metadata.GetName()}
-			answer.Containers = append(answer.Containers, &runtimeapi.Container{
-				Id: c.Id, Metadata: c.Metadata, State: c.State, CreatedAt: c.CreatedAt, Labels: labels,
-			})
-		}
+	for _, c := range s.r.byPod[pod] {
+		labels := map[string]string{labelPodUID: c.PodUID, labelContainerName: c.Metadata.GetName()}
+		answer.Containers = append(answer.Containers, &runtimeapi.Container{
+			Id: c.Id, Metadata: c.Metadata, State: c.State, CreatedAt: c.CreatedAt, Labels: labels,
+		})
 	}
 	return answer, nil
 }
