@@ -90,11 +90,12 @@ func (v *State) progressOf(one *subset) waves.Progress {
 	return waves.Progress{Name: one.Name, Done: wasDone || v.isRolledOutAway(one), Away: isLost}
 }
 
-// isDone reports whether all Pods of a subset that are to be updated are, and all are available.
+// isDone reports whether all Pods of a subset that are to be updated are, and all are available. While a workload has more Pods than it
+// wants, as a surge is, some that are available may be old ones.
 func (v *State) isDone(one *subset) bool {
 	m, wanted := one.now, one.replicas-one.reserved
 	return m != nil && len(one.former) == 0 && m.observed && m.Object.GetLabels()[keys.SubsetRevision] == v.history.Update.Name &&
-		m.counts.updated >= wanted-one.partition && m.available >= wanted
+		m.counts.updated >= wanted-one.partition && m.available >= wanted && m.progress.replicas <= one.replicas
 }
 
 // keepTemplate has a subset keep the template that it has, if it has another than the newest. A subset without a workload has none.

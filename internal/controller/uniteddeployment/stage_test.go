@@ -106,6 +106,24 @@ func TestWaves(t *testing.T) {
 	w.wants("at the end nothing is written")
 }
 
+// TestAWaveWaitsForTheLastOldPod: while a surge is there, an old Pod may be among those that are available.
+func TestAWaveWaitsForTheLastOldPod(t *testing.T) {
+	w := newWorld(t, inWaves)
+	w.pass()
+	w.run("a", 4, 0)
+	w.run("b", 4, 0)
+	w.pass()
+	w.change(image("two"))
+	w.pass()
+	w.replaced("a", 4)
+	w.of("a").Object.(*appsv1.Deployment).Status.Replicas = 5
+	w.pass()
+	w.tells("there is one Pod more than is wanted", "a two, b one, WaitingForWave, canary")
+	w.of("a").Object.(*appsv1.Deployment).Status.Replicas = 4
+	w.pass()
+	w.tells("it is gone", "a two, b one, WavePaused, canary")
+}
+
 func TestABudgetOverSubsets(t *testing.T) {
 	w := newWorld(t, withBudget(intstr.FromInt32(1)))
 	w.pass()
