@@ -120,8 +120,6 @@ type run struct {
 	broken    map[string]bool
 	result    Result
 	batch     int
-	// cut ends the forecast with this pass.
-	cut bool
 }
 
 // Run tells what the controller does with a workload, which the world holds as well, until it wants nothing more.
@@ -146,13 +144,18 @@ func RunWithin(ctx context.Context, w *World, owner client.Object, mostLooks int
 	w.put(owner.DeepCopyObject().(client.Object))
 	for passes, looks := 0, 0; ; passes++ {
 		looks += len(w.pods())
-		r.cut = mostLooks > 0 && looks > mostLooks && len(r.result.Steps) > 0
+		isLast := mostLooks > 0 && looks > mostLooks && len(r.result.Steps) > 0 // it sees what the one before did
 		if passes > mostPasses*(len(w.pods())+10) {
 			return r.result, fmt.Errorf("the forecast of %s does not come to an end after %d passes", owner.GetName(), passes)
 		}
 		on, err := r.step(ctx, owner)
 		if err != nil || !on {
 			return r.result, err
+		}
+		if isLast {
+			r.result.Cut = true
+			r.end(plan.Plan{}, r.find(owner)) // what is held back now may not be in the end
+			return r.result, nil
 		}
 	}
 }
@@ -187,11 +190,6 @@ func (r *run) step(ctx context.Context, owner client.Object) (bool, error) {
 	}
 	r.seeAvailable(now)
 	changed := r.runPods(r.broken)
-	if r.cut && (changed || !decided.Empty() || decided.Recheck > 0) {
-		r.result.Cut = true
-		r.end(plan.Plan{}, now) // what is held back now may not be in the end
-		return false, nil
-	}
 	if changed || !decided.Empty() {
 		return true, nil
 	}

@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -61,17 +59,8 @@ func (b *bench) newBeside(ctx context.Context, c contender) (*beside, error) {
 }
 
 func (x *beside) watch(ctx context.Context, in *site, namespace string) error {
-	clients, err := kubernetes.NewForConfig(in.Config)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
-	x.stop = func() {
-		cancel()
-		factory.Shutdown()
-	}
-	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	factory, err := followPods(ctx, in, namespace, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { x.see(object.(*corev1.Pod), false) },
 		UpdateFunc: func(_, object any) { x.see(object.(*corev1.Pod), false) },
 		DeleteFunc: func(object any) {
@@ -81,13 +70,12 @@ func (x *beside) watch(ctx context.Context, in *site, namespace string) error {
 		},
 	})
 	if err != nil {
-		x.stop()
+		cancel()
 		return err
 	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		x.stop()
-		return ctx.Err()
+	x.stop = func() {
+		cancel()
+		factory.Shutdown()
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -23,6 +23,9 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
+// daemonsKind is the -kind by which the daemons of many nodes are measured.
+const daemonsKind = "daemons"
+
 // podsPerDaemon is how many Pods each node has, each with two containers.
 const podsPerDaemon = 10
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1alpha1"
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/rules/pod"
 	"github.com/seed-69ecc383/kruise/test/kit/fakecri"
 )
 
@@ -101,6 +102,11 @@ func (r *runtimeOfAll) restart(ctx context.Context, p *corev1.Pod, id string) er
 	return r.w.hub().Client.Status().Patch(ctx, p, before)
 }
 
+// firstContainer returns the identity of the first container of a Pod, as the runtime knows it.
+func firstContainer(p *corev1.Pod) string {
+	return strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://")
+}
+
 // fill has the runtime run the first container of each Pod.
 func (w *daemonsWorld) fill(ctx context.Context) error {
 	for i := range crowdNamespaces {
@@ -109,8 +115,8 @@ func (w *daemonsWorld) fill(ctx context.Context) error {
 			return err
 		}
 		for k := range list.Items {
-			s := list.Items[k].Status.ContainerStatuses[0]
-			w.runtime.add(&list.Items[k], s.Name, strings.TrimPrefix(s.ContainerID, "containerd://"))
+			p := &list.Items[k]
+			w.runtime.add(p, p.Status.ContainerStatuses[0].Name, firstContainer(p))
 		}
 	}
 	return nil
@@ -154,9 +160,8 @@ func (w *daemonsWorld) restartContainers(ctx context.Context) error {
 		return err
 	}
 	for _, p := range pods {
-		id := strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://")
 		w.runtime.mu.Lock()
-		w.runtime.pods[id] = p
+		w.runtime.pods[firstContainer(p)] = p
 		w.runtime.mu.Unlock()
 	}
 	if err := atOnce(fleetWorkers, len(pods), func(number int) error {
@@ -236,7 +241,7 @@ func (w *daemonsWorld) changeProbes(ctx context.Context) error {
 	}
 	w.runtime.mu.Lock()
 	for _, p := range pods {
-		w.runtime.failing[strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://")] = true
+		w.runtime.failing[firstContainer(p)] = true
 	}
 	w.runtime.mu.Unlock()
 	for _, p := range pods {
@@ -251,25 +256,6 @@ func (w *daemonsWorld) changeProbes(ctx context.Context) error {
 }
 
 func isProbed(p *corev1.Pod, want corev1.ConditionStatus) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == probedCondition {
-			return c.Status == want
-		}
-	}
-	return false
-}
-
-// sumOf adds up the values of a metric whose labels have some text.
-func sumOf(metrics []byte, name, labels string) (sum float64, err error) {
-	for line := range strings.Lines(string(metrics)) {
-		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, labels) {
-			continue
-		}
-		var value float64
-		if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value); err != nil {
-			return 0, fmt.Errorf("reading %q: %w", line, err)
-		}
-		sum += value
-	}
-	return sum, nil
+	c := pod.Condition(p, probedCondition)
+	return c != nil && c.Status == want
 }

@@ -147,7 +147,10 @@ func (w *foreignWorld) managerOptions() cluster.ManagerOptions {
 		env = append(env, "GOMEMLIMIT="+w.memoryLimit)
 	}
 	o := w.hub().options(env...)
-	o.Args = []string{"--enable-pprof=true", "--pprof-addr", pprofAddress, "--feature-gates=ImagePullJobGate=true"}
+	o.Args = []string{"--enable-pprof=true", "--pprof-addr", pprofAddress}
+	if w.kind == daemonsKind {
+		o.Args = append(o.Args, "--feature-gates=ImagePullJobGate=true")
+	}
 	return o
 }
 

@@ -168,7 +168,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return runScale(ctx, s)
 	case "foreign":
 		return runForeign(ctx, s)
-	case "daemons":
+	case daemonsKind:
 		return runDaemons(ctx, s)
 	}
 	b, err := s.bringUp(ctx)

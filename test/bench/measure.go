@@ -243,7 +243,7 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, s step) (mea
 	var neighbour, answer quantiles
 	m, err := b.counted(c, w.object.GetNamespace(), func() (done int, err error) {
 		change := func() { done, err = b.change(ctx, w, s, seen) }
-		answered := func() { change() }
+		answered := change
 		var besideErr error
 		if b.beside != nil {
 			answered = func() { answer, besideErr = b.beside.during(ctx, change) }

@@ -67,6 +67,21 @@ func gauge(metrics []byte, name string) (float64, error) {
 	return 0, fmt.Errorf("the metrics have no %s", name)
 }
 
+// sumOf adds up the values of a metric whose labels have some text.
+func sumOf(metrics []byte, name, labels string) (sum float64, err error) {
+	for line := range strings.Lines(string(metrics)) {
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, labels) {
+			continue
+		}
+		var value float64
+		if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value); err != nil {
+			return 0, fmt.Errorf("reading %q: %w", line, err)
+		}
+		sum += value
+	}
+	return sum, nil
+}
+
 // parseHistogram reads a histogram from metrics in their text format.
 func parseHistogram(metrics io.Reader, name, labels string) (histogram, error) {
 	var h histogram

@@ -49,16 +49,21 @@ func watchPods(ctx context.Context, in []*site, namespace string) (*podWatch, er
 
 // watch counts the Pods of one cluster, too. It returns when those that are there are counted.
 func (s *podWatch) watch(ctx context.Context, in *site, namespace string) (informers.SharedInformerFactory, error) {
+	return followPods(ctx, in, namespace, cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { s.see(object.(*corev1.Pod)) },
+		UpdateFunc: func(_, object any) { s.see(object.(*corev1.Pod)) },
+		DeleteFunc: func(object any) { s.forget(object) },
+	})
+}
+
+// followPods has handlers told of the Pods of a namespace. It returns when they know those that are there.
+func followPods(ctx context.Context, in *site, namespace string, tell cache.ResourceEventHandler) (informers.SharedInformerFactory, error) {
 	clients, err := kubernetes.NewForConfig(in.Config)
 	if err != nil {
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithNamespace(namespace))
-	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { s.see(object.(*corev1.Pod)) },
-		UpdateFunc: func(_, object any) { s.see(object.(*corev1.Pod)) },
-		DeleteFunc: func(object any) { s.forget(object) },
-	})
+	registration, err := factory.Core().V1().Pods().Informer().AddEventHandler(tell)
 	if err != nil {
 		return nil, err
 	}
