@@ -136,7 +136,7 @@ func (s *stage) managesRollouts() {
 	}
 }
 
-// ask returns the status of an answer.
+// ask returns the status of an answer. A manager may be ready a moment before it serves its metrics, with a certificate made for that.
 func (s *stage) ask(url, token string) int {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, url, http.NoBody)
@@ -145,8 +145,14 @@ func (s *stage) ask(url, token string) int {
 	c := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // not what is tested
 	}}
-	answer, err := c.Do(request)
-	s.Must(err)
-	s.Must(answer.Body.Close())
-	return answer.StatusCode
+	status := 0
+	s.Eventually(url+" answers", func() error {
+		answer, err := c.Do(request)
+		if err != nil {
+			return err
+		}
+		status = answer.StatusCode
+		return answer.Body.Close()
+	})
+	return status
 }
