@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -20,6 +21,11 @@ import (
 //
 // Wire: it is in the message of a Pod condition.
 const userAgent = "ContainerRecreateRequest"
+
+// daemonLead is how long the daemon has to write first after a change of the Pod. One of this version sees the Pod itself and ends the request;
+// a write of the manager at the same time would be refused, or have the daemon's refused. It is two seconds because the times in a Pod's
+// status have whole seconds.
+const daemonLead = 2 * time.Second
 
 // snapshotWindow is how long after the end of a request the status of its Pod is awaited.
 const snapshotWindow = time.Minute
@@ -67,10 +73,29 @@ func (v Snapshot) advance(b *plan.Builder) {
 	case v.Request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating:
 		after := v.Request.DeepCopy()
 		after.Status.ContainerStatusSnapshot = recreate.Snapshot(v.Request, v.Pod)
-		if !equality.Semantic.DeepEqual(after.Status, v.Request.Status) {
-			b.Do(v.status(after, "", ""))
+		if equality.Semantic.DeepEqual(after.Status, v.Request.Status) {
+			return
+		}
+		if lead := v.changed().Add(daemonLead).Sub(v.Now); lead > 0 {
+			b.Recheck(lead, "its daemon has not seen the new container")
+			return
+		}
+		b.Do(v.status(after, "", ""))
+	}
+}
+
+// changed returns when the Pod's status last told something new of the containers of the request, as far as it says so.
+func (v Snapshot) changed() time.Time {
+	var last time.Time
+	for _, c := range v.Request.Spec.Containers {
+		if s := pod.LastingStatus(v.Pod, c.Name); s != nil && s.State.Running != nil && s.State.Running.StartedAt.After(last) {
+			last = s.State.Running.StartedAt.Time
 		}
 	}
+	if c := pod.Condition(v.Pod, corev1.ContainersReady); c != nil && c.LastTransitionTime.After(last) {
+		last = c.LastTransitionTime.Time
+	}
+	return last
 }
 
 // addSnapshot tells of the new containers in a request that its daemon has ended without doing so, as those of older versions do when they

@@ -51,8 +51,18 @@ func TestPlan(t *testing.T) {
 		want   []string // kind of write, and name
 		wait   time.Duration
 	}{
-		"nothing to do":                   {nil, nil, 0},
-		"the new container is passed on":  {[]func(*Snapshot){recreated}, []string{"update status r"}, 0},
+		"nothing to do":                  {nil, nil, 0},
+		"the new container is passed on": {[]func(*Snapshot){recreated}, []string{"update status r"}, 0},
+		"the new container is passed on when its daemon has had time to see it": {
+			[]func(*Snapshot){recreated, func(v *Snapshot) {
+				v.Pod.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now().Add(-time.Second))
+			}}, nil, time.Second,
+		},
+		"so is that it is ready": {
+			[]func(*Snapshot){recreated, func(v *Snapshot) {
+				v.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, LastTransitionTime: metav1.NewTime(now())}}
+			}}, nil, 2 * time.Second,
+		},
 		"the Pod is taken out of service": {[]func(*Snapshot){grace}, []string{"update r", "update status p", "update status r"}, 0},
 		"it goes on after half of that":   {[]func(*Snapshot){grace, held}, []string{"update status r"}, 0},
 		"a Pod without the gate is left": {

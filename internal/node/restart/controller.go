@@ -81,8 +81,9 @@ func Add(ctx context.Context, mgr ctrlmanager.Manager, c worker.Config) error {
 
 type reconciler struct {
 	worker.Config
-	client client.Client
-	tasks  *tasks
+	client  client.Client
+	tasks   *tasks
+	written written
 }
 
 // Reconcile carries out the next step of the request for a Pod whose turn it is.
@@ -114,9 +115,12 @@ func (w *reconciler) turn(ctx context.Context, pod types.NamespacedName) (*v1bet
 	if err := w.client.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{byPod: pod.Name}); err != nil {
 		return nil, fmt.Errorf("listing requests: %w", err)
 	}
+	if len(list.Items) == 0 {
+		w.written.drop(pod)
+	}
 	var all []*v1beta1.ContainerRecreateRequest
 	for i := range list.Items {
-		all = append(all, &list.Items[i])
+		all = append(all, w.written.newest(pod, &list.Items[i]))
 	}
 	current, waiting := recreate.Pick(all)
 	for _, r := range waiting {
@@ -218,6 +222,7 @@ func (w *reconciler) store(ctx context.Context, before, after *v1beta1.Container
 	if err := w.client.Status().Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", before.Name, err)
 	}
+	w.written.add(after.DeepCopy())
 	return nil
 }
 
