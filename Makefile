@@ -156,7 +156,7 @@ ROLLOUT_TAG ?= kruise-rollout:$(VERSION)
 image: ## Build the images of manager, daemon and Rollouts for ARCH as dist/kruise-*.tar, named TAG, DAEMON_TAG and ROLLOUT_TAG, without a Docker engine; with SBOM and provenance.
 	@mkdir -p dist
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/manager ./cmd/kruise-manager
-	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/daemon ./cmd/kruise-daemon
+	GOOS=linux GOARCH=$(ARCH) go build -trimpath -tags grpcnotrace -ldflags '-s -w' -o dist/daemon ./cmd/kruise-daemon
 	GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags '-s -w' -o dist/rollout ./cmd/kruise-rollout
 	cd tools && go run ./image -binary ../dist/manager -arch $(ARCH) -tag $(TAG) -out ../dist/kruise-manager.tar
 	cd tools && go run ./image -binary ../dist/daemon -entry /daemon -arch $(ARCH) -tag $(DAEMON_TAG) -out ../dist/kruise-daemon.tar

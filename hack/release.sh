@@ -10,11 +10,12 @@ export CGO_ENABLED=0
 rm -rf "$out"
 mkdir -p "$out"
 
-# compile OS ARCH PROGRAM: the program as a file of the release. Beside the commit, nothing of this machine gets into it.
+# compile OS ARCH PROGRAM: the program as a file of the release. Beside the commit, nothing of this machine gets into it. Without the traces
+# of gRPC the linker leaves out a quarter of the daemon, which alone has gRPC in it.
 compile() {
   local ending=
   [[ $1 != windows ]] || ending=.exe
-  GOOS=$1 GOARCH=$2 go build -trimpath -buildvcs=auto -ldflags '-s -w' -o "$out/$3-$version-$1-$2$ending" "./cmd/$3"
+  GOOS=$1 GOARCH=$2 go build -trimpath -buildvcs=auto -tags grpcnotrace -ldflags '-s -w' -o "$out/$3-$version-$1-$2$ending" "./cmd/$3"
 }
 
 for arch in amd64 arm64; do
