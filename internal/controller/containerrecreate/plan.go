@@ -22,9 +22,9 @@ import (
 // Wire: it is in the message of a Pod condition.
 const userAgent = "ContainerRecreateRequest"
 
-// daemonLead is how long the daemon has to write first after a change of the Pod. One of this version sees the Pod itself and ends the request;
-// a write of the manager at the same time would be refused, or have the daemon's refused. It is two seconds because the times in a Pod's
-// status have whole seconds.
+// daemonLead is how long the daemon has to write first after a change of the Pod. One of this version sees the Pod itself and ends the
+// request; a write of the manager at the same time would be refused, or have the daemon's refused. It is two seconds because the times in a
+// Pod's status have whole seconds.
 const daemonLead = 2 * time.Second
 
 // snapshotWindow is how long after the end of a request the status of its Pod is awaited.
