@@ -51,8 +51,8 @@ bin/helm: tools/chart/go.mod tools/chart/go.sum
 # The longest ones go first, so that none of them runs alone at the end.
 SUITES ?= 2
 LONG := ./test/chaos/crash ./test/api/install $(addprefix ./test/kinds/,rollouts statefulset images jobs)
-# 120 requests a second, none of which may wait for three seconds: this one runs alone.
-ALONE := ^TestAnUpgradeOfTheManagersRefusesNothing$$
+# Requests all the time, none of which may fail while managers end, or wait for three seconds: these run alone.
+ALONE := ^(TestAnUpgradeOfTheManagers|TestALeaderThatLosesItsLease)RefusesNothing$$
 # What runs tests on clusters. Continuous integration has bin/retest do it, which runs what fails once more and says so (hack/retest).
 CLUSTER_TEST ?= go test
 .PHONY: test-cluster

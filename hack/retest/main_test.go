@@ -17,7 +17,8 @@ func TestFailures(t *testing.T) {
 	}{
 		"one test":                     {one + "FAIL\n", "k/a TestA", true},
 		"two packages":                 {one + "--- FAIL: TestC (1.00s)\n--- FAIL: TestB (1.00s)\nFAIL\tk/c\t2s\nFAIL\n", "k/a TestA, k/c TestB TestC", true},
-		"more than a few":              {one + "--- FAIL: TestB (0s)\n--- FAIL: TestC (0s)\n--- FAIL: TestD (0s)\nFAIL\tk/c\t2s\n", "k/a TestA, k/c TestB TestC TestD", false},
+		"more than a few":              {one + tests("BCDEFGHI") + "FAIL\tk/c\t2s\n", "k/a TestA, k/c TestB TestC TestD TestE TestF TestG TestH TestI", false},
+		"a few":                        {one + tests("BCDEFGH") + "FAIL\tk/c\t2s\n", "k/a TestA, k/c TestB TestC TestD TestE TestF TestG TestH", true},
 		"a package is not compiled":    {one + "FAIL\tk/c [build failed]\n", "", false},
 		"a test panics":                {"--- FAIL: TestA (0.00s)\npanic: no [recovered]\nFAIL\tk/a\t0.1s\n", "", false},
 		"a package runs out of time":   {"panic: test timed out after 1s\nFAIL\tk/a\t1.0s\n", "", false},
@@ -36,6 +37,15 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tests returns what is printed of tests that fail, each named by a letter.
+func tests(letters string) string {
+	out := ""
+	for _, letter := range letters {
+		out += "--- FAIL: Test" + string(letter) + " (0s)\n"
+	}
+	return out
 }
 
 func TestArgs(t *testing.T) {

@@ -27,6 +27,8 @@ const (
 	maxTries = 8
 	// looks is how often it is looked for room that others may give back, while a Pod waits for it.
 	looks = 50
+	// writeTimeout is how long a write of the ledger may take, whether or not the Pod that it is for can wait as long.
+	writeTimeout = 5 * time.Second
 )
 
 // Config is what a Ledger works with.
@@ -108,7 +110,8 @@ type Request struct {
 	Wanted Wanted
 }
 
-// Give gives room to a Pod that is about to be stored.
+// Give gives room to a Pod that is about to be stored. Where the context has ended meanwhile, the API server waits no more and refuses the
+// Pod: its room is kept for the next one, which is likely the same Pod, created once more.
 func (l *Ledger) Give(ctx context.Context, r Request) (rules.Given, error) {
 	if given, ok := r.free(); ok {
 		return given, nil
@@ -120,7 +123,15 @@ func (l *Ledger) Give(ctx context.Context, r Request) (rules.Given, error) {
 	m.waiting.Add(-1)
 	g := &giving{Ledger: l, memory: m, Request: r}
 	m.limits = r.Limits
-	return g.run(ctx)
+	given, err := g.run(ctx)
+	if gone := ctx.Err(); gone != nil {
+		if given.Entry != "" && err == nil {
+			at := g.place(given.Subset)
+			m.held[at] = append(m.held[at], held{given.Entry, l.Now()})
+		}
+		return nothing(), gone
+	}
+	return given, err
 }
 
 // free returns what a Pod is given without looking at what the subsets have; false if that matters.
@@ -309,7 +320,10 @@ func (g *giving) lease(ctx context.Context, subset int) (string, error) {
 		}
 		rules.Take(next, g.Limits, at, entries)
 	}
-	if err := g.write(ctx, g.stored, next); err != nil {
+	// A write that was cut off may have come to the API server all the same.
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	if err := g.write(writing, g.stored, next); err != nil {
 		return "", err
 	}
 	for at, leased := range more {

@@ -2,6 +2,7 @@ package spread_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ import (
 type store struct {
 	client.WithWatch
 	reads, writes atomic.Int32
+	// written is called during each write; it may be nil.
+	written func()
 }
 
 // newStore returns a store with a WorkloadSpread of ReplicaSet web, whose subset a takes so many Pods, and b all others.
@@ -48,6 +51,12 @@ func newStore(t testing.TB, most int) *store {
 		WithInterceptorFuncs(interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
 				s.writes.Add(1)
+				if s.written != nil {
+					s.written()
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				return c.SubResource(sub).Patch(ctx, o, p, options...)
 			},
 		}).Build()
@@ -103,6 +112,27 @@ func (s *store) podOf(t testing.TB, l *spread.Ledger) *corev1.Pod {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// TestAnswersThatComeTooLateKeepNoRoom: the API server refuses a Pod for which the webhook took too long, and its controller tries again.
+func TestAnswersThatComeTooLateKeepNoRoom(t *testing.T) {
+	s := newStore(t, 1)
+	l := newLedger(s, "one")
+	late, refuse := context.WithCancel(t.Context())
+	s.written = refuse
+	if room, err := l.Give(late, s.request(t)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %+v and error %v for a Pod that was refused", room, err)
+	}
+	room, err := l.Give(t.Context(), s.request(t))
+	if err != nil || room.Subset != 0 || room.Entry == "" {
+		t.Errorf("the Pod that is created once more got %+v, error %v", room, err)
+	}
+	if room, err := l.Give(t.Context(), s.request(t)); err != nil || room.Subset != 1 {
+		t.Errorf("one more Pod got %+v, error %v: the room was given twice", room, err)
+	}
+	if writes := s.writes.Load(); writes != 1 {
+		t.Errorf("the ledger was written %d times, want 1", writes)
+	}
 }
 
 // TestManyPodsTakeFewWrites gives room to a steady stream of Pods.

@@ -231,6 +231,12 @@ func TestFewWrites(t *testing.T) {
 	s.serve()
 	s.start()
 	s.ready()
+	eventually(t, "the daemon tells of its key", func() error { // this is a write, too, and may come after the daemon is ready
+		if len(s.nodeImage().Status.CredentialsKey) == 0 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 	var mu sync.Mutex
 	writes := 0
 	stop, err := shared.Follow(t.Context(), &v1beta1.NodeImageList{}, "", func(e watch.Event) {

@@ -1,7 +1,7 @@
 package statefulset
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +12,6 @@ import (
 	"github.com/seed-69ecc383/kruise/test/kit/scene"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
-	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
 
 // fleet is a StatefulSet that is updated while the manager is killed.
@@ -110,50 +108,31 @@ type history struct {
 	ready  map[string]map[string]bool
 	wrong  []string
 	events int
-	stop   func()
+	stop   func() error
 }
 
 func (e *env) record() *history {
 	e.Helper()
-	scheme, err := cluster.Scheme()
-	e.Must(err)
-	watching, err := client.NewWithWatch(shared.Config, client.Options{Scheme: scheme})
-	e.Must(err)
 	h := &history{ready: map[string]map[string]bool{"keeper": {}, "changer": {}, "orderly": {}}}
-	var pods corev1.PodList
-	e.Must(watching.List(e.Ctx, &pods, client.InNamespace(e.Namespace)))
-	for i := range pods.Items {
-		h.ready[pods.Items[i].Labels["app"]][pods.Items[i].Name] = scene.IsReady(&pods.Items[i])
-	}
-	ctx, cancel := context.WithCancel(e.Ctx)
-	var done sync.WaitGroup
-	follow := func(list client.ObjectList, see func(watch.Event)) {
-		events, err := watching.Watch(ctx, list, client.InNamespace(e.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: pods.ResourceVersion}})
-		e.Must(err)
-		done.Go(func() {
-			for event := range events.ResultChan() {
-				h.mu.Lock()
-				see(event)
-				h.mu.Unlock()
-			}
-			if ctx.Err() == nil {
-				h.mu.Lock()
-				h.wrong = append(h.wrong, "a watch broke, so that the history has a gap")
-				h.mu.Unlock()
-			}
+	follow := func(list client.ObjectList, see func(watch.Event)) func() error {
+		stop, err := shared.Follow(e.Ctx, list, e.Namespace, func(event watch.Event) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			see(event)
 		})
+		e.Must(err)
+		return stop
 	}
-	follow(&corev1.PodList{}, func(event watch.Event) {
-		if p, ok := event.Object.(*corev1.Pod); ok {
-			h.seePod(event.Type, p)
-		}
-	})
-	follow(&corev1.PersistentVolumeClaimList{}, func(event watch.Event) {
-		if c, ok := event.Object.(*corev1.PersistentVolumeClaim); ok && (event.Type == watch.Deleted || c.DeletionTimestamp != nil) {
+	stopPods := follow(&corev1.PodList{}, func(event watch.Event) { h.seePod(event.Type, event.Object.(*corev1.Pod)) })
+	h.mu.Lock()
+	h.wrong = nil // the first ones came one by one
+	h.mu.Unlock()
+	stopClaims := follow(&corev1.PersistentVolumeClaimList{}, func(event watch.Event) {
+		if c := event.Object.(*corev1.PersistentVolumeClaim); event.Type == watch.Deleted || c.DeletionTimestamp != nil {
 			h.wrong = append(h.wrong, "claim "+c.Name+" was lost")
 		}
 	})
-	h.stop = func() { cancel(); done.Wait() }
+	h.stop = func() error { return errors.Join(stopPods(), stopClaims()) }
 	return h
 }
 
@@ -181,7 +160,9 @@ func (h *history) seePod(t watch.EventType, p *corev1.Pod) {
 
 func (h *history) judge(t *testing.T) {
 	t.Helper()
-	h.stop()
+	if err := h.stop(); err != nil {
+		t.Error(err)
+	}
 	t.Logf("%d events of Pods", h.events)
 	if h.events < 2*fleets()["keeper"].replicas {
 		t.Errorf("only %d events: nothing was rolled out", h.events)

@@ -18,14 +18,14 @@ type Stage struct {
 	Dir string
 }
 
-// NewStage brings a cluster up, which is ended when the test is. The test runs beside others; all that it does has to be done in ten
-// minutes.
+// NewStage brings a cluster up, which is ended when the test is. The test runs beside others; all that it does has to be done in
+// twenty minutes.
 func NewStage(t *testing.T, o cluster.Options) *Stage {
 	t.Helper()
 	t.Parallel()
 	s := &Stage{Test: NewTest(t)}
 	var cancel context.CancelFunc
-	s.Ctx, cancel = context.WithTimeout(s.Ctx, 10*time.Minute)
+	s.Ctx, cancel = context.WithTimeout(s.Ctx, 20*time.Minute)
 	t.Cleanup(cancel)
 	var err error
 	s.Dir, err = newDir("stage")
