@@ -124,10 +124,10 @@ func (l *Ledger) Give(ctx context.Context, r Request) (rules.Given, error) {
 	g := &giving{Ledger: l, memory: m, Request: r}
 	m.limits = r.Limits
 	given, err := g.run(ctx)
-	if gone := ctx.Err(); gone != nil {
-		if given.Entry != "" && err == nil {
+	if gone := ctx.Err(); gone != nil && err == nil {
+		if given.Entry != "" { // as old as it is: it leaves the ledger by its age
 			at := g.place(given.Subset)
-			m.held[at] = append(m.held[at], held{given.Entry, l.Now()})
+			m.held[at] = append(m.held[at], g.taken)
 		}
 		return nothing(), gone
 	}
@@ -163,6 +163,8 @@ type giving struct {
 	Request
 	// stored is the WorkloadSpread in its newest known version, counted the same with what was counted here since.
 	stored, counted *v1beta1.WorkloadSpread
+	// taken is the room that the Pod was given, if that is counted.
+	taken held
 }
 
 func (g *giving) run(ctx context.Context) (rules.Given, error) {
@@ -279,7 +281,7 @@ func (g *giving) pop(subset int) string {
 	for i, h := range g.held[at] {
 		if g.Now().Sub(h.at) < rules.LeaseFor {
 			g.held[at] = append(g.held[at][:i:i], g.held[at][i+1:]...)
-			g.used = g.Now()
+			g.used, g.taken = g.Now(), h
 			return h.entry
 		}
 	}
@@ -330,7 +332,7 @@ func (g *giving) lease(ctx context.Context, subset int) (string, error) {
 		g.held[at] = append(g.held[at], leased...)
 	}
 	g.last[at] = lease{size.Ahead, now}
-	g.used = now
+	g.used, g.taken = now, held{own, now}
 	return own, nil
 }
 

@@ -135,6 +135,25 @@ func TestAnswersThatComeTooLateKeepNoRoom(t *testing.T) {
 	}
 }
 
+// TestRoomOfLateAnswersGrowsOld: however often an answer comes too late, its room is not given once it may have left the ledger.
+func TestRoomOfLateAnswersGrowsOld(t *testing.T) {
+	s, now := newStore(t, 1), time.Now()
+	l := newLedger(s, "one")
+	l.Now = func() time.Time { return now }
+	for range 3 {
+		late, refuse := context.WithCancel(t.Context())
+		l.Now = func() time.Time { refuse(); return now }
+		if room, err := l.Give(late, s.request(t)); err == nil && room.Subset == 0 {
+			t.Fatalf("got %+v for a Pod that was refused", room)
+		}
+		now = now.Add(rules.LeaseFor / 2)
+	}
+	l.Now = func() time.Time { return now }
+	if room, err := l.Give(t.Context(), s.request(t)); err != nil || room.Subset != 1 {
+		t.Errorf("got %+v, error %v: of room that is too old to be given", room, err)
+	}
+}
+
 // TestManyPodsTakeFewWrites gives room to a steady stream of Pods.
 func TestManyPodsTakeFewWrites(t *testing.T) {
 	s, began := newStore(t, 10000), time.Now()
