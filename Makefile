@@ -94,7 +94,7 @@ soak: ## Run the promises of all controllers over SEEDS (100000) simulated clust
 	go run ./hack/soak -seeds $(SEEDS) -total $(or $(TOTAL),0)
 
 .PHONY: test-traffic
-test-traffic: build data-plane ## Measure at a real proxy how routes of a release lead requests: twelve minutes on a quiet machine, no part of test.
+test-traffic: build data-plane ## Measure at a real proxy how routes of a release lead requests: a quarter of an hour, no part of test.
 	go test -timeout 20m -count 1 ./test/long/traffic
 	go test -timeout 20m -count 1 ./test/long/traffic -nodes real -run '^Test(WeightsAreShares|AReleaseLosesNothing)$$/(HTTPRoute|Ingress)$$'
 

@@ -134,12 +134,7 @@ func (a *application) serve(name, version string) {
 func (a *application) host() string { return a.Namespace + ".example" }
 
 func (a *application) targetAt(url string) measure.Target {
-	t := measure.Target{URL: url, Host: a.host(), Rate: rate}
-	if scene.OnRealNodes() {
-		t.Method = http.MethodGet // the server in these containers knows no other,
-		t.Rate = rate / 2         // and starts a process for each request
-	}
-	return t
+	return measure.Target{URL: url, Host: a.host(), Rate: rate}
 }
 
 // churn deletes one Pod after the other, of both versions, until the function that it returns is called: the Deployments make others.

@@ -41,6 +41,8 @@ var theirs = sync.OnceValues(func() (p plane, err error) {
 			return plane{}, err
 		}
 		o.PodProxy = p.network.Proxy()
+	} else if err := backends.LoadImages(context.Background(), shared.Cluster, shared.Dir, "app", "v1", "v2", "v3", "v4", "other"); err != nil {
+		return plane{}, err
 	}
 	p.DataPlane, err = shared.StartDataPlane(context.Background(), o)
 	return p, err
