@@ -15,7 +15,7 @@ import (
 )
 
 // seeds is how many objects of each kind are taken to the other version and back.
-const seeds = 5000
+const seeds = 1000
 
 // fromSeeds checks objects that the seeds give.
 func fromSeeds(t *testing.T, check func(*testing.T, *randfill.Filler)) {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seed-69ecc383/kruise/internal/observe"
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
 
@@ -86,11 +87,16 @@ func (w *World) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-// List reads the objects of a kind, in the order of their names.
+// List reads the objects of a kind, in the order of their names. Of indexes, it knows observe.ByController.
 func (w *World) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(options)
+	isWanted := func(client.Object) bool { return true }
 	if o.FieldSelector != nil {
-		return fmt.Errorf("listing %T by %s: a forecast has no indexes", list, o.FieldSelector)
+		controller, is := o.FieldSelector.RequiresExactMatch(observe.ByController)
+		if !is || len(o.FieldSelector.Requirements()) > 1 {
+			return fmt.Errorf("listing %T by %s: a forecast has no such index", list, o.FieldSelector)
+		}
+		isWanted = func(one client.Object) bool { return observe.ControllerKey(one)[0] == controller }
 	}
 	items, found := reflect.TypeOf(list).Elem().FieldByName("Items")
 	if !found {
@@ -103,7 +109,7 @@ func (w *World) List(_ context.Context, list client.ObjectList, options ...clien
 		one := all[key]
 		inNamespace := o.Namespace == "" || key.Namespace == o.Namespace
 		switch {
-		case !inNamespace || o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(one.GetLabels())):
+		case !inNamespace || !isWanted(one) || o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(one.GetLabels())):
 		case shared:
 			out = append(out, one)
 		default:

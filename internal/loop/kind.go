@@ -147,9 +147,9 @@ type Reads struct {
 	cached observe.Reader
 }
 
-// ReadsOf returns reads that are all made from one snapshot, as those of a forecast are.
+// ReadsOf returns reads that are all made from one snapshot, as those of a forecast are. It knows the index observe.ByController.
 func ReadsOf(snapshot client.Reader, now time.Time) Reads {
-	r := observe.Reader{Reader: snapshot}
+	r := observe.Reader{Reader: snapshot, Indexed: true}
 	return Reads{Reader: r, Live: snapshot, Tracked: snapshot, Now: now, cached: r}
 }
 

@@ -97,7 +97,7 @@ func rooms() []room {
 		{packages: []string{"internal/cli/lint"}, ours: []string{"api/...", "config/...", "internal/admission/...", "internal/convert", "internal/defaults", "internal/features", "internal/rules/..."},
 			others: kubernetes("k8s.io/apiextensions-apiserver/...", "k8s.io/apiserver/pkg/apis/cel", "sigs.k8s.io/controller-runtime/pkg/client/...", "sigs.k8s.io/controller-runtime/pkg/webhook/...",
 				"gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml")},
-		{packages: []string{"internal/forecast"}, ours: []string{"api/...", "internal/apply", "internal/controller/...", "internal/loop", "internal/plan", "internal/rules/..."},
+		{packages: []string{"internal/forecast"}, ours: []string{"api/...", "internal/apply", "internal/controller/...", "internal/loop", "internal/observe", "internal/plan", "internal/rules/..."},
 			others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client")},
 		{packages: []string{"internal/cli"}, ours: []string{"api/...", "internal/cli/...", "internal/forecast", "internal/plan", "internal/rules/..."},
 			others: kubernetes("sigs.k8s.io/controller-runtime/pkg/client", "github.com/spf13/cobra", "golang.org/x/term", "sigs.k8s.io/yaml")},

@@ -56,7 +56,7 @@ func newSerialEnv(t *testing.T, nodes int) *env {
 	t.Helper()
 	e := &env{shared.Enter(t)}
 	e.Describe = e.describe
-	e.Timeout = time.Minute + time.Duration(*fleet)*300*time.Millisecond // many nodes take longer
+	e.Timeout = max(e.Timeout, time.Minute+time.Duration(*fleet)*300*time.Millisecond) // many nodes take longer
 	for range nodes {
 		e.AddNode()
 	}

@@ -196,7 +196,6 @@ func TestTheComponent(t *testing.T) {
 // TestAnObjectOfOthers (scenario 8): is left alone, until it goes or may be taken.
 func TestAnObjectOfOthers(t *testing.T) {
 	e := newEnv(t)
-	e.Timeout = 2 * time.Minute
 	foreign := e.Make(`{apiVersion: v1, kind: ConfigMap, metadata: {name: env}, data: {k: mine}}`)
 	e.distribute(configMap("one"), included(e.Namespace))
 	e.says(1, 0, v1beta1.ResourceDistributionConflictOccurred, e.Namespace)
@@ -298,7 +297,6 @@ func TestASecretIsWrittenOnce(t *testing.T) {
 func TestManyNamespaces(t *testing.T) {
 	const many = 60
 	e := newEnv(t)
-	e.Timeout = 3 * time.Minute
 	full := e.NewNamespace(map[string]string{"many": e.Namespace})
 	e.In(full).Make(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: full}, spec: {hard: {configmaps: "1"}}}`)
 	e.Eventually("the quota is used up", func() error {
@@ -350,7 +348,6 @@ func TestAStagedRollout(t *testing.T) {
 // TestFromAnotherObject: a source that is copied as it is at any time, by whoever may read it; copies that outlive the ResourceDistribution.
 func TestFromAnotherObject(t *testing.T) {
 	e := newEnv(t)
-	e.Timeout = 2 * time.Minute
 	target := e.NewNamespace(nil)
 	e.distribute(`resourceFrom: {kind: ConfigMap, namespace: `+e.Namespace+`, name: env}`, `deletionPolicy: Retain`, included(target))
 	e.Eventually("the source is missed", func() error {

@@ -38,7 +38,6 @@ type env struct {
 // TestScope brings up one cluster for all tests below.
 func TestScope(t *testing.T) {
 	at := scene.NewStage(t, cluster.Options{Bare: true})
-	at.Timeout = 3 * time.Minute // a note of what came to nothing stands for two
 	e := &env{Stage: at, Client: at.Cluster.Client, metrics: freeAddress(t)}
 	e.options = cluster.ManagerOptions{Dir: filepath.Join(at.Dir, "manager"), Args: []string{
 		"--enable-leader-election=false", "--metrics-addr=" + e.metrics,

@@ -36,7 +36,6 @@ func TestOnARealNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &world{scene.NewStage(t, cluster.Options{RealNodes: 1, Args: []string{"--daemon", daemon}})}
-	w.Timeout = time.Minute
 	w.Describe = func() string {
 		events, _ := w.Kubectl(w.Ctx, "get", "events,pods,crr", "-A", "--sort-by=.metadata.creationTimestamp") // only more to read
 		return events

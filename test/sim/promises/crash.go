@@ -15,7 +15,7 @@ import (
 )
 
 // rollouts is the number of rollouts that CrashAnywhere tries if KRUISE_SEEDS does not say it.
-const rollouts = 24
+const rollouts = 12
 
 // CrashAnywhere has the controller crash at each write of a rollout, once before the write and once after it, and fails the test where a
 // promise is broken, or the rollout does not come to its end. A rollout with n writes is tried 2n times.

@@ -21,7 +21,7 @@ import (
 
 const (
 	// usual is the number of clusters if KRUISE_SEEDS does not say it.
-	usual = 400
+	usual = 150
 	// tally is after how many clusters a long run tells how it stands.
 	tally = 5000
 	// fewBroken clusters are enough to see what is wrong.
@@ -126,7 +126,7 @@ func (s Suite) Again(t *testing.T, seeds ...int64) {
 // Repeat checks that a seed tells the whole story: else a failure could not be repeated.
 func (s Suite) Repeat(t *testing.T) {
 	t.Helper()
-	for seed := range int64(20) {
+	for seed := range int64(8) {
 		first, second := s.World(seed), s.World(seed)
 		first.Live(t.Context())
 		second.Live(t.Context())
