@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,6 +50,9 @@ status, and of the Pods. Nothing is changed.`,
 			if err != nil {
 				return err
 			}
+			if o, err = p.noticed(c.Context(), o); err != nil {
+				return err
+			}
 			if isRollout(o) && pod == "" {
 				return p.explainRollout(c.Context(), o, out)
 			}
@@ -68,6 +72,32 @@ status, and of the Pods. Nothing is changed.`,
 	}
 	addOutput(c, &out)
 	return c
+}
+
+// A controller has so long to see a change before it is said that it has not: noticeTries times noticePause.
+const (
+	noticeTries = 20
+	noticePause = 100 * time.Millisecond
+)
+
+// noticed returns an object as it is once its controller has seen it, or two seconds later. A change of a moment ago tells nothing about
+// the controller.
+func (p *program) noticed(ctx context.Context, o access.Object) (access.Object, error) {
+	for range noticeTries {
+		if at, err := o.Kind.Progress(o.Unstructured); err != nil || at.Seen {
+			return o, nil // what is wrong with the object is told by the explanation
+		}
+		select {
+		case <-ctx.Done():
+			return o, ctx.Err()
+		case <-time.After(noticePause):
+		}
+		var err error
+		if o, err = p.cluster.Again(ctx, o); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
 }
 
 // splitPod takes the name of a Pod off the end of TYPE/NAME POD or TYPE NAME POD.

@@ -28,9 +28,9 @@ import (
 
 const (
 	namespace = "crash"
-	kills     = 30
+	kills     = 20
 	// replicas of each of the two CloneSets, and how many of them may be unavailable, and above.
-	replicas, maxUnavailable, maxSurge = 100, 10, 5
+	replicas, maxUnavailable, maxSurge = 40, 5, 3
 )
 
 func TestManagerIsKilledDuringRollouts(t *testing.T) {

@@ -251,7 +251,7 @@ func releases() map[string]standstill {
 	}
 }
 
-// TestControllerLag stops the manager: it runs alone.
+// TestControllerLag stops the manager: it runs alone. A change is not told of that the controller sees soon.
 func TestControllerLag(t *testing.T) {
 	e := alone(t)
 	running(kruiseSet("replicas: 1"), "clone/web")(e)
@@ -263,4 +263,13 @@ func TestControllerLag(t *testing.T) {
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
 	e.Must(e.Client.SubResource("scale").Update(e.Ctx, set, client.WithSubResourceBody(scale))) // which asks no webhook of the manager
 	e.standsStill(standstill{of: "clone/web", code: "ControllerLag", says: "has not seen the present spec", free: "kruise-manager runs"})
+
+	answer := make(chan result, 1)
+	go func() { answer <- e.run("explain", "clone/web") }()
+	e.Read("web", set)
+	set.Status.ObservedGeneration = set.Generation
+	e.Must(e.Client.Status().Update(e.Ctx, set))
+	if got := <-answer; got.code != 0 || got.says("ControllerLag") {
+		t.Errorf("while its controller sees the change, explain says:\n%s", got)
+	}
 }
