@@ -94,7 +94,7 @@ person acts, or 1 if it does not come to its end otherwise.`,
 }
 
 // mostLooks is how many Pods the passes of a forecast look at together: it takes half a second or so.
-const mostLooks = 200_000
+const mostLooks = 150_000
 
 // wish is how an object is to be: as a file has it, or with fields that are set.
 type wish struct {
