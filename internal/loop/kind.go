@@ -147,7 +147,7 @@ type Reads struct {
 	cached observe.Reader
 }
 
-// ReadsOf returns reads that are all made from one snapshot, as those of a forecast are. It knows the index observe.ByController.
+// ReadsOf returns reads that are all made from one snapshot, as those of a forecast are. The snapshot has to know the index ByController.
 func ReadsOf(snapshot client.Reader, now time.Time) Reads {
 	r := observe.Reader{Reader: snapshot, Indexed: true}
 	return Reads{Reader: r, Live: snapshot, Tracked: snapshot, Now: now, cached: r}
