@@ -50,13 +50,10 @@ status, and of the Pods. Nothing is changed.`,
 			if err != nil {
 				return err
 			}
-			if o, err = p.noticed(c.Context(), o); err != nil {
-				return err
-			}
 			if isRollout(o) && pod == "" {
 				return p.explainRollout(c.Context(), o, out)
 			}
-			if o, err = p.workloadOf(c.Context(), o); err != nil {
+			if o, err = p.noticedWorkloadOf(c.Context(), o); err != nil {
 				return err
 			}
 			s, err := p.situation(c.Context(), o)
@@ -74,30 +71,35 @@ status, and of the Pods. Nothing is changed.`,
 	return c
 }
 
-// A controller has so long to see a change before it is said that it has not: noticeTries times noticePause.
-const (
-	noticeTries = 20
-	noticePause = 100 * time.Millisecond
-)
-
-// noticed returns an object as it is once its controller has seen it, or two seconds later. A change of a moment ago tells nothing about
+// noticeTime is how long a controller has to see a change before it is said that it has not: a change of a moment ago tells nothing about
 // the controller.
+const noticeTime = 2 * time.Second
+
+// noticed returns an object as it is once its controller has seen it, or after noticeTime.
 func (p *program) noticed(ctx context.Context, o access.Object) (access.Object, error) {
-	for range noticeTries {
-		if at, err := o.Kind.Progress(o.Unstructured); err != nil || at.Seen {
-			return o, nil // what is wrong with the object is told by the explanation
-		}
-		select {
-		case <-ctx.Done():
-			return o, ctx.Err()
-		case <-time.After(noticePause):
-		}
-		var err error
-		if o, err = p.cluster.Again(ctx, o); err != nil {
-			return o, err
-		}
+	waiting, stop := context.WithTimeout(ctx, noticeTime)
+	defer stop()
+	err := p.cluster.Follow(waiting, o, func(now access.Object) bool {
+		o = now
+		at, err := now.Kind.Progress(now.Unstructured)
+		return err == nil && !at.Seen // what is wrong with the object is told by the explanation
+	})
+	if waiting.Err() == nil {
+		return o, err
 	}
-	return o, nil
+	if err := ctx.Err(); err != nil {
+		return o, err
+	}
+	return p.cluster.Again(ctx, o) // who may not watch has not seen it since
+}
+
+// noticedWorkloadOf returns the workload of a Rollout, or any other object itself, once its controller has seen it.
+func (p *program) noticedWorkloadOf(ctx context.Context, o access.Object) (access.Object, error) {
+	workload, err := p.workloadOf(ctx, o)
+	if err != nil {
+		return workload, err
+	}
+	return p.noticed(ctx, workload)
 }
 
 // splitPod takes the name of a Pod off the end of TYPE/NAME POD or TYPE NAME POD.

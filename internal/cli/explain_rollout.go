@@ -13,6 +13,10 @@ import (
 
 // explainRollout says why a Rollout stands where it does. While it works at a step, that is often a Pod of its workload.
 func (p *program) explainRollout(ctx context.Context, o access.Object, out output) error {
+	o, err := p.noticed(ctx, o)
+	if err != nil {
+		return err
+	}
 	at, err := p.progress(ctx, o)
 	if err != nil {
 		return err
@@ -51,7 +55,7 @@ func isOwnFault(c reason.Code) bool {
 
 // explainWorkload says why the workload of a Rollout stands as it does.
 func (p *program) explainWorkload(ctx context.Context, o access.Object) (explain.Explanation, error) {
-	workload, err := p.workloadOf(ctx, o)
+	workload, err := p.noticedWorkloadOf(ctx, o)
 	if err != nil {
 		return explain.Explanation{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -251,25 +252,42 @@ func releases() map[string]standstill {
 	}
 }
 
-// TestControllerLag stops the manager: it runs alone. A change is not told of that the controller sees soon.
+// TestControllerLag stops the manager: it runs alone.
 func TestControllerLag(t *testing.T) {
 	e := alone(t)
 	running(kruiseSet("replicas: 1"), "clone/web")(e)
+	e.lags("clone/web", 2)
+}
+
+// TestControllerLagBehindARollout: of a Rollout at work, what its workload lacks is told.
+func TestControllerLagBehindARollout(t *testing.T) {
+	e := alone(t)
+	e.released()
+	e.ok("image updated", "set", "image", "clone/web", "main=web:fail-pull")
+	e.standsStill(standstill{of: "rollout/demo", code: "WaitImagePull", says: "container main"})
+	e.lags("rollout/demo", 4)
+}
+
+// lags has a change of CloneSet web that its controller does not see, which is told of an object, and then one that it sees soon, which is
+// not told.
+func (e *env) lags(of string, replicas int32) {
+	e.Helper()
 	stop := func(signal syscall.Signal) { e.Must(syscall.Kill(shared.Manager.PID(), signal)) }
 	stop(syscall.SIGSTOP)
 	defer stop(syscall.SIGCONT)
 	set := &v1beta1.CloneSet{}
 	e.Read("web", set)
-	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	e.Must(e.Client.SubResource("scale").Update(e.Ctx, set, client.WithSubResourceBody(scale))) // which asks no webhook of the manager
-	e.standsStill(standstill{of: "clone/web", code: "ControllerLag", says: "has not seen the present spec", free: "kruise-manager runs"})
+	e.standsStill(standstill{of: of, code: "ControllerLag", says: "has not seen the present spec", free: "kruise-manager runs"})
 
 	answer := make(chan result, 1)
-	go func() { answer <- e.run("explain", "clone/web") }()
+	go func() { answer <- e.run("explain", of) }()
+	time.Sleep(time.Second) // by then explain has read the CloneSet
 	e.Read("web", set)
 	set.Status.ObservedGeneration = set.Generation
 	e.Must(e.Client.Status().Update(e.Ctx, set))
 	if got := <-answer; got.code != 0 || got.says("ControllerLag") {
-		t.Errorf("while its controller sees the change, explain says:\n%s", got)
+		e.Errorf("while its controller sees the change, explain says:\n%s", got)
 	}
 }
