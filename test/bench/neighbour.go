@@ -14,18 +14,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// neighbour is another client of the same API server. It writes to a ConfigMap of its own at a steady rate, and takes note of how long the
+// neighbour is another client of the same API server. It writes to ConfigMaps of its own at a steady rate, and takes note of how long the
 // API server takes over it: what a rollout costs others.
 type neighbour struct {
 	client client.Client
-	own    *corev1.ConfigMap
 }
 
-// neighbourEvery is the time between two writes of the neighbour, and neighbourAlone how long it is measured while nothing else is done.
+// neighbourEvery is the time between two writes of the neighbour, and neighbourAlone how long it is measured while nothing else is done. It
+// writes to neighbourObjects in turn: when the API server is slow for a while, writes to a single object wait for each other, and each that
+// succeeds has all others tried again, until the API server does nothing else.
 const (
-	neighbourEvery = 50 * time.Millisecond
-	neighbourAlone = 30 * time.Second
+	neighbourEvery   = 50 * time.Millisecond
+	neighbourAlone   = 30 * time.Second
+	neighbourObjects = 200
 )
+
+// neighbourObject returns the ConfigMap of a write.
+func neighbourObject(write int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("neighbour-%d", write%neighbourObjects)}}
+}
 
 func newNeighbour(ctx context.Context, config *rest.Config) (*neighbour, error) {
 	config = rest.CopyConfig(config)
@@ -34,8 +41,12 @@ func newNeighbour(ctx context.Context, config *rest.Config) (*neighbour, error) 
 	if err != nil {
 		return nil, err
 	}
-	n := &neighbour{client: c, own: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "neighbour"}}}
-	return n, c.Create(ctx, n.own.DeepCopy())
+	for i := range neighbourObjects {
+		if err := c.Create(ctx, neighbourObject(i)); err != nil {
+			return nil, fmt.Errorf("creating an object of another client: %w", err)
+		}
+	}
+	return &neighbour{client: c}, nil
 }
 
 // during writes while something is done, and returns how many milliseconds its writes took, from when each was due.
@@ -46,7 +57,7 @@ func (n *neighbour) during(ctx context.Context, do func()) (quantiles, error) {
 	var writing, running sync.WaitGroup
 	done := make(chan struct{})
 	running.Go(func() {
-		for due := time.Now(); ; due = due.Add(neighbourEvery) {
+		for write, due := 0, time.Now(); ; write, due = write+1, due.Add(neighbourEvery) {
 			select {
 			case <-done:
 				return
@@ -54,7 +65,7 @@ func (n *neighbour) during(ctx context.Context, do func()) (quantiles, error) {
 			}
 			writing.Go(func() {
 				patch := fmt.Appendf(nil, `{"data":{"at":"%d"}}`, due.UnixNano())
-				err := n.client.Patch(ctx, n.own.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+				err := n.client.Patch(ctx, neighbourObject(write), client.RawPatch(types.MergePatchType, patch))
 				lasted := time.Since(due)
 				mu.Lock()
 				defer mu.Unlock()
