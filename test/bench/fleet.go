@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
@@ -22,9 +19,9 @@ type fleet struct {
 	size      int
 }
 
-// walk leads the fleet through the phases.
+// walk leads the fleet through the phases, once a manager that has just started leads, which a CloneSet without Pods shows.
 func (f fleet) walk(ctx context.Context) ([]measurement, error) {
-	if err := f.hub().Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}); err != nil {
+	if _, err := f.workload(ctx, f.contender, f.namespace); err != nil {
 		return nil, err
 	}
 	all := f.size * fleetReplicas
