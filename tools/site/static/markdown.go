@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,9 +37,17 @@ func (s *Site) writePage(p *source) error {
 	at := s.target(p.file)
 	var problem error
 	err := ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if link, is := n.(*ast.Link); is && entering {
-			to, err := s.link(p.file, at, string(link.Destination))
-			link.Destination, problem = []byte(to), err
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		var to string
+		switch n := n.(type) {
+		case *ast.Link:
+			to, problem = s.link(p.file, at, string(n.Destination))
+			n.Destination = []byte(to)
+		case *ast.Image:
+			to, problem = s.image(p.file, at, string(n.Destination))
+			n.Destination = []byte(to)
 		}
 		return ast.WalkContinue, problem
 	})
@@ -65,6 +75,19 @@ func (s *Site) link(file, at, to string) (string, error) {
 	}
 	u.Path = relative(at, target)
 	return u.String(), nil
+}
+
+// image takes a picture into the site, and returns where it is for a page.
+func (s *Site) image(file, at, to string) (string, error) {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" {
+		return to, err
+	}
+	name := path.Join(path.Dir(file), u.Path)
+	if s.out[name], err = os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name))); err != nil {
+		return "", fmt.Errorf("a page shows what is not there: %w", err)
+	}
+	return relative(at, name), nil
 }
 
 // relative returns the way from one file of the site to another.

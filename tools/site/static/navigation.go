@@ -27,8 +27,8 @@ func chapters() []chapter {
 		}},
 		{"Protection", []string{"docs/podunavailablebudget.md", "docs/deletion-protection.md"}},
 		{"Operate", []string{
-			"docs/operations.md", "docs/observability.md", "docs/metrics.md", "docs/alerts.md", "docs/admission.md", "docs/security.md",
-			"docs/threat-model.md", "docs/daemon.md",
+			"docs/operations.md", "docs/scale.md", "docs/observability.md", "docs/metrics.md", "docs/alerts.md", "docs/admission.md",
+			"docs/security.md", "docs/threat-model.md", "docs/daemon.md",
 		}},
 		{"More", nil},
 		{"Project", []string{
