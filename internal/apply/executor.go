@@ -5,6 +5,7 @@
 // live after a write with an unknown outcome, so that neither a stale cache nor a lost answer makes anything happen twice.
 //
 //	executor.go   stages, chains and batches of writes, their outcome, and events
+//	slice.go      how long a pass begins writes
 //	write.go      one write: what is patched, and on what condition
 //	server.go     the API server behind it
 //	limit.go      how many writes are under way at the same time
@@ -82,6 +83,8 @@ type Result struct {
 // Outcome is what became of a plan. Actions that were not tried have no result.
 type Outcome struct {
 	Results []Result
+	// Unfinished means that the time of the pass was up before all writes had begun. The next pass decides anew about the rest.
+	Unfinished bool
 }
 
 // Conflict reports whether a write found its object changed: the plan was made from an older state and has to be made anew.
@@ -111,12 +114,17 @@ func IsFailure(err error) bool {
 	return err != nil && !apierrors.IsConflict(err) && !IsWaiting(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// Run carries a plan out for its owner.
+// Run carries a plan out for its owner, as far as it comes within the time of a pass.
 func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outcome {
 	var out Outcome
+	within := newSlice(e.Now)
 	for _, stage := range p.Stages {
-		results := e.runStage(ctx, owner, stage)
+		results := e.runStage(ctx, owner, stage, within)
 		out.Results = append(out.Results, results...)
+		if within.isOver() {
+			out.Unfinished = true
+			return out
+		}
 		for _, r := range results {
 			if r.Err != nil && !r.Action.Optional {
 				return out
@@ -126,7 +134,7 @@ func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outc
 	return out
 }
 
-func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.Stage) []Result {
+func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.Stage, within *slice) []Result {
 	var creates, others plan.Stage
 	elsewhere := map[string]plan.Stage{}
 	for _, chain := range stage {
@@ -142,25 +150,25 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 		e.Elsewhere(owner, cluster, elsewhere[cluster])
 	}
 	if e.Parallel <= 1 {
-		return append(e.runAll(ctx, owner, others), e.runCreates(ctx, owner, creates)...)
+		return append(e.runAll(ctx, owner, others, within), e.runCreates(ctx, owner, creates, within)...)
 	}
 	var results, created []Result
 	var running Group
-	running.Go(func() { results = e.runAll(ctx, owner, others) })
-	running.Go(func() { created = e.runCreates(ctx, owner, creates) })
+	running.Go(func() { results = e.runAll(ctx, owner, others, within) })
+	running.Go(func() { created = e.runCreates(ctx, owner, creates, within) })
 	running.Wait()
 	return append(results, created...)
 }
 
 // runCreates starts with one chain and doubles with each batch that succeeds: when a quota or an admission rule refuses the Pods, one
 // request finds out instead of thousands. The next stage of the same owner goes on where this one came to.
-func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates plan.Stage) []Result {
+func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates plan.Stage, within *slice) []Result {
 	var results []Result
-	for len(creates) > 0 {
+	for len(creates) > 0 && !within.isOver() {
 		batch := 1
 		e.owners.Peek(owner.GetUID(), func(m *memory) { batch = max(batch, m.batch) })
 		size := min(batch, len(creates))
-		tried := e.runAll(ctx, owner, creates[:size])
+		tried := e.runAll(ctx, owner, creates[:size], within)
 		results = append(results, tried...)
 		creates = creates[size:]
 		failed := slices.ContainsFunc(tried, func(r Result) bool { return r.Err != nil })
@@ -183,17 +191,24 @@ func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates pl
 // others waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
 const maxBatch = 32
 
-// runAll runs chains at the same time, as many as Parallel allows, and returns their results in the order of the chains.
-func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage) []Result {
+// runAll runs chains at the same time, as many as Parallel and the Limit allow, and returns their results in the order of the chains. It
+// begins none when the time is up.
+func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage, within *slice) []Result {
 	perChain := make([][]Result, len(chains))
 	var running Group
-	slots := make(chan struct{}, max(1, e.Parallel))
+	slots := make(chan struct{}, e.Limit.atMost(max(1, e.Parallel)))
 	for i, chain := range chains {
 		if e.Parallel <= 1 {
+			if !within.begins() {
+				break
+			}
 			perChain[i] = e.runChain(ctx, owner, chain)
 			continue
 		}
 		slots <- struct{}{}
+		if !within.begins() {
+			break
+		}
 		running.Go(func() {
 			defer func() { <-slots }()
 			perChain[i] = e.runChain(ctx, owner, chain)

@@ -55,6 +55,16 @@ func NewLimit(now func() time.Time) *Limit {
 	return &Limit{now: now, limit: firstUnderWay, atRest: map[plan.Verb]float64{}}
 }
 
+// atMost returns the limit, or the number if that is lower: more writes of one pass would only wait here, and have it last longer.
+func (l *Limit) atMost(number int) int {
+	if l == nil {
+		return number
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(number, int(l.limit))
+}
+
 // enter waits until one more write may be under way, and returns what is to be called with its error when it has ended. The error of enter
 // is that of the context.
 func (l *Limit) enter(ctx context.Context, verb plan.Verb) (leave func(error), err error) {

@@ -290,6 +290,8 @@ func result(decided plan.Plan, outcome apply.Outcome, wait time.Duration, status
 	switch {
 	case outcome.Conflict():
 		wait = staleRecheck
+	case outcome.Unfinished:
+		wait = time.Millisecond
 	case waits && (wait == 0 || wait > budgetWait):
 		wait = budgetWait
 	}

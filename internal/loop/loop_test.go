@@ -250,3 +250,34 @@ func TestAnExactStatusIsNotStoredOverAWriteToTheOwner(t *testing.T) {
 		})
 	}
 }
+
+// TestAPassThatIsCutShortGoesOnAtOnce: no event may come of what was not begun.
+func TestAPassThatIsCutShortGoesOnAtOnce(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}}
+	server := &oneOwner{owner: owner, patched: func() { now = now.Add(time.Minute) }}
+	left := 2
+	l := New(Kind[*corev1.Pod, int, any]{
+		Read: func(context.Context, Reads, *corev1.Pod) (int, error) { return left, nil },
+		Plan: func(left int) plan.Plan {
+			b := plan.For("owner a")
+			for n := range left {
+				before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(rune('b' + n)), ResourceVersion: "1"}}
+				after := before.DeepCopy()
+				after.Labels = map[string]string{"state": "done"}
+				b.Do(plan.Action{Verb: plan.Update, Before: before, After: after})
+			}
+			return b.Plan()
+		},
+	}, Runtime{Executor: &apply.Executor{Config: apply.Config{
+		Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(10), Parallel: 1, Now: func() time.Time { return now },
+		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "2", nil },
+	}}}, observe.Reader{Reader: server, Indexed: true}, observe.Reader{Reader: server})
+	for _, want := range []time.Duration{time.Millisecond, 0} {
+		result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+		if err != nil || result.RequeueAfter != want {
+			t.Errorf("with %d objects left, the next pass is to begin after %v (error %v), want %v", left, result.RequeueAfter, err, want)
+		}
+		left--
+	}
+}
