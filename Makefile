@@ -114,12 +114,14 @@ demo: build $(if $(filter rollout,$(KIND)),data-plane) ## Show rollouts of a Clo
 
 N ?= 1000
 OUT ?= bench.json
+# Further flags of a measurement, as in -only CloneSet; go run ./test/bench -h tells them.
+ARGS ?=
 # The sizes that KIND=scale measures in each dimension, as in 100,300,1000,3000, and the folder for its plots.
 POINTS ?=
 PLOTS ?= dist/scale
 .PHONY: bench
 bench: build ## Measure CloneSet against Deployment, or with KIND=statefulset or daemonset such a set against its native namesake, or with KIND=uniteddeployment ten subsets, and three clusters, against one CloneSet, or with KIND=injection, load or spread the creation of Pods among SidecarSets that match them or not, one at a time or 100 a second, against that without, or with KIND=rollout a release in steps by a Rollout against the same by hand, or with KIND=screens what kubectl-kruise takes to show a CloneSet, or with KIND=foreign what Pods that are not Kruise's cost a manager, or with KIND=daemons what the daemons of N nodes cost the API server, or with KIND=scale how cost grows with Pods, CloneSets, foreign Pods, nodes and SidecarSets, of sizes POINTS, drawn into PLOTS: N Pods, figures to OUT.
-	go run ./test/bench -kind $(KIND) -n $(N) -out $(OUT)$(if $(POINTS), -points $(POINTS))
+	go run ./test/bench -kind $(KIND) -n $(N) -out $(OUT)$(if $(POINTS), -points $(POINTS)) $(ARGS)
 	$(if $(filter scale,$(KIND)),cd tools && go run ./plot $(abspath $(OUT)) $(abspath $(PLOTS)))
 
 bin/golangci-lint: tools/lint/go.mod tools/lint/go.sum

@@ -88,7 +88,9 @@ func TestMemoryOfForeignPods(t *testing.T) {
 		for i := range stored {
 			var err error
 			p := talkative(nil)
-			p.Annotations["example.com/number"] = strconv.Itoa(i) // equal annotations would be in memory once
+			for key, value := range p.Annotations { // equal annotations would be in memory once
+				p.Annotations[key] = strconv.Itoa(i) + value
+			}
 			if stored[i], err = transform(p); err != nil {
 				t.Fatal(err)
 			}

@@ -105,13 +105,55 @@ func TestOutlinesLoseNothingThatIsRead(t *testing.T) {
 	}
 }
 
+// TestOutlinesShareMaps: what Pods of a template have in common is there once, whatever else their labels and annotations are.
+func TestOutlinesShareMaps(t *testing.T) {
+	o := &outliner{}
+	outlineOf := func(labels, annotations map[string]string) *outline {
+		out, err := o.outline(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first := outlineOf(map[string]string{"app": "a", "zone": "z1"}, map[string]string{"address": "1", "scrape": "true"})
+	for name, tc := range map[string]struct {
+		labels, annotations map[string]string
+		// own is what the outline itself holds.
+		own int
+	}{
+		"the same as the first":     {labels: map[string]string{"app": "a", "zone": "z1"}, annotations: map[string]string{"address": "1", "scrape": "true"}},
+		"another value":             {labels: map[string]string{"app": "a", "zone": "z2"}, annotations: map[string]string{"address": "1", "scrape": "true"}, own: 1},
+		"more and others":           {labels: map[string]string{"app": "a", "zone": "z2", "more": ""}, annotations: map[string]string{"address": "2", "scrape": "true"}, own: 3},
+		"one of the first's lacks":  {labels: map[string]string{"app": "a"}, annotations: map[string]string{"address": "2", "scrape": "true"}, own: 2},
+		"all of the first's lack":   {annotations: map[string]string{"other": "x"}, own: 1},
+		"no annotations, no labels": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := outlineOf(tc.labels, tc.annotations)
+			if of.shape != first.shape {
+				t.Fatal("the outline has a shape of its own")
+			}
+			p, held := of.pod(), &corev1.Pod{}
+			if err := held.Unmarshal(of.own); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.labels, p.Labels) + cmp.Diff(tc.annotations, p.Annotations); diff != "" {
+				t.Errorf("labels and annotations (-want +got):\n%s", diff)
+			}
+			if own := len(held.Labels) + len(held.Annotations); own != tc.own {
+				t.Errorf("the outline holds %d labels and annotations of its own, want %d", own, tc.own)
+			}
+		})
+	}
+}
+
 // TestOutlinesForgetWhatNoPodHas makes Pods that have nothing in common, and drops them.
 func TestOutlinesForgetWhatNoPodHas(t *testing.T) {
 	o := &outliner{}
-	sizes := func() (shapes, maps int) {
+	shapes := func() int {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return len(o.shapes), len(o.maps)
+		return len(o.shapes)
 	}
 	var stored []*outline
 	for number := range 100 {
@@ -122,19 +164,19 @@ func TestOutlinesForgetWhatNoPodHas(t *testing.T) {
 		}
 		stored = append(stored, kept)
 	}
-	if shapes, maps := sizes(); shapes != 100 || maps != 100 {
-		t.Fatalf("%d shapes and %d maps of 100 Pods", shapes, maps)
+	if made := shapes(); made != 100 {
+		t.Fatalf("%d shapes of 100 Pods", made)
 	}
 	stored = stored[:1]
 	clear(stored[1:100])
 	for until := time.Now().Add(10 * time.Second); ; {
 		runtime.GC()
-		shapes, maps := sizes()
-		if shapes == 1 && maps == 1 {
+		left := shapes()
+		if left == 1 {
 			break
 		}
 		if time.Now().After(until) {
-			t.Fatalf("%d shapes and %d maps of 1 Pod", shapes, maps)
+			t.Fatalf("%d shapes of 1 Pod", left)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -314,7 +356,7 @@ func BenchmarkSlimPod(b *testing.B) {
 func decoded(b *testing.B) *corev1.Pod {
 	b.Helper()
 	p := &corev1.Pod{}
-	if err := p.Unmarshal(encodedPod(1, rand.New(rand.NewPCG(1, 2)))); err != nil {
+	if err := p.Unmarshal(encodedPod(1, rand.New(rand.NewPCG(1, 2)), replicaSets)); err != nil {
 		b.Fatal(err)
 	}
 	return p

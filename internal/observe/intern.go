@@ -23,40 +23,39 @@ const (
 // interner keeps one copy of what many Pods have in common. A Pod as it is decoded has a copy of each of its strings. What it returns must
 // not be changed, as nothing may that a cache holds.
 type interner struct {
-	mu     sync.Mutex
-	key    []byte // is built anew for each value; a lookup by it allocates nothing
-	shapes table[shape]
-	maps   table[texts]
-	// young are the strings of late, old those before. One that has not come for a long time is forgotten: Pods that have it keep it, and
-	// Pods that come later share another copy.
-	young, old map[string]string
+	mu  sync.Mutex
+	key []byte // is built anew for each value; a lookup by it allocates nothing
+	// shapes are those in use, by a hash of their contents, which themselves would take as much as the shapes.
+	shapes map[[sha256.Size]byte]weak.Pointer[shape]
+	held   recent[string, string]
+	// parts are pointers to parts of Pods that are held whole, by a hash of their contents.
+	parts recent[[sha256.Size]byte, any]
 }
 
-// texts are labels or annotations.
-type texts struct{ values map[string]string }
+// recent holds values that have come of late. One that has not come for a long time is forgotten: Pods that have it keep it, and Pods that
+// come later share another copy.
+type recent[K comparable, V any] struct{ young, old map[K]V }
 
-// table has one copy of each value that is in use, by a hash of its contents: the contents themselves would take as much as the values.
-type table[T any] map[[sha256.Size]byte]weak.Pointer[T]
+func (r *recent[K, V]) get(key K) (V, bool) {
+	value, ok := r.young[key]
+	if !ok {
+		value, ok = r.old[key]
+	}
+	return value, ok
+}
 
-// intern returns the copy that is in use of the value whose contents are the key, or makes it.
-func intern[T any](i *interner, in *table[T], value func() *T) *T {
-	hash := sha256.Sum256(i.key)
-	if held := (*in)[hash].Value(); held != nil {
-		return held
+// keep holds a value from now on. When there are as many as most, they begin to be forgotten.
+func (r *recent[K, V]) keep(key K, value V, most int) {
+	if _, ok := r.young[key]; ok {
+		return
 	}
-	made := value()
-	if *in == nil {
-		*in = table[T]{}
+	if len(r.young) >= most {
+		r.old, r.young = r.young, nil
 	}
-	(*in)[hash] = weak.Make(made)
-	runtime.AddCleanup(made, func(hash [sha256.Size]byte) {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if (*in)[hash].Value() == nil { // not if it was made again meanwhile
-			delete(*in, hash)
-		}
-	}, hash)
-	return made
+	if r.young == nil {
+		r.young = map[K]V{}
+	}
+	r.young[key] = value
 }
 
 // text returns the copy of a string that is held; a long one is not.
@@ -64,21 +63,24 @@ func (i *interner) text(s string) string {
 	if s == "" || len(s) > internedText {
 		return s
 	}
-	if held, ok := i.young[s]; ok {
-		return held
-	}
-	held, ok := i.old[s]
+	held, ok := i.held.get(s)
 	if !ok {
 		held = string([]byte(s)) // a copy of its own: a string that was decoded may be a part of something larger
 	}
-	if len(i.young) >= internedTexts {
-		i.old, i.young = i.young, nil
-	}
-	if i.young == nil {
-		i.young = map[string]string{}
-	}
-	i.young[held] = held
+	i.held.keep(held, held, internedTexts)
 	return held
+}
+
+// textsIn returns labels or annotations of which each text is the copy that is held.
+func (i *interner) textsIn(values map[string]string) map[string]string {
+	if values == nil {
+		return nil
+	}
+	out := make(map[string]string, len(values))
+	for name, value := range values {
+		out[i.text(name)] = i.text(value)
+	}
+	return out
 }
 
 // write adds strings to the key, with their lengths, so that no two lists of strings have the same key.
@@ -94,32 +96,8 @@ func (i *interner) count(things int) {
 	i.key = append(strconv.AppendInt(i.key, int64(things), 10), ':')
 }
 
-// textsOf returns the copy of a Pod's labels or annotations that is in use; nil if there are none. As a rule they come from the template,
-// and are those of its other Pods, too.
-func (i *interner) textsOf(values map[string]string) *texts {
-	if len(values) == 0 {
-		return nil
-	}
-	names := make([]string, 0, 16)
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	i.key = i.key[:0]
-	for _, name := range names {
-		i.write(name, values[name])
-	}
-	return intern(i, &i.maps, func() *texts {
-		held := make(map[string]string, len(values))
-		for _, name := range names {
-			held[i.text(name)] = i.text(values[name])
-		}
-		return &texts{values: held}
-	})
-}
-
-// shapeOf returns the copy of a Pod's shape that is in use.
-func (i *interner) shapeOf(p *corev1.Pod) *shape {
+// shapeOf returns the copy of a Pod's shape that is in use. The Pod that it is made for gives it its labels, and the annotations.
+func (i *interner) shapeOf(p *corev1.Pod, annotations map[string]string) *shape {
 	i.key = i.key[:0]
 	i.write(p.Namespace)
 	i.writeOwners(p.OwnerReferences)
@@ -130,13 +108,31 @@ func (i *interner) shapeOf(p *corev1.Pod) *shape {
 	for _, g := range p.Spec.ReadinessGates {
 		i.write(string(g.ConditionType))
 	}
-	return intern(i, &i.shapes, func() *shape {
-		return &shape{
-			namespace: i.text(p.Namespace), owners: p.OwnerReferences, gates: p.Spec.ReadinessGates,
-			containers: i.outlines(p.Spec.Containers), initContainers: i.outlines(p.Spec.InitContainers),
-			images: i.imagesOf(p.Status.ContainerStatuses), initImages: i.imagesOf(p.Status.InitContainerStatuses),
-		}
-	})
+	hash := sha256.Sum256(i.key)
+	if held := i.shapes[hash].Value(); held != nil {
+		return held
+	}
+	made := &shape{
+		namespace: i.text(p.Namespace), owners: p.OwnerReferences, gates: p.Spec.ReadinessGates,
+		labels: i.textsIn(p.Labels), annotations: i.textsIn(annotations),
+		containers: i.outlines(p.Spec.Containers), initContainers: i.outlines(p.Spec.InitContainers),
+		images: i.imagesOf(p.Status.ContainerStatuses), initImages: i.imagesOf(p.Status.InitContainerStatuses),
+	}
+	if i.shapes == nil {
+		i.shapes = map[[sha256.Size]byte]weak.Pointer[shape]{}
+	}
+	i.shapes[hash] = weak.Make(made)
+	runtime.AddCleanup(made, i.forget, hash)
+	return made
+}
+
+// forget drops a shape that no Pod has any more.
+func (i *interner) forget(hash [sha256.Size]byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.shapes[hash].Value() == nil { // not if it was made again meanwhile
+		delete(i.shapes, hash)
+	}
 }
 
 func (i *interner) writeOwners(owners []metav1.OwnerReference) {

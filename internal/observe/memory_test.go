@@ -1,15 +1,22 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -20,8 +27,9 @@ import (
 // podsOfATemplate is how many Pods a workload has in a measured cluster.
 const podsOfATemplate = 5
 
-// encodedPod returns a Pod as an API server sends it: of one of many ReplicaSets, with two containers that run, as clusters have them.
-func encodedPod(number int, random *rand.Rand) []byte {
+// encodedPod returns a Pod as an API server sends it: of one of many workloads of a kind, with two containers that run, as clusters have
+// them.
+func encodedPod(number int, random *rand.Rand, of schema.GroupVersionKind) []byte {
 	id := func() string {
 		return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", random.Uint32(), 1, 2, 3, random.Uint64()>>16)
 	}
@@ -36,9 +44,9 @@ func encodedPod(number int, random *rand.Rand) []byte {
 				"app.kubernetes.io/name": fmt.Sprintf("app-%d", template), "app.kubernetes.io/instance": "production",
 				"app.kubernetes.io/managed-by": "Helm", "pod-template-hash": "7c9d6f5b4", "team": fmt.Sprintf("team-%d", template%200),
 			},
-			Annotations: map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080",
+			Annotations: map[string]string{"cni.example.com/address": fmt.Sprint("10.0.", number), "prometheus.io/scrape": "true",
 				"checksum/config": strings.Repeat(fmt.Sprintf("%08x", template), 8)},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: of.GroupVersion().String(), Kind: of.Kind, Name: name,
 				UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", template)), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &moment,
 				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{` + strings.Repeat(`"f:labels":{},`, 60) + `"f:x":{}}}`)}},
@@ -63,6 +71,10 @@ func encodedPod(number int, random *rand.Rand) []byte {
 		image := fmt.Sprintf("registry.example.com/team-%d/%s:v1.%d.0", template%200, container, template%7)
 		c := corev1.Container{Name: container, Image: image, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: "TCP"}},
 			VolumeMounts: []corev1.VolumeMount{{Name: p.Spec.Volumes[0].Name, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}}}
+		c.Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		}
 		for i := range 8 {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", i), Value: fmt.Sprintf("value-%d-%d", template, i)})
 		}
@@ -70,7 +82,8 @@ func encodedPod(number int, random *rand.Rand) []byte {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: container, Image: image, ImageID: "registry.example.com/x@sha256:" + strings.Repeat(fmt.Sprintf("%08x", template%1400), 8),
 			ContainerID: "containerd://" + strings.ReplaceAll(id()+id(), "-", ""), Ready: true, Started: ptr.To(true),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: moment}},
+			State:     corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: moment}},
+			Resources: c.Resources.DeepCopy(), AllocatedResources: c.Resources.Requests,
 		})
 	}
 	encoded, err := p.Marshal()
@@ -80,8 +93,13 @@ func encodedPod(number int, random *rand.Rand) []byte {
 	return encoded
 }
 
-// heapOf returns what pods take in a cache with the indexes of AddIndexes, in bytes a Pod.
-func heapOf(tb testing.TB, pods int, transform func(any) (any, error)) int {
+var (
+	replicaSets = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+	cloneSets   = v1beta1.GroupVersion.WithKind("CloneSet")
+)
+
+// heapOf returns what pods of a kind of workload take in a cache with the indexes of AddIndexes, in bytes a Pod.
+func heapOf(tb testing.TB, pods int, of schema.GroupVersionKind, transform func(any) (any, error)) int {
 	tb.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	index := func(of func(*corev1.Pod) []string) cache.IndexFunc {
@@ -104,7 +122,7 @@ func heapOf(tb testing.TB, pods int, transform func(any) (any, error)) int {
 	}))
 	for number := range pods {
 		p := &corev1.Pod{}
-		if err := p.Unmarshal(encodedPod(number, random)); err != nil {
+		if err := p.Unmarshal(encodedPod(number, random, of)); err != nil {
 			tb.Fatal(err)
 		}
 		stored, err := transform(p)
@@ -121,12 +139,64 @@ func heapOf(tb testing.TB, pods int, transform func(any) (any, error)) int {
 	return int(after.HeapAlloc-before.HeapAlloc) / pods
 }
 
-// TestMemoryOfOrdinaryPods measures what Pods of other workloads take in a cache, its indexes and the interner included.
-func TestMemoryOfOrdinaryPods(t *testing.T) {
-	got := heapOf(t, 20_000, SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{}))
-	whole := heapOf(t, 2_000, func(object any) (any, error) { return object, nil })
-	t.Logf("%d bytes a Pod, of %d as it is decoded", got, whole)
-	if got > 2048 {
-		t.Errorf("a Pod of another workload takes %d bytes, want 2048 at most", got)
+// TestMemory measures what Pods take in a cache, its indexes and the interner included.
+func TestMemory(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of   schema.GroupVersionKind
+		most int
+	}{
+		"of another workload": {of: replicaSets, most: 2048},
+		"of a CloneSet":       {of: cloneSets, most: 7680},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := heapOf(t, 10_000, tc.of, SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{}))
+			whole := heapOf(t, 2_000, tc.of, func(object any) (any, error) { return object, nil })
+			t.Logf("%d bytes a Pod, of %d as it is decoded", got, whole)
+			if got > tc.most {
+				t.Errorf("a Pod takes %d bytes, want %d at most", got, tc.most)
+			}
+		})
+	}
+}
+
+// TestPodsOfATemplateShare: Pods of a CloneSet lose nothing, and have what their template says only once.
+func TestPodsOfATemplateShare(t *testing.T) {
+	transform := SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{})
+	random := rand.New(rand.NewPCG(1, 2))
+	var stored []*corev1.Pod
+	for number := range 2 * podsOfATemplate {
+		p, want := &corev1.Pod{}, &corev1.Pod{}
+		encoded := encodedPod(number, random, cloneSets)
+		if err := errors.Join(p.Unmarshal(encoded), want.Unmarshal(encoded)); err != nil {
+			t.Fatal(err)
+		}
+		want.ManagedFields = nil
+		for range 2 { // as the reflector does with what a streaming list has sent
+			got, err := transform(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("pod %d (-want +got):\n%s", number, diff)
+			}
+		}
+		stored = append(stored, p)
+	}
+	shares := func(a, b *corev1.Pod) []bool {
+		c, d := &a.Spec.Containers[0], &b.Spec.Containers[0]
+		return []bool{
+			&c.Env[0] == &d.Env[0], &c.Ports[0] == &d.Ports[0], &a.OwnerReferences[0] == &b.OwnerReferences[0],
+			unsafe.StringData(a.Labels["team"]) == unsafe.StringData(b.Labels["team"]),
+			a.Spec.Volumes[0].Projected == b.Spec.Volumes[0].Projected,
+		}
+	}
+	if got := shares(stored[0], stored[1]); slices.Contains(got, false) {
+		t.Errorf("Pods of one template have copies of their own: shared are %v", got)
+	}
+	if got := shares(stored[0], stored[podsOfATemplate]); slices.Contains(got[:3], true) {
+		t.Errorf("Pods of two templates share what differs: %v", got)
+	}
+	if &stored[0].Spec.Containers[0].VolumeMounts[0] == &stored[1].Spec.Containers[0].VolumeMounts[0] {
+		t.Error("Pods share mounts of volumes, whose names differ")
 	}
 }

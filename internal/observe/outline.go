@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,13 +17,14 @@ import (
 //
 // A cache of outlines returns Pods: see NewInformer.
 type outline struct {
-	from                *outliner
-	shape               *shape
-	labels, annotations *texts
-	// own is a corev1.Pod, encoded, without what is in the shape, labels and annotations.
+	from  *outliner
+	shape *shape
+	// own is a corev1.Pod, encoded, without what is in the shape.
 	own []byte
 	// turn says where the Pod of the outline is kept for a while once it was read.
 	turn uint32
+	// ownLabels and ownAnnotations mean that all of them are in own; otherwise only those that the shape does not have.
+	ownLabels, ownAnnotations bool
 }
 
 var _ interface {
@@ -30,9 +32,11 @@ var _ interface {
 	metav1.ObjectMetaAccessor
 } = &outline{}
 
-// shape is what the Pods of one template have in common, besides labels and annotations, of which a StatefulSet gives each Pod its own.
+// shape is what the Pods of one template have in common. Labels and annotations are those of the first Pod, of which others may have more,
+// or others: a StatefulSet labels each Pod with its name, and a network plugin writes its addresses to it.
 type shape struct {
 	namespace                  string
+	labels, annotations        map[string]string
 	owners                     []metav1.OwnerReference
 	containers, initContainers []corev1.Container
 	gates                      []corev1.PodReadinessGate
@@ -60,6 +64,10 @@ type reading struct {
 // outline returns what is read of Pods of any kind: by requests to recreate their containers, by probes, and by jobs that add ephemeral
 // containers.
 func (o *outliner) outline(p *corev1.Pod, annotations map[string]string) (*outline, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.made++
+	out := &outline{from: o, shape: o.shapeOf(p, annotations), turn: o.made}
 	own := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
@@ -73,16 +81,43 @@ func (o *outliner) outline(p *corev1.Pod, annotations map[string]string) (*outli
 			EphemeralContainerStatuses: p.Status.EphemeralContainerStatuses,
 		},
 	}
-	encoded, err := own.Marshal()
-	if err != nil {
+	own.Labels, out.ownLabels = besides(out.shape.labels, p.Labels)
+	own.Annotations, out.ownAnnotations = besides(out.shape.annotations, annotations)
+	var err error
+	if out.own, err = own.Marshal(); err != nil {
 		return nil, fmt.Errorf("encoding pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.made++
-	return &outline{
-		from: o, shape: o.shapeOf(p), labels: o.textsOf(p.Labels), annotations: o.textsOf(annotations), own: encoded, turn: o.made,
-	}, nil
+	return out, nil
+}
+
+// besides returns those of a Pod's labels or annotations that are not among the common ones, or all of them if the Pod lacks any of those.
+func besides(common, values map[string]string) (own map[string]string, all bool) {
+	for key := range common {
+		if _, has := values[key]; !has {
+			return values, true
+		}
+	}
+	own = map[string]string{}
+	for key, value := range values {
+		if held, has := common[key]; !has || held != value {
+			own[key] = value
+		}
+	}
+	return own, false
+}
+
+// together returns what besides was given.
+func together(common, own map[string]string, all bool) map[string]string {
+	switch {
+	case all || len(common) == 0:
+		return own
+	case len(own) == 0:
+		return common
+	}
+	out := make(map[string]string, len(common)+len(own))
+	maps.Copy(out, common)
+	maps.Copy(out, own)
+	return out
 }
 
 // conditionsOf returns the conditions of a Pod that are read. Those that every Pod in good health has say nothing that its phase does not,
@@ -134,12 +169,8 @@ func (o *outline) pod() *corev1.Pod {
 		panic(fmt.Errorf("decoding what was encoded: %w", err)) // only memory that is damaged brings this about
 	}
 	p.Namespace, p.OwnerReferences = o.shape.namespace, o.shape.owners
-	if o.labels != nil {
-		p.Labels = o.labels.values
-	}
-	if o.annotations != nil {
-		p.Annotations = o.annotations.values
-	}
+	p.Labels = together(o.shape.labels, p.Labels, o.ownLabels)
+	p.Annotations = together(o.shape.annotations, p.Annotations, o.ownAnnotations)
 	p.Spec.Containers, p.Spec.InitContainers, p.Spec.ReadinessGates = o.shape.containers, o.shape.initContainers, o.shape.gates
 	addImages(p.Status.ContainerStatuses, o.shape.images)
 	addImages(p.Status.InitContainerStatuses, o.shape.initImages)

@@ -38,11 +38,11 @@ func SlimPod(group string, named *AnnotationKeys, wanted ...func(*corev1.Pod) bo
 		p.ManagedFields = nil
 		if controller := metav1.GetControllerOfNoCopy(p); controller != nil {
 			if version, err := schema.ParseGroupVersion(controller.APIVersion); err == nil && version.Group == group {
-				return p, nil
+				return p, shared.share(p)
 			}
 		}
 		if slices.ContainsFunc(wanted, func(wants func(*corev1.Pod) bool) bool { return wants(p) }) {
-			return p, nil
+			return p, shared.share(p)
 		}
 		return shared.outline(p, named.kept(p.Annotations))
 	}

@@ -41,10 +41,9 @@ func newNeighbour(ctx context.Context, config *rest.Config) (*neighbour, error) 
 	if err != nil {
 		return nil, err
 	}
-	for i := range neighbourObjects {
-		if err := c.Create(ctx, neighbourObject(i)); err != nil {
-			return nil, fmt.Errorf("creating an object of another client: %w", err)
-		}
+	err = atOnce(crowdWorkers/4, neighbourObjects, func(number int) error { return c.Create(ctx, neighbourObject(number)) })
+	if err != nil {
+		return nil, fmt.Errorf("creating objects of another client: %w", err)
 	}
 	return &neighbour{client: c}, nil
 }

@@ -1,0 +1,88 @@
+package cloneset
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
+	"github.com/seed-69ecc383/kruise/internal/apply"
+)
+
+// large returns what a pass sees of a CloneSet with so many Pods that are available, all of which are to be updated in place.
+func large(b *testing.B, pods int) Snapshot {
+	b.Helper()
+	labels := map[string]string{"app": "web"}
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "web", Generation: 1}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	set.Spec.Replicas = new(int32(pods))
+	set.Spec.Template.Labels = labels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
+	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: new(intstr.FromInt32(50))}
+	s := Snapshot{Set: set, Now: time.Unix(1_800_000_000, 0)}
+	v := Classify(s)
+	s.Revisions = append(s.Revisions, v.workload.History.Update)
+	ids := v.newIDs()
+	ready := func(kind corev1.PodConditionType) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.Now.Add(-time.Hour))}
+	}
+	for n := range pods {
+		chain, err := v.newPod(v.workload.History.Update, ids.next())
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := chain[len(chain)-1].After.(*corev1.Pod)
+		p.UID, p.ResourceVersion, p.Spec.NodeName = types.UID(p.Name), "1", fmt.Sprint("node-", n%5000)
+		p.CreationTimestamp = metav1.NewTime(s.Now.Add(-time.Hour))
+		p.Status.Phase = corev1.PodRunning
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "app:v1", ImageID: "id", Ready: true}}
+		for _, gate := range p.Spec.ReadinessGates {
+			p.Status.Conditions = append(p.Status.Conditions, ready(gate.ConditionType))
+		}
+		p.Status.Conditions = append(p.Status.Conditions, ready(corev1.ContainersReady), ready(corev1.PodReady))
+		s.Pods = append(s.Pods, p)
+	}
+	for settled := false; !settled; { // new Pods are opened
+		after := map[types.UID]*corev1.Pod{}
+		for _, action := range Plan(Classify(s)).Actions() {
+			if p, isPod := action.After.(*corev1.Pod); isPod {
+				after[p.UID] = p
+			}
+		}
+		for at, p := range s.Pods {
+			if written := after[p.UID]; written != nil {
+				s.Pods[at] = written
+			}
+		}
+		settled = len(after) == 0
+	}
+	updated := set.DeepCopy()
+	updated.Generation, updated.Spec.Template.Spec.Containers[0].Image = 2, "app:v2"
+	s.Set = updated
+	s.Revisions = append(s.Revisions, Classify(s).workload.History.Update)
+	return s
+}
+
+// BenchmarkPass decides about Pods of which all are to be updated in place, some at a time.
+func BenchmarkPass(b *testing.B) {
+	for _, pods := range []int{1_000, 20_000} {
+		b.Run(fmt.Sprint(pods), func(b *testing.B) {
+			s := large(b, pods)
+			v := Classify(s)
+			if p := Plan(v); len(p.Stages) == 0 || len(p.Stages[len(p.Stages)-1]) != 50 {
+				b.Fatalf("50 Pods are to be updated: %s", p)
+			}
+			for b.Loop() {
+				v := Classify(s)
+				p := Plan(v)
+				Status(v, p, apply.Outcome{})
+			}
+		})
+	}
+}
