@@ -101,7 +101,7 @@ type Kind[O plan.Object, S, T any] struct {
 	Begins            func(stored, next *T) bool
 	StatusesPerSecond int
 	// MinInterval is how long after a pass the next one over the same owner begins at the earliest, as by IntervalOf. A new spec does not
-	// wait.
+	// wait, nor does what a pass has left for want of time.
 	MinInterval func(S) time.Duration
 	// Release says which release a pass is a part of, by its state and by the owner with the status that the pass has computed. Without it
 	// the passes of a kind are not traced.

@@ -101,7 +101,9 @@ func (l *Loop[O, S, T]) Reconcile(ctx context.Context, request reconcile.Request
 		wait, err = l.storeAfter(ctx, owner, l.Status(state, decided, outcome), outcome)
 	}
 	l.trace(began, state, Pass{Owner: owner, Plan: decided, Outcome: outcome})
-	l.delayNext(owner, state, wait)
+	if !outcome.Unfinished {
+		l.delayNext(owner, state, wait)
+	}
 	if looked.live || slices.ContainsFunc(outcome.Results, isCreated) {
 		wait = sooner(wait, missedRecheck)
 	}

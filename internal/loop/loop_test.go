@@ -269,6 +269,7 @@ func TestAPassThatIsCutShortGoesOnAtOnce(t *testing.T) {
 			}
 			return b.Plan()
 		},
+		MinInterval: func(int) time.Duration { return time.Hour },
 	}, Runtime{Executor: &apply.Executor{Config: apply.Config{
 		Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(10), Parallel: 1, Now: func() time.Time { return now },
 		Seen: func(context.Context, schema.GroupVersionKind) (string, error) { return "2", nil },

@@ -1,9 +1,7 @@
 package cloneset
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -180,11 +178,13 @@ func podsOf(members []*rollout.Member) []*corev1.Pod {
 
 // inOrder returns members in the order of their Pods.
 func inOrder(members []*rollout.Member, pods []*corev1.Pod) []*rollout.Member {
-	place := make(map[*corev1.Pod]int, len(pods))
-	for i, p := range pods {
-		place[p] = i
+	of := make(map[*corev1.Pod]*rollout.Member, len(members))
+	for _, m := range members {
+		of[m.Pod] = m
 	}
-	slices.SortFunc(members, func(a, b *rollout.Member) int { return cmp.Compare(place[a.Pod], place[b.Pod]) })
+	for at, p := range pods {
+		members[at] = of[p]
+	}
 	return members
 }
 

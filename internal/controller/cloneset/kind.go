@@ -1,6 +1,8 @@
 package cloneset
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +46,14 @@ func Kind(o Options) loop.Kind[*v1beta1.CloneSet, State, v1beta1.CloneSetStatus]
 		Status:        Status,
 		StatusOf:      func(o *v1beta1.CloneSet) *v1beta1.CloneSetStatus { return &o.Status },
 		Final:         saysComplete,
+		MinInterval:   minInterval,
 		Release:       func(v State, _ *v1beta1.CloneSet) plan.Release { return rollout.ReleaseOf(v.workload.History) },
 	}
 }
+
+// fewPods is the number of Pods up to which passes follow one another as events come: each takes a millisecond or two.
+const fewPods = 1000
+
+// minInterval returns how long passes pause after this one, so that the passes over a large CloneSet whose Pods become ready one after the
+// other take a small share of a processor.
+func minInterval(v State) time.Duration { return loop.IntervalOf(max(0, len(v.Pods)-fewPods)) }

@@ -184,9 +184,9 @@ func (v *State) deletion(m *rollout.Member, as plan.Action) plan.Chain {
 	return chain
 }
 
-// burst is the most Pods that one pass creates: so many are decided on before what has happened meanwhile counts, as a new number of
-// replicas.
-const burst = 250
+// burst is the most Pods that one pass plans to create. A pass ends before that where the API server is slow; a fast one creates about so
+// many in the time of a pass.
+const burst = 500
 
 // create adds the missing Pods, as many at once as scaleStrategy.maxUnavailable allows.
 func (v *State) create(moves budget.Moves, b *plan.Builder) bool {

@@ -26,35 +26,82 @@ type Strategy struct {
 // Sort returns the candidates in the order of their update; all are the active Pods of the workload, candidates included. It fails on a
 // selector that can't be read.
 func Sort(candidates, all []*corev1.Pod, s Strategy) ([]*corev1.Pod, error) {
-	sorted := slices.Clone(candidates)
-	slices.SortStableFunc(sorted, ByWorth)
+	sorted := byWorth(candidates)
 	if err := ByPriority(sorted, s.Priority); err != nil {
 		return nil, err
 	}
-	sorted = scatter(sorted, all, s.Scatter)
-	slices.SortStableFunc(sorted, func(a, b *corev1.Pod) int {
-		return FalseFirst(!isBegun(a), !isBegun(b))
-	})
-	return sorted, nil
+	return begunFirst(scatter(sorted, all, s.Scatter)), nil
 }
 
-// isBegun reports whether the Pod waits for the hook of its update.
-func isBegun(p *corev1.Pod) bool {
-	return pod.State(p) == pub.LifecycleStatePreparingUpdate
+// begunFirst returns the Pods that wait for the hook of their update before all others.
+func begunFirst(pods []*corev1.Pod) []*corev1.Pod {
+	var begun, others []*corev1.Pod
+	for _, p := range pods {
+		if pod.State(p) == pub.LifecycleStatePreparingUpdate {
+			begun = append(begun, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return append(begun, others...)
+}
+
+// worth is what the loss of a Pod would cost, read once: sorting thousands of Pods compares each of them many times.
+type worth struct {
+	pod                *corev1.Pod
+	scheduled, isReady bool
+	phase              int
+	readySince         time.Time
+	restarts           int32
+}
+
+func worthOf(p *corev1.Pod) worth {
+	return worth{
+		pod: p, scheduled: pod.IsScheduled(p), isReady: pod.IsReady(p), phase: phaseRank(p), readySince: pod.ReadySince(p),
+		restarts: pod.MaxRestarts(p),
+	}
+}
+
+// byWorth returns the Pods in the order of ByWorth.
+func byWorth(pods []*corev1.Pod) []*corev1.Pod {
+	all := make([]worth, len(pods))
+	places := make([]int, len(pods))
+	for at, p := range pods {
+		all[at], places[at] = worthOf(p), at
+	}
+	slices.SortFunc(places, func(a, b int) int {
+		if by := all[a].compare(&all[b]); by != 0 {
+			return by
+		}
+		return cmp.Compare(a, b) // Pods of two namespaces may have one name
+	})
+	out := make([]*corev1.Pod, len(pods))
+	for at, place := range places {
+		out[at] = pods[place]
+	}
+	return out
 }
 
 // ByWorth orders Pods by what their loss would cost, the least first: no node before a node, pending before unknown before running, not
 // ready before ready, ready for a shorter time first, then more restarts, then younger.
 func ByWorth(a, b *corev1.Pod) int {
-	return cmp.Or(ByPhase(a, b), FalseFirst(pod.IsReady(a), pod.IsReady(b)), ByAge(a, b))
+	first, second := worthOf(a), worthOf(b)
+	return first.compare(&second)
 }
 
-// ByPhase orders Pods without a node before Pods with one, and then by phase.
-func ByPhase(a, b *corev1.Pod) int {
-	return cmp.Or(
-		FalseFirst(pod.IsScheduled(a), pod.IsScheduled(b)),
-		cmp.Compare(phaseRank(a), phaseRank(b)),
-	)
+func (w *worth) compare(other *worth) int {
+	if by := w.comparePhase(other); by != 0 {
+		return by
+	}
+	if by := FalseFirst(w.isReady, other.isReady); by != 0 {
+		return by
+	}
+	return w.compareAge(other)
+}
+
+// comparePhase orders Pods without a node before Pods with one, and then by phase.
+func (w *worth) comparePhase(other *worth) int {
+	return cmp.Or(FalseFirst(w.scheduled, other.scheduled), cmp.Compare(w.phase, other.phase))
 }
 
 func phaseRank(p *corev1.Pod) int {
@@ -68,19 +115,26 @@ func phaseRank(p *corev1.Pod) int {
 	}
 }
 
-// ByAge orders Pods that are ready for a shorter time first, then those with more restarts, then the younger ones, and at last by name.
-func ByAge(a, b *corev1.Pod) int {
-	return cmp.Or(
-		laterFirst(pod.ReadySince(a), pod.ReadySince(b)),
-		cmp.Compare(pod.MaxRestarts(b), pod.MaxRestarts(a)),
-		laterFirst(a.CreationTimestamp.Time, b.CreationTimestamp.Time),
-		cmp.Compare(a.Name, b.Name),
-	)
+// compareAge orders Pods that are ready for a shorter time first, then those with more restarts, then the younger ones, and at last by name.
+func (w *worth) compareAge(other *worth) int {
+	if by := laterFirst(w.readySince, other.readySince); by != 0 {
+		return by
+	}
+	if by := cmp.Compare(other.restarts, w.restarts); by != 0 {
+		return by
+	}
+	if by := laterFirst(w.pod.CreationTimestamp.Time, other.pod.CreationTimestamp.Time); by != 0 {
+		return by
+	}
+	return cmp.Compare(w.pod.Name, other.pod.Name)
 }
 
 // laterFirst orders times, the latest first; none at all counts as the latest.
 func laterFirst(a, b time.Time) int {
-	return cmp.Or(FalseFirst(!a.IsZero(), !b.IsZero()), b.Compare(a))
+	if by := FalseFirst(!a.IsZero(), !b.IsZero()); by != 0 {
+		return by
+	}
+	return b.Compare(a)
 }
 
 // FalseFirst orders false before true.

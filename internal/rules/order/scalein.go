@@ -27,23 +27,66 @@ type ScaleInOptions struct {
 // the user values least, then those of which a node or a zone has the most. all are the active Pods of the workload, candidates
 // included: crowding is measured over all of them.
 func ScaleIn(candidates, all []*corev1.Pod, o ScaleInOptions) []*corev1.Pod {
-	crowding := o.crowding(all)
-	ranked := slices.Clone(candidates)
-	slices.SortStableFunc(ranked, func(a, b *corev1.Pod) int {
-		return o.compare(a, b, crowding)
-	})
-	return ranked
+	ranks := o.ranks(all)
+	crowding := o.crowding(ranks)
+	of := make(map[*corev1.Pod]*rank, len(ranks))
+	for _, r := range ranks {
+		of[r.pod] = r
+	}
+	sorted := make([]*rank, 0, len(candidates))
+	for _, p := range candidates {
+		r := of[p]
+		if r == nil {
+			r = o.rank(p)
+		}
+		sorted = append(sorted, r)
+	}
+	sortRanks(sorted, crowding)
+	out := make([]*corev1.Pod, len(sorted))
+	for at, r := range sorted {
+		out[at] = r.pod
+	}
+	return out
 }
 
-// compare orders by worth, with the crowding of each Pod's place between the deletion cost and the age.
-func (o ScaleInOptions) compare(a, b *corev1.Pod, crowding map[*corev1.Pod]float64) int {
-	return cmp.Or(
-		ByPhase(a, b),
-		cmp.Compare(o.readiness(a), o.readiness(b)),
-		cmp.Compare(deletionCost(a), deletionCost(b)),
-		cmp.Compare(crowding[b], crowding[a]),
-		ByAge(a, b),
-	)
+// rank is what decides about a Pod, read once: sorting thousands of Pods compares each of them many times.
+type rank struct {
+	worth
+	readiness    int
+	deletionCost int32
+	// sameNode and overall are how crowded its place is: on its node, and by all constraints.
+	sameNode, overall float64
+}
+
+func (o ScaleInOptions) rank(p *corev1.Pod) *rank {
+	return &rank{worth: worthOf(p), readiness: o.readiness(p), deletionCost: deletionCost(p)}
+}
+
+func (o ScaleInOptions) ranks(pods []*corev1.Pod) []*rank {
+	out := make([]*rank, len(pods))
+	for at, p := range pods {
+		out[at] = o.rank(p)
+	}
+	return out
+}
+
+// sortRanks orders by worth, with the crowding of each Pod's place between the deletion cost and the age.
+func sortRanks(ranks []*rank, crowding func(*rank) float64) {
+	slices.SortStableFunc(ranks, func(a, b *rank) int {
+		if by := a.comparePhase(&b.worth); by != 0 {
+			return by
+		}
+		if by := cmp.Compare(a.readiness, b.readiness); by != 0 {
+			return by
+		}
+		if by := cmp.Compare(a.deletionCost, b.deletionCost); by != 0 {
+			return by
+		}
+		if by := cmp.Compare(crowding(b), crowding(a)); by != 0 {
+			return by
+		}
+		return a.compareAge(&b.worth)
+	})
 }
 
 // readiness ranks Pods that are not ready before those that are not available yet, and these before the others.
@@ -71,28 +114,33 @@ func deletionCost(p *corev1.Pod) int32 {
 	return int32(cost)
 }
 
-// crowding rates how much the place of each Pod would be relieved by its deletion.
-func (o ScaleInOptions) crowding(pods []*corev1.Pod) map[*corev1.Pod]float64 {
-	sameNode := o.sameNode(pods)
+// crowding rates how much the place of each Pod would be relieved by its deletion, and returns where the rate is.
+func (o ScaleInOptions) crowding(ranks []*rank) func(*rank) float64 {
+	none := func(*rank) float64 { return 0 }
+	sameNode := func(r *rank) float64 { return r.sameNode }
+	for _, members := range group(ranks, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, pod.IsScheduled(p) }, none) {
+		for i, r := range members { // the first to go gets the number of the others, the last one 0
+			r.sameNode = float64(len(members) - 1 - i)
+		}
+	}
 	if len(o.Constraints) == 0 {
 		return sameNode
 	}
-	crowding := map[*corev1.Pod]float64{}
 	for _, constraint := range o.Constraints {
 		within := sameNode
 		if constraint.TopologyKey == corev1.LabelHostname {
-			within = nil
+			within = none
 		}
-		domains := o.group(pods, func(p *corev1.Pod) (string, bool) { return o.domain(p, constraint.TopologyKey) }, within)
+		domains := group(ranks, func(p *corev1.Pod) (string, bool) { return o.domain(p, constraint.TopologyKey) }, within)
 		// A domain counts for more among many, where an uneven one stands out more.
 		weight := math.Log(float64(len(domains) + 2))
 		for _, members := range domains {
-			for i, p := range members {
-				crowding[p] += float64(len(members)-i) * weight
+			for i, r := range members {
+				r.overall += float64(len(members)-i) * weight
 			}
 		}
 	}
-	return crowding
+	return func(r *rank) float64 { return r.overall }
 }
 
 // domain returns the value of the topology key on the Pod's node; false when the node, or its label, is not known.
@@ -104,29 +152,16 @@ func (o ScaleInOptions) domain(p *corev1.Pod, topologyKey string) (string, bool)
 	return domain, ok
 }
 
-// sameNode rates the Pods of each node with several: the first to go gets the number of the others, the last one 0.
-func (o ScaleInOptions) sameNode(pods []*corev1.Pod) map[*corev1.Pod]float64 {
-	crowding := map[*corev1.Pod]float64{}
-	for _, members := range o.group(pods, func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, pod.IsScheduled(p) }, nil) {
-		for i, p := range members {
-			crowding[p] = float64(len(members) - 1 - i)
-		}
-	}
-	return crowding
-}
-
 // group sorts Pods into places and ranks those of each.
-func (o ScaleInOptions) group(
-	pods []*corev1.Pod, place func(*corev1.Pod) (string, bool), crowding map[*corev1.Pod]float64,
-) map[string][]*corev1.Pod {
-	groups := map[string][]*corev1.Pod{}
-	for _, p := range pods {
-		if at, ok := place(p); ok {
-			groups[at] = append(groups[at], p)
+func group(ranks []*rank, place func(*corev1.Pod) (string, bool), crowding func(*rank) float64) map[string][]*rank {
+	groups := map[string][]*rank{}
+	for _, r := range ranks {
+		if at, ok := place(r.pod); ok {
+			groups[at] = append(groups[at], r)
 		}
 	}
 	for _, members := range groups {
-		slices.SortStableFunc(members, func(a, b *corev1.Pod) int { return o.compare(a, b, crowding) })
+		sortRanks(members, crowding)
 	}
 	return groups
 }
