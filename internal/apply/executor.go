@@ -279,7 +279,7 @@ func (e *Executor) try(ctx context.Context, owner plan.Object, action plan.Actio
 			condition.resourceVersion = version
 		}
 	}
-	leave, err := e.Limit.enter(ctx, action.Verb)
+	leave, err := e.Limit.enter(ctx, owner.GetUID(), action.Verb)
 	if err != nil {
 		return Result{Action: action, Err: fmt.Errorf("%s: waiting for writes before it: %w", describe(action), err)}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
@@ -28,7 +29,9 @@ const (
 )
 
 // Limit is an adaptive limit of concurrency: it bounds the writes under way of all Executors that share it. A write that finds the limit
-// reached waits here, in the order of arrival, instead of at the API server, where it would keep the writes of others waiting.
+// reached waits here, instead of at the API server, where it would keep the writes of others waiting. The next one to begin is of the owner
+// with the fewest writes under way, and of those the one that came first: so a Pod of a small workload does not wait until all those of a
+// large one are written.
 //
 // The limit follows how long writes take, each compared with one of its verb at rest. It rises while the API server answers about as fast
 // as at rest, and falls when writes take a multiple of that, or when the server refuses them as too many. So a server with room to spare
@@ -39,7 +42,9 @@ type Limit struct {
 	mu       sync.Mutex
 	limit    float64
 	underWay int
-	waiting  []chan struct{}
+	waiting  []waiter
+	// ofOwner is how many writes are under way for each owner that has any.
+	ofOwner map[types.UID]int
 	// atRest is how many seconds a write of each verb takes while few are under way.
 	atRest map[plan.Verb]float64
 	// slowness adds up how many times as long as at rest the last writes took, of which there are looked; reached is whether they met
@@ -49,10 +54,16 @@ type Limit struct {
 	reached  bool
 }
 
+// waiter is a write that waits for its turn.
+type waiter struct {
+	owner types.UID
+	turn  chan struct{}
+}
+
 // NewLimit returns a limit that has seen no write yet.
 func NewLimit(now func() time.Time) *Limit {
 	writeLimit.Set(firstUnderWay)
-	return &Limit{now: now, limit: firstUnderWay, atRest: map[plan.Verb]float64{}}
+	return &Limit{now: now, limit: firstUnderWay, ofOwner: map[types.UID]int{}, atRest: map[plan.Verb]float64{}}
 }
 
 // atMost returns the limit, or the number if that is lower: more writes of one pass would only wait here, and have it last longer.
@@ -65,13 +76,13 @@ func (l *Limit) atMost(number int) int {
 	return min(number, int(l.limit))
 }
 
-// enter waits until one more write may be under way, and returns what is to be called with its error when it has ended. The error of enter
-// is that of the context.
-func (l *Limit) enter(ctx context.Context, verb plan.Verb) (leave func(error), err error) {
+// enter waits until one more write may be under way for an owner, and returns what is to be called with its error when it has ended. The
+// error of enter is that of the context.
+func (l *Limit) enter(ctx context.Context, owner types.UID, verb plan.Verb) (leave func(error), err error) {
 	if l == nil {
 		return func(error) {}, nil
 	}
-	if err := l.admitted(ctx); err != nil {
+	if err := l.admitted(ctx, owner); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -82,17 +93,25 @@ func (l *Limit) enter(ctx context.Context, verb plan.Verb) (leave func(error), e
 		took := l.now().Sub(began)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.underWay--
+		l.ended(owner)
 		l.learn(verb, took.Seconds(), few, err)
 		l.admit()
 	}, nil
 }
 
+// ended counts a write as under way no more.
+func (l *Limit) ended(owner types.UID) {
+	l.underWay--
+	if l.ofOwner[owner]--; l.ofOwner[owner] == 0 {
+		delete(l.ofOwner, owner)
+	}
+}
+
 // admitted waits for the turn of a write, and counts it as under way from then on.
-func (l *Limit) admitted(ctx context.Context) error {
+func (l *Limit) admitted(ctx context.Context, owner types.UID) error {
 	turn := make(chan struct{})
 	l.mu.Lock()
-	l.waiting = append(l.waiting, turn)
+	l.waiting = append(l.waiting, waiter{owner, turn})
 	l.admit()
 	l.mu.Unlock()
 	select {
@@ -102,10 +121,10 @@ func (l *Limit) admitted(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at := slices.Index(l.waiting, turn); at >= 0 {
+	if at := slices.Index(l.waiting, waiter{owner, turn}); at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
 	} else { // its turn has come as it gave up
-		l.underWay--
+		l.ended(owner)
 		l.admit()
 	}
 	return ctx.Err()
@@ -114,9 +133,16 @@ func (l *Limit) admitted(ctx context.Context) error {
 // admit lets as many writes begin as the limit allows.
 func (l *Limit) admit() {
 	for len(l.waiting) > 0 && l.underWay < int(l.limit) {
-		close(l.waiting[0])
-		l.waiting = l.waiting[1:]
+		next := 0
+		for at, w := range l.waiting {
+			if l.ofOwner[w.owner] < l.ofOwner[l.waiting[next].owner] {
+				next = at
+			}
+		}
 		l.underWay++
+		l.ofOwner[l.waiting[next].owner]++
+		close(l.waiting[next].turn)
+		l.waiting = slices.Delete(l.waiting, next, next+1)
 	}
 	l.reached = l.reached || l.underWay >= int(l.limit)
 }

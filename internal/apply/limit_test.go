@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seed-69ecc383/kruise/internal/plan"
 )
@@ -52,7 +53,7 @@ func writeAll(t *testing.T, l *Limit, s *busyServer, writers, each int) time.Dur
 	for range writers {
 		all.Go(func() {
 			for range each {
-				leave, err := l.enter(t.Context(), plan.Create)
+				leave, err := l.enter(t.Context(), "owner", plan.Create)
 				if err != nil {
 					t.Error(err)
 					return
@@ -105,6 +106,39 @@ func TestLimitKeepsWritesBackFromABusyServer(t *testing.T) {
 	})
 }
 
+// TestLimitSharesAmongOwners: a small owner does not wait behind all that a large one has to write.
+func TestLimitSharesAmongOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimit(time.Now)
+		var large, small sync.WaitGroup
+		write := func(owner types.UID) {
+			leave, err := l.enter(t.Context(), owner, plan.Create)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+			leave(nil)
+		}
+		for range 1000 {
+			large.Go(func() { write("large") })
+		}
+		synctest.Wait()
+		began := time.Now()
+		for range 3 {
+			small.Go(func() { write("small") })
+		}
+		small.Wait()
+		if took := time.Since(began); took > 200*time.Millisecond {
+			t.Errorf("three writes of 100 ms took %v behind 1,000 of another owner", took)
+		}
+		large.Wait()
+		if len(l.ofOwner) > 0 || l.underWay != 0 {
+			t.Errorf("at rest, %d writes are under way, by owner %v", l.underWay, l.ofOwner)
+		}
+	})
+}
+
 func TestLimitUsesAServerWithRoomToSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newBusyServer(20*time.Millisecond, 10_000)
@@ -138,7 +172,7 @@ func TestLimitFallsAndRisesWithRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimit(time.Now)
 		write := func(err error) {
-			leave, enterErr := l.enter(t.Context(), plan.Update)
+			leave, enterErr := l.enter(t.Context(), "owner", plan.Update)
 			if enterErr != nil {
 				t.Fatal(enterErr)
 			}
@@ -181,7 +215,7 @@ func TestLimitForgetsWhoGivesUp(t *testing.T) {
 		l := NewLimit(time.Now)
 		var leaves []func(error)
 		for range firstUnderWay {
-			leave, err := l.enter(t.Context(), plan.Create)
+			leave, err := l.enter(t.Context(), "owner", plan.Create)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,12 +223,12 @@ func TestLimitForgetsWhoGivesUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := l.enter(ctx, plan.Create); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.enter(ctx, "owner", plan.Create); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("entering at the limit: %v, want that of the context", err)
 		}
 		last := make(chan func(error))
 		go func() {
-			leave, err := l.enter(t.Context(), plan.Create)
+			leave, err := l.enter(t.Context(), "owner", plan.Create)
 			if err != nil {
 				t.Error(err)
 			}
@@ -216,7 +250,7 @@ func TestLimitAdmitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimit(time.Now)
 		l.limit = 1
-		first, err := l.enter(t.Context(), plan.Create)
+		first, err := l.enter(t.Context(), "owner", plan.Create)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +258,7 @@ func TestLimitAdmitsInOrder(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 10 {
 			all.Go(func() {
-				leave, err := l.enter(t.Context(), plan.Create)
+				leave, err := l.enter(t.Context(), "owner", plan.Create)
 				if err != nil {
 					t.Error(err)
 					return
@@ -247,7 +281,7 @@ func TestLimitAdmitsInOrder(t *testing.T) {
 func TestNoLimitBoundsNothing(t *testing.T) {
 	var l *Limit
 	for range math.MaxInt8 {
-		if _, err := l.enter(t.Context(), plan.Delete); err != nil {
+		if _, err := l.enter(t.Context(), "owner", plan.Delete); err != nil {
 			t.Fatal(err)
 		}
 	}

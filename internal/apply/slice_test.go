@@ -34,11 +34,11 @@ func TestRunEndsWhenTheTimeIsUp(t *testing.T) {
 		unfinished bool
 	}{
 		"creates": {
-			takes: sliceLength / 3,
+			takes: sliceLength / 2,
 			stages: func(b *bench, _ *corev1.Pod) []plan.Stage {
 				return []plan.Stage{{create(b.pod("1")), create(b.pod("2")), create(b.pod("3")), create(b.pod("4")), create(b.pod("5"))}}
 			},
-			writes: 3, unfinished: true,
+			writes: 2, unfinished: true,
 		},
 		"a chain that has begun is finished": {
 			takes: sliceLength,

@@ -16,6 +16,9 @@ const (
 	minCreates = 10
 	// creatingInterval is the time between two reads of what a pass has created so far.
 	creatingInterval = 150 * time.Millisecond
+	// creatingShare is how many times as long as it takes to decide what is due nothing is read after that: of thousands of objects, it takes
+	// longer.
+	creatingShare = 10
 )
 
 // run carries a plan out. While it creates many objects, what WhileCreating says is carried out beside it.
@@ -30,7 +33,7 @@ func (l *Loop[O, S, T]) run(ctx context.Context, owner O, decided plan.Plan) app
 	side := &sideRun[O, S, T]{Loop: l, owner: owner, touched: touchedBy(decided)}
 	var outcome apply.Outcome
 	if l.BetweenCreates != nil {
-		done := l.BetweenCreates(func() { side.runOnce(ctx) })
+		done := l.BetweenCreates(func() { _ = side.runOnce(ctx) })
 		outcome = l.Executor.Run(ctx, owner, decided)
 		done()
 	} else {
@@ -79,30 +82,33 @@ func touchedBy(decided plan.Plan) map[types.UID]bool {
 }
 
 func (r *sideRun[O, S, T]) runUntil(ctx context.Context, done <-chan struct{}) {
-	next := time.NewTicker(creatingInterval)
-	defer next.Stop()
+	wait := creatingInterval
 	for !r.ended {
 		select {
 		case <-done:
 			return
-		case <-next.C:
-			r.runOnce(ctx)
+		case <-time.After(wait):
+			wait = max(creatingInterval, creatingShare*r.runOnce(ctx))
 		}
 	}
 }
 
-// runOnce reads, and writes what is due.
-func (r *sideRun[O, S, T]) runOnce(ctx context.Context) {
+// runOnce reads, and writes what is due. It returns how long it took to find that out.
+func (r *sideRun[O, S, T]) runOnce(ctx context.Context) (deciding time.Duration) {
 	if r.ended {
-		return
+		return 0
 	}
+	began := time.Now()
 	seen, err := r.Read(ctx, r.reads(r.cached, r.owner.GetUID()), r.owner)
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Leaving the rest to the next pass", "why", err.Error())
 		r.ended = true
-		return
+		return 0
 	}
-	r.results = append(r.results, r.Executor.Run(ctx, r.owner, selfTesting(r.WhileCreating(seen), r.touched)).Results...)
+	due := selfTesting(r.WhileCreating(seen), r.touched)
+	deciding = time.Since(began)
+	r.results = append(r.results, r.Executor.Run(ctx, r.owner, due).Results...)
+	return deciding
 }
 
 // selfTesting returns the part of a plan whose writes test themselves that they are due, to objects that have not been touched, and notes

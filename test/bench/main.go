@@ -17,8 +17,9 @@
 // time is reported.
 //
 // With -kind injection it measures what it costs to create a Pod while there are so many SidecarSets, of which few or all match it, and
-// with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind spread it measures the
-// same of Pods that a WorkloadSpread gives to subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
+// with -kind load what becomes of Pods that are created at a steady rate among hundreds of SidecarSets. With -kind upgrade it measures how
+// long it takes to give a sidecar another image in all Pods, and with -kind spread the admission of Pods that a WorkloadSpread gives to
+// subsets. With -kind rollout it measures releases of a Deployment in steps: by a Rollout, by
 // hand, and without steps. With -kind screens it measures what kubectl-kruise takes to show a workload. With -kind foreign it measures
 // what a manager takes from its start in a cluster with Pods that are not Kruise's. With -kind daemons it measures what the daemons of so
 // many nodes take, and cost the API server. With -kind scale it measures how cost grows with Pods, CloneSets, Pods that are not Kruise's,
@@ -80,7 +81,8 @@ func main() {
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
 		"which has a node for each Pod; "+
-		"injection, the admission of Pods one at a time; load, the same of many; spread, that of Pods with a WorkloadSpread; rollout, "+
+		"injection, the admission of Pods one at a time; load, the same of many; upgrade, another image of a sidecar in all Pods; "+
+		"spread, the admission of Pods with a WorkloadSpread; rollout, "+
 		"releases of a Deployment in steps; screens, those of the command line for a CloneSet; foreign, what Pods that are not "+
 		"Kruise's cost a manager; daemons, those of so many nodes; or scale, how cost grows")
 	flag.DurationVar(&s.idle, "idle", 2*time.Minute, "how long to watch a CloneSet at rest, and again after a restart; 0 to leave this out")
@@ -140,7 +142,7 @@ func (s settings) clusterArgs() []string {
 	if s.terse {
 		args = append(args, "--sim-terse")
 	}
-	if s.kind == "cloneset" || s.kind == "rollout" {
+	if s.kind == "cloneset" || s.kind == "rollout" || s.kind == "upgrade" {
 		args = append(args, "--sim-start", s.start.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
 	}
 	if s.profile != "" {
@@ -160,6 +162,8 @@ func run(ctx context.Context, s settings) (err error) {
 		return runLoad(ctx, s)
 	case "spread":
 		return runSpread(ctx, s)
+	case "upgrade":
+		return runUpgrade(ctx, s)
 	case "rollout":
 		return runRollout(ctx, s)
 	case "screens":

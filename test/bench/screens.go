@@ -179,13 +179,15 @@ func (b *bench) awaitAvailable(ctx context.Context, namespace string, want int) 
 func (b *bench) awaitSets(ctx context.Context, namespace string, count func(*v1beta1.CloneSet) int32, want int) error {
 	return b.until(ctx, fmt.Sprintf("the CloneSets of %s count %d Pods", namespace, want), func() (bool, error) {
 		var list v1beta1.CloneSetList
+		began := time.Now()
 		err := b.hub().Client.List(ctx, &list, client.InNamespace(namespace))
+		took := time.Since(began)
 		got := 0
 		for i := range list.Items {
 			got += int(count(&list.Items[i]))
 		}
 		if got < want && err == nil {
-			err = sleep(ctx, 200*time.Millisecond)
+			err = sleep(ctx, max(200*time.Millisecond, 10*took)) // a list of thousands is work for the API server
 		}
 		return got == want, err
 	})
