@@ -108,7 +108,24 @@ func relaxedGC() []string {
 	if os.Getenv("GOGC") != "" {
 		return nil
 	}
-	return []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+	return []string{"GOGC=400", fmt.Sprintf("GOMEMLIMIT=%d", max(leastRelaxed, memoryOfMachine()/4))}
+}
+
+// leastRelaxed is the memory up to which a server relaxes its collection of garbage at least. A cluster with many thousands of Pods needs
+// more: a server above the limit does little else than to collect garbage.
+const leastRelaxed = 2 << 30
+
+// memoryOfMachine returns the memory of this machine in bytes; 0 where it is not known.
+func memoryOfMachine() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0 // not on every system
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
+		return 0
+	}
+	return kib << 10
 }
 
 func (c *Cluster) etcdFlags() []string {
