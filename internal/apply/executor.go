@@ -6,6 +6,7 @@
 //
 //	executor.go   stages, chains and batches of writes, their outcome, and events
 //	slice.go      how long a pass begins writes
+//	group.go      goroutines of a pass that are waited for
 //	write.go      one write: what is patched, and on what condition
 //	server.go     the API server behind it
 //	limit.go      how many writes are under way at the same time
@@ -23,8 +24,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -378,31 +377,4 @@ func isAmbiguous(err error) bool {
 	}
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err) ||
 		apierrors.IsUnexpectedServerError(err) || utilnet.IsConnectionReset(err) || status.Status().Code >= 500
-}
-
-// Group is goroutines that are waited for. When one panics, Wait does, in the goroutine of the pass: the controller recovers it there, and
-// only this pass fails.
-type Group struct {
-	sync.WaitGroup
-	panicked atomic.Pointer[any]
-}
-
-// Go runs a function in a goroutine of its own.
-func (g *Group) Go(run func()) {
-	g.WaitGroup.Go(func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				g.panicked.Store(&cause)
-			}
-		}()
-		run()
-	})
-}
-
-// Wait returns when all of them have, and panics if one has.
-func (g *Group) Wait() {
-	g.WaitGroup.Wait()
-	if cause := g.panicked.Load(); cause != nil {
-		panic(*cause)
-	}
 }

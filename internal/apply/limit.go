@@ -102,7 +102,8 @@ func (l *Limit) enter(ctx context.Context, owner types.UID, verb plan.Verb) (lea
 // ended counts a write as under way no more.
 func (l *Limit) ended(owner types.UID) {
 	l.underWay--
-	if l.ofOwner[owner]--; l.ofOwner[owner] == 0 {
+	l.ofOwner[owner]--
+	if l.ofOwner[owner] == 0 {
 		delete(l.ofOwner, owner)
 	}
 }

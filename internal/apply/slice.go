@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// sliceLength is how long a pass begins writes. While it lasts, nothing that happens to its owner is answered, and one of the workers of its
-// kind is taken. So a pass over thousands of Pods does what it can within this time, and the pass after it goes on from what it finds then.
-// With those that are under way in the end, and with reading and planning, a pass stays below a second where a write does.
+// sliceLength is how long a pass begins writes. While it lasts, nothing that happens to its owner is answered, and one of the workers of
+// its kind is taken. So a pass over thousands of Pods does what it can within this time, and the pass after it goes on from what it finds
+// then. With the writes that are under way in the end, and with reading and planning, a pass stays below a second where a write does.
 const sliceLength = 400 * time.Millisecond
 
 // slice is the time of one pass.

@@ -16,8 +16,8 @@ const (
 	minCreates = 10
 	// creatingInterval is the time between two reads of what a pass has created so far.
 	creatingInterval = 150 * time.Millisecond
-	// creatingShare is how many times as long as it takes to decide what is due nothing is read after that: of thousands of objects, it takes
-	// longer.
+	// creatingShare is how many times as long as it takes to decide what is due nothing is read after that: of thousands of objects, it
+	// takes longer.
 	creatingShare = 10
 )
 

@@ -134,7 +134,8 @@ func (o *outages) see(p *corev1.Pod, now time.Time) {
 
 func (u upgrade) print(to io.Writer) {
 	fmt.Fprintf(to, "%d Pods on %d nodes, maxUnavailable %d %%, %s\n\n", u.Pods, u.Nodes, upgradedAtOnce, u.Processor)
-	fmt.Fprintf(to, "upgraded within %.1f s: %.2f of the %.1f s that maxUnavailable %d asks for, where each Pod is out of service for %.2f s\n",
+	fmt.Fprintf(to,
+		"upgraded within %.1f s: %.2f of the %.1f s that maxUnavailable %d asks for, where each Pod is out of service for %.2f s\n",
 		u.Seconds, u.Seconds/u.BoundSeconds, u.BoundSeconds, u.AtOnce, u.OutageSeconds)
 	fmt.Fprintf(to, "at most %d Pods were out of service; %.2f writes to Pods and %.2f ms of CPU time of the manager for each\n",
 		u.MostUnavailable, u.WritesPerPod, u.CPUPerPod)

@@ -115,7 +115,8 @@ func phaseRank(p *corev1.Pod) int {
 	}
 }
 
-// compareAge orders Pods that are ready for a shorter time first, then those with more restarts, then the younger ones, and at last by name.
+// compareAge orders Pods that are ready for a shorter time first, then those with more restarts, then the younger ones, and at last by
+// name.
 func (w *worth) compareAge(other *worth) int {
 	if by := laterFirst(w.readySince, other.readySince); by != 0 {
 		return by
