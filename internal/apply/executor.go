@@ -197,21 +197,19 @@ func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.St
 	var running Group
 	slots := make(chan struct{}, e.Limit.atMost(max(1, e.Parallel)))
 	for i, chain := range chains {
-		if e.Parallel <= 1 {
-			if !within.begins() {
-				break
-			}
-			perChain[i] = e.runChain(ctx, owner, chain)
-			continue
-		}
 		slots <- struct{}{}
 		if !within.begins() {
 			break
 		}
-		running.Go(func() {
+		run := func() {
 			defer func() { <-slots }()
 			perChain[i] = e.runChain(ctx, owner, chain)
-		})
+		}
+		if e.Parallel <= 1 {
+			run()
+		} else {
+			running.Go(run)
+		}
 	}
 	running.Wait()
 	var results []Result

@@ -112,7 +112,7 @@ func relaxedGC() []string {
 }
 
 // leastRelaxed is the memory up to which a server relaxes its collection of garbage at least. A cluster with many thousands of Pods needs
-// more: a server above the limit does little else than to collect garbage.
+// more: a server above the limit spends up to half of its processor time on garbage.
 const leastRelaxed = 2 << 30
 
 // memoryOfMachine returns the memory of this machine in bytes; 0 where it is not known.

@@ -27,19 +27,16 @@ type ScaleInOptions struct {
 // the user values least, then those of which a node or a zone has the most. all are the active Pods of the workload, candidates
 // included: crowding is measured over all of them.
 func ScaleIn(candidates, all []*corev1.Pod, o ScaleInOptions) []*corev1.Pod {
-	ranks := o.ranks(all)
-	crowding := o.crowding(ranks)
-	of := make(map[*corev1.Pod]*rank, len(ranks))
-	for _, r := range ranks {
-		of[r.pod] = r
+	ranks := make([]*rank, len(all))
+	of := make(map[*corev1.Pod]*rank, len(all))
+	for at, p := range all {
+		ranks[at] = &rank{worth: worthOf(p), readiness: o.readiness(p), deletionCost: deletionCost(p)}
+		of[p] = ranks[at]
 	}
-	sorted := make([]*rank, 0, len(candidates))
-	for _, p := range candidates {
-		r := of[p]
-		if r == nil {
-			r = o.rank(p)
-		}
-		sorted = append(sorted, r)
+	crowding := o.crowding(ranks)
+	sorted := make([]*rank, len(candidates))
+	for at, p := range candidates {
+		sorted[at] = of[p]
 	}
 	sortRanks(sorted, crowding)
 	out := make([]*corev1.Pod, len(sorted))
@@ -56,18 +53,6 @@ type rank struct {
 	deletionCost int32
 	// sameNode and overall are how crowded its place is: on its node, and by all constraints.
 	sameNode, overall float64
-}
-
-func (o ScaleInOptions) rank(p *corev1.Pod) *rank {
-	return &rank{worth: worthOf(p), readiness: o.readiness(p), deletionCost: deletionCost(p)}
-}
-
-func (o ScaleInOptions) ranks(pods []*corev1.Pod) []*rank {
-	out := make([]*rank, len(pods))
-	for at, p := range pods {
-		out[at] = o.rank(p)
-	}
-	return out
 }
 
 // sortRanks orders by worth, with the crowding of each Pod's place between the deletion cost and the age.
