@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -87,6 +88,7 @@ func (o *outliner) outline(p *corev1.Pod, annotations map[string]string) (*outli
 	if out.own, err = own.Marshal(); err != nil {
 		return nil, fmt.Errorf("encoding pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
+	out.complete(&own) // a store is about to read it
 	return out, nil
 }
 
@@ -97,9 +99,11 @@ func besides(common, values map[string]string) (own map[string]string, all bool)
 			return values, true
 		}
 	}
-	own = map[string]string{}
 	for key, value := range values {
 		if held, has := common[key]; !has || held != value {
+			if own == nil {
+				own = map[string]string{}
+			}
 			own[key] = value
 		}
 	}
@@ -147,6 +151,9 @@ func isImplied(condition corev1.PodConditionType, phase corev1.PodPhase) bool {
 // statusesOf returns what is read of the statuses of containers: since when they run, and how those before them ended. What they run is in
 // the shape.
 func statusesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	if len(statuses) == 0 {
+		return nil
+	}
 	out := make([]corev1.ContainerStatus, len(statuses))
 	for at := range statuses {
 		s := &statuses[at]
@@ -160,22 +167,40 @@ func statusesOf(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 
 // pod returns the Pod that the outline is of. It must not be changed: others may be reading it.
 func (o *outline) pod() *corev1.Pod {
-	recent := &o.from.recent[o.turn%uint32(len(o.from.recent))]
-	if r := recent.Load(); r != nil && r.of == o {
+	if r := o.recent().Load(); r != nil && r.of == o {
 		return r.pod
 	}
 	p := &corev1.Pod{}
-	if err := p.Unmarshal(o.own); err != nil {
-		panic(fmt.Errorf("decoding what was encoded: %w", err)) // only memory that is damaged brings this about
-	}
-	p.Namespace, p.OwnerReferences = o.shape.namespace, o.shape.owners
-	p.Labels = together(o.shape.labels, p.Labels, o.ownLabels)
-	p.Annotations = together(o.shape.annotations, p.Annotations, o.ownAnnotations)
+	mustDecode(p, o.own)
+	o.complete(p)
+	return p
+}
+
+// recent is where the Pod of the outline is kept for a while.
+func (o *outline) recent() *atomic.Pointer[reading] {
+	return &o.from.recent[o.turn%uint32(len(o.from.recent))]
+}
+
+// complete adds to what a Pod has alone what it has in common with others, and keeps it for a while.
+func (o *outline) complete(p *corev1.Pod) {
+	o.completeMeta(&p.ObjectMeta)
 	p.Spec.Containers, p.Spec.InitContainers, p.Spec.ReadinessGates = o.shape.containers, o.shape.initContainers, o.shape.gates
 	addImages(p.Status.ContainerStatuses, o.shape.images)
 	addImages(p.Status.InitContainerStatuses, o.shape.initImages)
-	recent.Store(&reading{of: o, pod: p})
-	return p
+	o.recent().Store(&reading{of: o, pod: p})
+}
+
+func (o *outline) completeMeta(m *metav1.ObjectMeta) {
+	m.Namespace, m.OwnerReferences = o.shape.namespace, o.shape.owners
+	m.Labels = together(o.shape.labels, m.Labels, o.ownLabels)
+	m.Annotations = together(o.shape.annotations, m.Annotations, o.ownAnnotations)
+}
+
+// mustDecode decodes what was encoded here, which only damaged memory can make impossible.
+func mustDecode(into interface{ Unmarshal(encoded []byte) error }, encoded []byte) {
+	if err := into.Unmarshal(encoded); err != nil {
+		panic(fmt.Errorf("decoding what was encoded: %w", err))
+	}
 }
 
 func addImages(statuses []corev1.ContainerStatus, images []image) {
@@ -184,8 +209,19 @@ func addImages(statuses []corev1.ContainerStatus, images []image) {
 	}
 }
 
-// GetObjectMeta returns the metadata of the Pod, by which stores know where it belongs.
-func (o *outline) GetObjectMeta() metav1.Object { return o.pod() }
+// GetObjectMeta returns the metadata of the Pod, by which stores know where it belongs. A store asks for that of all Pods once they are
+// listed, for which the rest of them need not be decoded.
+func (o *outline) GetObjectMeta() metav1.Object {
+	if r := o.recent().Load(); r != nil && r.of == o {
+		return r.pod
+	}
+	// The metadata are the first field of an encoded Pod: the number of the field, the length of the metadata, the metadata.
+	length, read := binary.Uvarint(o.own[1:])
+	m := &metav1.ObjectMeta{}
+	mustDecode(m, o.own[1+read:][:length])
+	o.completeMeta(m)
+	return m
+}
 
 // GetObjectKind says nothing: objects in caches have no kind.
 func (o *outline) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
