@@ -56,6 +56,8 @@ type settings struct {
 	limit time.Duration
 	// start is how long simulated kubelets take to start containers.
 	start time.Duration
+	// restart is how long simulated kubelets take to replace a container by one with another image.
+	restart time.Duration
 	// rounds is how often creation, recreation and removal are measured, where containers take their time.
 	rounds int
 	// components are further flags of the control plane's components.
@@ -93,7 +95,9 @@ func main() {
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute,
 		"how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
 	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a "+
-		"half; only for -kind cloneset and rollout, the rest would take hours")
+		"half; only for -kind cloneset, upgrade and rollout, the rest would take hours")
+	flag.DurationVar(&s.restart, "restart", 500*time.Millisecond, "how long simulated kubelets take, give or take a half, from the end of a "+
+		"container until the one with its new image runs, which is mostly the time of a pull; for -kind cloneset, upgrade and rollout")
 	flag.IntVar(&s.rounds, "rounds", 5,
 		"how often the contenders of -kind cloneset create, recreate and remove their Pods, or those of -kind rollout release, "+
 			"taking turns; the median counts")
@@ -143,7 +147,7 @@ func (s settings) clusterArgs() []string {
 		args = append(args, "--sim-terse")
 	}
 	if s.kind == "cloneset" || s.kind == "rollout" || s.kind == "upgrade" {
-		args = append(args, "--sim-start", s.start.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
+		args = append(args, "--sim-start", s.start.String(), "--sim-restart", s.restart.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
 	}
 	if s.profile != "" {
 		args = append(args, "--k8s-args", "kube-apiserver:--profiling=true")
