@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,9 +36,20 @@ type beside struct {
 	took       []time.Duration
 }
 
+// putBeside has phases be measured with such a workload beside, until takeBeside.
+func (b *bench) putBeside(ctx context.Context, c contender, namespace string) (err error) {
+	b.beside, err = b.newBeside(ctx, c, namespace)
+	return err
+}
+
+func (b *bench) takeBeside() {
+	b.beside.stop()
+	b.beside = nil
+}
+
 // newBeside makes the workload, and waits until its Pods run.
-func (b *bench) newBeside(ctx context.Context, c contender) (*beside, error) {
-	w, err := b.workload(ctx, c, "bench-beside-"+strings.ToLower(c.name))
+func (b *bench) newBeside(ctx context.Context, c contender, namespace string) (*beside, error) {
+	w, err := b.workload(ctx, c, namespace)
 	if err != nil {
 		return nil, err
 	}

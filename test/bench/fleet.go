@@ -34,6 +34,7 @@ func (f fleet) walk(ctx context.Context) ([]measurement, error) {
 		{updatingInPlace, f.edits(ctx, func(set *v1beta1.CloneSet) {
 			set.Spec.Template.Spec.Containers[0].Image = releasedImage
 		}), f.await(all, updated)},
+		{recreating, f.edits(ctx, func(set *v1beta1.CloneSet) { setEnvironment(&set.Spec.Template, "changed") }), f.await(all, updated)},
 		{scalingIn, f.edits(ctx, func(set *v1beta1.CloneSet) { set.Spec.Replicas = new(int32(0)) }), f.awaitNone},
 	}
 	var out []measurement

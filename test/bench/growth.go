@@ -88,7 +88,7 @@ func ofPhase(name string, value func(measurement) float64) lineOf {
 }
 
 func ofPhases(value func(measurement) float64) []lineOf {
-	return []lineOf{ofPhase(creating, value), ofPhase(updatingInPlace, value), ofPhase(scalingIn, value)}
+	return []lineOf{ofPhase(creating, value), ofPhase(updatingInPlace, value), ofPhase(recreating, value), ofPhase(scalingIn, value)}
 }
 
 // chartsOfPhases are those of workloads. The memory is the most until the end of all phases.
@@ -104,6 +104,14 @@ func chartsOfPhases() []chartOf {
 			}
 			return most
 		}}}},
+	}
+}
+
+// chartsOfWaits say how long others wait for the controller of a large workload.
+func chartsOfWaits() []chartOf {
+	return []chartOf{
+		{"Answers to a CloneSet of 4 Pods beside, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.Answer.P99 })},
+		{"Passes, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.PassP99 })},
 	}
 }
 

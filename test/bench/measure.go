@@ -92,13 +92,10 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 		return nil, err
 	}
 	if b.kind == "cloneset" {
-		if b.beside, err = b.newBeside(ctx, c); err != nil {
+		if err := b.putBeside(ctx, c, "bench-beside-"+strings.ToLower(c.name)); err != nil {
 			return nil, err
 		}
-		defer func() {
-			b.beside.stop()
-			b.beside = nil
-		}()
+		defer b.takeBeside()
 	}
 	steps := []step{b.create(w)}
 	if w.inPlace != nil {
@@ -203,6 +200,10 @@ func medians(first, rounds []measurement) []measurement {
 	return out
 }
 
+// mostWarming is how many Pods an API server is warmed up with at most. It makes room for the events of a little more than a minute, in
+// which it gets no more than those of some thousand Pods.
+const mostWarming = 5000
+
 // warmUp creates and removes as many Pods as will be measured. A fresh API server has so little room for the events of Pods that it breaks
 // off the watches of everybody in a burst, who then lag behind for seconds; one that has seen a burst of that size has more.
 func (b *bench) warmUp(ctx context.Context) error {
@@ -216,7 +217,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 		return err
 	}
 	self := contender{name: "warm-up", pids: func() []int { return []int{os.Getpid()} }}
-	for _, want := range []int32{int32(b.pods), 0} {
+	for _, want := range []int32{int32(min(b.pods, mostWarming)), 0} {
 		if _, err := b.phase(ctx, self, w, step{want: want, change: func() { w.replicas(want) }}); err != nil {
 			return fmt.Errorf("warming up: %w", err)
 		}

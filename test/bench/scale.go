@@ -14,7 +14,7 @@ import (
 )
 
 // The phases that CloneSets and DaemonSets are led through at each size.
-const creating, updatingInPlace, scalingIn = "create", "in place", "scale in"
+const creating, updatingInPlace, recreating, scalingIn = "create", "in place", "recreate", "scale in"
 
 // dimension is one way in which a cluster grows, and what is measured in it.
 type dimension struct {
@@ -40,7 +40,7 @@ func dimensions() []dimension {
 	return []dimension{
 		{
 			name: "pods", title: "Pods of one CloneSet", axis: "Pods of the CloneSet", sizes: []int{30, 100, 300, 1000},
-			measure: measurePods, charts: chartsOfPhases(),
+			measure: measurePods, charts: append(chartsOfPhases(), chartsOfWaits()...),
 		},
 		{
 			name: "clonesets", title: "CloneSets of 4 Pods", axis: "CloneSets", sizes: []int{10, 30, 100, 300},
@@ -127,6 +127,10 @@ func (s settings) ofCloneSets(pods int) settings {
 
 func measurePods(ctx context.Context, s settings, sizes []int, tell func(sized)) error {
 	return walkSizes(ctx, s.ofCloneSets(slices.Max(sizes)), sizes, func(b *bench, c contender, size int) ([]measurement, error) {
+		if err := b.putBeside(ctx, c, fmt.Sprintf("bench-beside-%d", size)); err != nil {
+			return nil, err
+		}
+		defer b.takeBeside()
 		return b.walkOne(ctx, c, size)
 	}, tell)
 }
@@ -141,6 +145,7 @@ func (b *bench) walkOne(ctx context.Context, c contender, pods int) ([]measureme
 	return b.walk(ctx, c, w, []step{
 		{name: creating, want: int32(pods), change: func() { w.replicas(int32(pods)) }},
 		{name: updatingInPlace, want: int32(pods), change: func() { w.inPlace(0); w.image(releasedImage) }},
+		{name: recreating, want: int32(pods), change: func() { w.environment("changed") }},
 		{name: scalingIn, change: func() { w.replicas(0) }},
 	})
 }
