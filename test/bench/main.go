@@ -82,7 +82,7 @@ func main() {
 	flag.IntVar(&s.nodes, "nodes", 50, "simulated nodes")
 	flag.StringVar(&s.out, "out", "bench.json", "file for the figures")
 	flag.StringVar(&s.kind, "kind", "cloneset", "what is measured: cloneset, uniteddeployment, statefulset, or daemonset, "+
-		"which has a node for each Pod; "+
+		"which has a node for each Pod; gates, what a readiness gate costs; "+
 		"injection, the admission of Pods one at a time; load, the same of many; upgrade, another image of a sidecar in all Pods; "+
 		"spread, the admission of Pods with a WorkloadSpread; rollout, "+
 		"releases of a Deployment in steps; screens, those of the command line for a CloneSet; foreign, what Pods that are not "+
@@ -95,11 +95,12 @@ func main() {
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute,
 		"how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
 	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a "+
-		"half; only for -kind cloneset, upgrade and rollout, the rest would take hours")
+		"half; only for -kind cloneset, gates, upgrade and rollout, the rest would take hours")
 	flag.DurationVar(&s.restart, "restart", 500*time.Millisecond, "how long simulated kubelets take, give or take a half, from the end of a "+
 		"container until the one with its new image runs, which is mostly the time of a pull; for -kind cloneset, upgrade and rollout")
 	flag.IntVar(&s.rounds, "rounds", 5,
-		"how often the contenders of -kind cloneset create, recreate and remove their Pods, or those of -kind rollout release, "+
+		"how often the contenders of -kind cloneset create, recreate and remove their Pods, those of -kind gates create and remove them, "+
+			"or those of -kind rollout release, "+
 			"taking turns; the median counts")
 	flag.Func("k8s-args", "a further flag of a component, as in kube-apiserver:--profiling; may be repeated", func(arg string) error {
 		s.components = append(s.components, arg)
@@ -146,7 +147,7 @@ func (s settings) clusterArgs() []string {
 	if s.terse {
 		args = append(args, "--sim-terse")
 	}
-	if s.kind == "cloneset" || s.kind == "rollout" || s.kind == "upgrade" {
+	if s.kind == "cloneset" || s.kind == gatesKind || s.kind == "rollout" || s.kind == "upgrade" {
 		args = append(args, "--sim-start", s.start.String(), "--sim-restart", s.restart.String(), "--sim-jitter", "0.5", "--sim-stop", "1s")
 	}
 	if s.profile != "" {
@@ -187,6 +188,13 @@ func run(ctx context.Context, s settings) (err error) {
 	undisturbed, err := b.neighbour.during(ctx, func() { _ = sleep(ctx, neighbourAlone) })
 	if err != nil {
 		return err
+	}
+	if s.kind == gatesKind {
+		stop, err := b.openGates(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	results, err := b.measureAll(ctx, b.chosen)
 	if err != nil {

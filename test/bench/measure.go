@@ -97,6 +97,9 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 		}
 		defer b.takeBeside()
 	}
+	if b.kind == gatesKind {
+		return b.walk(ctx, c, w, b.repeated(w))
+	}
 	steps := []step{b.create(w)}
 	if w.inPlace != nil {
 		steps = append(steps,
@@ -157,7 +160,7 @@ func (b *bench) walk(ctx context.Context, c contender, w workload, steps []step)
 // again has the contenders take turns in creating, recreating and removing Pods until there are so many rounds as are asked for, the first
 // of which is measured already, and puts the median rounds in the place of the first.
 func (b *bench) again(ctx context.Context, all []contender, first []measurement) ([]measurement, error) {
-	if b.kind != "cloneset" {
+	if b.kind != "cloneset" && b.kind != gatesKind {
 		return first, nil // of the others, one phase takes longer than all rounds of these
 	}
 	rounds := first
@@ -167,7 +170,7 @@ func (b *bench) again(ctx context.Context, all []contender, first []measurement)
 			if err != nil {
 				return first, err
 			}
-			measured, err := b.walk(ctx, c, w, []step{b.create(w), b.recreate(w), b.scaleIn(w)})
+			measured, err := b.walk(ctx, c, w, b.repeated(w))
 			rounds = append(rounds[:len(rounds):len(rounds)], measured...)
 			if err != nil {
 				return first, fmt.Errorf("measuring %s in round %d: %w", c.name, round, err)
@@ -175,6 +178,14 @@ func (b *bench) again(ctx context.Context, all []contender, first []measurement)
 		}
 	}
 	return medians(first, rounds), nil
+}
+
+// repeated are the phases that are measured in each round.
+func (b *bench) repeated(w workload) []step {
+	if b.kind == gatesKind {
+		return []step{b.create(w), b.scaleIn(w)}
+	}
+	return []step{b.create(w), b.recreate(w), b.scaleIn(w)}
 }
 
 // medians returns, for each measurement of the first round, the one with the median time of all rounds: of an even number the slower.

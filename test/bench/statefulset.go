@@ -21,6 +21,12 @@ func contenders(kind string, native func() []int, managers func(clusters int) []
 			{name: "Deployment", agent: "kube-controller-manager", pids: native, make: deployment},
 			{name: "CloneSet", agent: "kruise-manager", pids: ours, make: cloneSet},
 		}, nil
+	case gatesKind:
+		return []contender{
+			{name: "Deployment", agent: "kube-controller-manager", pids: native, make: deployment},
+			{name: "GatedDeployment", agent: "kube-controller-manager", pids: native, make: gatedDeployment},
+			{name: "CloneSet", agent: "kruise-manager", pids: ours, make: cloneSet},
+		}, nil
 	case "statefulset":
 		return []contender{
 			{name: "StatefulSet", agent: "kube-controller-manager", pids: native, make: nativeStatefulSet},
@@ -41,7 +47,7 @@ func contenders(kind string, native func() []int, managers func(clusters int) []
 			},
 		}, nil
 	}
-	return nil, fmt.Errorf("-kind is %q, want cloneset, statefulset, daemonset or uniteddeployment", kind)
+	return nil, fmt.Errorf("-kind is %q, want cloneset, gates, statefulset, daemonset or uniteddeployment", kind)
 }
 
 // nativeStatefulSet is created in parallel, so that creating compares like with like. It is updated one by one, which is all that
