@@ -13,7 +13,8 @@ func NewInformer(from cache.ListerWatcher, kind runtime.Object, resync time.Dura
 	if _, ok := kind.(*corev1.Pod); !ok {
 		return cache.NewSharedIndexInformer(from, kind, resync, indexers)
 	}
-	return podInformer{cache.NewSharedIndexInformer(from, kind, resync, ofPods(indexers))}
+	informer := cache.NewSharedIndexInformer(from, kind, resync, ofPods(indexers))
+	return podInformer{informer, newPodHandlers(informer)}
 }
 
 // podOf returns the Pod that an outline is of, and everything else as it is.
@@ -43,25 +44,37 @@ func ofPods(indexers cache.Indexers) cache.Indexers {
 	return out
 }
 
-type podInformer struct{ cache.SharedIndexInformer }
+type podInformer struct {
+	cache.SharedIndexInformer
+	handlers *podHandlers
+}
 
 // AddEventHandler adds a handler that is told of Pods.
 func (i podInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandler(podHandler{handler})
+	return i.handlers.add(handler)
 }
 
-// AddEventHandlerWithResyncPeriod adds a handler that is told of Pods.
+// AddEventHandlerWithResyncPeriod adds a handler that is told of Pods. It is told of unchanged ones when all others are.
 func (i podInformer) AddEventHandlerWithResyncPeriod(
-	handler cache.ResourceEventHandler, resync time.Duration,
+	handler cache.ResourceEventHandler, _ time.Duration,
 ) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(podHandler{handler}, resync)
+	return i.handlers.add(handler)
 }
 
-// AddEventHandlerWithOptions adds a handler that is told of Pods.
+// AddEventHandlerWithOptions adds a handler that is told of Pods. It is told of unchanged ones when all others are.
 func (i podInformer) AddEventHandlerWithOptions(
-	handler cache.ResourceEventHandler, o cache.HandlerOptions,
+	handler cache.ResourceEventHandler, _ cache.HandlerOptions,
 ) (cache.ResourceEventHandlerRegistration, error) {
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(podHandler{handler}, o)
+	return i.handlers.add(handler)
+}
+
+// RemoveEventHandler has a handler be told of nothing any more.
+func (i podInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	if r, is := handle.(*podRegistration); is && r.of == i.handlers {
+		i.handlers.remove(r)
+		return nil
+	}
+	return i.SharedIndexInformer.RemoveEventHandler(handle)
 }
 
 // AddIndexers adds indexes of Pods.
@@ -76,21 +89,6 @@ func (i podInformer) GetStore() cache.Store { return i.GetIndexer() }
 func (i podInformer) GetIndexer() cache.Indexer {
 	return podIndexer{i.SharedIndexInformer.GetIndexer()}
 }
-
-type podHandler struct{ cache.ResourceEventHandler }
-
-// OnAdd tells of a Pod that is new, or new to the handler.
-func (h podHandler) OnAdd(object any, initial bool) {
-	h.ResourceEventHandler.OnAdd(podOf(object), initial)
-}
-
-// OnUpdate tells of a change.
-func (h podHandler) OnUpdate(before, after any) {
-	h.ResourceEventHandler.OnUpdate(podOf(before), podOf(after))
-}
-
-// OnDelete tells of a Pod that is gone.
-func (h podHandler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(podOf(object)) }
 
 type podIndexer struct{ cache.Indexer }
 

@@ -196,8 +196,9 @@ func TestOutlinesForgetWhatNoPodHas(t *testing.T) {
 	}
 }
 
-// TestInformersTellOfPods has readers, indexes and handlers of an informer see a Pod from its creation to its end.
-func TestInformersTellOfPods(t *testing.T) {
+// streamed returns an informer of Pods, of which the first is there when it begins, and what tells it of others.
+func streamed(t *testing.T) (cache.SharedIndexInformer, *watch.FakeWatcher) {
+	t.Helper()
 	events := watch.NewFake()
 	informer := NewInformer(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
@@ -218,6 +219,12 @@ func TestInformersTellOfPods(t *testing.T) {
 	if err := informer.SetTransform(SlimPod(v1beta1.GroupVersion.Group, &AnnotationKeys{})); err != nil {
 		t.Fatal(err)
 	}
+	return informer, events
+}
+
+// TestInformersTellOfPods has readers, indexes and handlers of an informer see a Pod from its creation to its end.
+func TestInformersTellOfPods(t *testing.T) {
+	informer, events := streamed(t)
 	byOwner := func(object any) ([]string, error) { return ControllerKey(object.(*corev1.Pod)), nil }
 	if err := informer.AddIndexers(cache.Indexers{ByController: byOwner}); err != nil {
 		t.Fatal(err)
