@@ -20,11 +20,11 @@ import (
 // CloneSet's own.
 const gatesKind = "gates"
 
-// benchGate is the gate that the bench itself opens, gateWriters how many Pods it opens the gate of at a time.
-const (
-	benchGate   corev1.PodConditionType = "bench.example.com/open"
-	gateWriters                         = 32
-)
+// benchGate is the gate that the bench itself opens.
+const benchGate corev1.PodConditionType = "bench.example.com/open"
+
+// gateWriters is how many Pods have their gate opened at a time.
+const gateWriters = 32
 
 // gatedDeployment is a Deployment whose Pods have a readiness gate.
 func gatedDeployment(namespace string) workload {
@@ -40,7 +40,8 @@ func (b *bench) openGates(ctx context.Context) (stop func(), err error) {
 	var writing sync.WaitGroup
 	open := func(object any) {
 		p := object.(*corev1.Pod)
-		if !pod.HasReadinessGate(p, benchGate) || p.Spec.NodeName == "" || pod.Condition(p, benchGate) != nil || p.DeletionTimestamp != nil {
+		isDue := pod.HasReadinessGate(p, benchGate) && pod.Condition(p, benchGate) == nil
+		if !isDue || p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 			return
 		}
 		free <- struct{}{}

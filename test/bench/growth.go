@@ -110,7 +110,7 @@ func chartsOfPhases() []chartOf {
 // chartsOfWaits say how long others wait for the controller of a large workload.
 func chartsOfWaits() []chartOf {
 	return []chartOf{
-		{"Answers to a CloneSet of 4 Pods beside, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.Answer.P99 })},
+		{"Answers to a small CloneSet beside, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.Answer.P99 })},
 		{"Passes, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.PassP99 })},
 	}
 }

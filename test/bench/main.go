@@ -96,8 +96,8 @@ func main() {
 		"how long a phase may take; one that takes longer is broken off, and its time reckoned from how far it has come")
 	flag.DurationVar(&s.start, "start", 2*time.Second, "how long simulated kubelets take to start a Pod's containers, give or take a "+
 		"half; only for -kind cloneset, gates, upgrade and rollout, the rest would take hours")
-	flag.DurationVar(&s.restart, "restart", 500*time.Millisecond, "how long simulated kubelets take, give or take a half, from the end of a "+
-		"container until the one with its new image runs, which is mostly the time of a pull; for -kind cloneset, upgrade and rollout")
+	flag.DurationVar(&s.restart, "restart", 500*time.Millisecond, "how long simulated kubelets take, give or take a half, from the end "+
+		"of a container until the one with its new image runs, which is mostly the time of a pull; for -kind cloneset, upgrade and rollout")
 	flag.IntVar(&s.rounds, "rounds", 5,
 		"how often the contenders of -kind cloneset create, recreate and remove their Pods, those of -kind gates create and remove them, "+
 			"or those of -kind rollout release, "+
