@@ -77,6 +77,7 @@ func (h *podHandlers) join() {
 func (h *podHandlers) tell(handlers []*podRegistration) {
 	h.telling.Lock()
 	defer h.telling.Unlock()
+	handlers = slices.DeleteFunc(handlers, func(r *podRegistration) bool { return r.removed })
 	for _, object := range h.informer.GetStore().List() {
 		p := podOf(object)
 		for _, r := range handlers {
@@ -91,11 +92,9 @@ func (h *podHandlers) tell(handlers []*podRegistration) {
 
 // remove has a handler be told of nothing any more.
 func (h *podHandlers) remove(r *podRegistration) {
-	h.mu.Lock()
-	h.joining = slices.DeleteFunc(h.joining, func(other *podRegistration) bool { return other == r })
-	h.mu.Unlock()
 	h.telling.Lock()
 	defer h.telling.Unlock()
+	r.removed = true // it may not have joined yet
 	h.handlers = slices.DeleteFunc(h.handlers, func(other *podRegistration) bool { return other == r })
 }
 
@@ -144,6 +143,8 @@ type podRegistration struct {
 	of *podHandlers
 	// joined is closed when the handler was told of what was there when it was added.
 	joined chan struct{}
+	// removed is guarded by telling.
+	removed bool
 
 	once   sync.Once
 	synced chan struct{}

@@ -48,6 +48,11 @@ func TestHandlersJoin(t *testing.T) {
 	early.expect(t, "add first of o1")
 	awaitSynced(t, first)
 
+	handlers := informer.(podInformer).handlers
+	handlers.telling.Lock() // one that is removed before it has joined
+	gone, never := add()
+	never.(*podRegistration).removed = true
+	handlers.telling.Unlock()
 	late, second := add()
 	later, third := add()
 	awaitSynced(t, second)
@@ -69,7 +74,7 @@ func TestHandlersJoin(t *testing.T) {
 	for _, told := range []*record{early, later} {
 		told.expect(t, "delete first of o2")
 	}
-	if len(late.news)+len(early.news)+len(later.news) > 0 {
+	if len(gone.news)+len(late.news)+len(early.news)+len(later.news) > 0 {
 		t.Error("handlers were told of more")
 	}
 
