@@ -103,7 +103,7 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 	steps := []step{b.create(w)}
 	if w.inPlace != nil {
 		steps = append(steps,
-			step{name: "in place", want: int32(b.pods), change: func() { w.inPlace(0); w.image("nginx:mainline") }},
+			step{name: updatingInPlace, want: int32(b.pods), change: func() { w.inPlace(0); w.image("nginx:mainline") }},
 			step{name: "in place, grace 5 s", want: int32(b.pods), change: func() { w.inPlace(5); w.image("nginx:1.27") }})
 	}
 	steps = append(steps, b.recreate(w))
@@ -114,15 +114,15 @@ func (b *bench) measure(ctx context.Context, c contender) ([]measurement, error)
 }
 
 func (b *bench) create(w workload) step {
-	return step{name: "create", want: int32(b.pods), change: func() { w.replicas(int32(b.pods)) }}
+	return step{name: creating, want: int32(b.pods), change: func() { w.replicas(int32(b.pods)) }}
 }
 
 func (b *bench) recreate(w workload) step {
-	return step{name: "recreate", want: int32(b.pods), change: func() { w.environment("changed") }}
+	return step{name: recreating, want: int32(b.pods), change: func() { w.environment("changed") }}
 }
 
 func (b *bench) scaleIn(w workload) step {
-	return step{name: "scale in", change: func() { w.replicas(0) }}
+	return step{name: scalingIn, change: func() { w.replicas(0) }}
 }
 
 // workload creates the workload of a contender, which wants no Pods yet, in a namespace of its own.

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 )
 
-// The phases that CloneSets and DaemonSets are led through at each size.
+// The phases that workloads are led through, by the names that figures have.
 const creating, updatingInPlace, recreating, scalingIn = "create", "in place", "recreate", "scale in"
 
 // dimension is one way in which a cluster grows, and what is measured in it.
@@ -143,10 +143,10 @@ func (b *bench) walkOne(ctx context.Context, c contender, pods int) ([]measureme
 		return nil, err
 	}
 	return b.walk(ctx, c, w, []step{
-		{name: creating, want: int32(pods), change: func() { w.replicas(int32(pods)) }},
+		b.create(w),
 		{name: updatingInPlace, want: int32(pods), change: func() { w.inPlace(0); w.image(releasedImage) }},
-		{name: recreating, want: int32(pods), change: func() { w.environment("changed") }},
-		{name: scalingIn, change: func() { w.replicas(0) }},
+		b.recreate(w),
+		b.scaleIn(w),
 	})
 }
 
