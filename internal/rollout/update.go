@@ -40,7 +40,14 @@ type Updater struct {
 	target       *appsv1.ControllerRevision
 	options      inplace.Options
 	changes      map[string]change
+	// planned is how many Pods are changed.
+	planned int
 }
+
+// Burst is the most Pods that one pass plans to create, and the most that it plans to change in place. A pass ends before that where the
+// API server is slow; a fast one stores about so many in the time of a pass. To plan thousands that no pass gets to takes longer than to
+// write those that it does.
+const Burst = 500
 
 // change is the way from one revision to the target in place, or, where refusal is not empty, why there is none.
 type change struct {
@@ -90,8 +97,8 @@ func (u *Updater) HoldRefused(p *corev1.Pod, refusal string, b *plan.Builder) {
 	})
 }
 
-// Update begins an update in place, or has the Pod wait: for its inPlaceUpdate hook, or for an update of its sidecars, so that both do not
-// restart containers at once.
+// Update begins an update in place, or has the Pod wait: for its inPlaceUpdate hook, for an update of its sidecars, so that both do not
+// restart containers at once, or, after Burst others, for a later pass, which the writes to those bring about.
 func (u *Updater) Update(p *corev1.Pod, why string, b *plan.Builder) {
 	u.update(p, u.changeOf(p).Change, why, b)
 }
@@ -105,6 +112,9 @@ func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Bu
 	state, mayStart := lifecycle.BeforeUpdate(p, u.Lifecycle)
 	if !mayStart {
 		u.awaitUpdateHook(p, state, why, b)
+		return
+	}
+	if u.planned >= Burst {
 		return
 	}
 	begun := u.begin(p, c, state)
@@ -128,6 +138,7 @@ func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Bu
 		last.EventMessage += fmt.Sprintf("(revision %s)", u.target.Name)
 	}
 	b.Do(chain...)
+	u.planned++
 }
 
 // awaitUpdateHook has the Pod wait for its inPlaceUpdate hook, in the state that is for that.
@@ -136,11 +147,15 @@ func (u *Updater) awaitUpdateHook(p *corev1.Pod, state pub.LifecycleStateType, w
 		b.Hold(plan.Hold{Code: reason.WaitLifecycleHook, Name: p.Name, Why: "its inPlaceUpdate hook holds it"})
 		return
 	}
+	if u.planned >= Burst {
+		return
+	}
 	waits := p.DeepCopy()
 	lifecycle.Enter(waits, state, u.Lifecycle, u.Now)
 	chain := PodWrites(plan.Rollout, p, waits)
 	chain[0].What, chain[0].Why = "waits for its inPlaceUpdate hook", why
 	b.Do(chain...)
+	u.planned++
 }
 
 // begin returns the Pod as it is once its update has begun. A change that restarts nothing needs no grace period.
@@ -192,6 +207,9 @@ func (w *Workload) Settle(m *Member, atTarget bool, b *plan.Builder) {
 	if w.TemplateHash && after.Labels[keys.PodTemplateHash] == "" && after.Labels[appsv1.ControllerRevisionHashLabelKey] != "" {
 		after.Labels[keys.PodTemplateHash] = revision.ShortHash(after.Labels[appsv1.ControllerRevisionHashLabelKey])
 		did.add("label %s", keys.PodTemplateHash)
+	}
+	if did.text == "" {
+		return
 	}
 	while := firstReadiness(p, after, w.Now)
 	chain := PodWrites(plan.Settle, p, after)

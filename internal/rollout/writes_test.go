@@ -45,6 +45,41 @@ func begin(p *corev1.Pod, c inplace.Change) plan.Chain {
 	return b.Plan().Stages[0][0]
 }
 
+func TestAPassPlansBurstOfUpdatesInPlace(t *testing.T) {
+	held := servingPod()
+	held.Labels[keys.LifecycleState], held.Labels["hold"] = string(pub.LifecycleStatePreparingUpdate), "yes"
+	hook := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+	waiting := held.DeepCopy()
+	waiting.Labels[keys.LifecycleState] = string(pub.LifecycleStateNormal)
+	for name, tc := range map[string]struct {
+		pod       *corev1.Pod
+		lifecycle *pub.Lifecycle
+		planned   int
+		holds     int
+	}{
+		"no hook":                          {servingPod(), nil, Burst, 0},
+		"a hook is to hold them":           {waiting, hook, Burst, 0},
+		"a hook that holds costs no write": {held, hook, 0, Burst + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := plan.For("")
+			w := Workload{Now: now(), Lifecycle: tc.lifecycle}
+			u := w.UpdaterTo(build.Revision("web-new", 2, "{}"), w.InPlace)
+			for range Burst + 1 {
+				u.update(tc.pod, inplace.Change{Images: map[string]string{"app": "nginx:new"}}, "", b)
+			}
+			p := b.Plan()
+			planned := 0
+			for _, stage := range p.Stages {
+				planned += len(stage)
+			}
+			if planned != tc.planned || len(p.Holds) != tc.holds {
+				t.Errorf("%d Pods are changed and %d held, want %d and %d", planned, len(p.Holds), tc.planned, tc.holds)
+			}
+		})
+	}
+}
+
 func TestWritesOfAnUpdateInPlace(t *testing.T) {
 	value := "2"
 	cases := map[string]struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-69ecc383/kruise/api/apps/v1beta1"
 	"github.com/seed-69ecc383/kruise/internal/apply"
+	"github.com/seed-69ecc383/kruise/internal/rollout"
 )
 
 // large returns what a pass sees of a CloneSet with so many Pods that are available, all of which are to be updated in place.
@@ -24,7 +25,9 @@ func large(b *testing.B, pods int) Snapshot {
 	set.Spec.Template.Labels = labels
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 	set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateCloneSetStrategyType
-	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: new(intstr.FromInt32(50))}
+	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{
+		PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdatePolicyType, MaxUnavailable: new(intstr.FromString("25%")),
+	}
 	s := Snapshot{Set: set, Now: time.Unix(1_800_000_000, 0)}
 	v := Classify(s)
 	s.Revisions = append(s.Revisions, v.workload.History.Update)
@@ -75,8 +78,8 @@ func BenchmarkPass(b *testing.B) {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
 			s := large(b, pods)
 			v := Classify(s)
-			if p := Plan(v); len(p.Stages) == 0 || len(p.Stages[len(p.Stages)-1]) != 50 {
-				b.Fatalf("50 Pods are to be updated: %s", p)
+			if p := Plan(v); len(p.Stages) == 0 || len(p.Stages[len(p.Stages)-1]) != min(pods/4, rollout.Burst) {
+				b.Fatalf("a quarter of the Pods, or as many as a pass plans, are to be updated: %d stages, want %d Pods", len(p.Stages), pods/4)
 			}
 			for b.Loop() {
 				v := Classify(s)

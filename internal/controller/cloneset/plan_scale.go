@@ -184,10 +184,6 @@ func (v *State) deletion(m *rollout.Member, as plan.Action) plan.Chain {
 	return chain
 }
 
-// burst is the most Pods that one pass plans to create. A pass ends before that where the API server is slow; a fast one creates about so
-// many in the time of a pass.
-const burst = 500
-
 // create adds the missing Pods, as many at once as scaleStrategy.maxUnavailable allows.
 func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 	if moves.CreateNow < moves.Create {
@@ -197,7 +193,7 @@ func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 			Event: eventScaleUpLimited,
 		})
 	}
-	number := min(moves.CreateNow-v.waitingForClaims(b), burst)
+	number := min(moves.CreateNow-v.waitingForClaims(b), rollout.Burst)
 	if number <= 0 {
 		return false
 	}
