@@ -134,14 +134,17 @@ func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outc
 }
 
 func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.Stage, within *slice) []Result {
-	var creates, others plan.Stage
+	var creates, deletions, others plan.Stage
 	elsewhere := map[string]plan.Stage{}
 	for _, chain := range stage {
-		if cluster := chain[0].Cluster; cluster != "" {
-			elsewhere[cluster] = append(elsewhere[cluster], chain)
-		} else if chain[0].Verb == plan.Create && !chain[0].Optional { // one that fails must not slow the others down
+		switch first := chain[0]; {
+		case first.Cluster != "":
+			elsewhere[first.Cluster] = append(elsewhere[first.Cluster], chain)
+		case first.Verb == plan.Create && !first.Optional: // one that fails must not slow the others down
 			creates = append(creates, chain)
-		} else {
+		case first.Verb == plan.Delete: // of which more may be under way
+			deletions = append(deletions, chain)
+		default:
 			others = append(others, chain)
 		}
 	}
@@ -149,14 +152,16 @@ func (e *Executor) runStage(ctx context.Context, owner plan.Object, stage plan.S
 		e.Elsewhere(owner, cluster, elsewhere[cluster])
 	}
 	if e.Parallel <= 1 {
-		return append(e.runAll(ctx, owner, others, within), e.runCreates(ctx, owner, creates, within)...)
+		results := e.runAll(ctx, owner, append(others, deletions...), within)
+		return append(results, e.runCreates(ctx, owner, creates, within)...)
 	}
-	var results, created []Result
+	var results, deleted, created []Result
 	var running Group
 	running.Go(func() { results = e.runAll(ctx, owner, others, within) })
+	running.Go(func() { deleted = e.runAll(ctx, owner, deletions, within) })
 	running.Go(func() { created = e.runCreates(ctx, owner, creates, within) })
 	running.Wait()
-	return append(results, created...)
+	return slices.Concat(results, deleted, created)
 }
 
 // runCreates starts with one chain and doubles with each batch that succeeds: when a quota or an admission rule refuses the Pods, one
@@ -190,12 +195,15 @@ func (e *Executor) runCreates(ctx context.Context, owner plan.Object, creates pl
 // others waiting: the scheduler, the kubelets, and our own writes that let the Pods before become ready.
 const maxBatch = 32
 
-// runAll runs chains at the same time, as many as Parallel and the Limit allow, and returns their results in the order of the chains. It
-// begins none when the time is up.
+// runAll runs chains at the same time, as many as Parallel and the Limit allow of what the first one begins with, and returns their results
+// in the order of the chains. It begins none when the time is up.
 func (e *Executor) runAll(ctx context.Context, owner plan.Object, chains plan.Stage, within *slice) []Result {
+	if len(chains) == 0 {
+		return nil
+	}
 	perChain := make([][]Result, len(chains))
 	var running Group
-	slots := make(chan struct{}, e.Limit.atMost(max(1, e.Parallel)))
+	slots := make(chan struct{}, e.Limit.atMost(max(1, e.Parallel), chains[0][0].Verb))
 	for i, chain := range chains {
 		slots <- struct{}{}
 		if !within.begins() {

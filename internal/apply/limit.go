@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +14,10 @@ import (
 )
 
 const (
-	// fewUnderWay are so few writes under way that how long one takes is how long it takes at rest.
+	// fewUnderWay are so few writes under way that, once there have been no more for restAfter, how long one takes is how long it takes at
+	// rest. Before that, the API server may still be busy with what those before have brought about, such as the reports of kubelets.
 	fewUnderWay = 4
+	restAfter   = 5 * time.Second
 	// leastUnderWay is the lowest limit: enough to hide the latency of an API server that is only far away.
 	leastUnderWay = 16
 	firstUnderWay = 32
@@ -26,6 +29,9 @@ const (
 	farTooMany = 16.0
 	// mostSlow bounds what one slow write says, as it may have waited for anything.
 	mostSlow = 32.0
+	// deletionCost is what a deletion counts for where another write counts for one: four times as many may be under way, and each may take
+	// four times as long. It has no fields to merge, and with as few of them as of others, removing 1,000 Pods takes twice as long.
+	deletionCost = 0.25
 )
 
 // Limit is an adaptive limit of concurrency: it bounds the writes under way of all Executors that share it. A write that finds the limit
@@ -39,14 +45,17 @@ const (
 type Limit struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	limit    float64
-	underWay int
+	mu    sync.Mutex
+	limit float64
+	// underWay is what the writes under way count for together.
+	underWay float64
 	waiting  []waiter
-	// ofOwner is how many writes are under way for each owner that has any.
-	ofOwner map[types.UID]int
-	// atRest is how many seconds a write of each verb takes while few are under way.
+	// ofOwner is what the writes of each owner that has any under way count for.
+	ofOwner map[types.UID]float64
+	// atRest is how many seconds a write of each verb takes at rest.
 	atRest map[plan.Verb]float64
+	// lastBusy is when more than a few were last under way.
+	lastBusy time.Time
 	// slowness adds up how many times as long as at rest the last writes took, of which there are looked; reached is whether they met
 	// the limit.
 	slowness float64
@@ -57,23 +66,33 @@ type Limit struct {
 // waiter is a write that waits for its turn.
 type waiter struct {
 	owner types.UID
+	cost  float64
 	turn  chan struct{}
+}
+
+// costOf returns what a write counts for.
+func costOf(verb plan.Verb) float64 {
+	if verb == plan.Delete {
+		return deletionCost
+	}
+	return 1
 }
 
 // NewLimit returns a limit that has seen no write yet.
 func NewLimit(now func() time.Time) *Limit {
 	writeLimit.Set(firstUnderWay)
-	return &Limit{now: now, limit: firstUnderWay, ofOwner: map[types.UID]int{}, atRest: map[plan.Verb]float64{}}
+	return &Limit{now: now, limit: firstUnderWay, ofOwner: map[types.UID]float64{}, atRest: map[plan.Verb]float64{}}
 }
 
-// atMost returns the limit, or the number if that is lower: more writes of one pass would only wait here, and have it last longer.
-func (l *Limit) atMost(number int) int {
+// atMost returns how many writes of a verb may be under way, or the number if that is lower: more of one pass would only wait here, and
+// have it last longer.
+func (l *Limit) atMost(number int, verb plan.Verb) int {
 	if l == nil {
 		return number
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(number, int(l.limit))
+	return min(number, int(l.limit/costOf(verb)))
 }
 
 // enter waits until one more write may be under way for an owner, and returns what is to be called with its error when it has ended. The
@@ -82,37 +101,40 @@ func (l *Limit) enter(ctx context.Context, owner types.UID, verb plan.Verb) (lea
 	if l == nil {
 		return func(error) {}, nil
 	}
-	if err := l.admitted(ctx, owner); err != nil {
+	if err := l.admitted(ctx, owner, costOf(verb)); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
-	few := l.underWay <= fewUnderWay
-	l.mu.Unlock()
 	began := l.now()
+	if l.underWay > fewUnderWay {
+		l.lastBusy = began
+	}
+	resting := began.Sub(l.lastBusy) >= restAfter
+	l.mu.Unlock()
 	return func(err error) {
 		took := l.now().Sub(began)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.ended(owner)
-		l.learn(verb, took.Seconds(), few, err)
+		l.ended(owner, costOf(verb))
+		l.learn(verb, took.Seconds(), resting, err)
 		l.admit()
 	}, nil
 }
 
 // ended counts a write as under way no more.
-func (l *Limit) ended(owner types.UID) {
-	l.underWay--
-	l.ofOwner[owner]--
+func (l *Limit) ended(owner types.UID, cost float64) {
+	l.underWay -= cost
+	l.ofOwner[owner] -= cost
 	if l.ofOwner[owner] == 0 {
 		delete(l.ofOwner, owner)
 	}
 }
 
 // admitted waits for the turn of a write, and counts it as under way from then on.
-func (l *Limit) admitted(ctx context.Context, owner types.UID) error {
+func (l *Limit) admitted(ctx context.Context, owner types.UID, cost float64) error {
 	turn := make(chan struct{})
 	l.mu.Lock()
-	l.waiting = append(l.waiting, waiter{owner, turn})
+	l.waiting = append(l.waiting, waiter{owner, cost, turn})
 	l.admit()
 	l.mu.Unlock()
 	select {
@@ -122,10 +144,10 @@ func (l *Limit) admitted(ctx context.Context, owner types.UID) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at := slices.Index(l.waiting, waiter{owner, turn}); at >= 0 {
+	if at := slices.Index(l.waiting, waiter{owner, cost, turn}); at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
 	} else { // its turn has come as it gave up
-		l.ended(owner)
+		l.ended(owner, cost)
 		l.admit()
 	}
 	return ctx.Err()
@@ -133,31 +155,33 @@ func (l *Limit) admitted(ctx context.Context, owner types.UID) error {
 
 // admit lets as many writes begin as the limit allows.
 func (l *Limit) admit() {
-	for len(l.waiting) > 0 && l.underWay < int(l.limit) {
+	for len(l.waiting) > 0 && l.hasRoom() {
 		next := 0
 		for at, w := range l.waiting {
 			if l.ofOwner[w.owner] < l.ofOwner[l.waiting[next].owner] {
 				next = at
 			}
 		}
-		l.underWay++
-		l.ofOwner[l.waiting[next].owner]++
+		l.underWay += l.waiting[next].cost
+		l.ofOwner[l.waiting[next].owner] += l.waiting[next].cost
 		close(l.waiting[next].turn)
 		l.waiting = slices.Delete(l.waiting, next, next+1)
 	}
-	l.reached = l.reached || l.underWay >= int(l.limit)
+	l.reached = l.reached || !l.hasRoom()
 }
+
+func (l *Limit) hasRoom() bool { return l.underWay < math.Floor(l.limit) }
 
 // learn takes one write into account that has ended. Those that failed say nothing of how busy the API server is, but for refusals of too
 // many, and for conflicts, which took as long as any other.
-func (l *Limit) learn(verb plan.Verb, seconds float64, few bool, err error) {
+func (l *Limit) learn(verb plan.Verb, seconds float64, resting bool, err error) {
 	switch {
 	case apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err):
 		l.slowness += mostSlow
 	case err != nil && !apierrors.IsConflict(err):
 		return
 	default:
-		l.slowness += min(l.slow(verb, seconds, few), mostSlow)
+		l.slowness += min(costOf(verb)*l.slow(verb, seconds, resting), mostSlow)
 	}
 	l.looked++
 	if l.looked < max(leastUnderWay, int(l.limit)) {
@@ -175,18 +199,18 @@ func (l *Limit) learn(verb plan.Verb, seconds float64, few bool, err error) {
 	writeLimit.Set(float64(int(l.limit)))
 }
 
-// slow returns how many times as long as at rest a write took, and learns from one that began while few were under way. What a write takes
-// at rest falls fast and rises slowly: one that is faster than known proves what is possible, one that is slower may have met the load of
-// others. A server that has become slower for good is known as such after some dozen writes in quiet times.
-func (l *Limit) slow(verb plan.Verb, seconds float64, few bool) float64 {
+// slow returns how many times as long as at rest a write took, and learns from it what that is. What a write takes at rest falls fast: one
+// that is faster than known proves what is possible. It rises slowly, as one that is slower may have met the load of others, and only at
+// rest: a long rollout would else have the limit rise by the load that it is itself. A server that has become slower for good is known as
+// such after some dozen writes in quiet times.
+func (l *Limit) slow(verb plan.Verb, seconds float64, resting bool) float64 {
 	atRest, known := l.atRest[verb]
 	switch {
 	case !known:
 		atRest = seconds
-	case !few:
 	case seconds < atRest:
 		atRest += (seconds - atRest) / 8
-	default:
+	case resting:
 		atRest += (min(seconds, mostSlow*atRest) - atRest) / 128
 	}
 	l.atRest[verb] = atRest

@@ -134,7 +134,7 @@ func TestLimitSharesAmongOwners(t *testing.T) {
 		}
 		large.Wait()
 		if len(l.ofOwner) > 0 || l.underWay != 0 {
-			t.Errorf("at rest, %d writes are under way, by owner %v", l.underWay, l.ofOwner)
+			t.Errorf("at rest, %v writes are under way, by owner %v", l.underWay, l.ofOwner)
 		}
 	})
 }
@@ -160,12 +160,100 @@ func TestLimitGetsUsedToAServerThatHasBecomeSlower(t *testing.T) {
 		if l.limit > firstUnderWay/2 {
 			t.Errorf("the limit is %.0f after writes that took twenty times as long", l.limit)
 		}
+		time.Sleep(restAfter)
 		writeAll(t, l, server, 1, 100) // in quiet times
 		writeAll(t, l, server, 64, 30)
 		if l.limit < firstUnderWay {
 			t.Errorf("the limit is still %.0f after 2,000 writes that took as long as those in quiet times", l.limit)
 		}
 	})
+}
+
+// A long rollout must not take the load that it is itself for rest, when few of its writes are under way for a moment.
+func TestLimitDoesNotGetUsedToItsOwnLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newBusyServer(5*time.Millisecond, 2)
+		l := NewLimit(time.Now)
+		writeAll(t, l, server, 1, 50) // at rest
+		done := make(chan struct{})
+		var others sync.WaitGroup
+		for range 30 { // what the writes bring about
+			others.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						server.work()
+					}
+				}
+			})
+		}
+		for range 100 { // passes
+			writeAll(t, l, server, 1, 4)
+			writeAll(t, l, server, 128, 1)
+		}
+		close(done)
+		others.Wait()
+		if l.limit != leastUnderWay {
+			t.Errorf("the limit is %.0f at a busy server after 100 passes, want %d", l.limit, leastUnderWay)
+		}
+	})
+}
+
+// Four deletions take the room of one other write.
+func TestLimitOfDeletions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimit(time.Now)
+		var entered atomic.Int64
+		for _, verb := range []plan.Verb{plan.Delete, plan.Update} {
+			for range 2 * firstUnderWay {
+				go func() {
+					leave, err := l.enter(t.Context(), types.UID(verb), verb)
+					if err != nil {
+						return
+					}
+					entered.Add(1)
+					time.Sleep(time.Minute)
+					leave(nil)
+				}()
+			}
+			synctest.Wait()
+		}
+		// All deletions, which take half of the room, and as many updates as fit beside.
+		if want := int64(2*firstUnderWay + firstUnderWay/2); entered.Load() != want {
+			t.Errorf("%d writes are under way, want %d", entered.Load(), want)
+		}
+		if got, want := l.atMost(1000, plan.Delete), 4*firstUnderWay; got != want {
+			t.Errorf("at most %d deletions are under way, want %d", got, want)
+		}
+		time.Sleep(time.Hour)
+		if len(l.ofOwner) > 0 || l.underWay != 0 {
+			t.Errorf("at rest, %v writes are under way, by owner %v", l.underWay, l.ofOwner)
+		}
+	})
+}
+
+func TestWhatAWriteTakesAtRest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seconds float64
+		resting bool
+		atRest  float64
+	}{
+		"a faster one proves what is possible":           {0.36, true, 0.92},
+		"a faster one proves it also while busy":         {0.36, false, 0.92},
+		"a slower one may have met the load of others":   {2.28, true, 1.01},
+		"a much slower one says little":                  {1000, true, 1 + (mostSlow-1)/128},
+		"a slower one while busy has met our own writes": {2.28, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLimit(time.Now)
+			l.slow(plan.Update, 1, false)
+			if slow := l.slow(plan.Update, tc.seconds, tc.resting); math.Abs(slow-tc.seconds/tc.atRest) > 1e-9 {
+				t.Errorf("it took %v times as long as at rest, want %v", slow, tc.seconds/tc.atRest)
+			}
+		})
+	}
 }
 
 func TestLimitFallsAndRisesWithRefusals(t *testing.T) {
@@ -241,7 +329,7 @@ func TestLimitForgetsWhoGivesUp(t *testing.T) {
 			leave(nil)
 		}
 		if l.underWay != 0 || len(l.waiting) != 0 {
-			t.Errorf("%d writes are under way and %d wait after all have ended", l.underWay, len(l.waiting))
+			t.Errorf("%v writes are under way and %d wait after all have ended", l.underWay, len(l.waiting))
 		}
 	})
 }

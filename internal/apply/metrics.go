@@ -23,7 +23,8 @@ var (
 
 	writeLimit = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kruise_write_limit",
-		Help: "Writes that may be under way at the same time: fewer while the API server takes a multiple of its time at rest over them.",
+		Help: "Writes that may be under way at the same time, of which four deletions count as one: " +
+			"fewer while the API server takes a multiple of its time at rest over them.",
 	})
 
 	podUpdates = prometheus.NewCounterVec(prometheus.CounterOpts{
