@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,9 +28,9 @@ const (
 	farTooMany = 16.0
 	// mostSlow bounds what one slow write says, as it may have waited for anything.
 	mostSlow = 32.0
-	// deletionCost is what a deletion counts for where another write counts for one: four times as many may be under way, and each may take
-	// four times as long. It has no fields to merge, and with as few of them as of others, removing 1,000 Pods takes twice as long.
-	deletionCost = 0.25
+	// deletionsPerWrite is how many deletions count as one other write: so many times as many may be under way, each for so many times as
+	// long. They have no fields to merge, and with as few of them as of others, removing 1,000 Pods takes twice as long.
+	deletionsPerWrite = 3
 )
 
 // Limit is an adaptive limit of concurrency: it bounds the writes under way of all Executors that share it. A write that finds the limit
@@ -47,11 +46,11 @@ type Limit struct {
 
 	mu    sync.Mutex
 	limit float64
-	// underWay is what the writes under way count for together.
-	underWay float64
+	// underWay is how many deletions the writes under way count as.
+	underWay int
 	waiting  []waiter
-	// ofOwner is what the writes of each owner that has any under way count for.
-	ofOwner map[types.UID]float64
+	// ofOwner is that of each owner that has any under way.
+	ofOwner map[types.UID]int
 	// atRest is how many seconds a write of each verb takes at rest.
 	atRest map[plan.Verb]float64
 	// lastBusy is when more than a few were last under way.
@@ -66,22 +65,22 @@ type Limit struct {
 // waiter is a write that waits for its turn.
 type waiter struct {
 	owner types.UID
-	cost  float64
+	cost  int
 	turn  chan struct{}
 }
 
-// costOf returns what a write counts for.
-func costOf(verb plan.Verb) float64 {
+// costOf returns how many deletions a write counts as.
+func costOf(verb plan.Verb) int {
 	if verb == plan.Delete {
-		return deletionCost
+		return 1
 	}
-	return 1
+	return deletionsPerWrite
 }
 
 // NewLimit returns a limit that has seen no write yet.
 func NewLimit(now func() time.Time) *Limit {
 	writeLimit.Set(firstUnderWay)
-	return &Limit{now: now, limit: firstUnderWay, ofOwner: map[types.UID]float64{}, atRest: map[plan.Verb]float64{}}
+	return &Limit{now: now, limit: firstUnderWay, ofOwner: map[types.UID]int{}, atRest: map[plan.Verb]float64{}}
 }
 
 // atMost returns how many writes of a verb may be under way, or the number if that is lower: more of one pass would only wait here, and
@@ -92,7 +91,7 @@ func (l *Limit) atMost(number int, verb plan.Verb) int {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(number, int(l.limit/costOf(verb)))
+	return min(number, l.room()/costOf(verb))
 }
 
 // enter waits until one more write may be under way for an owner, and returns what is to be called with its error when it has ended. The
@@ -106,7 +105,7 @@ func (l *Limit) enter(ctx context.Context, owner types.UID, verb plan.Verb) (lea
 	}
 	l.mu.Lock()
 	began := l.now()
-	if l.underWay > fewUnderWay {
+	if l.underWay > fewUnderWay*deletionsPerWrite {
 		l.lastBusy = began
 	}
 	resting := began.Sub(l.lastBusy) >= restAfter
@@ -122,7 +121,7 @@ func (l *Limit) enter(ctx context.Context, owner types.UID, verb plan.Verb) (lea
 }
 
 // ended counts a write as under way no more.
-func (l *Limit) ended(owner types.UID, cost float64) {
+func (l *Limit) ended(owner types.UID, cost int) {
 	l.underWay -= cost
 	l.ofOwner[owner] -= cost
 	if l.ofOwner[owner] == 0 {
@@ -131,7 +130,7 @@ func (l *Limit) ended(owner types.UID, cost float64) {
 }
 
 // admitted waits for the turn of a write, and counts it as under way from then on.
-func (l *Limit) admitted(ctx context.Context, owner types.UID, cost float64) error {
+func (l *Limit) admitted(ctx context.Context, owner types.UID, cost int) error {
 	turn := make(chan struct{})
 	l.mu.Lock()
 	l.waiting = append(l.waiting, waiter{owner, cost, turn})
@@ -170,7 +169,10 @@ func (l *Limit) admit() {
 	l.reached = l.reached || !l.hasRoom()
 }
 
-func (l *Limit) hasRoom() bool { return l.underWay < math.Floor(l.limit) }
+func (l *Limit) hasRoom() bool { return l.underWay < l.room() }
+
+// room returns how many deletions may be under way.
+func (l *Limit) room() int { return int(l.limit) * deletionsPerWrite }
 
 // learn takes one write into account that has ended. Those that failed say nothing of how busy the API server is, but for refusals of too
 // many, and for conflicts, which took as long as any other.
@@ -181,7 +183,7 @@ func (l *Limit) learn(verb plan.Verb, seconds float64, resting bool, err error) 
 	case err != nil && !apierrors.IsConflict(err):
 		return
 	default:
-		l.slowness += min(costOf(verb)*l.slow(verb, seconds, resting), mostSlow)
+		l.slowness += min(l.slow(verb, seconds, resting)*float64(costOf(verb))/deletionsPerWrite, mostSlow)
 	}
 	l.looked++
 	if l.looked < max(leastUnderWay, int(l.limit)) {

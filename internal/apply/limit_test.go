@@ -134,7 +134,7 @@ func TestLimitSharesAmongOwners(t *testing.T) {
 		}
 		large.Wait()
 		if len(l.ofOwner) > 0 || l.underWay != 0 {
-			t.Errorf("at rest, %v writes are under way, by owner %v", l.underWay, l.ofOwner)
+			t.Errorf("at rest, %d writes are under way, by owner %v", l.underWay, l.ofOwner)
 		}
 	})
 }
@@ -201,13 +201,14 @@ func TestLimitDoesNotGetUsedToItsOwnLoad(t *testing.T) {
 	})
 }
 
-// Four deletions take the room of one other write.
+// Several deletions take the room of one other write.
 func TestLimitOfDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimit(time.Now)
 		var entered atomic.Int64
+		const deletions = firstUnderWay / 2 * deletionsPerWrite
 		for _, verb := range []plan.Verb{plan.Delete, plan.Update} {
-			for range 2 * firstUnderWay {
+			for range deletions {
 				go func() {
 					leave, err := l.enter(t.Context(), types.UID(verb), verb)
 					if err != nil {
@@ -221,15 +222,15 @@ func TestLimitOfDeletions(t *testing.T) {
 			synctest.Wait()
 		}
 		// All deletions, which take half of the room, and as many updates as fit beside.
-		if want := int64(2*firstUnderWay + firstUnderWay/2); entered.Load() != want {
+		if want := int64(deletions + firstUnderWay/2); entered.Load() != want {
 			t.Errorf("%d writes are under way, want %d", entered.Load(), want)
 		}
-		if got, want := l.atMost(1000, plan.Delete), 4*firstUnderWay; got != want {
+		if got, want := l.atMost(1000, plan.Delete), deletionsPerWrite*firstUnderWay; got != want {
 			t.Errorf("at most %d deletions are under way, want %d", got, want)
 		}
 		time.Sleep(time.Hour)
 		if len(l.ofOwner) > 0 || l.underWay != 0 {
-			t.Errorf("at rest, %v writes are under way, by owner %v", l.underWay, l.ofOwner)
+			t.Errorf("at rest, %d writes are under way, by owner %v", l.underWay, l.ofOwner)
 		}
 	})
 }
@@ -329,7 +330,7 @@ func TestLimitForgetsWhoGivesUp(t *testing.T) {
 			leave(nil)
 		}
 		if l.underWay != 0 || len(l.waiting) != 0 {
-			t.Errorf("%v writes are under way and %d wait after all have ended", l.underWay, len(l.waiting))
+			t.Errorf("%d writes are under way and %d wait after all have ended", l.underWay, len(l.waiting))
 		}
 	})
 }

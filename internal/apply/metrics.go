@@ -23,7 +23,7 @@ var (
 
 	writeLimit = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "kruise_write_limit",
-		Help: "Writes that may be under way at the same time, of which four deletions count as one: " +
+		Help: "Writes that may be under way at the same time, of which three deletions count as one: " +
 			"fewer while the API server takes a multiple of its time at rest over them.",
 	})
 

@@ -105,7 +105,7 @@ func (s *slowDeletions) Delete(context.Context, plan.Object, metav1.Precondition
 func TestAPassIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pods = 600
-		server := &slowDeletions{busyServer: newBusyServer(20*time.Millisecond, 5)}
+		server := &slowDeletions{busyServer: newBusyServer(20*time.Millisecond, 4)}
 		b := newBench(t)
 		b.Executor = &Executor{Config: Config{
 			Writer: server, Scheme: clientgoscheme.Scheme, Events: record.NewFakeRecorder(pods), Parallel: 128, Now: time.Now,
