@@ -82,7 +82,8 @@ type Result struct {
 // Outcome is what became of a plan. Actions that were not tried have no result.
 type Outcome struct {
 	Results []Result
-	// Unfinished means that the time of the pass was up before all writes had begun. The next pass decides anew about the rest.
+	// Unfinished means that the time of the pass was up before all writes had begun, or that more was due than the plan wrote. The next
+	// pass decides anew about the rest, at once.
 	Unfinished bool
 }
 
@@ -130,6 +131,7 @@ func (e *Executor) Run(ctx context.Context, owner plan.Object, p plan.Plan) Outc
 			}
 		}
 	}
+	out.Unfinished = p.More && slices.ContainsFunc(out.Results, func(r Result) bool { return r.Err == nil })
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -82,6 +83,26 @@ func TestRunEndsWhenTheTimeIsUp(t *testing.T) {
 			}
 			if len(b.writes) != tc.writes || done.Unfinished != tc.unfinished {
 				t.Errorf("got %d writes, unfinished %v, want %d, %v: %q", len(b.writes), done.Unfinished, tc.writes, tc.unfinished, b.writes)
+			}
+		})
+	}
+}
+
+// TestAPlanOfWhichMoreIsDue: the next pass follows at once, unless this one has got nowhere.
+func TestAPlanOfWhichMoreIsDue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refusal    error
+		unfinished bool
+	}{
+		"written": {unfinished: true},
+		"refused": {refusal: apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "1", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.before = func(string) error { return tc.refusal }
+			due := plan.Plan{Stages: []plan.Stage{{create(b.pod("1"))}}, More: true}
+			if done := b.Run(t.Context(), b.owner, due); done.Unfinished != tc.unfinished {
+				t.Errorf("unfinished is %t, want %t; error %v", done.Unfinished, tc.unfinished, done.Err())
 			}
 		})
 	}

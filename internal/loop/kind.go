@@ -221,7 +221,10 @@ func (k Kind[O, S, T]) AddTo(mgr manager.Manager, r Runtime) error {
 			return err
 		}
 	}
-	cached := observe.Reader{Reader: mgr.GetCache(), Indexed: true}
+	cached, err := observe.Cached(context.Background(), mgr.GetCache())
+	if err != nil {
+		return err
+	}
 	l := New(k, r, cached, observe.Reader{Reader: r.Live})
 	ctl, err := controller.New(k.Name, mgr, controller.Options{Reconciler: l, MaxConcurrentReconciles: r.Workers})
 	if err != nil {

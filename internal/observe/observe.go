@@ -74,6 +74,8 @@ type Reader struct {
 	// Indexed means that the reader is a cache with the indexes of AddIndexes; without them everything in the namespace is read and sorted
 	// out.
 	Indexed bool
+	// pods are those of the cache; nil where they are listed instead.
+	pods heldPods
 }
 
 // controlledBy returns the options that select the objects of a controller; without the index, all objects of the namespace.
@@ -87,6 +89,9 @@ func (r Reader) controlledBy(controller, namespace string) []client.ListOption {
 
 // Pods returns the Pods that the owner controls.
 func (r Reader) Pods(ctx context.Context, namespace string, owner types.UID) ([]*corev1.Pod, error) {
+	if r.pods != nil && r.pods.HasSynced() {
+		return controlledPods(r.pods, namespace, owner)
+	}
 	var list corev1.PodList
 	pods, err := List(ctx, r, &list, &list.Items, r.controlledBy(string(owner), namespace)...)
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isControlledBy(p, owner) }), err

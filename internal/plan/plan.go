@@ -166,6 +166,9 @@ type Plan struct {
 	Stages []Stage
 	// Holds lists what has to wait.
 	Holds []Hold
+	// More means that more is due already than the plan writes, which is as much as a pass gets to: the next one follows at once, if this
+	// one has written anything.
+	More bool
 	// Recheck is the time until the answer can change without an event; zero for never.
 	Recheck time.Duration
 	// RecheckWhy says what changes then.
@@ -231,6 +234,9 @@ func (b *Builder) Last(chain ...Action) {
 func (b *Builder) Hold(h Hold) {
 	b.plan.Holds = append(b.plan.Holds, h)
 }
+
+// More notes that more is due already than is worth planning in one pass.
+func (b *Builder) More() { b.plan.More = true }
 
 // Recheck asks for another pass after wait. The soonest of several requests counts; one that is not positive is ignored.
 func (b *Builder) Recheck(wait time.Duration, why string) {

@@ -44,10 +44,13 @@ type Updater struct {
 	planned int
 }
 
-// Burst is the most Pods that one pass plans to create, and the most that it plans to change in place. A pass ends before that where the
-// API server is slow; a fast one stores about so many in the time of a pass. To plan thousands that no pass gets to takes longer than to
-// write those that it does.
-const Burst = 500
+// The most Pods that one pass plans to create, and to update in place. A pass ends before that where the API server is slow; a fast one
+// stores about so many in the time of a pass. To plan thousands that no pass gets to takes longer than to write those that it does. A Pod
+// to update takes more to plan than one to create.
+const (
+	CreateBurst = 500
+	UpdateBurst = 200
+)
 
 // change is the way from one revision to the target in place, or, where refusal is not empty, why there is none.
 type change struct {
@@ -98,7 +101,7 @@ func (u *Updater) HoldRefused(p *corev1.Pod, refusal string, b *plan.Builder) {
 }
 
 // Update begins an update in place, or has the Pod wait: for its inPlaceUpdate hook, for an update of its sidecars, so that both do not
-// restart containers at once, or, after Burst others, for a later pass, which the writes to those bring about.
+// restart containers at once, or, after UpdateBurst others, for the next pass.
 func (u *Updater) Update(p *corev1.Pod, why string, b *plan.Builder) {
 	u.update(p, u.changeOf(p).Change, why, b)
 }
@@ -114,7 +117,8 @@ func (u *Updater) update(p *corev1.Pod, c inplace.Change, why string, b *plan.Bu
 		u.awaitUpdateHook(p, state, why, b)
 		return
 	}
-	if u.planned >= Burst {
+	if u.planned >= UpdateBurst {
+		b.More()
 		return
 	}
 	begun := u.begin(p, c, state)
@@ -147,7 +151,8 @@ func (u *Updater) awaitUpdateHook(p *corev1.Pod, state pub.LifecycleStateType, w
 		b.Hold(plan.Hold{Code: reason.WaitLifecycleHook, Name: p.Name, Why: "its inPlaceUpdate hook holds it"})
 		return
 	}
-	if u.planned >= Burst {
+	if u.planned >= UpdateBurst {
+		b.More()
 		return
 	}
 	waits := p.DeepCopy()

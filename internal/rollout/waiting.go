@@ -42,8 +42,14 @@ func (w *Workload) Waiting(members []*Member, p plan.Plan, done apply.Outcome) C
 
 // RecheckWaiting has the plan look again when the condition Waiting is due.
 func (w *Workload) RecheckWaiting(members []*Member, p plan.Plan) plan.Plan {
+	if !p.Empty() {
+		return p
+	}
+	if code, _ := w.cause(members, p); code == "" {
+		return p
+	}
 	wait := w.untilQuiet(members)
-	if code, _ := w.cause(members, p); code == "" || !p.Empty() || wait <= 0 || p.Recheck > 0 && p.Recheck <= wait {
+	if wait <= 0 || p.Recheck > 0 && p.Recheck <= wait {
 		return p
 	}
 	p.Recheck, p.RecheckWhy = wait, "the status says what is waited for"

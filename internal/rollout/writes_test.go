@@ -57,15 +57,15 @@ func TestAPassPlansBurstOfUpdatesInPlace(t *testing.T) {
 		planned   int
 		holds     int
 	}{
-		"no hook":                          {servingPod(), nil, Burst, 0},
-		"a hook is to hold them":           {waiting, hook, Burst, 0},
-		"a hook that holds costs no write": {held, hook, 0, Burst + 1},
+		"no hook":                          {servingPod(), nil, UpdateBurst, 0},
+		"a hook is to hold them":           {waiting, hook, UpdateBurst, 0},
+		"a hook that holds costs no write": {held, hook, 0, UpdateBurst + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := plan.For("")
 			w := Workload{Now: now(), Lifecycle: tc.lifecycle}
 			u := w.UpdaterTo(build.Revision("web-new", 2, "{}"), w.InPlace)
-			for range Burst + 1 {
+			for range UpdateBurst + 1 {
 				u.update(tc.pod, inplace.Change{Images: map[string]string{"app": "nginx:new"}}, "", b)
 			}
 			p := b.Plan()
@@ -73,8 +73,9 @@ func TestAPassPlansBurstOfUpdatesInPlace(t *testing.T) {
 			for _, stage := range p.Stages {
 				planned += len(stage)
 			}
-			if planned != tc.planned || len(p.Holds) != tc.holds {
-				t.Errorf("%d Pods are changed and %d held, want %d and %d", planned, len(p.Holds), tc.planned, tc.holds)
+			if planned != tc.planned || len(p.Holds) != tc.holds || p.More != (tc.planned > 0) {
+				t.Errorf("%d Pods are changed, %d held, and more %t; want %d and %d, and more where any are changed", planned, len(p.Holds),
+					p.More, tc.planned, tc.holds)
 			}
 		})
 	}

@@ -29,8 +29,6 @@ type State struct {
 	members []*rollout.Member
 	// leaving are Pods that are being deleted or have ended; they do not count, but their names and claims are in use.
 	leaving []*corev1.Pod
-	// usedIDs are the instance ids of all Pods.
-	usedIDs sets.Set[string]
 	// release are Pods that the CloneSet controls and whose labels it no longer selects.
 	release []*corev1.Pod
 	// problem is what can't be read in the spec; nothing is planned then.
@@ -99,10 +97,8 @@ func (v *State) inPlace() bool {
 }
 
 func (v *State) classifyPods(pods []*corev1.Pod) {
-	v.usedIDs = sets.New[string]()
 	named := sets.New(v.Set.Spec.ScaleStrategy.PodsToDelete...)
 	for _, p := range pods {
-		v.usedIDs.Insert(claim.InstanceID(p, v.Set.Name))
 		if !pod.IsActive(p) {
 			v.leaving = append(v.leaving, p)
 			continue

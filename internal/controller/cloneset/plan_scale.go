@@ -193,9 +193,13 @@ func (v *State) create(moves budget.Moves, b *plan.Builder) bool {
 			Event: eventScaleUpLimited,
 		})
 	}
-	number := min(moves.CreateNow-v.waitingForClaims(b), rollout.Burst)
+	number := moves.CreateNow - v.waitingForClaims(b)
 	if number <= 0 {
 		return false
+	}
+	if number > rollout.CreateBurst {
+		number = rollout.CreateBurst
+		b.More()
 	}
 	ids := v.newIDs()
 	why := fmt.Sprintf("%d of %d Pods are there", len(v.members), int(v.replicas())+moves.Surge)
@@ -281,14 +285,14 @@ func (i *instanceIDs) next() string {
 // newIDs depends on nothing but what was seen: the ids of a CloneSet at a revision have an order, of which each new Pod gets the first that
 // is free. So a pass that is repeated because the answer to a create was lost asks for the same Pod again instead of one more.
 func (v *State) newIDs() *instanceIDs {
-	used := v.usedIDs.Clone()
+	used := sets.New[string]()
 	use := func(names ...string) {
 		for _, name := range names {
 			// Ids have no dash, and end the names of both Pods and claims.
 			used.Insert(name[strings.LastIndexByte(name, '-')+1:])
 		}
 	}
-	for _, p := range v.release {
+	for _, p := range slices.Concat(v.pods(), v.leaving, v.release) {
 		used.Insert(claim.InstanceID(p, v.Set.Name))
 	}
 	use(v.Taken...)

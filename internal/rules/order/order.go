@@ -5,6 +5,7 @@ package order
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -51,15 +52,24 @@ type worth struct {
 	pod                *corev1.Pod
 	scheduled, isReady bool
 	phase              int
-	readySince         time.Time
-	restarts           int32
+	// readySince and created are as of seconds.
+	readySince, created int64
+	restarts            int32
 }
 
 func worthOf(p *corev1.Pod) worth {
 	return worth{
-		pod: p, scheduled: pod.IsScheduled(p), isReady: pod.IsReady(p), phase: phaseRank(p), readySince: pod.ReadySince(p),
-		restarts: pod.MaxRestarts(p),
+		pod: p, scheduled: pod.IsScheduled(p), isReady: pod.IsReady(p), phase: phaseRank(p), restarts: pod.MaxRestarts(p),
+		readySince: seconds(pod.ReadySince(p)), created: seconds(p.CreationTimestamp.Time),
 	}
+}
+
+// seconds returns a time in seconds, which is how exact stored times are. No time counts as the latest.
+func seconds(at time.Time) int64 {
+	if at.IsZero() {
+		return math.MaxInt64
+	}
+	return at.Unix()
 }
 
 // byWorth returns the Pods in the order of ByWorth.
@@ -118,24 +128,16 @@ func phaseRank(p *corev1.Pod) int {
 // compareAge orders Pods that are ready for a shorter time first, then those with more restarts, then the younger ones, and at last by
 // name.
 func (w *worth) compareAge(other *worth) int {
-	if by := laterFirst(w.readySince, other.readySince); by != 0 {
+	if by := cmp.Compare(other.readySince, w.readySince); by != 0 {
 		return by
 	}
 	if by := cmp.Compare(other.restarts, w.restarts); by != 0 {
 		return by
 	}
-	if by := laterFirst(w.pod.CreationTimestamp.Time, other.pod.CreationTimestamp.Time); by != 0 {
+	if by := cmp.Compare(other.created, w.created); by != 0 {
 		return by
 	}
 	return cmp.Compare(w.pod.Name, other.pod.Name)
-}
-
-// laterFirst orders times, the latest first; none at all counts as the latest.
-func laterFirst(a, b time.Time) int {
-	if by := FalseFirst(!a.IsZero(), !b.IsZero()); by != 0 {
-		return by
-	}
-	return b.Compare(a)
 }
 
 // FalseFirst orders false before true.
