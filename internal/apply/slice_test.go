@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -92,15 +92,19 @@ func TestRunEndsWhenTheTimeIsUp(t *testing.T) {
 func TestAPlanOfWhichMoreIsDue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refusal    error
+		optional   bool
 		unfinished bool
 	}{
-		"written": {unfinished: true},
-		"refused": {refusal: apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "1", nil)},
+		"written":              {unfinished: true},
+		"refused":              {refusal: errors.New("no")},
+		"an optional, refused": {refusal: errors.New("no"), optional: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.before = func(string) error { return tc.refusal }
-			due := plan.Plan{Stages: []plan.Stage{{create(b.pod("1"))}}, More: true}
+			chain := create(b.pod("1"))
+			chain[0].Optional = tc.optional
+			due := plan.Plan{Stages: []plan.Stage{{chain}}, More: true}
 			if done := b.Run(t.Context(), b.owner, due); done.Unfinished != tc.unfinished {
 				t.Errorf("unfinished is %t, want %t; error %v", done.Unfinished, tc.unfinished, done.Err())
 			}
