@@ -176,6 +176,7 @@ func managerOptions(o Options, s *runtime.Scheme, active []entry) ctrlmanager.Op
 		Cache: cache.Options{
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject:                    scope,
+			NewInformer:                 worker.NewInformer,
 			ReaderFailOnMissingInformer: true,
 		},
 	}
