@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 
@@ -74,9 +75,10 @@ func (x *beside) watch(ctx context.Context, in *site, namespace string) error {
 		AddFunc:    func(object any) { x.see(object.(*corev1.Pod), false) },
 		UpdateFunc: func(_, object any) { x.see(object.(*corev1.Pod), false) },
 		DeleteFunc: func(object any) {
-			if p, is := object.(*corev1.Pod); is {
-				x.see(p, true)
+			if last, missed := object.(cache.DeletedFinalStateUnknown); missed {
+				object = last.Obj
 			}
+			x.see(object.(*corev1.Pod), true)
 		},
 	})
 	if err != nil {
@@ -114,6 +116,17 @@ func (x *beside) see(p *corev1.Pod, gone bool) {
 	}
 }
 
+// going returns how many of the Pods that are there are to go.
+func (x *beside) going() int {
+	n := 0
+	for name := range x.pods {
+		if x.lost[name] {
+			n++
+		}
+	}
+	return n
+}
+
 // any returns a Pod that is to stay; nil while an earlier loss is not answered.
 func (x *beside) any() *corev1.Pod {
 	x.mu.Lock()
@@ -130,12 +143,13 @@ func (x *beside) any() *corev1.Pod {
 	return out[rand.IntN(len(out))]
 }
 
-// during deletes Pods while something is done, and returns how many milliseconds it took until others were created. Nothing is told of less
-// than a second.
-func (x *beside) during(ctx context.Context, do func()) (quantiles, error) {
+// during deletes Pods while something is done, and returns how many milliseconds it took until others were created; nil if no Pod was
+// deleted meanwhile, as none is in less than a second.
+func (x *beside) during(ctx context.Context, do func()) (*quantiles, error) {
 	x.mu.Lock()
 	x.took = nil
 	x.mu.Unlock()
+	began, asked := time.Now(), 0
 	done := make(chan struct{})
 	var deleting sync.WaitGroup
 	var problem error
@@ -147,6 +161,7 @@ func (x *beside) during(ctx context.Context, do func()) (quantiles, error) {
 			case <-time.After(besideEvery):
 			}
 			if p := x.any(); p != nil {
+				asked++
 				err := x.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}})
 				problem = errors.Join(problem, client.IgnoreNotFound(err))
 			}
@@ -162,7 +177,12 @@ func (x *beside) during(ctx context.Context, do func()) (quantiles, error) {
 		took = append(took, time.Since(since))
 	}
 	if len(took) == 0 {
-		return quantiles{}, problem
+		if lasted := time.Since(began); lasted > 3*besideEvery {
+			fmt.Fprintf(os.Stderr, "no answer was measured in %.0f s: %d Pods are beside, of which %d are to go; %d were asked to\n",
+				lasted.Seconds(), len(x.pods), x.going(), asked)
+		}
+		return nil, problem
 	}
-	return quantilesOf(took), problem
+	answer := quantilesOf(took)
+	return &answer, problem
 }

@@ -64,6 +64,9 @@ type daemonPhase struct {
 	ServerMiB  float64 `json:"serverMiB"`
 	ManagerMiB float64 `json:"managerMiB"`
 	Watches    int     `json:"watches"`
+	// ManagerStarts is how often the manager was started anew because it had ended, as one does that can't renew its Lease. The CPU time is
+	// of the last one then.
+	ManagerStarts int `json:"managerStarts,omitempty"`
 }
 
 // aloneDaemon is what one daemon takes at rest.
@@ -79,8 +82,8 @@ type daemonsWorld struct {
 	*foreignWorld
 	runtime *runtimeOfAll
 	socket  string
-	// server is the process id of the API server.
-	server int
+	// server is the process id of the API server, and managerStarts how often the manager was started anew in this phase.
+	server, managerStarts int
 	// running are the daemons, until stopDaemons is called.
 	running     sync.WaitGroup
 	stopDaemons context.CancelFunc
@@ -120,14 +123,12 @@ func runDaemons(ctx context.Context, s settings) (err error) {
 	if err := w.runtime.cri.Serve(w.socket); err != nil {
 		return err
 	}
-	if err := w.walk(ctx, daemonsCtx); err != nil {
-		return err
-	}
+	err = w.walk(ctx, daemonsCtx)
 	w.result.print(os.Stdout)
-	return s.store(w.result)
+	return errors.Join(err, s.store(w.result))
 }
 
-// walk leads the daemons through the phases.
+// walk leads the daemons through the phases. What is measured is stored after each, so that a run that is broken off was not for nothing.
 func (w *daemonsWorld) walk(ctx, daemonsCtx context.Context) error {
 	for _, phase := range []struct {
 		name string
@@ -143,7 +144,7 @@ func (w *daemonsWorld) walk(ctx, daemonsCtx context.Context) error {
 		{fmt.Sprintf("probes of %d Pods fail", changedProbes), w.changeProbes},
 	} {
 		fmt.Fprintf(os.Stderr, "%d daemons: %s\n", w.nodes, phase.name)
-		if err := w.measured(ctx, phase.name, phase.do); err != nil {
+		if err := errors.Join(w.measured(ctx, phase.name, phase.do), w.store(w.result)); err != nil {
 			return fmt.Errorf("%s: %w", phase.name, err)
 		}
 	}
@@ -153,6 +154,7 @@ func (w *daemonsWorld) walk(ctx, daemonsCtx context.Context) error {
 // measured measures what something takes.
 func (w *daemonsWorld) measured(ctx context.Context, name string, do func(context.Context) error) error {
 	p := daemonPhase{Phase: name}
+	w.managerStarts = 0
 	began, mine := time.Now(), ownCPUSeconds()
 	server, err := used(w.server)
 	if err != nil {
@@ -162,10 +164,10 @@ func (w *daemonsWorld) measured(ctx context.Context, name string, do func(contex
 	if err != nil {
 		return err
 	}
-	if err := do(ctx); err != nil {
+	if err := errors.Join(do(ctx), w.keepManager(ctx)); err != nil {
 		return err
 	}
-	p.Seconds = time.Since(began).Seconds()
+	p.Seconds, p.ManagerStarts = time.Since(began).Seconds(), w.managerStarts
 	p.DaemonCPUSeconds = ownCPUSeconds() - mine
 	if p.ServerCPUSeconds, err = server.until(w.server); err != nil {
 		return err
@@ -287,11 +289,23 @@ func (w *daemonsWorld) start(ctx, daemonsCtx context.Context) error {
 // await waits until something is so. It looks once a second: what it reads is of all nodes.
 func (w *daemonsWorld) await(ctx context.Context, what string, is func() (bool, error)) error {
 	return w.until(ctx, what, func() (bool, error) {
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := errors.Join(sleep(ctx, time.Second), w.keepManager(ctx)); err != nil {
 			return false, err
 		}
 		return is()
 	})
+}
+
+// keepManager starts the manager anew if it has ended, as its kubelet would.
+func (w *daemonsWorld) keepManager(ctx context.Context) (err error) {
+	m := w.hub().manager
+	if !m.HasEnded() {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "the manager has ended, and is started anew: %s\n", m.Tail(1))
+	w.managerStarts++
+	w.hub().manager, err = w.hub().StartManager(ctx, w.managerOptions())
+	return err
 }
 
 // restartServer ends the API server and etcd, and waits until all watches are there again. The manager, which ends when it can't renew its
@@ -360,9 +374,14 @@ func (d daemons) print(to io.Writer) {
 			p.ServerCPUSeconds, p.ManagerCPUSeconds, p.DaemonCPUSeconds, p.ServerMiB, p.ManagerMiB, p.Watches)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
-	fmt.Fprintf(to, "\none daemon at rest, with probes of %d Pods: %.0f MiB, %.2f %% of a processor\n", podsPerDaemon, d.Alone.MiB,
-		d.Alone.CPUPercent)
+	if d.Alone.MiB > 0 {
+		fmt.Fprintf(to, "\none daemon at rest, with probes of %d Pods: %.0f MiB, %.2f %% of a processor\n", podsPerDaemon, d.Alone.MiB,
+			d.Alone.CPUPercent)
+	}
 	for _, p := range d.Phases {
+		if p.ManagerStarts > 0 {
+			fmt.Fprintf(to, "%s: the manager had ended and was started anew %d times\n", p.Phase, p.ManagerStarts)
+		}
 		for _, request := range slices.Sorted(maps.Keys(p.Daemons)) {
 			fmt.Fprintf(to, "%s, daemons: %d %s\n", p.Phase, p.Daemons[request], request)
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -53,6 +55,7 @@ type chartOf struct {
 	lines               []lineOf
 }
 
+// lineOf says how a line is made of what was measured. The value is not a number at a size at which it was not measured.
 type lineOf struct {
 	name  string
 	value func(sized) float64
@@ -65,8 +68,9 @@ func (g *grownIn) draw(charts []chartOf) {
 		for _, l := range of.lines {
 			drawn := line{Name: l.name}
 			for _, p := range g.Points {
-				if p.Size > 0 || of.linear == straight {
-					drawn.Points = append(drawn.Points, point{Size: float64(p.Size), Value: l.value(p)})
+				value := l.value(p)
+				if (p.Size > 0 || of.linear == straight) && !math.IsNaN(value) {
+					drawn.Points = append(drawn.Points, point{Size: float64(p.Size), Value: value})
 				}
 			}
 			c.Lines = append(c.Lines, drawn)
@@ -83,7 +87,7 @@ func ofPhase(name string, value func(measurement) float64) lineOf {
 				return value(m)
 			}
 		}
-		return 0
+		return math.NaN()
 	}}
 }
 
@@ -110,7 +114,12 @@ func chartsOfPhases() []chartOf {
 // chartsOfWaits say how long others wait for the controller of a large workload.
 func chartsOfWaits() []chartOf {
 	return []chartOf{
-		{"Answers to a small CloneSet beside, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.Answer.P99 })},
+		{"Answers to a small CloneSet beside, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 {
+			if m.Answer == nil {
+				return math.NaN()
+			}
+			return m.Answer.P99
+		})},
 		{"Passes, 99 of 100", "ms", constant, ofPhases(func(m measurement) float64 { return m.PassP99 })},
 	}
 }
@@ -148,6 +157,28 @@ func chartsOfLoads() []chartOf {
 	}
 }
 
+// sizes are those at which anything of a chart was measured.
+func (c chart) sizes() []float64 {
+	var out []float64
+	for _, l := range c.Lines {
+		for _, p := range l.Points {
+			out = append(out, p.Size)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// at returns the value at a size, as tables show it.
+func (l line) at(size float64) string {
+	for _, p := range l.Points {
+		if p.Size == size {
+			return fmt.Sprintf("%.2f", p.Value)
+		}
+	}
+	return notMeasured
+}
+
 // print writes a table in Markdown for each chart.
 func (g grownIn) print(to io.Writer) {
 	fmt.Fprintf(to, "\n## %s\n", g.Title)
@@ -160,10 +191,10 @@ func (g grownIn) print(to io.Writer) {
 			fmt.Fprintf(to, " %s |", l.Name)
 		}
 		fmt.Fprintf(to, "\n|%s\n", strings.Repeat(" ---: |", len(c.Lines)+1))
-		for i, p := range c.Lines[0].Points {
-			fmt.Fprintf(to, "| %.0f |", p.Size)
+		for _, size := range c.sizes() {
+			fmt.Fprintf(to, "| %.0f |", size)
 			for _, l := range c.Lines {
-				fmt.Fprintf(to, " %.2f |", l.Points[i].Value)
+				fmt.Fprintf(to, " %s |", l.at(size))
 			}
 			fmt.Fprintln(to)
 		}

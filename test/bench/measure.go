@@ -19,11 +19,16 @@ import (
 )
 
 // errBrokenOff says that a phase has taken as long as it may.
-const errBrokenOff = brokenOff("it takes too long")
+const errBrokenOff = brokenOff("it takes longer")
 
 type brokenOff string
 
 func (b brokenOff) Error() string { return string(b) }
+
+// brokenOff says for what a phase has waited as long as it may.
+func (b *bench) brokenOff(what string) error {
+	return fmt.Errorf("waiting %s: %w than %v, which -limit sets", what, errBrokenOff, b.limit)
+}
 
 // measurement is one phase of one contender.
 type measurement struct {
@@ -54,8 +59,9 @@ type measurement struct {
 	MostPods        int `json:"mostPods"`
 	// Neighbour is how many milliseconds the writes of another client took meanwhile.
 	Neighbour quantiles `json:"neighbourMilliseconds"`
-	// Answer is how many milliseconds the controller took, meanwhile, to create a Pod in place of one of a small workload beside.
-	Answer quantiles `json:"answerMilliseconds"`
+	// Answer is how many milliseconds the controller took, meanwhile, to create a Pod in place of one of a small workload beside; nil if
+	// none was measured.
+	Answer *quantiles `json:"answerMilliseconds,omitempty"`
 	// PassP99 and LongestPass are how many milliseconds passes of the contender's controller took: 99 of 100, and by the bounds of its
 	// histogram the longest.
 	PassP99     float64 `json:"passP99Milliseconds,omitempty"`
@@ -252,7 +258,8 @@ func (b *bench) phase(ctx context.Context, c contender, w workload, s step) (mea
 		return measurement{}, err
 	}
 	defer seen.stop()
-	var neighbour, answer quantiles
+	var neighbour quantiles
+	var answer *quantiles
 	m, err := b.counted(c, w.object.GetNamespace(), func() (done int, err error) {
 		change := func() { done, err = b.change(ctx, w, s, seen) }
 		answered := change
@@ -374,7 +381,7 @@ func (b *bench) await(ctx context.Context, w workload, want int32, seen *podWatc
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %d Pods: %w", want, ctx.Err())
 		case <-limit:
-			return fmt.Errorf("waiting for %d Pods: %w", want, errBrokenOff)
+			return b.brokenOff(fmt.Sprintf("for %d Pods", want))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -16,6 +16,9 @@ type summary struct {
 	Neighbour quantiles `json:"neighbourMilliseconds"`
 }
 
+// notMeasured stands in tables for what was not measured.
+const notMeasured = "-"
+
 // atRest and restart are the phases in which nothing is to be written.
 const atRest, restart = "at rest", "restart"
 
@@ -57,8 +60,11 @@ func (s summary) print(to io.Writer) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s%.1f\t%s\t%.1f\t%.0f\t%.2f\t%.3f\t%d\t%d\t%d\t", m.Contender, m.Phase, about, m.Seconds, ratio,
 			m.CPUSeconds, m.PeakMiB, m.WritesPerPod, m.ReadsPerPod, m.Conflicts, m.MostUnavailable, m.MostPods)
-		fmt.Fprintf(table, "%.1f, %.1f\t%.0f, %.0f\t%.0f, %.0f\t\n", m.Neighbour.P50, m.Neighbour.P99, m.Answer.P50, m.Answer.P99,
-			m.PassP99, m.LongestPass)
+		answer := notMeasured
+		if m.Answer != nil {
+			answer = fmt.Sprintf("%.0f, %.0f", m.Answer.P50, m.Answer.P99)
+		}
+		fmt.Fprintf(table, "%.1f, %.1f\t%s\t%.0f, %.0f\t\n", m.Neighbour.P50, m.Neighbour.P99, answer, m.PassP99, m.LongestPass)
 	}
 	_ = table.Flush() // a terminal that is gone can't be told
 	fmt.Fprintf(to, "Others' writes take %.1f ms (p50) and %.1f ms (p99) while nothing is done.\n", s.Neighbour.P50, s.Neighbour.P99)

@@ -88,7 +88,7 @@ func (b *bench) awaitCalm(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("waiting for the manager to have no more to write: %w", errBrokenOff)
+	return b.brokenOff("until the manager has no more to write")
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -231,7 +231,9 @@ func (b *bench) until(ctx context.Context, what string, is func() (bool, error))
 		if yes, err := is(); yes || err != nil {
 			return err
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := sleep(ctx, 100*time.Millisecond); errors.Is(err, context.DeadlineExceeded) {
+			return b.brokenOff("until " + what)
+		} else if err != nil {
 			return fmt.Errorf("waiting until %s: %w", what, err)
 		}
 	}

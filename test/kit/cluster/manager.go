@@ -205,6 +205,17 @@ func (m *Manager) IsReady(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
+// HasEnded reports whether the manager's process has ended.
+func (m *Manager) HasEnded() bool {
+	select {
+	case err := <-m.exited:
+		m.exited <- err
+		return true
+	default:
+		return false
+	}
+}
+
 // PID returns the manager's process id.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
 
