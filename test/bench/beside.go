@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,11 +29,12 @@ type beside struct {
 	client client.Client
 	stop   func()
 
+	// All Pods are known by their UIDs: the controller gives a Pod the name of an earlier one after a thousand others.
 	mu   sync.Mutex
-	pods map[string]*corev1.Pod
+	pods map[types.UID]*corev1.Pod
 	// lost are the Pods that are on their way out or gone; unanswered are the times at which that was seen, of those in place of which no
 	// Pod has been created yet, oldest first.
-	lost       map[string]bool
+	lost       map[types.UID]bool
 	unanswered []time.Time
 	took       []time.Duration
 }
@@ -65,7 +67,7 @@ func (b *bench) newBeside(ctx context.Context, c contender, namespace string) (*
 	if err := b.await(ctx, w, besideReplicas, seen); err != nil {
 		return nil, fmt.Errorf("the workload beside: %w", err)
 	}
-	x := &beside{client: b.hub().Client, pods: map[string]*corev1.Pod{}, lost: map[string]bool{}}
+	x := &beside{client: b.hub().Client, pods: map[types.UID]*corev1.Pod{}, lost: map[types.UID]bool{}}
 	return x, x.watch(ctx, b.hub(), w.object.GetNamespace())
 }
 
@@ -100,27 +102,27 @@ func (x *beside) see(p *corev1.Pod, gone bool) {
 	now := time.Now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, known := x.pods[p.Name]; !known && !gone {
-		x.pods[p.Name] = p
+	if _, known := x.pods[p.UID]; !known && !gone {
+		x.pods[p.UID] = p
 		if len(x.unanswered) > 0 {
 			x.took = append(x.took, now.Sub(x.unanswered[0]))
 			x.unanswered = x.unanswered[1:]
 		}
 	}
-	if (gone || p.DeletionTimestamp != nil) && !x.lost[p.Name] {
-		x.lost[p.Name] = true
+	if (gone || p.DeletionTimestamp != nil) && !x.lost[p.UID] {
+		x.lost[p.UID] = true
 		x.unanswered = append(x.unanswered, now)
 	}
 	if gone {
-		delete(x.pods, p.Name)
+		delete(x.pods, p.UID)
 	}
 }
 
 // going returns how many of the Pods that are there are to go.
 func (x *beside) going() int {
 	n := 0
-	for name := range x.pods {
-		if x.lost[name] {
+	for uid := range x.pods {
+		if x.lost[uid] {
 			n++
 		}
 	}
@@ -133,7 +135,7 @@ func (x *beside) any() *corev1.Pod {
 	defer x.mu.Unlock()
 	var out []*corev1.Pod
 	for _, p := range x.pods {
-		if !x.lost[p.Name] {
+		if !x.lost[p.UID] {
 			out = append(out, p)
 		}
 	}
