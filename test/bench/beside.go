@@ -29,8 +29,8 @@ type beside struct {
 	client client.Client
 	stop   func()
 
-	// All Pods are known by their UIDs: the controller gives a Pod the name of an earlier one after a thousand others.
-	mu   sync.Mutex
+	mu sync.Mutex
+	// pods are those that are there, by UID: after a thousand others, the controller gives a Pod the name of an earlier one.
 	pods map[types.UID]*corev1.Pod
 	// lost are the Pods that are on their way out or gone; unanswered are the times at which that was seen, of those in place of which no
 	// Pod has been created yet, oldest first.
