@@ -32,6 +32,10 @@ const podsPerDaemon = 10
 // watchesPerDaemon is how many watches a daemon has: of its NodeImage and NodePodProbe, its Pods, and the requests for them.
 const watchesPerDaemon = 4
 
+// filesPerDaemon is how many files a daemon may have open at once: three sockets at rest, of the API server and of both ends of its
+// container runtime, and six while the API server restarts, as each watch dials then. One more is for what else is open.
+const filesPerDaemon = 7
+
 // daemonAgent is the name by which the audit log knows daemons.
 const daemonAgent = "kruise-daemon"
 
@@ -93,6 +97,9 @@ type daemonsWorld struct {
 // runDaemons measures what the daemons of many nodes take.
 func runDaemons(ctx context.Context, s settings) (err error) {
 	s.nodes = s.pods
+	if err := mayOpen(s.nodes * filesPerDaemon); err != nil {
+		return fmt.Errorf("%d daemons in one process: %w, or measure fewer daemons", s.nodes, err)
+	}
 	foreign, err := s.foreignWorld(ctx)
 	if err != nil {
 		return err

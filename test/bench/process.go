@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/seed-69ecc383/kruise/test/kit/cluster"
 )
@@ -63,4 +64,16 @@ func processor() string {
 		}
 	}
 	return "unknown"
+}
+
+// mayOpen says what to do if this process may not have so many files open. Go has raised the soft limit to the hard one.
+func mayOpen(files int) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("reading the limit of open files: %w", err)
+	}
+	if limit.Cur < uint64(files) {
+		return fmt.Errorf("%d files may be open at once, and %d are needed: raise the hard limit (ulimit -Hn)", limit.Cur, files)
+	}
+	return nil
 }
